@@ -12,12 +12,12 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build the release binary and start the controller on its embedded default configuration
-	cargo build --release -p bellrock --features cli
+	cargo build --release -p bellrock-cli
 	@echo 'no network at hand? "make demo" shows one, "$(TARGET)/release/bellrock emulate" connects one to this controller'
 	exec $(TARGET)/release/bellrock run
 
 demo: ## show a controller and an emulated network at work, in this terminal (no root, no other software)
-	cargo build --release -p bellrock --features cli
+	cargo build --release -p bellrock-cli
 	exec $(TARGET)/release/bellrock demo
 
 test: ## install what the tests need (as root), then run every check (STEPS="a b" for some)

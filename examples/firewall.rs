@@ -18,7 +18,7 @@ impl Handler for Firewall {
 }
 
 fn main() -> bellrock::Result {
-    bellrock::Controller::new()
+    bellrock::Controller::builder()
         .app(per_switch("firewall", |_| Firewall))
         .app(Routing::default())
         .listen(([127, 0, 0, 1], 6653))

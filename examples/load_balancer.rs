@@ -213,7 +213,7 @@ impl Handler for Hub {
 
 fn main() -> bellrock::Result {
     let backends = vec![Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
-    bellrock::Controller::new()
+    bellrock::Controller::builder()
         .app(LoadBalancer { backends, groups: std::env::args().any(|word| word == "groups") })
         .app(per_switch("hub", |_| Hub))
         .run()

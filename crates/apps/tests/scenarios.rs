@@ -1,5 +1,5 @@
 //! The purpose of the learning app, in a lab: the scenarios of `tests/system`, which runs them in
-//! Mininet on Open vSwitch and in real time, and of `crates/bellrock/tests/live.rs`, over real
+//! Mininet on Open vSwitch and in real time, and of `crates/cli/tests/live.rs`, over real
 //! sockets. They have the same names in all three places.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
@@ -266,7 +266,7 @@ fn mininet_the_lab_and_live_have_the_same_scenarios() {
         mininet.extend(names(text, "def ", is_scenario));
     }
     assert!(mininet.len() >= 8, "{mininet:?}");
-    for file in ["crates/apps/tests/scenarios.rs", "crates/bellrock/tests/live.rs"] {
+    for file in ["crates/apps/tests/scenarios.rs", "crates/cli/tests/live.rs"] {
         let text = read(file);
         let there = names(&text, "fn ", |_| true);
         let missing: Vec<_> = mininet.difference(&there).collect();

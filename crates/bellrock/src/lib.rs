@@ -2,7 +2,7 @@
 //!
 //! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). The
 //! types that an app uses come from `bellrock-api`, and [`prelude`] has them all. [`run`] runs a
-//! controller with one app. [`Controller`] runs several apps, or listens at another address:
+//! controller with one app. [`Controller::builder`] takes several apps, and all settings:
 //!
 //! ```no_run
 #![doc = include_str!("../../../examples/hub.rs")]
@@ -18,8 +18,7 @@
 //! ```
 //!
 //! # What it is not
-//! The command `bellrock`, for operators, is in this crate too, behind the feature `cli`. An app
-//! does not need it. Without the feature, none of its dependencies are compiled.
+//! The command `bellrock`, for operators, is the crate `bellrock-cli`, a client of this one.
 
 #[expect(
     hidden_glob_reexports,
@@ -30,23 +29,25 @@ use bellrock_api::runtime;
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
-pub use bellrock_engine::StartError;
+pub use bellrock_engine::{
+    Idle, Limits, Pinning, Settings as EngineSettings, StartError, WriteMode,
+};
 pub use bellrock_services as services;
+pub use controller::{Builder, Controller, Result, RunError, run};
 pub use per_switch::{PerSwitch, per_switch};
-pub use run::{Controller, Result, RunError, Running, run};
+pub use signals::Signals;
 
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(all(feature = "control", not(feature = "cli")))]
-#[path = "cli/control_only.rs"]
-mod cli;
+mod controller;
 mod event_log;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;
+#[cfg(feature = "control")]
+mod operator;
 mod per_switch;
-mod run;
 mod signals;
+#[cfg(feature = "control")]
+mod state_log;
 
 /// Everything that most apps name: `use bellrock::prelude::*`.
 pub mod prelude {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bellrock_engine::Engine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
+
+use crate::Controller;
 
 /// A shell reports this plus the signal's number for a process that a signal ended.
 const SIGNAL_STATUS: i32 = 128;
@@ -18,12 +19,19 @@ const STOPPING: [(i32, &str); 3] = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (S
 /// Time between two checks for a signal, or for a failed engine.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// Watches for the signals that stop a controller.
-pub(crate) struct Signals(iterator::Signals);
+/// Watches for the signals that stop a controller: SIGTERM, SIGINT and SIGHUP.
+///
+/// [`Builder::run`](crate::Builder::run) does this itself. It is for programs that do something
+/// between the start of the controller and its end.
+pub struct Signals(iterator::Signals);
 
 impl Signals {
-    /// From here on the first signal does not end the process. The second one does.
-    pub(crate) fn watch() -> io::Result<Self> {
+    /// From here on the first signal does not end the process. The second one does. Call it before
+    /// any thread starts.
+    ///
+    /// # Errors
+    /// The system refuses to install the handlers.
+    pub fn watch() -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let signals = STOPPING.map(|(signal, _)| signal);
         let signals = signals.into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
@@ -36,9 +44,10 @@ impl Signals {
         Ok(Signals(iterator::Signals::new(signals)?))
     }
 
-    /// Waits for the first signal and returns its name. Returns `None` if the engine fails first.
-    pub(crate) fn wait(mut self, engine: &Engine) -> Option<&'static str> {
-        while !engine.has_failed() {
+    /// Waits for the first signal and returns its name. Returns `None` if the controller fails first.
+    #[must_use]
+    pub fn wait(mut self, controller: &Controller) -> Option<&'static str> {
+        while !controller.has_failed() {
             if let Some(came) = self.0.pending().next() {
                 return STOPPING.iter().find(|(signal, _)| *signal == came).map(|(_, name)| *name);
             }

@@ -91,7 +91,7 @@ fn a_control_socket_without_its_feature_names_the_feature() {
     let main = |call: &str| {
         format!(
             "{HUB}fn main() -> bellrock::Result {{
-                 bellrock::Controller::new().app(per_switch(\"hub\", |_| Hub)){call}.run()
+                 bellrock::Controller::builder().app(per_switch(\"hub\", |_| Hub)){call}.run()
              }}"
         )
     };

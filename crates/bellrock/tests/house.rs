@@ -19,7 +19,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates that each crate may use (normal and build dependencies), directly or indirectly.
-/// `bellrock` and `python` may use all others, and no crate may use them.
+/// [`FACE`] may use all of them but the command's, and [`TOPS`] may use all others: no crate uses them.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("openflow", &[]),
     ("pace", &[]),
@@ -33,10 +33,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("emulator", &["openflow", "session", "api", "tables", "worker", "services"]),
     ("bench", &["openflow", "session"]),
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
-    ("northbound", &["openflow", "api"]),
+    ("query", &["openflow", "api"]),
+    ("control", &["openflow", "api", "query"]),
+    ("northbound", &["openflow", "api", "query"]),
     ("cluster", &["openflow", "api"]),
 ];
-const TOPS: &[&str] = &["bellrock", "python"];
+const FACE: &str = "bellrock";
+const TOPS: &[&str] = &["cli", "python"];
 
 const ASYNC: &[&str] = &["tokio", "async-std", "smol", "async-executor", "async-io"];
 const SOCKETS: &[&str] = &["mio", "socket2", "polling"];
@@ -47,6 +50,7 @@ const STORES: &[&str] = &["etcd-client", "tonic"];
 const PYTHON: &[&str] = &["pyo3"];
 const COMMAND: &[&str] =
     &["clap", "serde-saphyr", "serde_json", "pcap-parser", "tracing-subscriber"];
+const COMMAND_LINE: &[&str] = &["clap", "serde-saphyr", "ratatui", "rustyline", "indicatif"];
 const PLOTS: &[&str] = &["plotters"];
 
 /// External crates that each crate may not use, directly or indirectly.
@@ -63,8 +67,11 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
     ("bench", &[HTTP, STORES, PYTHON]),
     ("config", &[ASYNC, HTTP, STORES, PYTHON, &["clap", "tracing-subscriber"], PLOTS]),
+    ("query", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
+    ("control", &[ASYNC, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
     ("northbound", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
+    ("cli", &[ASYNC, HTTP, STORES, PYTHON]),
     // Its default features, which every author of an app compiles.
     ("bellrock", &[ASYNC, HTTP, STORES, PYTHON, COMMAND, PLOTS]),
 ];
@@ -103,14 +110,16 @@ fn crates_use_only_what_lies_under_them() {
             );
         }
         for dependency in manifest.ours(&["dev"]) {
-            assert!(!TOPS.contains(&dependency.as_str()), "tests of `{name}` use `{dependency}`");
+            let is_above = TOPS.contains(&&*dependency) || dependency == FACE;
+            assert!(!is_above, "tests of `{name}` use `{dependency}`");
         }
     }
 }
 
 fn may_use(name: &str, house: &House) -> Vec<String> {
-    if TOPS.contains(&name) {
-        return house.crates.keys().filter(|other| !TOPS.contains(&&***other)).cloned().collect();
+    if name == FACE || TOPS.contains(&name) {
+        let is_below = |other: &&String| !TOPS.contains(&&***other) && *other != name;
+        return house.crates.keys().filter(is_below).cloned().collect();
     }
     let row = MAY_USE.iter().find(|(known, _)| *known == name);
     let (_, allowed) = row.unwrap_or_else(|| panic!("crate `{name}` has no row in MAY_USE"));
@@ -123,7 +132,7 @@ fn crates_stay_free_of_what_is_not_their_business() {
     for name in house.crates.keys().filter(|name| *name != "python") {
         let row = NEVER.iter().find(|(known, _)| known == name);
         let (_, never) = row.unwrap_or_else(|| panic!("crate `{name}` has no row in NEVER"));
-        let features = if name == "bellrock" { "--no-default-features" } else { "--all-features" };
+        let features = if name == FACE { "--no-default-features" } else { "--all-features" };
         let tree = packages(&package_name(name), &["-e", "normal,build", features]);
         assert!(
             tree.len() > 1 || ["pace", "tables"].contains(&name.as_str()),
@@ -133,8 +142,13 @@ fn crates_stay_free_of_what_is_not_their_business() {
             assert!(!tree.contains_key(*forbidden), "crate `{name}` depends on `{forbidden}`");
         }
     }
-    let bellrock = house.manifest("bellrock");
-    assert_eq!(bellrock["features"]["default"], serde_json::json!([]), "`cli` is asked for");
+    let bellrock = house.manifest(FACE);
+    assert_eq!(bellrock["features"]["default"], serde_json::json!([]), "features are asked for");
+    let with_socket = packages(FACE, &["-e", "normal,build", "--features", "control"]);
+    assert!(with_socket.contains_key("bellrock-control"), "the tree with the socket was read");
+    for forbidden in [ASYNC, HTTP, STORES, COMMAND_LINE, PLOTS].into_iter().flatten() {
+        assert!(!with_socket.contains_key(*forbidden), "a control socket compiles `{forbidden}`");
+    }
 }
 
 #[test]
@@ -196,7 +210,9 @@ fn licences_of_others_are_on_the_list() {
         list.expect("deny.toml has a list").split('"').skip(1).step_by(2).collect();
     assert!(allowed.contains(&"Apache-2.0"), "the list was read: {allowed:?}");
     let mut seen = 0;
-    for (package, licence) in packages("bellrock", &["-e", "normal,build,dev", "--all-features"]) {
+    for (package, licence) in
+        packages("bellrock-cli", &["-e", "normal,build,dev", "--all-features"])
+    {
         assert!(licence_allowed(&licence, &allowed), "{package}: {licence:?} is not in deny.toml");
         seen += 1;
     }

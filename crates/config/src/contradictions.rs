@@ -67,6 +67,7 @@ impl Config {
             name: app.name(),
             forwards: app.forwards(),
             wants_packet_ins: true,
+            needs: app.needs(),
         };
         let roles: Vec<_> = self.apps.iter().map(role).collect();
         let problems = chain::check(&roles);

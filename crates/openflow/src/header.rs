@@ -1,6 +1,7 @@
 //! The header of every message. [`frame`] cuts a stream into messages with it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::reader::Reader;
 use crate::wire;
@@ -52,6 +53,23 @@ impl fmt::Display for Version {
             Version::V1_0 => "1.0",
             Version::V1_3 => "1.3",
         })
+    }
+}
+
+/// A text that is not a supported version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a supported OpenFlow version; give 1.0 or 1.3")]
+pub struct ParseVersionError(String);
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
+        match text {
+            "1.0" => Ok(Version::V1_0),
+            "1.3" => Ok(Version::V1_3),
+            other => Err(ParseVersionError(other.to_owned())),
+        }
     }
 }
 
@@ -146,5 +164,13 @@ mod tests {
         for length in 0..8 {
             assert!(frame(&[4, 2, 0, length, 0, 0, 0, 7]).is_err());
         }
+    }
+
+    #[test]
+    fn versions_parse_as_they_print() {
+        for version in [Version::V1_0, Version::V1_3] {
+            assert_eq!(version.to_string().parse(), Ok(version));
+        }
+        assert!("1.1".parse::<Version>().is_err());
     }
 }

@@ -59,7 +59,7 @@ pub use band::PriorityBand;
 pub use bytes::{Bytes, FixedStr};
 pub use error::{DecodeError, EncodeError, ErrorCode, Reason};
 pub use field::Field;
-pub use header::{Frame, HEADER_LEN, Header, MAX_MESSAGE_LEN, Version, frame};
+pub use header::{Frame, HEADER_LEN, Header, MAX_MESSAGE_LEN, ParseVersionError, Version, frame};
 pub use instruction::{Instruction, Instructions};
 pub use kind::{MessageKind, MultipartKind};
 pub use list::{Element, Iter, List};
@@ -68,7 +68,8 @@ pub use match_view::MatchView;
 pub use message::*;
 pub use out::Out;
 pub use port::{
-    Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStatus,
+    ParsePortError, Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
+    PortStatus,
 };
 pub use prerequisite::Prerequisite;
 pub use reader::Reading;

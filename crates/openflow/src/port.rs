@@ -1,6 +1,7 @@
 //! Ports: their numbers, their descriptions, and changes to them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::flags::flags;
 use crate::list::Element;
@@ -74,20 +75,43 @@ impl Port {
     }
 }
 
+/// The reserved ports, as they print and parse.
+const PORT_NAMES: [(Port, &str); 8] = [
+    (Port::IN_PORT, "IN_PORT"),
+    (Port::TABLE, "TABLE"),
+    (Port::NORMAL, "NORMAL"),
+    (Port::FLOOD, "FLOOD"),
+    (Port::ALL, "ALL"),
+    (Port::CONTROLLER, "CONTROLLER"),
+    (Port::LOCAL, "LOCAL"),
+    (Port::ANY, "ANY"),
+];
+
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match *self {
-            Port::IN_PORT => "IN_PORT",
-            Port::TABLE => "TABLE",
-            Port::NORMAL => "NORMAL",
-            Port::FLOOD => "FLOOD",
-            Port::ALL => "ALL",
-            Port::CONTROLLER => "CONTROLLER",
-            Port::LOCAL => "LOCAL",
-            Port::ANY => "ANY",
-            Port(number) => return write!(f, "{number}"),
-        };
-        f.write_str(name)
+        match PORT_NAMES.iter().find(|(port, _)| port == self) {
+            Some((_, name)) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A text that is not a port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a port; give its number, such as 4, or LOCAL")]
+pub struct ParsePortError(String);
+
+/// Parses a number in decimal, or the name of a reserved port.
+impl FromStr for Port {
+    type Err = ParsePortError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePortError> {
+        if let Some((port, _)) = PORT_NAMES.iter().find(|(_, name)| *name == text) {
+            return Ok(*port);
+        }
+        let number = Some(text).filter(|text| !text.starts_with('+'));
+        let number = number.and_then(|text| text.parse().ok());
+        number.map(Port).ok_or_else(|| ParsePortError(text.to_owned()))
     }
 }
 
@@ -479,5 +503,15 @@ mod tests {
         let named = PortFeatures::RATE_100MB_HD | PortFeatures::RATE_1GB_FD | PortFeatures::COPPER;
         assert_eq!(rate(0, named), Some(1_000_000));
         assert_eq!(rate(0, PortFeatures::COPPER), None);
+    }
+
+    #[test]
+    fn ports_parse_as_they_print() {
+        for port in [Port(0), Port(4), Port::MAX, Port::LOCAL, Port::IN_PORT, Port::ANY] {
+            assert_eq!(port.to_string().parse(), Ok(port));
+        }
+        for text in ["", "+4", "-1", "local", "4294967296"] {
+            assert!(text.parse::<Port>().is_err(), "{text}");
+        }
     }
 }

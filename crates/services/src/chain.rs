@@ -60,6 +60,8 @@ pub struct AppRole {
     pub forwards: Forwards,
     /// Whether the app wants packet_ins.
     pub wants_packet_ins: bool,
+    /// The services that the app needs.
+    pub needs: Needs,
 }
 
 impl AppRole {
@@ -70,6 +72,7 @@ impl AppRole {
             name: app.name(),
             forwards: app.forwards(),
             wants_packet_ins: app.wants_packet_ins(),
+            needs: app.needs(),
         }
     }
 }
@@ -194,7 +197,12 @@ mod tests {
     }
 
     fn checked(apps: &[(&'static str, Forwards)]) -> Vec<(Option<usize>, bool, String)> {
-        let role = |&(name, forwards)| AppRole { name, forwards, wants_packet_ins: true };
+        let role = |&(name, forwards)| AppRole {
+            name,
+            forwards,
+            wants_packet_ins: true,
+            needs: Needs::empty(),
+        };
         let apps: Vec<_> = apps.iter().map(role).collect();
         let problems = check(&apps);
         problems.iter().map(|it| (it.place, it.is_error, it.to_string())).collect()
@@ -241,8 +249,14 @@ mod tests {
             let [(at, false, said)] = &problems[..] else { panic!("{problems:?}") };
             assert!(*at == place && said.contains(text), "{said}");
         }
-        let silent = AppRole { name: "mine", forwards: Unknown, wants_packet_ins: false };
-        let hub = AppRole { name: "hub", forwards: All, wants_packet_ins: true };
+        let silent = AppRole {
+            name: "mine",
+            forwards: Unknown,
+            wants_packet_ins: false,
+            needs: Needs::empty(),
+        };
+        let hub =
+            AppRole { name: "hub", forwards: All, wants_packet_ins: true, needs: Needs::empty() };
         assert_eq!(check(&[hub, silent]), []);
     }
 

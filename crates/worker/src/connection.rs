@@ -8,8 +8,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit,
-    SwitchInfo,
+    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
 };
 use bellrock_session::{Close, Controller, Pending, SwitchDescription};
 

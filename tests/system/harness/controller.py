@@ -63,11 +63,15 @@ class Controller:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=without_own_variables())
+            self.process = self.launch(log)
         until(lambda: self.died() or self.port in listening_ports(), START_LIMIT_S, f"listening on port {self.port}")
         if self.died():
             raise AssertionError(f"the controller ended at once with status {self.process.returncode}:\n{self.text()}")
+
+    def launch(self, log):
+        """Starts the process. What it prints goes to the log."""
+        return subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                env=without_own_variables())
 
     def died(self):
         return self.process.poll() is not None

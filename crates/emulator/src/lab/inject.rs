@@ -211,7 +211,7 @@ impl Lab {
                 self.controls.all().for_each(|control| control.reset(switch, &mut self.network));
             }
             Due::Fault(What::ConnectionSilence { switch }) => {
-                self.controls.all().for_each(|control| control.silence(switch))
+                self.controls.all().for_each(|control| control.silence(switch));
             }
             Due::Fault(What::Restart { switch, keep_tables }) => {
                 self.restart_switch(switch, keep_tables);

@@ -1,0 +1,413 @@
+//! The one place where engine, services, apps and the control socket are put together.
+
+use std::fmt;
+use std::net::SocketAddr;
+#[cfg(feature = "control")]
+use std::path::PathBuf;
+#[cfg(feature = "control")]
+use std::sync::Arc;
+
+use bellrock_api::runtime::RoleControl;
+use bellrock_api::{App, Dpid, DynApp, Network, RoleOrder, RoleOrdered, Snapshot, Switches};
+#[cfg(feature = "control")]
+use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists};
+#[cfg(feature = "control")]
+use bellrock_control::{Server, ServerError, default_path};
+use bellrock_engine::session::FirstRole;
+use bellrock_engine::{Engine, Limits, Pinning, Settings, StartError, WriteMode};
+use bellrock_services::chain::{AppRole, ServiceSettings, chain, check};
+use bellrock_services::discovery::NoRandomness;
+#[cfg(feature = "control")]
+use bellrock_tables::Budget;
+
+use crate::event_log::log_events;
+use crate::log;
+#[cfg(feature = "control")]
+use crate::operator::{ControllerOperator, Handles};
+use crate::signals::Signals;
+#[cfg(feature = "control")]
+use crate::state_log::log_states;
+
+/// What `main` of your own program returns.
+pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
+
+/// Why a controller could not run. `Debug` prints the same sentence as `Display`, because a `main`
+/// that returns the error prints it with `Debug`.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The engine did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// An app would get no packets at its place in the chain.
+    #[error("{0}")]
+    Chain(String),
+    /// A service that an app needs cannot be made.
+    #[error(transparent)]
+    Services(#[from] NoRandomness),
+    /// The control socket cannot be opened.
+    #[cfg(feature = "control")]
+    #[error(transparent)]
+    Control(#[from] ServerError),
+    /// The control socket has no default path.
+    #[cfg(feature = "control")]
+    #[error("there is no place for the control socket: {0}; choose one with --control")]
+    ControlPlace(#[source] std::io::Error),
+    /// No handler for the signals that stop the controller can be installed.
+    #[error("signals cannot be handled: {0}")]
+    Signals(#[source] std::io::Error),
+    /// A thread of the engine has failed, and the others were stopped.
+    #[error("the controller has failed; its log says why")]
+    Failed,
+}
+
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Runs a controller with this one app: short for `Controller::builder().app(app).run()`.
+///
+/// An app that consists only of its handler is made by [`per_switch`](crate::per_switch).
+///
+/// # Errors
+/// [`RunError`].
+pub fn run<A: App>(app: A) -> Result {
+    Controller::builder().app(app).run()
+}
+
+/// A controller that is to be started: its chain of apps, and its settings.
+///
+/// The services that the apps need stand in front of them. One worker runs on each core. Every
+/// other setting has its default.
+///
+/// ```no_run
+/// use bellrock::prelude::*;
+/// # struct Nothing;
+/// # impl Handler for Nothing {}
+///
+/// fn main() -> bellrock::Result {
+///     let app = per_switch("nothing", |_| Nothing);
+///     bellrock::Controller::builder().app(app).listen(([0, 0, 0, 0], 6653)).run()
+/// }
+/// ```
+#[derive(Default)]
+#[must_use = "it does nothing until it runs"]
+pub struct Builder {
+    apps: Vec<Box<dyn DynApp>>,
+    /// Addresses to listen on, instead of those of `engine`.
+    listen: Vec<SocketAddr>,
+    engine: Settings,
+    services: ServiceSettings,
+    #[cfg(feature = "control")]
+    control: Option<ControlPlace>,
+    #[cfg(feature = "control")]
+    tables: Option<Budget>,
+    #[cfg(feature = "control")]
+    handles: Handles,
+}
+
+/// Where the control socket is.
+#[cfg(feature = "control")]
+enum ControlPlace {
+    Default,
+    At(PathBuf),
+}
+
+/// No type implements it, so a control socket without the feature `control` is a compile error.
+#[cfg(not(feature = "control"))]
+#[diagnostic::on_unimplemented(
+    message = "a control socket needs the feature `control` of the crate `bellrock`",
+    label = "there is no control socket without that feature",
+    note = "in Cargo.toml: bellrock = {{ path = \"..\", features = [\"control\"] }}"
+)]
+pub trait ControlFeature<'f> {}
+
+impl Builder {
+    /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
+    /// and its flows have lower priorities. If an app could do nothing in this order,
+    /// [`run`](Self::run) returns an error. Doubtful orders are logged. See [`App::forwards`].
+    pub fn app<A: App>(mut self, app: A) -> Self {
+        self.apps.push(Box::new(app));
+        self
+    }
+
+    /// Listens on this address instead of 127.0.0.1:6653. Call it several times to listen on several
+    /// addresses. Port 0 takes a free port. Anyone who reaches an address can claim to be a switch.
+    pub fn listen(mut self, address: impl Into<SocketAddr>) -> Self {
+        self.listen.push(address.into());
+        self
+    }
+
+    /// Number of workers; 0 for one on each core that this process may use.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.engine.workers = workers;
+        self
+    }
+
+    /// The cores of the workers.
+    pub fn pin(mut self, pin: Pinning) -> Self {
+        self.engine.pin = pin;
+        self
+    }
+
+    /// The limits of connections, of their memory and of their time.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.engine.worker.limits = limits;
+        self
+    }
+
+    /// When a worker writes.
+    pub fn write(mut self, mode: WriteMode) -> Self {
+        self.engine.worker.write = mode;
+        self
+    }
+
+    /// All settings of the engine at once: those of the methods above, and more. Its addresses are
+    /// used unless [`listen`](Self::listen) is called.
+    pub fn engine(mut self, settings: Settings) -> Self {
+        self.engine = settings;
+        self
+    }
+
+    /// Begins at every switch as a standby, which changes nothing there, instead of as equal. A
+    /// switch comes up when [`Controller::set_role`] makes this controller its master or equal.
+    pub fn standby(mut self) -> Self {
+        self.engine.worker.session.first_role = FirstRole::Standby;
+        self
+    }
+
+    /// Settings of discovery, host tracking and paths, and which of them run if no app needs them.
+    pub fn services(mut self, settings: ServiceSettings) -> Self {
+        self.services = settings;
+        self
+    }
+
+    /// The memory budget that the tables of the apps share, for `bellrock status` (feature
+    /// `control`).
+    #[cfg(feature = "control")]
+    pub fn tables(mut self, tables: &Budget) -> Self {
+        self.tables = Some(tables.clone());
+        self
+    }
+
+    /// Lets operators block hosts and let them back, by the lists of the app `quarantine` (feature
+    /// `control`).
+    #[cfg(feature = "control")]
+    pub fn block_lists(mut self, lists: &BlockLists) -> Self {
+        self.handles.block_lists = Some(lists.clone());
+        self
+    }
+
+    /// Lets operators reserve bandwidth and release it, by this handle of the app `bandwidth`
+    /// (feature `control`). Reservations that are lost, and those that are up again, are logged.
+    #[cfg(feature = "control")]
+    pub fn reservations(mut self, reservations: &Reservations) -> Self {
+        self.handles.reservations = Some(reservations.clone());
+        self
+    }
+
+    /// Lets operators list the circuits of the app `provisioning` (feature `control`). Circuits that
+    /// go down, and those that are up again, are logged.
+    #[cfg(feature = "control")]
+    pub fn circuits(mut self, circuits: &Circuits) -> Self {
+        self.handles.circuits = Some(circuits.clone());
+        self
+    }
+
+    /// Answers `bellrock status`, `switches`, `counters`, `tasks` and similar commands, at the path
+    /// where they look by default (feature `control`). Commands such as `bellrock reserve` need the
+    /// handle of their app too ([`reservations`](Self::reservations)).
+    #[cfg(feature = "control")]
+    pub fn control_socket(mut self) -> Self {
+        self.control = Some(ControlPlace::Default);
+        self
+    }
+
+    /// The same, with the socket at this path, which the command takes as `--control`.
+    #[cfg(feature = "control")]
+    pub fn control_socket_at(mut self, path: impl Into<PathBuf>) -> Self {
+        self.control = Some(ControlPlace::At(path.into()));
+        self
+    }
+
+    /// The same without the feature `control`: a compile error that names the feature.
+    #[cfg(not(feature = "control"))]
+    pub fn control_socket(self) -> Self
+    where
+        for<'f> Self: ControlFeature<'f>,
+    {
+        self
+    }
+
+    /// The same without the feature `control`: a compile error that names the feature.
+    #[cfg(not(feature = "control"))]
+    pub fn control_socket_at(self, _path: impl Into<std::path::PathBuf>) -> Self
+    where
+        for<'f> Self: ControlFeature<'f>,
+    {
+        self
+    }
+
+    /// What the apps of the chain forward and need, in order.
+    #[must_use]
+    pub fn roles(&self) -> Vec<AppRole> {
+        self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect()
+    }
+
+    /// Runs the controller until the process gets SIGTERM, SIGINT or SIGHUP. Then it sends what is
+    /// already written and closes all connections. A second signal ends the process at once.
+    ///
+    /// Everything logged at level info and above goes to standard error, unless the program has
+    /// installed its own `tracing` subscriber.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(self) -> Result {
+        log::start();
+        // Before any thread starts, and before anything that a signal would leave half done.
+        let signals = Signals::watch().map_err(RunError::Signals)?;
+        let controller = self.start()?;
+        let signal = signals.wait(&controller);
+        controller.stop();
+        signal.map(|_| ()).ok_or(RunError::Failed)
+    }
+
+    /// Starts the controller and returns. The controller runs until [`Controller::stop`].
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(self) -> Result<Controller> {
+        #[cfg(feature = "control")]
+        let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
+        check_chain(&self.roles())?;
+        let chain = chain(self.apps, &self.services)?;
+        let mut settings = self.engine;
+        if !self.listen.is_empty() {
+            settings.listen = self.listen;
+        }
+        let engine = Engine::start(&settings, chain)?;
+        let network = engine.monitor().network();
+        log_events(&network);
+        #[cfg(feature = "control")]
+        log_states(&network, &self.handles);
+        let versions = settings.worker.session.versions.as_slice().iter();
+        let versions = versions.map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        for address in engine.addresses() {
+            tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
+        }
+        #[cfg(feature = "control")]
+        let control = match self.control {
+            None => None,
+            Some(place) => {
+                let path = match place {
+                    ControlPlace::Default => default_path().map_err(RunError::ControlPlace)?,
+                    ControlPlace::At(path) => path,
+                };
+                let operator = ControllerOperator {
+                    monitor: engine.monitor(),
+                    network,
+                    listen: engine.addresses().to_vec(),
+                    apps: names,
+                    tables: self.tables,
+                    handles: self.handles,
+                };
+                let server = Server::start(&path, Arc::new(operator))?;
+                tracing::info!("control socket: {}", path.display());
+                Some(server)
+            }
+        };
+        Ok(Controller {
+            #[cfg(feature = "control")]
+            control,
+            engine,
+        })
+    }
+}
+
+/// Logs warnings for what is doubtful in a chain, and returns the first problem that is an error.
+fn check_chain(roles: &[AppRole]) -> Result {
+    for problem in check(roles) {
+        if problem.is_error {
+            return Err(RunError::Chain(problem.to_string()));
+        }
+        tracing::warn!("{problem}");
+    }
+    Ok(())
+}
+
+/// A running controller, in its own threads.
+#[must_use = "it is to be stopped"]
+pub struct Controller {
+    #[cfg(feature = "control")]
+    control: Option<Server>,
+    engine: Engine,
+}
+
+impl Controller {
+    /// A controller without apps that is to be started.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Addresses on which it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.engine.addresses()
+    }
+
+    /// The network, for code outside of apps: snapshots, events, tasks.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.engine.monitor().network()
+    }
+
+    /// Orders a role at a switch that is up or stands by (1.3.5 §6.3.4), and returns the future of
+    /// its outcome. The order is sent at once, whether or not somebody waits. [`Network::spawn`] runs
+    /// a task that waits.
+    ///
+    /// Master and equal bring a standby up, as after a connect. Slave takes a switch down for the
+    /// apps; its flows stay.
+    pub fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered {
+        self.network().set_role(dpid, order)
+    }
+
+    /// The switches at which this controller stands by.
+    #[must_use]
+    pub fn standbys(&self) -> Snapshot<Switches> {
+        self.network().standbys().load()
+    }
+
+    /// Whether a thread of the engine has failed. Then the others were stopped.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.engine.has_failed()
+    }
+
+    /// Stops the controller: sends what is already written, closes all connections, and waits for
+    /// all threads to end.
+    pub fn stop(self) {
+        // First, so that no client asks a half-stopped engine.
+        #[cfg(feature = "control")]
+        drop(self.control);
+        self.engine.stop();
+    }
+}
+
+#[cfg(all(test, feature = "apps"))]
+mod tests {
+    use bellrock_apps::{Hub, Learning};
+
+    use super::*;
+
+    #[test]
+    fn a_chain_in_which_an_app_gets_nothing_does_not_start() {
+        let controller = Controller::builder().app(Hub).app(Learning::default());
+        let error =
+            controller.listen(([127, 0, 0, 1], 0)).start().err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(error.contains("\"learning\" stands behind \"hub\""), "{error}");
+        assert!(error.contains("leave one of the two out"), "{error}");
+    }
+}

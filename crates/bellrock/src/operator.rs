@@ -1,0 +1,255 @@
+//! Answers an operator's requests about a running controller, and carries out orders.
+
+mod ask;
+mod bandwidth;
+mod flows;
+mod hosts;
+mod network;
+mod provisioning;
+mod quarantine;
+mod wait;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bellrock_api::{Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo};
+use bellrock_apps::bandwidth::Reservations;
+use bellrock_apps::provisioning::Circuits;
+use bellrock_apps::quarantine::BlockLists;
+use bellrock_engine::{AppState, Monitor, TaskInfo, TaskState as EngineTaskState};
+use bellrock_query::{
+    Answer, AppRow, Counters, ErrorKind, ListApps, Operator, PortRow, QueryError, RefusedFlowRow,
+    Request, Rows, Status, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+};
+use bellrock_tables::Budget;
+
+use wait::wait_until;
+
+/// Time limit for an order that an app carries out. Clients wait a little longer.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The handles of apps that take orders, if they are in the chain.
+#[derive(Clone, Default)]
+pub(crate) struct Handles {
+    pub(crate) block_lists: Option<BlockLists>,
+    pub(crate) reservations: Option<Reservations>,
+    pub(crate) circuits: Option<Circuits>,
+}
+
+/// The operator of a running controller.
+pub(crate) struct ControllerOperator {
+    pub(crate) monitor: Monitor,
+    pub(crate) network: Network,
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Names of the apps in the chain, without the services.
+    pub(crate) apps: Vec<String>,
+    /// Memory budget that the tables of all apps share.
+    pub(crate) tables: Option<Budget>,
+    pub(crate) handles: Handles,
+}
+
+impl Operator for ControllerOperator {
+    fn answer(&self, request: Request) -> Result<Answer, QueryError> {
+        let network = &self.network;
+        Ok(match request {
+            Request::GetStatus(_) => Answer::GetStatus(self.status()),
+            Request::ListSwitches(query) => {
+                Answer::ListSwitches(Rows::of(self.switches(), query.page))
+            }
+            Request::ListHosts(query) => {
+                Answer::ListHosts(Rows::of(hosts::rows(&self.monitor, network), query.page))
+            }
+            Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
+            Request::ListTasks(query) => Answer::ListTasks(Rows::of(self.tasks(), query.page)),
+            Request::GetCounters(_) => Answer::GetCounters(self.counters()),
+            Request::GetTopology(_) => Answer::GetTopology(network::topology(network)),
+            Request::ListLinks(query) => {
+                Answer::ListLinks(network::links_page(network, query.page))
+            }
+            Request::ListEvents(query) => Answer::ListEvents(network::events(network, query.page)),
+            Request::ListFlows(query) => {
+                Answer::ListFlows(flows::list(network, &*self.switch(&query.switch)?, &query)?)
+            }
+            Request::CountFlows(query) => Answer::CountFlows(flows::count_all(network, query.page)),
+            Request::Block(order) => Answer::Block(quarantine::block(self.block_lists()?, &order)?),
+            Request::Unblock(order) => {
+                Answer::Unblock(quarantine::unblock(self.block_lists()?, &order)?)
+            }
+            Request::ListBlocked(query) => {
+                Answer::ListBlocked(quarantine::list(self.block_lists()?, query.page))
+            }
+            Request::Reserve(order) => {
+                Answer::Reserve(bandwidth::reserve(self.reservations()?, network, &order)?)
+            }
+            Request::Release(order) => {
+                Answer::Release(bandwidth::release(self.reservations()?, &order)?)
+            }
+            Request::ListReservations(query) => {
+                Answer::ListReservations(bandwidth::list(self.reservations()?, query.page))
+            }
+            Request::ListCircuits(query) => {
+                Answer::ListCircuits(provisioning::list(self.circuits()?, query.page))
+            }
+        })
+    }
+}
+
+/// Waits in this thread until an app has carried out an order.
+///
+/// # Errors
+/// There is no answer in time, or at all.
+fn carried_out<T>(answer: bellrock_api::Answer<T>) -> Result<T, QueryError> {
+    let answer = wait_until(Instant::now() + ORDER_TIMEOUT, answer).ok_or_else(|| {
+        let limit = ORDER_TIMEOUT.as_secs();
+        let why =
+            format!("it is not done after {limit} s, and continues; ask for the result later");
+        QueryError::new(ErrorKind::Timeout, why)
+    })?;
+    answer.ok_or_else(|| QueryError::new(ErrorKind::Refused, "the controller is stopping"))
+}
+
+impl ControllerOperator {
+    /// The switch that an operator means, if it is up.
+    fn switch(&self, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
+        let found = match switch {
+            SwitchRef::Dpid(dpid) => self.network.switch(*dpid),
+            SwitchRef::Name(_) => None,
+        };
+        found.ok_or_else(|| {
+            let why = format!(
+                "switch {switch} is not connected; `bellrock switches` lists those that are"
+            );
+            QueryError::not_found("switch", why)
+        })
+    }
+
+    fn block_lists(&self) -> Result<&BlockLists, QueryError> {
+        self.handles.block_lists.as_ref().ok_or_else(|| not_running("quarantine"))
+    }
+
+    fn reservations(&self) -> Result<&Reservations, QueryError> {
+        self.handles.reservations.as_ref().ok_or_else(|| not_running("bandwidth"))
+    }
+
+    fn circuits(&self) -> Result<&Circuits, QueryError> {
+        self.handles.circuits.as_ref().ok_or_else(|| not_running("provisioning"))
+    }
+
+    fn status(&self) -> Status {
+        let status = self.monitor.status();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: status.uptime.as_secs(),
+            listen: self.listen.clone(),
+            apps: self.apps.clone(),
+            workers: status.workers,
+            connections: status.connections,
+            accepted: status.accepted,
+            refused: status.refused,
+            switches: status.switches,
+            table_memory: self.tables.as_ref().map(table_memory),
+        }
+    }
+
+    fn switches(&self) -> Vec<SwitchRow> {
+        let now = self.monitor.now();
+        let refused = self.network.extension::<RefusedFlows>();
+        let refused_row = |(flow, why): (&str, Refusal)| RefusedFlowRow {
+            flow: flow.to_owned(),
+            reason: why.to_string(),
+        };
+        let row = |info: &SwitchInfo| SwitchRow {
+            dpid: info.dpid,
+            name: None,
+            version: info.version,
+            peer: info.peer,
+            up_seconds: now.saturating_sub(info.since).as_secs(),
+            n_tables: info.n_tables,
+            n_buffers: info.n_buffers,
+            manufacturer: info.description.manufacturer.to_string(),
+            hardware: info.description.hardware.to_string(),
+            software: info.description.software.to_string(),
+            serial_number: info.description.serial_number.to_string(),
+            description: info.description.datapath.to_string(),
+            ports: info.ports.iter().map(port_row).collect(),
+            refused_flows: refused.of(info.dpid).into_iter().map(refused_row).collect(),
+        };
+        self.monitor.switches().iter().map(|info| row(info)).collect()
+    }
+
+    fn apps(&self) -> Vec<AppRow> {
+        let row = |app: AppState| {
+            let lowest_priority = app.id.band().base();
+            AppRow {
+                name: app.name.to_owned(),
+                lowest_priority,
+                highest_priority: lowest_priority + (PriorityBand::PRIORITIES - 1),
+                cookie: format!("{:08x}", app.id.cookie().with(0) >> u32::BITS),
+                panics: app.panics,
+                disabled: app.disabled,
+                errors: app.errors,
+                last_error: app.last_error,
+            }
+        };
+        self.monitor.apps().into_iter().map(row).collect()
+    }
+
+    fn tasks(&self) -> Vec<TaskRow> {
+        let now = self.monitor.now();
+        self.monitor.tasks().iter().map(|task| task_row(task, now)).collect()
+    }
+
+    fn counters(&self) -> Counters {
+        let named = |counters: Vec<(&str, u64)>| -> BTreeMap<String, u64> {
+            counters.into_iter().map(|(name, n)| (name.to_owned(), n)).collect()
+        };
+        let mut apps = BTreeMap::<String, BTreeMap<String, u64>>::new();
+        for (app, name, n) in self.monitor.app_counters() {
+            apps.entry(app.to_owned()).or_default().insert(name.to_owned(), n);
+        }
+        let workers = self.monitor.worker_counters().into_iter().map(named).collect();
+        Counters { workers, tasks: named(self.monitor.task_counters()), apps }
+    }
+}
+
+/// Explains why no app takes an order.
+fn not_running(app: &str) -> QueryError {
+    let why = format!(
+        "this needs the app `{app}`, which this controller does not run; put it in the chain, before the apps \
+         that carry all packets: `bellrock run --app {app} --app learning`"
+    );
+    QueryError::new(ErrorKind::AppNotRunning, why)
+}
+
+fn table_memory(tables: &Budget) -> TableMemory {
+    TableMemory {
+        table_memory_used_bytes: tables.used(),
+        table_memory_limit_bytes: tables.limit(),
+        table_memory_huge_page_bytes: tables.huge_page_bytes(),
+    }
+}
+
+fn port_row(desc: &PortDesc) -> PortRow {
+    PortRow { port: desc.port, name: desc.name.to_string(), mac: desc.address, up: desc.is_up() }
+}
+
+fn task_row(task: &TaskInfo, now: Duration) -> TaskRow {
+    let (state, panic) = match &task.state {
+        EngineTaskState::Waiting => (TaskState::Waiting, None),
+        EngineTaskState::Ready => (TaskState::Ready, None),
+        EngineTaskState::Running => (TaskState::Running, None),
+        EngineTaskState::Panicked(message) => (TaskState::Panicked, Some(message.clone())),
+    };
+    TaskRow {
+        app: task.app.to_owned(),
+        name: task.name.clone(),
+        state,
+        panic,
+        age_seconds: now.saturating_sub(task.since).as_secs(),
+        turns: task.polls,
+        busy_microseconds: task.busy.as_micros() as u64,
+    }
+}

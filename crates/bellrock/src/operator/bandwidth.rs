@@ -1,0 +1,144 @@
+//! Orders to the app `bandwidth`, and its reservations.
+
+use std::time::Duration;
+
+use bellrock_api::{Host, Network};
+use bellrock_apps::bandwidth::{
+    HostName, Kbps, NotOneHost, NotReleased, NotReserved, Request, Reservation, Reservations, State,
+};
+use bellrock_query::{
+    ErrorKind, MAX_RESERVE_WAIT_MS, Page, QueryError, Release, ReservationRow, ReservationState,
+    Reserve, Rows,
+};
+use tracing::info;
+
+use super::carried_out;
+
+/// Reserves bandwidth.
+///
+/// # Errors
+/// A value of the order is not possible, or nothing was reserved.
+pub(super) fn reserve(
+    reservations: &Reservations,
+    network: &Network,
+    order: &Reserve,
+) -> Result<ReservationRow, QueryError> {
+    let host = |field: &str, text: &str| {
+        text.parse::<HostName>().map_err(|error| QueryError::invalid(field, error.to_string()))
+    };
+    if order.wait_ms > MAX_RESERVE_WAIT_MS {
+        let why = format!("give a time of at most {MAX_RESERVE_WAIT_MS} ms");
+        return Err(QueryError::invalid("wait_ms", why));
+    }
+    // A meter's rate has 32 bits (1.3.5 §A.3.4.5).
+    if order.rate_kbps == 0 || order.rate_kbps > u64::from(u32::MAX) {
+        let why = format!("give a rate from 1 to {} kbit/s", u32::MAX);
+        return Err(QueryError::invalid("rate_kbps", why));
+    }
+    let request = Request {
+        from: host("from", &order.from)?,
+        to: host("to", &order.to)?,
+        rate: Kbps(order.rate_kbps),
+        queue: order.queue.clone(),
+        wait: Duration::from_millis(order.wait_ms),
+    };
+    let reserved = carried_out(reservations.reserve(request.clone()))?
+        .map_err(|error| not_reserved(network, &request, &error))?;
+    let Reservation { id, from, to, rate, .. } = &reserved;
+    info!("an operator reserved {rate} from {from} to {to}: reservation {id}");
+    Ok(row(&reserved))
+}
+
+fn not_reserved(network: &Network, request: &Request, error: &NotReserved) -> QueryError {
+    let text = error.to_string();
+    match error {
+        NotReserved::Host(host) => {
+            let (kind, name, text) = match host {
+                NotOneHost::Unknown(name) => {
+                    (ErrorKind::NotFound, name, absent(network, *name).unwrap_or(text))
+                }
+                NotOneHost::Ambiguous { name, .. } => (ErrorKind::Refused, name, text),
+            };
+            let field = if *name == request.from { "from" } else { "to" };
+            QueryError::new(kind, text).at(field)
+        }
+        NotReserved::UnknownQueue { .. } => QueryError::not_found("queue", text),
+        NotReserved::NotRunning => QueryError::new(ErrorKind::AppNotRunning, text),
+        _ => QueryError::new(ErrorKind::Refused, text),
+    }
+}
+
+/// Explains why this host is not found, if more is known than that it was not seen.
+fn absent(network: &Network, name: HostName) -> Option<String> {
+    let elsewhere = |is_named: &dyn Fn(&Host) -> bool, vlan: u16| {
+        let hosts = network.hosts().load();
+        let found: Vec<String> = hosts
+            .iter()
+            .filter(|host| is_named(host))
+            .map(|host| {
+                host.id.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"))
+            })
+            .collect();
+        let places = found.join(" and ");
+        (!found.is_empty())
+            .then(|| format!("no host {name} has been seen in VLAN {vlan}, but in {places}"))
+    };
+    match name {
+        HostName::At(at) if network.switch(at.dpid).is_none() => Some(format!(
+            "switch {} is not connected; `bellrock switches` lists those that are, with their datapath ids in \
+             hexadecimal",
+            at.dpid
+        )),
+        HostName::At(at) => network
+            .topology()
+            .load()
+            .link(at)
+            .map(|link| format!("{at} leads to the switch at {}, and not to a host", link.to)),
+        HostName::Mac(mac, Some(vlan)) => elsewhere(&|host| host.id.mac == mac, vlan),
+        HostName::Ip(ip, Some(vlan)) => elsewhere(&|host| host.addresses.contains(&ip), vlan),
+        _ => None,
+    }
+}
+
+/// Releases a reservation, and lists the remaining ones.
+///
+/// # Errors
+/// There is no such reservation, or some of its flows may remain.
+pub(super) fn release(
+    reservations: &Reservations,
+    order: &Release,
+) -> Result<Rows<ReservationRow>, QueryError> {
+    let id = order.id;
+    carried_out(reservations.release(id))?.map_err(|error| {
+        let kind = match &error {
+            NotReleased::Unknown(_) => ErrorKind::NotFound,
+            _ => ErrorKind::Refused,
+        };
+        QueryError::new(kind, error.to_string()).at("id")
+    })?;
+    info!("an operator released reservation {id}");
+    Ok(list(reservations, Page::default()))
+}
+
+pub(super) fn list(reservations: &Reservations, page: Page) -> Rows<ReservationRow> {
+    Rows::of(reservations.list(), page).map(|reservation| row(&reservation))
+}
+
+fn row(reservation: &Reservation) -> ReservationRow {
+    let (state, why, path) = match &reservation.state {
+        State::Pending => (ReservationState::Pending, None, Vec::new()),
+        State::Installed(ports) => (ReservationState::Installed, None, ports.clone()),
+        State::Unknown(why) => (ReservationState::Unknown, Some(why.clone()), Vec::new()),
+        State::Lost(why) => (ReservationState::Lost, Some(why.clone()), Vec::new()),
+    };
+    ReservationRow {
+        id: reservation.id,
+        from: reservation.from.to_string(),
+        to: reservation.to.to_string(),
+        rate_kbps: reservation.rate.0,
+        queue: reservation.queue.clone(),
+        state,
+        why,
+        path,
+    }
+}

@@ -1,0 +1,157 @@
+//! The flows of switches, and the app of each flow.
+//!
+//! Each answer asks the switches (`OFPMP_FLOW`, 1.3.5 §7.3.5.2; `OFPST_FLOW`, 1.0 §5.3.5). The
+//! cookie names the app of a flow.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bellrock_api::openflow::{FlowStats, FlowStatsRequest, RequestBody};
+use bellrock_api::{Dpid, Match, Network, ReplyBody, Requested, SwitchInfo};
+use bellrock_query::{
+    AppFlows, ErrorKind, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows,
+};
+use bellrock_services::desired;
+
+use super::ask::{AT_A_TIME, TIMEOUT, read};
+
+/// The flows of a switch that is up.
+///
+/// # Errors
+/// There is no such app, or the switch does not report its flows.
+pub(super) fn list(
+    network: &Network,
+    info: &SwitchInfo,
+    query: &ListFlows,
+) -> Result<FlowPage, QueryError> {
+    let whose = whose(network, query.app.as_deref())?;
+    let until = Instant::now() + TIMEOUT;
+    let (dpid, page) = (info.dpid, query.page);
+    let flows = read_flows(ask(network, dpid), until, |flows| {
+        let owner = |flow: &FlowStats<'_>| network.app_of_flow(flow);
+        let mut flows: Vec<_> = flows
+            .filter(|flow| match whose {
+                Whose::Everybody => true,
+                Whose::One(app) => owner(flow) == app,
+            })
+            .collect();
+        // By the text of the match too, so that pages fit together.
+        flows.sort_by_cached_key(|flow| {
+            (flow.table, Reverse(flow.priority), flow.matching.to_string())
+        });
+        Rows::of(flows, page).map(|flow| row(&flow, owner(&flow)))
+    });
+    let flows = flows.map_err(|(kind, why)| {
+        QueryError::new(kind, format!("switch {dpid}: {why}")).at("switch")
+    })?;
+    Ok(FlowPage {
+        dpid,
+        version: info.version,
+        flows_in_all: flows.total,
+        skipped: flows.skipped,
+        flows: flows.rows,
+    })
+}
+
+/// Filter by app: all flows, or those of one app, or foreign ones.
+#[derive(Clone, Copy)]
+enum Whose {
+    Everybody,
+    One(Option<&'static str>),
+}
+
+fn whose(network: &Network, app: Option<&str>) -> Result<Whose, QueryError> {
+    let Some(app) = app else { return Ok(Whose::Everybody) };
+    let known = || network.apps().chain([ListFlows::CONTROLLER]);
+    match known().find(|name| *name == app) {
+        Some(name) => Ok(Whose::One(Some(name))),
+        None if app == ListFlows::FOREIGN => Ok(Whose::One(None)),
+        None => {
+            let names: Vec<_> = known().chain([ListFlows::FOREIGN]).collect();
+            let names = names.join(", ");
+            Err(QueryError::not_found(
+                "app",
+                format!("no app {app:?} runs here; give one of {names}"),
+            ))
+        }
+    }
+}
+
+fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
+    FlowRow {
+        table: flow.table,
+        priority: flow.priority,
+        app: app.map(str::to_owned),
+        cookie: format!("{:016x}", flow.cookie),
+        matching: flow.matching.to_string(),
+        actions: flow.instructions.to_string(),
+        packets: flow.packet_count,
+        bytes: flow.byte_count,
+        age_seconds: flow.duration_sec,
+        idle_timeout_seconds: flow.idle_timeout,
+        hard_timeout_seconds: flow.hard_timeout,
+    }
+}
+
+/// Asks the switches of a page for their flows, some at a time, and counts them.
+pub(super) fn count_all(network: &Network, page: Page) -> Rows<SwitchFlows> {
+    let until = Instant::now() + TIMEOUT;
+    let switches = network.switches();
+    let dpids = Rows::of(switches.iter().map(|info| info.dpid).collect::<Vec<_>>(), page);
+    let mut rows = Vec::with_capacity(dpids.rows.len());
+    for some in dpids.rows.chunks(AT_A_TIME) {
+        let asked: Vec<_> = some.iter().map(|dpid| (*dpid, ask(network, *dpid))).collect();
+        for (dpid, asked) in asked {
+            let counted = read_flows(asked, until, |flows| count(network, dpid, flows));
+            let (apps, problem) = match counted {
+                Ok(apps) => (apps, None),
+                Err((_, why)) => (Vec::new(), Some(why)),
+            };
+            rows.push(SwitchFlows { dpid, name: None, problem, apps });
+        }
+    }
+    Rows { total: dpids.total, skipped: dpids.skipped, rows }
+}
+
+/// Counts flows by app, in the order of the apps; foreign ones are last.
+fn count<'a>(
+    network: &Network,
+    dpid: Dpid,
+    flows: impl Iterator<Item = FlowStats<'a>>,
+) -> Vec<AppFlows> {
+    let mut of = BTreeMap::<Option<&str>, AppFlows>::new();
+    for (app, wanted) in desired::wanted_in(network, dpid) {
+        of.entry(Some(app)).or_default().wanted = Some(wanted as u64);
+    }
+    for flow in flows {
+        let sum = of.entry(network.app_of_flow(&flow)).or_default();
+        sum.flows += 1;
+        sum.packets += flow.packet_count;
+        sum.bytes += flow.byte_count;
+    }
+    let names = network.apps().chain([ListFlows::CONTROLLER]).map(Some).chain([None]);
+    names
+        .filter_map(|app| {
+            let sum = of.remove(&app)?;
+            Some(AppFlows { app: app.map(str::to_owned), ..sum })
+        })
+        .collect()
+}
+
+fn ask(network: &Network, dpid: Dpid) -> Requested {
+    let all = Match::any();
+    network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)))
+}
+
+/// Applies `make` to the flows that a switch reports, or returns why there are none.
+fn read_flows<T>(
+    asked: Requested,
+    until: Instant,
+    make: impl FnOnce(&mut dyn Iterator<Item = FlowStats<'_>>) -> T,
+) -> Result<T, (ErrorKind, String)> {
+    read(asked, until, "flows", |reply| match reply {
+        ReplyBody::Flow(flows) => Some(make(&mut flows.into_iter())),
+        _ => None,
+    })
+}

@@ -1,0 +1,51 @@
+//! Orders to the app `quarantine`, and its list.
+
+use bellrock_apps::quarantine::{BlockLists, Blocked, NotChanged};
+use bellrock_query::{
+    Block, BlockGap, BlockedList, BlockedRow, ErrorKind, Page, QuarantineAnswer, QueryError, Rows,
+    Unblock,
+};
+use tracing::info;
+
+/// Blocks a host or a prefix.
+///
+/// # Errors
+/// The text is no such address, or the entry cannot be added.
+pub(super) fn block(lists: &BlockLists, order: &Block) -> Result<QuarantineAnswer, QueryError> {
+    let host = parse(&order.host)?;
+    lists.add(host).map_err(|error| not_changed(&error))?;
+    info!("an operator blocked {host}");
+    Ok(QuarantineAnswer::Blocked(host.to_string()))
+}
+
+/// Lets a host or a prefix back.
+///
+/// # Errors
+/// The text is no such address, or no operator has added this entry.
+pub(super) fn unblock(lists: &BlockLists, order: &Unblock) -> Result<QuarantineAnswer, QueryError> {
+    let host = parse(&order.host)?;
+    lists.remove(host).map_err(|error| not_changed(&error))?;
+    info!("an operator let {host} back");
+    Ok(QuarantineAnswer::LetBack(host.to_string()))
+}
+
+pub(super) fn list(lists: &BlockLists, page: Page) -> BlockedList {
+    let Rows { total, skipped, rows } = Rows::of(lists.entries(), page).map(|entry| BlockedRow {
+        host: entry.blocked.to_string(),
+        line: entry.line,
+        gaps: entry.gaps.into_iter().map(|(dpid, why)| BlockGap { dpid, why }).collect(),
+    });
+    BlockedList { total, skipped, entries: rows, file_problem: lists.file_problem() }
+}
+
+fn parse(host: &str) -> Result<Blocked, QueryError> {
+    host.parse().map_err(|error| QueryError::invalid("host", format!("{error}")))
+}
+
+fn not_changed(error: &NotChanged) -> QueryError {
+    let kind = match error {
+        NotChanged::NotListed(_) => ErrorKind::NotFound,
+        _ => ErrorKind::Refused,
+    };
+    QueryError::new(kind, error.to_string()).at("host")
+}

@@ -1,0 +1,247 @@
+//! The command line.
+//!
+//! clap's derive defines the arguments that commands share. The settings of `run` come from the
+//! table in [`bellrock_config::settings`], so that flags and keys of a file agree.
+
+use std::path::PathBuf;
+
+use bellrock_config::settings::{self, GROUPS, Setting};
+use bellrock_config::{Config, Override, Sources, apps, variable};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+
+use super::bench::Bench;
+use super::decode::command::Decode;
+use super::demo::Demo;
+use super::emulate::Emulate;
+use super::operate::bandwidth::{Release, Reserve};
+use super::operate::flows::Flows;
+use super::operate::quarantine::Quarantine;
+
+/// An OpenFlow controller.
+///
+/// Bellrock speaks OpenFlow 1.0 and 1.3 with switches, and runs apps that decide what they do with
+/// packets. `bellrock run` is the controller; the others ask it, test it, or decode.
+#[derive(Debug, Parser)]
+#[command(name = "bellrock", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock run                                  the learning switch, for switches on this machine
+  ovs-vsctl set-controller br0 tcp:127.0.0.1    make Open vSwitch's bridge br0 one of them
+  bellrock run --listen 0.0.0.0:6653 --app hub  a hub, for switches on any machine
+  bellrock config > bellrock.yaml               a file with all settings, to edit
+  bellrock check bellrock.yaml                  check it
+  bellrock run --config bellrock.yaml           run with it
+  bellrock hosts                                the hosts and their ports
+  bellrock flows a1                             the flows of the switch a1, and their apps
+  bellrock quarantine add 10.0.0.7              drop all packets of a host at every switch
+  bellrock demo                                 a controller and a network, in this terminal
+  bellrock emulate --topology tree:3,3          an emulated network, with a prompt
+
+Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or configuration.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Run(Run),
+    Check(Check),
+    /// Print the default configuration, with the settings of all apps
+    Config,
+    /// Show the state of the running controller
+    Status(Ask),
+    /// List the switches that are up
+    Switches(Ask),
+    /// List the hosts with their ports and addresses
+    Hosts(Ask),
+    /// List the apps of the chain, in order, with their priorities and errors
+    Apps(Ask),
+    /// List the background tasks of the apps
+    ///
+    /// Ended tasks are not listed, except the latest that panicked. TIME is the total time of a
+    /// task's turns; all tasks share one thread.
+    Tasks(Ask),
+    /// List the switches found by discovery, and their ports for hosts
+    Topology(Ask),
+    /// List the links between switches
+    Links(Ask),
+    Flows(Flows),
+    /// List the events of the network: links, hosts, and possible attacks
+    Events(Ask),
+    /// List the counters of the workers, of the tasks and of the apps
+    ///
+    /// Counters start at zero when the controller starts, and only grow. The manual explains each
+    /// of them. --json lists those of each worker.
+    Counters(Ask),
+    Quarantine(Quarantine),
+    /// List the configured circuits and their states
+    Circuits(Ask),
+    Reserve(Reserve),
+    Release(Release),
+    /// List the reserved bandwidth
+    Reservations(Ask),
+    Decode(Decode),
+    Bench(Box<Bench>),
+    Emulate(Emulate),
+    Demo(Demo),
+}
+
+/// Run the controller until it gets SIGTERM, SIGINT or SIGHUP
+///
+/// Each setting is a flag, an environment variable, or a key in a file (log_level for --log-level).
+/// A flag overrides the environment, and the environment overrides the file.
+///
+/// The signal makes it send what it has accepted, close all connections and exit with status 0. A
+/// second signal ends it at once. Under `nohup` SIGHUP has no effect.
+#[derive(Debug, Args)]
+#[command(after_long_help = apps_help())]
+pub(super) struct Run {
+    /// Read this configuration file
+    ///
+    /// A YAML or JSON file. Settings that it leaves out have their defaults; `bellrock config`
+    /// prints all.
+    #[arg(long, value_name = "FILE", env = "BELLROCK_CONFIG", hide_env_values = true)]
+    pub(super) config: Option<PathBuf>,
+
+    /// Run this app; several times for a chain
+    ///
+    /// Each packet goes to the first app, and on to the next as long as apps pass it on. Replaces
+    /// the file's apps, but keeps their settings in the file. Default: learning.
+    #[arg(
+        long = "app",
+        value_name = "NAME",
+        env = "BELLROCK_APP",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub(super) apps: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) settings: Overrides,
+}
+
+/// Check a configuration file, and do nothing else
+///
+/// Prints each error as FILE:LINE:COLUMN with what would be right, and exits with status 2.
+/// Warnings are printed likewise, with status 0.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// The file to check
+    pub(super) file: PathBuf,
+}
+
+/// Arguments that all questions to a running controller share.
+#[derive(Debug, Args)]
+pub(super) struct Ask {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// The control socket of the controller
+    ///
+    /// Default, as for `bellrock run`: /run/bellrock.sock for root, else
+    /// $XDG_RUNTIME_DIR/bellrock.sock or /tmp/bellrock-UID/bellrock.sock.
+    #[arg(long, value_name = "PATH", env = "BELLROCK_CONTROL", hide_env_values = true)]
+    pub(super) control: Option<String>,
+}
+
+/// Settings given by flags or by the environment.
+#[derive(Debug, Default)]
+pub(super) struct Overrides(Vec<Override>);
+
+impl Run {
+    /// Where the settings come from.
+    pub(super) fn sources(&self) -> Sources {
+        Sources {
+            file: self.config.clone(),
+            overrides: self.settings.0.clone(),
+            apps: self.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
+        }
+    }
+}
+
+impl Args for Overrides {
+    fn augment_args(mut command: clap::Command) -> clap::Command {
+        for group in GROUPS {
+            let args = group.settings.iter().map(flag);
+            command = command.next_help_heading(group.heading).args(args);
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The flag of a setting.
+fn flag(setting: &Setting<Config>) -> Arg {
+    let default = (setting.show)(&Config::default());
+    let (first, _) = setting.about.split_once(". ").unwrap_or((setting.about, ""));
+    let arg = Arg::new(setting.key)
+        .long(setting.key.replace('_', "-"))
+        .value_name(setting.value)
+        .env(variable(setting.key))
+        .hide_env_values(true)
+        .help(format!("{} [default: {default}]", first.trim_end_matches('.')))
+        .long_help(format!("{}\n\n[default: {default}]", setting.about));
+    match setting.many {
+        true => arg.action(ArgAction::Append).value_delimiter(','),
+        false => arg,
+    }
+}
+
+/// Environment variables that have our prefix and a name that is close to one of ours: each with the
+/// name that was probably meant.
+pub(super) fn misspelled_variables() -> Vec<(String, String)> {
+    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers"])
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut overrides = Overrides::default();
+        overrides.update_from_arg_matches(matches)?;
+        Ok(overrides)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = settings::all().filter_map(|setting| given(setting.key, matches)).collect();
+        Ok(())
+    }
+}
+
+/// The values of a setting on the command line or in the environment. Empty variables do not count.
+fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
+    let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
+    let origin = match matches.value_source(key)? {
+        ValueSource::EnvVariable if values.iter().all(String::is_empty) => return None,
+        ValueSource::EnvVariable => variable(key),
+        _ => format!("--{}", key.replace('_', "-")),
+    };
+    Some(Override { key, origin, values })
+}
+
+/// The apps and their settings, for the end of the help.
+fn apps_help() -> String {
+    let mut text = String::from("Apps:\n");
+    for app in apps::KNOWN {
+        text.push_str(&format!("  {:10}{}\n", app.name, app.about));
+    }
+    for app in apps::KNOWN.iter().filter(|app| !app.settings.is_empty()) {
+        text.push_str(&format!(
+            "\nSettings of {}, in the file (apps: [{}: {{KEY: VALUE}}]):\n",
+            app.name, app.name
+        ));
+        for setting in app.settings {
+            let default = (setting.show)(&(app.choice)());
+            let name = format!("{}: {}", setting.key, setting.value);
+            text.push_str(&format!("  {name}\n          {} [default: {default}]\n", setting.about));
+        }
+    }
+    text
+}

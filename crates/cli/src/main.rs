@@ -1,0 +1,197 @@
+//! The command `bellrock`, with one module for each part.
+//!
+//! `args` and `operate` are the command line, `start` runs the controller,
+//! `ask` asks a running one, `show` prints answers, `decode` reads captures, `bench` is the load
+//! generator, `emulate` an emulated network, and `demo` a controller with such a network.
+
+mod amounts;
+mod args;
+mod ask;
+mod bench;
+mod block_list;
+mod decode;
+mod demo;
+mod emulate;
+mod ending;
+mod log;
+mod operate;
+mod show;
+mod start;
+mod usage_error;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use bellrock_config::{Checked, Config, FileError, Sources, default_yaml};
+use bellrock_query as query;
+use clap::Parser;
+
+use args::{Cli, Command, Run};
+use ask::{ask, ask_all};
+use operate::quarantine::QuarantineOrder;
+
+/// Failure of a command.
+enum Failure {
+    /// The command failed.
+    Failed(String),
+    /// The command line or the configuration is wrong.
+    Wrong(String),
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Failure::Wrong(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Failure::Failed(format!("the result cannot be written as JSON: {error}"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+/// Runs the command line, prints failures, and returns the exit status.
+fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) if error.use_stderr() => {
+            return failed(Failure::Wrong(usage_error::text(&error)));
+        }
+        // The help or the version. A closed output (`| head`) is no failure.
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    let done = match command {
+        Command::Run(run) => run_controller(&run),
+        Command::Check(check) => check_file(&check.file),
+        Command::Config => print(&default_yaml()),
+        Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),
+        Command::Switches(asked) => {
+            ask_all(&asked, |page| query::ListSwitches { page }, show::switches)
+        }
+        Command::Hosts(asked) => ask_all(&asked, |page| query::ListHosts { page }, show::hosts),
+        Command::Apps(asked) => ask(&asked, query::ListApps {}, |apps| show::apps(apps)),
+        Command::Tasks(asked) => ask_all(&asked, |page| query::ListTasks { page }, show::tasks),
+        Command::Topology(asked) => ask(&asked, query::GetTopology {}, show::topology),
+        Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
+        Command::Events(asked) => ask_all(&asked, |page| query::ListEvents { page }, show::events),
+        Command::Flows(asked) => match asked.of_switch() {
+            Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),
+            Ok(None) => ask_all(&asked.ask, |page| query::CountFlows { page }, show::flow_counts),
+            Err(error) => Err(Failure::Wrong(error.to_string())),
+        },
+        Command::Counters(asked) => ask(&asked, query::GetCounters {}, show::counters),
+        Command::Quarantine(asked) => match &asked.order {
+            QuarantineOrder::Add(added) => {
+                let order = query::Block { host: added.host.to_string() };
+                ask(&added.ask, order, show::quarantine)
+            }
+            QuarantineOrder::Remove(removed) => {
+                let order = query::Unblock { host: removed.host.to_string() };
+                ask(&removed.ask, order, show::quarantine)
+            }
+            QuarantineOrder::List(asked) => ask::blocked(asked),
+        },
+        Command::Circuits(asked) => {
+            ask_all(&asked, |page| query::ListCircuits { page }, show::circuits)
+        }
+        Command::Reserve(asked) => {
+            let (asked, order) = asked.request();
+            ask(asked, order, |row| show::reservations(std::slice::from_ref(row)))
+        }
+        Command::Release(asked) => {
+            let (asked, order) = asked.request();
+            ask(asked, order, |left| show::reservations(&left.rows))
+        }
+        Command::Reservations(asked) => {
+            ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
+        }
+        Command::Bench(asked) => bench::run(&asked),
+        Command::Demo(asked) => demo::run(&asked),
+        Command::Emulate(asked) => match emulate::run(&asked) {
+            Ok(true) => Ok(()),
+            // Lost pings and failed commands have been printed.
+            Ok(false) => return ExitCode::FAILURE,
+            Err(failure) => Err(failure),
+        },
+        Command::Decode(asked) => match decode::command::run(&asked) {
+            Ok(outcome) if outcome.faults == 0 => Ok(()),
+            // Faults have been printed at their places.
+            Ok(_) => return ExitCode::FAILURE,
+            Err(failure) => Err(Failure::Failed(failure.to_string())),
+        },
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(failure),
+    }
+}
+
+/// Prints a failure, with our name before each line.
+fn failed(failure: Failure) -> ExitCode {
+    let (message, status) = match failure {
+        Failure::Failed(message) => (message, 1),
+        Failure::Wrong(message) => (message, 2),
+    };
+    for line in message.lines() {
+        eprintln!("bellrock: {line}");
+    }
+    ExitCode::from(status)
+}
+
+fn run_controller(run: &Run) -> Result<(), Failure> {
+    let (config, warnings) = configure(run)?;
+    log::start(&config);
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Reads the settings. Returns warnings too.
+fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
+    let Checked { config, errors, warnings } = run.sources().check()?;
+    if !errors.is_empty() {
+        return Err(Failure::Wrong(errors.join("\n")));
+    }
+    let misspelled = args::misspelled_variables().into_iter();
+    let misspelled =
+        misspelled.map(|(name, near)| format!("{name} is no setting; did you mean {near}?"));
+    Ok((config, misspelled.chain(warnings).collect()))
+}
+
+fn check_file(path: &Path) -> Result<(), Failure> {
+    let Checked { errors, warnings, .. } = Sources::file(path).check()?;
+    if !errors.is_empty() {
+        return Err(Failure::Wrong([errors, warnings].concat().join("\n")));
+    }
+    warnings.iter().for_each(|warning| eprintln!("bellrock: {warning}"));
+    let file = path.display();
+    match warnings.len() {
+        0 => print(&format!("{file}: all right\n")),
+        n => print(&format!("{file}: it can be used; warnings: {n}\n")),
+    }
+}
+
+/// Prints to standard output. A closed output (`| head`) is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A new directory for a test.
+#[cfg(test)]
+fn test_directory(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}

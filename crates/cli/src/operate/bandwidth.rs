@@ -1,0 +1,74 @@
+//! The arguments of `bellrock reserve` and `release`.
+
+use std::time::Duration;
+
+use bellrock_apps::bandwidth::{HostName, Kbps};
+use bellrock_config::values;
+use bellrock_query as query;
+use clap::Args;
+
+use crate::args::Ask;
+
+/// Reserve bandwidth from one host to another
+///
+/// Needs the app `bandwidth` in the chain. The rate is reserved on every line of a path, or on
+/// none. A meter (OpenFlow 1.3) or a queue of the switches keeps packets to it.
+#[derive(Debug, Args)]
+pub(crate) struct Reserve {
+    /// The host that sends: its Ethernet or Internet address, or SWITCH:PORT
+    from: HostName,
+    /// The host that receives
+    to: HostName,
+    /// The rate: a whole number with k, M or G for kbit/s, Mbit/s or Gbit/s
+    rate: Kbps,
+    /// Use this queue, which is set up in all switches, instead of a meter
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Time to wait until enough is released: up to 5 s
+    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = wait)]
+    wait: Duration,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// Release reserved bandwidth
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// The number of the reservation
+    #[arg(value_parser = number)]
+    id: u32,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    let range = Duration::ZERO..=Duration::from_millis(query::MAX_RESERVE_WAIT_MS);
+    values::time(text, range).map_err(|expected| format!("give {expected}"))
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    let right = "give the number of a reservation; `bellrock reservations` lists them";
+    text.parse().map_err(|_| right.to_owned())
+}
+
+impl Reserve {
+    /// The controller to ask, and the request.
+    pub(crate) fn request(&self) -> (&Ask, query::Reserve) {
+        let request = query::Reserve {
+            from: self.from.to_string(),
+            to: self.to.to_string(),
+            rate_kbps: self.rate.0,
+            queue: self.queue.clone(),
+            // At most some seconds.
+            wait_ms: self.wait.as_millis() as u64,
+        };
+        (&self.ask, request)
+    }
+}
+
+impl Release {
+    /// The controller to ask, and the request.
+    pub(crate) fn request(&self) -> (&Ask, query::Release) {
+        (&self.ask, query::Release { id: self.id })
+    }
+}

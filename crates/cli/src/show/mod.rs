@@ -1,0 +1,258 @@
+//! Prints answers of a controller as aligned tables.
+//!
+//! Text from switches must not control a terminal: every character that is not a letter, a digit,
+//! punctuation or a plain space is written as an escape.
+
+mod circuits;
+mod flows;
+mod hosts;
+mod network;
+mod quarantine;
+mod reservations;
+
+use std::fmt::Write;
+
+use bellrock_api::Dpid;
+use bellrock_engine::{COUNTERS, TASK_COUNTERS};
+use bellrock_query::{AppRow, Counters, Status, SwitchRow, TaskRow, TaskState};
+
+pub(crate) use circuits::circuits;
+pub(crate) use flows::{flow_counts, flows};
+pub(crate) use hosts::hosts;
+pub(crate) use network::{events, links, topology};
+pub(crate) use quarantine::{blocked, quarantine};
+pub(crate) use reservations::reservations;
+
+/// The controller as a whole.
+pub(crate) fn status(status: &Status) -> String {
+    let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
+    let mut rows = vec![
+        ("version", printable(&status.version)),
+        ("process", status.pid.to_string()),
+        ("up for", duration(status.uptime_seconds)),
+        ("listening on", listen.join(", ")),
+        ("apps", printable(&status.apps.join(", "))),
+        ("workers", status.workers.to_string()),
+        ("switches", status.switches.to_string()),
+        (
+            "connections",
+            format!(
+                "{} ({} accepted, {} refused)",
+                status.connections, status.accepted, status.refused
+            ),
+        ),
+    ];
+    if let Some(tables) = &status.table_memory {
+        let text = format!(
+            "{} of {} bytes, {} of them in huge pages where the kernel has them",
+            tables.table_memory_used_bytes,
+            tables.table_memory_limit_bytes,
+            tables.table_memory_huge_page_bytes
+        );
+        rows.push(("table memory", text));
+    }
+    rows.into_iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:14}{value}");
+        text
+    })
+}
+
+/// The switches that are up.
+pub(crate) fn switches(switches: &[SwitchRow]) -> String {
+    if switches.is_empty() {
+        return "no switch is up\n".to_owned();
+    }
+    let row = |switch: &SwitchRow| {
+        vec![
+            named(switch.dpid, switch.name.as_deref()),
+            switch.version.to_string(),
+            switch.peer.to_string(),
+            duration(switch.up_seconds),
+            format!(
+                "{}/{}",
+                switch.ports.iter().filter(|port| port.up).count(),
+                switch.ports.len()
+            ),
+            printable(&switch.software),
+            printable(&switch.description),
+            problems(switch),
+        ]
+    };
+    let head =
+        ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION", "PROBLEMS"];
+    table(&head, switches.iter().map(row))
+}
+
+/// Problems of a switch; `-` for none.
+fn problems(switch: &SwitchRow) -> String {
+    let refused = switch.refused_flows.iter();
+    let refused = refused.map(|it| printable(&format!("{} refused: {}", it.flow, it.reason)));
+    let all: Vec<String> = refused.collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+/// The apps of the chain, in order.
+pub(crate) fn apps(apps: &[AppRow]) -> String {
+    let row = |app: &AppRow| {
+        vec![
+            printable(&app.name),
+            format!("{}-{}", app.lowest_priority, app.highest_priority),
+            format!("0x{}00000000", printable(&app.cookie)),
+            app.panics.to_string(),
+            app.errors.to_string(),
+            if app.disabled { "DISABLED" } else { "" }.to_owned(),
+            printable(app.last_error.as_deref().unwrap_or_default()),
+        ]
+    };
+    let head = ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "LAST ERROR"];
+    table(&head, apps.iter().map(row))
+}
+
+/// The background tasks of the apps.
+pub(crate) fn tasks(tasks: &[TaskRow]) -> String {
+    if tasks.is_empty() {
+        return "no app runs a task\n".to_owned();
+    }
+    let row = |task: &TaskRow| {
+        let state = match task.state {
+            TaskState::Waiting => "waiting",
+            TaskState::Ready => "ready",
+            TaskState::Running => "running",
+            TaskState::Panicked => "panicked",
+            _ => "unknown",
+        };
+        vec![
+            printable(&task.app),
+            printable(&task.name),
+            state.to_owned(),
+            duration(task.age_seconds),
+            task.turns.to_string(),
+            format!("{:.3}s", task.busy_microseconds as f64 / 1e6),
+            task.panic.as_deref().map(printable).unwrap_or_default(),
+        ]
+    };
+    let head = ["APP", "TASK", "STATE", "AGE", "TURNS", "TIME", ""];
+    table(&head, tasks.iter().map(row))
+}
+
+/// All counters: sums of the workers in the order of the manual, then of the tasks and the apps.
+pub(crate) fn counters(counters: &Counters) -> String {
+    let sum =
+        |name: &str| counters.workers.iter().filter_map(|worker| worker.get(name)).sum::<u64>();
+    let of_workers =
+        COUNTERS.iter().map(|(name, _)| vec![(*name).to_owned(), sum(name).to_string()]);
+    let mut text = table(&["WORKERS", "SUM"], of_workers);
+    let of_tasks = TASK_COUNTERS.iter().map(|(name, _)| {
+        let n = counters.tasks.get(*name).copied().unwrap_or_default();
+        vec![(*name).to_owned(), n.to_string()]
+    });
+    text.push('\n');
+    text.push_str(&table(&["TASKS", "SUM"], of_tasks));
+    for (app, values) in &counters.apps {
+        let rows = values.iter().map(|(name, n)| vec![printable(name), n.to_string()]);
+        text.push('\n');
+        text.push_str(&table(&[&printable(app).to_uppercase(), "SUM"], rows));
+    }
+    text
+}
+
+/// The name of a switch if it has one, else its datapath id.
+fn named(dpid: Dpid, name: Option<&str>) -> String {
+    name.map_or_else(|| dpid.to_string(), printable)
+}
+
+/// A table. Each column is as wide as its longest cell; columns are two spaces apart.
+pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let length =
+        |row: &Vec<String>, column: usize| row.get(column).map(|cell| cell.chars().count());
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().filter_map(|row| length(row, column)).max().unwrap_or_default())
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Formats seconds: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
+pub(crate) fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if days > 0 => format!("{days}d {}h", hours % 24),
+        () if hours > 0 => format!("{hours}h {}m", minutes % 60),
+        () if minutes > 0 => format!("{minutes}m {}s", seconds % 60),
+        () => format!("{seconds}s"),
+    }
+}
+
+/// Escapes text from outside for a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' => shown.push_str("\\\\"),
+            ' '..='~' => shown.push(char),
+            _ if char.is_alphanumeric() => shown.push(char),
+            _ => shown.extend(char.escape_default()),
+        }
+    }
+    shown
+}
+
+/// Formats JSON, indented and in ASCII. Other characters become `\u` escapes.
+pub(crate) fn json(value: &serde_json::Value) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut ascii = String::with_capacity(text.len() + 1);
+    for char in text.chars() {
+        // DEL is the one control character that serde_json does not escape.
+        if char.is_ascii() && char != '\x7f' {
+            ascii.push(char);
+            continue;
+        }
+        for unit in char.encode_utf16(&mut [0; 2]) {
+            let _ = write!(ascii, "\\u{unit:04x}");
+        }
+    }
+    ascii.push('\n');
+    Ok(ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_switches_cannot_command_a_terminal() {
+        let evil = "ovs\x1b[2J\u{9b}31m\u{202e}x\n\t\x7f é\\";
+        let shown = printable(evil);
+        assert_eq!(shown, "ovs\\u{1b}[2J\\u{9b}31m\\u{202e}x\\n\\t\\u{7f} é\\\\");
+        let json = json(&serde_json::json!({ "software": evil, "emoji": "🦀" })).unwrap();
+        assert!(json.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{json}");
+        let back: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((back["software"].as_str(), back["emoji"].as_str()), (Some(evil), Some("🦀")));
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["long".to_owned(), String::new()]];
+        assert_eq!(table(&["X", "Y"], rows.into_iter()), "X     Y\na     1\nlong\n");
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let shown =
+            [(0, "0s"), (59, "59s"), (185, "3m 5s"), (7_800, "2h 10m"), (1_051_200, "12d 4h")];
+        for (seconds, text) in shown {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

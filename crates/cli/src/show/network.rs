@@ -1,0 +1,79 @@
+//! Topology, links and events.
+
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bellrock_apps::bandwidth::Kbps;
+use bellrock_query::{EventRow, LinkRow, TopologyAnswer, TopologySwitch};
+
+use super::{duration, named, printable, table};
+
+/// Formats the topology as text.
+pub(crate) fn topology(topology: &TopologyAnswer) -> String {
+    if topology.switches.is_empty() {
+        return "no switch is known to discovery; it runs if an app needs it, or with --services \
+                topology\n"
+            .to_owned();
+    }
+    let row = |switch: &TopologySwitch| {
+        let links = topology.links.iter().filter(|link| link.from_dpid == switch.dpid).count();
+        let ports = switch.edge_ports.iter().map(ToString::to_string).collect::<Vec<_>>();
+        vec![
+            named(switch.dpid, switch.name.as_deref()),
+            switch.ports_up.to_string(),
+            links.to_string(),
+            ports.join(","),
+        ]
+    };
+    let head = ["DPID", "PORTS UP", "LINKS", "PORTS FOR HOSTS"];
+    let mut text = table(&head, topology.switches.iter().map(row));
+    if !topology.settled {
+        let _ = writeln!(text, "(discovery has not probed every port yet)");
+    }
+    text
+}
+
+/// Formats the links as text.
+pub(crate) fn links(links: &[LinkRow]) -> String {
+    if links.is_empty() {
+        return "no link is known; they are found for apps that need them, such as routing, or with \
+                `--services discovery`\n"
+            .to_owned();
+    }
+    let row = |link: &LinkRow| {
+        vec![
+            format!("{}:{}", link.from_dpid, link.from_port),
+            format!("{}:{}", link.to_dpid, link.to_port),
+            time_of_day(link.up_seconds),
+            duration(link.up_seconds),
+            link.rate_kbps.map_or_else(|| "-".to_owned(), |rate| Kbps(rate).to_string()),
+            if link.both_ways { "" } else { "one way" }.to_owned(),
+        ]
+    };
+    table(&["FROM", "TO", "SINCE (UTC)", "UP FOR", "BIT/S", ""], links.iter().map(row))
+}
+
+/// The time of day, `hh:mm:ss` in the clock of the logs, of a moment this many seconds ago. The
+/// column with the seconds shows the day.
+fn time_of_day(seconds_ago: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let at = now.saturating_sub(seconds_ago);
+    format!("{:02}:{:02}:{:02}", at / 3600 % 24, at / 60 % 60, at % 60)
+}
+
+/// Formats the events as text.
+pub(crate) fn events(events: &[EventRow]) -> String {
+    if events.is_empty() {
+        return "nothing has happened\n".to_owned();
+    }
+    let row = |event: &EventRow| {
+        vec![
+            time_of_day(event.seconds_ago),
+            duration(event.seconds_ago),
+            if event.alarming { "!" } else { "" }.to_owned(),
+            printable(&event.event),
+            printable(&event.text),
+        ]
+    };
+    table(&["AT (UTC)", "AGO", "", "EVENT", ""], events.iter().map(row))
+}

@@ -1,0 +1,156 @@
+//! Runs a controller from its configuration, until a signal ends it.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use bellrock::{Builder, Controller, RunError, Signals, StartError};
+use bellrock_apps::bandwidth::{Bandwidth, Reservations};
+use bellrock_apps::global_learning::{InMutex, InTransactions};
+use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning};
+use bellrock_apps::quarantine::{BlockLists, Quarantine};
+use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
+use bellrock_config::apps::{AppChoice, TableKind};
+use bellrock_config::files::KeyFileError;
+use bellrock_config::{Config, Control};
+use bellrock_tables::{Budget, SharedTable};
+use tracing::info;
+
+use super::block_list::{BlockListFile, BlockListFileError};
+
+/// Why the controller did not run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotRun {
+    #[error(transparent)]
+    Run(RunError),
+    #[error("{error}; choose another port, such as --listen {other}")]
+    PortTaken { error: RunError, other: SocketAddr },
+    #[error(transparent)]
+    Circuits(#[from] Conflict),
+    #[error(transparent)]
+    BlockList(#[from] BlockListFileError),
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+}
+
+impl From<RunError> for NotRun {
+    fn from(error: RunError) -> Self {
+        match &error {
+            RunError::Start(StartError::Listen { address, error: why })
+                if why.kind() == ErrorKind::AddrInUse =>
+            {
+                let port = address.port().checked_add(1).unwrap_or(FREE_PORT);
+                NotRun::PortTaken { other: SocketAddr::new(address.ip(), port), error }
+            }
+            _ => NotRun::Run(error),
+        }
+    }
+}
+
+/// Port number that lets the system choose a port.
+const FREE_PORT: u16 = 0;
+
+/// Runs the controller until SIGTERM, SIGINT or SIGHUP.
+pub(super) fn run(config: &Config) -> Result<(), NotRun> {
+    // Before any thread starts, and before anything that a signal would leave half done.
+    let signals = Signals::watch().map_err(RunError::Signals)?;
+    let (builder, block_list) = builder(config)?;
+    let controller = builder.start()?;
+    announce(config, &controller);
+    let signal = signals.wait(&controller).ok_or(RunError::Failed)?;
+    info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
+    drop(block_list);
+    controller.stop();
+    info!("stopped");
+    Ok(())
+}
+
+/// The controller of a configuration, and the file of its block list, which is watched until it is
+/// dropped.
+fn builder(config: &Config) -> Result<(Builder, Option<BlockListFile>), NotRun> {
+    let tables = Budget::new(config.table_memory_bytes);
+    let services = config.services.settings()?;
+    let mut builder =
+        Controller::builder().engine(config.engine()).services(services).tables(&tables);
+    builder = match &config.control {
+        Control::None => builder,
+        Control::Auto => builder.control_socket(),
+        Control::Path(path) => builder.control_socket_at(path),
+    };
+    let mut block_list = None;
+    for choice in &config.apps {
+        builder = match choice {
+            AppChoice::Hub => builder.app(Hub),
+            AppChoice::Learning(settings) => builder.app(Learning::new(*settings, &tables)),
+            AppChoice::GlobalLearning(settings, table) => match table {
+                TableKind::LockFree => {
+                    builder.app(GlobalLearning::<SharedTable>::new(*settings, &tables))
+                }
+                TableKind::Mutex => builder.app(GlobalLearning::<InMutex>::new(*settings, &tables)),
+                TableKind::Stm => {
+                    builder.app(GlobalLearning::<InTransactions>::new(*settings, &tables))
+                }
+            },
+            AppChoice::Bandwidth(settings) => {
+                let reservations = Reservations::new(settings.clone());
+                builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
+            }
+            AppChoice::Provisioning(settings) => {
+                let circuits = Circuits::new(settings.clone())?;
+                builder.app(Provisioning::new(&circuits)).circuits(&circuits)
+            }
+            AppChoice::Quarantine(settings) => {
+                let lists = BlockLists::default();
+                if let Some(file) = &settings.file {
+                    block_list = Some(BlockListFile::watch(file, lists.clone())?);
+                }
+                builder.app(Quarantine::new(&lists)).block_lists(&lists)
+            }
+            AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
+        };
+    }
+    Ok((builder, block_list))
+}
+
+/// Logs which apps run, and what to do next.
+fn announce(config: &Config, controller: &Controller) {
+    let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    info!("bellrock {version} runs the apps: {} (--app chooses others)", apps.join(", "));
+    if controller.addresses().iter().all(|address| address.ip().is_loopback()) {
+        info!("only switches on this machine can connect; for others: --listen 0.0.0.0:6653");
+    }
+    if let Some(address) = controller.addresses().first() {
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => "ADDRESS-OF-THIS-MACHINE".to_owned(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+            ip => ip.to_string(),
+        };
+        let port = address.port();
+        info!("to attach a bridge of Open vSwitch: ovs-vsctl set-controller br0 tcp:{host}:{port}");
+        info!("to try it without switches: bellrock emulate --controller {host}:{port}");
+    }
+    if config.control != Control::None {
+        info!(
+            "to ask it: bellrock status, switches, hosts, flows, events (bellrock --help lists all)"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_config::apps::KNOWN;
+
+    use super::*;
+
+    #[test]
+    fn an_app_forwards_and_needs_what_the_check_of_its_settings_takes_for_granted() {
+        for known in KNOWN {
+            let choice = (known.choice)();
+            let config = Config { apps: vec![choice.clone()], ..Config::default() };
+            let (builder, _) = builder(&config).unwrap();
+            let [role] = &builder.roles()[..] else { panic!("one app") };
+            assert_eq!(role.name, known.name);
+            assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Counts the user instructions of a worker with the learning switch for each packet-in, so that an
+//! increase is noticed. Unlike times, they do not depend on the load of the machine.
+//!
+//! Valgrind counts them in a build like a release. Without valgrind the test says so, and fails
+//! under CI. A change with good reason for other numbers writes them here.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use bellrock_bench::callgrind::{CallgrindError, benchmark, per_unit};
+
+/// Version, kind of match, and user instructions per packet-in: reading it, learning its source,
+/// finding its destination, writing the flow_mod.
+const KNOWN: [(&str, &str, f64); 6] = [
+    ("1.0", "l2", 177.0),
+    ("1.0", "exact", 191.0),
+    ("1.3", "l2", 198.0),
+    ("1.3", "exact", 231.0),
+    // Global learning, with one table for all switches and a cache at each switch.
+    ("1.0", "exact@lock_free", 198.0),
+    ("1.3", "exact@lock_free", 238.0),
+];
+
+/// Allowed factor above these numbers, for other compilers and processors.
+const SLACK: f64 = 1.05;
+
+/// Number of packets of the first count. The second has twice as many.
+const PACKETS: u64 = 50_000;
+
+#[test]
+fn a_packet_in_costs_no_more_instructions_than_it_did() {
+    let program = benchmark("bellrock-worker", "packet_in").unwrap();
+    for (version, matching, known) in KNOWN {
+        let each = match per_unit(&program, &[version, matching], PACKETS) {
+            Ok(each) => each,
+            Err(CallgrindError::NoValgrind) => {
+                assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs valgrind");
+                eprintln!("NOT TESTED: instructions cannot be counted without valgrind");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        println!("{version} {matching}: {each:.0} user instructions for each packet-in");
+        assert!(
+            (1.0..=known * SLACK).contains(&each),
+            "{version} {matching}: {each:.0} user instructions for each packet-in, {known} before"
+        );
+    }
+}

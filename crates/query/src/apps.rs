@@ -1,0 +1,91 @@
+//! The apps of the chain, their tasks, and all counters.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Page;
+
+/// Asks for the apps of the chain, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListApps {}
+
+/// An app of the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct AppRow {
+    /// Its name.
+    pub name: String,
+    /// Lowest priority of its flows, as in the switch.
+    pub lowest_priority: u16,
+    /// Highest priority of its flows, as in the switch.
+    pub highest_priority: u16,
+    /// First digits of the cookies of its flows, in hexadecimal.
+    pub cookie: String,
+    /// How often its handlers panicked.
+    pub panics: u64,
+    /// Whether it gets no more events because its handlers panicked too often.
+    pub disabled: bool,
+    /// Number of errors that its handlers returned.
+    pub errors: u64,
+    /// The latest of these errors that was logged, with its type.
+    pub last_error: Option<String>,
+}
+
+/// Asks for the background tasks of the apps, in the order of their start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListTasks {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// A background task of an app.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TaskRow {
+    /// The app.
+    pub app: String,
+    /// Name of the task.
+    pub name: String,
+    /// What it does now.
+    pub state: TaskState,
+    /// The message of its panic.
+    pub panic: Option<String>,
+    /// Time since it was started.
+    pub age_seconds: u64,
+    /// How often it ran.
+    pub turns: u64,
+    /// Total time of its turns.
+    pub busy_microseconds: u64,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskState {
+    /// It waits for something to happen.
+    Waiting,
+    /// It waits for its turn.
+    Ready,
+    /// It runs.
+    Running,
+    /// It panicked, and runs no more.
+    Panicked,
+}
+
+/// Asks for all counters. They start at zero with the controller, and only grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GetCounters {}
+
+/// All counters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Counters {
+    /// The counters of each worker, by name.
+    pub workers: Vec<BTreeMap<String, u64>>,
+    /// The counters of all background tasks together.
+    pub tasks: BTreeMap<String, u64>,
+    /// The counters of each app by name, summed over all switches.
+    pub apps: BTreeMap<String, BTreeMap<String, u64>>,
+}

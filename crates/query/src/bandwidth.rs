@@ -1,0 +1,81 @@
+//! The reservations of the app `bandwidth`.
+
+use bellrock_api::SwitchPort;
+use serde::{Deserialize, Serialize};
+
+use crate::{Page, text};
+
+/// Longest time that a request waits for a release, in milliseconds. Clients wait only a little
+/// longer.
+pub const MAX_RESERVE_WAIT_MS: u64 = 5000;
+
+/// Reserves bandwidth from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// The host that sends: its Ethernet or IP address, its name, or `SWITCH:PORT`.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The rate, in kbit/s.
+    pub rate_kbps: u64,
+    /// The queue to use, which is set up in all switches. `None`: a meter.
+    #[serde(default)]
+    pub queue: Option<String>,
+    /// Time to wait until enough is released, up to [`MAX_RESERVE_WAIT_MS`].
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+/// Releases a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// Number of the reservation.
+    pub id: u32,
+}
+
+/// Asks for the reservations, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListReservations {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// A reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ReservationRow {
+    /// Its number.
+    pub id: u32,
+    /// The host that sends.
+    pub from: String,
+    /// The host that receives.
+    pub to: String,
+    /// The rate, in kbit/s.
+    pub rate_kbps: u64,
+    /// The queue that carries it. `None`: a meter.
+    pub queue: Option<String>,
+    /// Whether it is in the switches.
+    pub state: ReservationState,
+    /// Why the state is unknown, or why the reservation is lost.
+    pub why: Option<String>,
+    /// The output ports of the switches on the path.
+    #[serde(with = "text::list")]
+    pub path: Vec<SwitchPort>,
+}
+
+/// Whether a reservation is in the switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReservationState {
+    /// It is being installed.
+    Pending,
+    /// All switches of its path have confirmed it.
+    Installed,
+    /// A switch of its path is away.
+    Unknown,
+    /// It has no path any more, or a switch refuses it.
+    Lost,
+}

@@ -1,0 +1,41 @@
+//! The circuits of the app `provisioning`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Page;
+
+/// Asks for the configured circuits and their states.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListCircuits {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// A circuit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct CircuitRow {
+    /// Its name.
+    pub name: String,
+    /// Its ends: `SWITCH:PORT`, with the VLAN if there is one.
+    pub endpoints: Vec<String>,
+    /// Whether it carries packets.
+    pub state: CircuitState,
+    /// Why it is down.
+    pub why: Option<String>,
+    /// Number of links without a detour, if the circuit is up.
+    pub bare_links: Option<usize>,
+}
+
+/// Whether a circuit carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CircuitState {
+    /// It does.
+    Up,
+    /// It is being installed.
+    Installing,
+    /// It does not.
+    Down,
+}

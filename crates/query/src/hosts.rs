@@ -1,0 +1,45 @@
+//! The hosts.
+
+use std::net::IpAddr;
+
+use bellrock_api::{Dpid, MacAddr, Port};
+use serde::{Deserialize, Serialize};
+
+use crate::{Page, text};
+
+/// Asks for the hosts, by switch and port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListHosts {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// A host at its edge port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct HostRow {
+    /// Its switch.
+    #[serde(with = "text")]
+    pub dpid: Dpid,
+    /// Its port.
+    #[serde(with = "text")]
+    pub port: Port,
+    /// Its Ethernet address.
+    #[serde(with = "text")]
+    pub mac: MacAddr,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its VLAN, if its packets have a tag.
+    pub vlan: Option<u16>,
+    /// IP addresses, if host tracking runs.
+    pub addresses: Vec<IpAddr>,
+    /// Time since a learning app saw it. `None` if none has.
+    pub age_seconds: Option<u64>,
+    /// Whether it changed between ports quickly, which looks like a loop.
+    pub flapping: bool,
+    /// Whether apps see it at several ports and its own port is unknown.
+    pub guessed: bool,
+    /// Sources: host tracking (`hosts`), and apps in alphabetical order.
+    pub apps: Vec<String>,
+}

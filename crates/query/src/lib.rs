@@ -1,0 +1,50 @@
+//! What an operator can ask of a controller, and order.
+//!
+//! Each request is a struct ([`ListFlows`], [`Reserve`]), and [`Query`] gives the type of its
+//! answer. An [`Operator`] answers all of them. The command, the control socket, REST and other
+//! faces are clients of an operator: a row, a request or an error that only one face needs does not
+//! exist.
+//!
+//! [`request`] lists all requests. A new one is a struct with its answer in one of the modules
+//! here, a line in that list, and an arm in the operator of the controller.
+//!
+//! All types serialise with serde. Datapath ids, ports and addresses are text, as operators write
+//! them. Names of fields include their unit.
+//!
+//! # What it is not
+//! No I/O, no log, and no text for terminals.
+
+mod apps;
+mod bandwidth;
+mod circuits;
+mod error;
+mod flows;
+mod hosts;
+mod network;
+mod operator;
+mod page;
+mod quarantine;
+pub mod request;
+mod status;
+mod switches;
+mod text;
+
+pub use apps::{AppRow, Counters, GetCounters, ListApps, ListTasks, TaskRow, TaskState};
+pub use bandwidth::{
+    ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
+};
+pub use circuits::{CircuitRow, CircuitState, ListCircuits};
+pub use error::{ErrorKind, QueryError};
+pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
+pub use hosts::{HostRow, ListHosts};
+pub use network::{
+    EventRow, GetTopology, LinkRow, ListEvents, ListLinks, TopologyAnswer, TopologySwitch,
+};
+pub use operator::Operator;
+pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
+pub use quarantine::{
+    Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
+};
+pub use request::{Answer, Query, Request};
+pub use status::{GetStatus, Status, TableMemory};
+pub use switches::{ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};

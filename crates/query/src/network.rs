@@ -1,0 +1,94 @@
+//! Topology, links and events.
+
+use bellrock_api::{Dpid, Port};
+use serde::{Deserialize, Serialize};
+
+use crate::{Page, text};
+
+/// Asks for the switches and links that discovery knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GetTopology {}
+
+/// Switches and links found by discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TopologyAnswer {
+    /// Whether discovery has probed every port.
+    pub settled: bool,
+    /// The switches, by datapath id.
+    pub switches: Vec<TopologySwitch>,
+    /// The links, by their first port.
+    pub links: Vec<LinkRow>,
+}
+
+/// A switch in the topology.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TopologySwitch {
+    /// Its datapath id.
+    #[serde(with = "text")]
+    pub dpid: Dpid,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Number of its ports that are up.
+    pub ports_up: usize,
+    /// Ports where hosts can be.
+    #[serde(with = "text::list")]
+    pub edge_ports: Vec<Port>,
+}
+
+/// Asks for the links between switches, by their first port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListLinks {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct LinkRow {
+    /// The switch that sends.
+    #[serde(with = "text")]
+    pub from_dpid: Dpid,
+    /// The port that sends.
+    #[serde(with = "text")]
+    pub from_port: Port,
+    /// The switch that receives.
+    #[serde(with = "text")]
+    pub to_dpid: Dpid,
+    /// The port that receives.
+    #[serde(with = "text")]
+    pub to_port: Port,
+    /// Time since it came up.
+    pub up_seconds: u64,
+    /// Its rate, in kbit/s.
+    pub rate_kbps: Option<u64>,
+    /// Whether the other direction is up too.
+    pub both_ways: bool,
+}
+
+/// Asks for the latest events of the network. The newest are on the first page; each page is
+/// ordered by time, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListEvents {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct EventRow {
+    /// Time since the event.
+    pub seconds_ago: u64,
+    /// Name of this kind of event.
+    pub event: String,
+    /// The event as a sentence.
+    pub text: String,
+    /// Why a connection ended, in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether the event is an alarm for operators.
+    pub alarming: bool,
+}

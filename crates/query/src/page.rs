@@ -1,0 +1,129 @@
+//! Lists in pages.
+
+use serde::{Deserialize, Serialize};
+
+use crate::QueryError;
+
+/// Number of rows in a page, if a request does not choose.
+pub const DEFAULT_PAGE_ROWS: usize = 1000;
+
+/// Maximum number of rows in a page.
+pub const MAX_PAGE_ROWS: usize = 10_000;
+
+/// The part of a list that a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "PageFields")]
+pub struct Page {
+    skip: usize,
+    limit: usize,
+}
+
+impl Page {
+    /// The page after the first `skip` rows, with up to `limit` rows.
+    ///
+    /// # Errors
+    /// `limit` is not from 1 to [`MAX_PAGE_ROWS`].
+    pub fn new(skip: usize, limit: usize) -> Result<Self, QueryError> {
+        if (1..=MAX_PAGE_ROWS).contains(&limit) {
+            Ok(Page { skip, limit })
+        } else {
+            Err(QueryError::invalid(
+                "page.limit",
+                format!(
+                    "a page cannot have {limit} rows; give a limit from 1 to {MAX_PAGE_ROWS}, and `skip` for later \
+                     pages"
+                ),
+            ))
+        }
+    }
+
+    /// Number of rows before this page.
+    #[must_use]
+    pub fn skip(self) -> usize {
+        self.skip
+    }
+
+    /// Maximum number of rows.
+    #[must_use]
+    pub fn limit(self) -> usize {
+        self.limit
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Page { skip: 0, limit: DEFAULT_PAGE_ROWS }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PageFields {
+    skip: usize,
+    limit: usize,
+}
+
+impl Default for PageFields {
+    fn default() -> Self {
+        let Page { skip, limit } = Page::default();
+        PageFields { skip, limit }
+    }
+}
+
+impl TryFrom<PageFields> for Page {
+    type Error = QueryError;
+
+    fn try_from(fields: PageFields) -> Result<Self, QueryError> {
+        Page::new(fields.skip, fields.limit)
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Rows<T> {
+    /// Number of rows on all pages.
+    pub total: usize,
+    /// Number of rows before this page.
+    pub skipped: usize,
+    /// The rows of this page.
+    pub rows: Vec<T>,
+}
+
+impl<T> Rows<T> {
+    /// Cuts a page out of the whole list.
+    pub fn of(all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>, page: Page) -> Self {
+        let all = all.into_iter();
+        let (total, skipped) = (all.len(), page.skip.min(all.len()));
+        Rows { total, skipped, rows: all.skip(page.skip).take(page.limit).collect() }
+    }
+
+    /// Applies `row` to each row.
+    pub fn map<U>(self, row: impl FnMut(T) -> U) -> Rows<U> {
+        let Rows { total, skipped, rows } = self;
+        Rows { total, skipped, rows: rows.into_iter().map(row).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_list_fit_together() {
+        let page = |skip, limit| Rows::of(0..5, Page::new(skip, limit).unwrap());
+        assert_eq!(page(0, 2), Rows { total: 5, skipped: 0, rows: vec![0, 1] });
+        assert_eq!(page(4, 2), Rows { total: 5, skipped: 4, rows: vec![4] });
+        assert_eq!(page(9, 2), Rows { total: 5, skipped: 5, rows: vec![] });
+    }
+
+    #[test]
+    fn a_page_is_bounded_however_it_is_made() {
+        assert!(Page::new(0, 0).is_err() && Page::new(0, MAX_PAGE_ROWS + 1).is_err());
+        let read = serde_json::from_str::<Page>;
+        assert_eq!(read("{}").unwrap(), Page::default());
+        assert_eq!(read(r#"{"skip": 7, "limit": 3}"#).unwrap(), Page::new(7, 3).unwrap());
+        let error = read(r#"{"limit": 10001}"#).unwrap_err().to_string();
+        assert!(error.contains("give a limit from 1 to 10000"), "{error}");
+        assert!(read(r#"{"skp": 7}"#).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! The list of all requests.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AppRow, Block, BlockedList, CircuitRow, CountFlows, Counters, EventRow, FlowPage, GetCounters,
+    GetStatus, GetTopology, HostRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
+    ListFlows, ListHosts, ListLinks, ListReservations, ListSwitches, ListTasks, QuarantineAnswer,
+    Release, ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow,
+    TopologyAnswer, Unblock,
+};
+
+/// A request, and the type of its answer.
+pub trait Query: Into<Request> {
+    /// What the operator answers.
+    type Answer: Serialize + DeserializeOwned;
+
+    /// Name of the request in messages, such as `list_flows`.
+    const NAME: &'static str;
+
+    /// Takes the answer to this request out of `answer`. `None` if it answers another request.
+    fn from_answer(answer: Answer) -> Option<Self::Answer>;
+}
+
+/// Defines [`Request`] and [`Answer`] with a variant for each request, and [`Query`] for each.
+macro_rules! queries {
+    ($($(#[$doc:meta])* $name:literal $query:ident -> $answer:ty;)*) => {
+        /// Any request. In JSON: `{"list_flows": {"switch": "s1"}}`.
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+        pub enum Request {
+            $($(#[$doc])* #[serde(rename = $name)] $query($query),)*
+        }
+
+        /// The answer to a request. In JSON: only what the variant holds.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Answer {
+            $(#[doc = concat!("The answer to [`", stringify!($query), "`].")] $query($answer),)*
+        }
+
+        impl Request {
+            /// The names of all requests.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The name of this request.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Request::$query(_) => $name,)*
+                }
+            }
+        }
+
+        $(
+            impl From<$query> for Request {
+                fn from(query: $query) -> Self {
+                    Request::$query(query)
+                }
+            }
+
+            impl Query for $query {
+                type Answer = $answer;
+
+                const NAME: &'static str = $name;
+
+                fn from_answer(answer: Answer) -> Option<Self::Answer> {
+                    match answer {
+                        Answer::$query(answer) => Some(answer),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+queries! {
+    /// The controller as a whole.
+    "get_status" GetStatus -> Status;
+    /// The switches that are up.
+    "list_switches" ListSwitches -> Rows<SwitchRow>;
+    /// The hosts with their ports and addresses.
+    "list_hosts" ListHosts -> Rows<HostRow>;
+    /// The apps of the chain, in order.
+    "list_apps" ListApps -> Vec<AppRow>;
+    /// The background tasks of the apps.
+    "list_tasks" ListTasks -> Rows<TaskRow>;
+    /// All counters.
+    "get_counters" GetCounters -> Counters;
+    /// The switches and links that discovery knows.
+    "get_topology" GetTopology -> TopologyAnswer;
+    /// The links between switches.
+    "list_links" ListLinks -> Rows<LinkRow>;
+    /// The latest events of the network.
+    "list_events" ListEvents -> Rows<EventRow>;
+    /// The flows of a switch.
+    "list_flows" ListFlows -> FlowPage;
+    /// Numbers of flows by switch and app.
+    "count_flows" CountFlows -> Rows<SwitchFlows>;
+    /// Blocks a host or a prefix at every switch.
+    "block" Block -> QuarantineAnswer;
+    /// Ends the block of a host or a prefix.
+    "unblock" Unblock -> QuarantineAnswer;
+    /// The blocked hosts.
+    "list_blocked" ListBlocked -> BlockedList;
+    /// Reserves bandwidth from one host to another.
+    "reserve" Reserve -> ReservationRow;
+    /// Releases a reservation. The answer lists the remaining ones.
+    "release" Release -> Rows<ReservationRow>;
+    /// The reservations.
+    "list_reservations" ListReservations -> Rows<ReservationRow>;
+    /// The circuits and their states.
+    "list_circuits" ListCircuits -> Rows<CircuitRow>;
+}

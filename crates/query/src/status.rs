@@ -1,0 +1,49 @@
+//! The controller as a whole.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Asks for the state of the controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GetStatus {}
+
+/// The state of the controller.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Status {
+    /// Version of Bellrock.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Time since its start.
+    pub uptime_seconds: u64,
+    /// Addresses where switches can connect.
+    pub listen: Vec<SocketAddr>,
+    /// The apps of the chain, in order.
+    pub apps: Vec<String>,
+    /// Number of workers.
+    pub workers: usize,
+    /// Number of connections, with or without a finished handshake.
+    pub connections: usize,
+    /// Number of connections accepted since the start.
+    pub accepted: u64,
+    /// Number of connections closed at once because of a limit.
+    pub refused: u64,
+    /// Number of switches that are up.
+    pub switches: usize,
+    /// Missing where the tables of the apps share no budget, as in a program of your own.
+    #[serde(flatten)]
+    pub table_memory: Option<TableMemory>,
+}
+
+/// Memory that the tables of the apps use, and their limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TableMemory {
+    /// Bytes used.
+    pub table_memory_used_bytes: usize,
+    /// Maximum number of bytes.
+    pub table_memory_limit_bytes: usize,
+    /// Bytes of those used that the kernel was advised to keep in huge pages.
+    pub table_memory_huge_page_bytes: usize,
+}

@@ -1,0 +1,115 @@
+//! The switches that are up.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use bellrock_api::{Dpid, MacAddr, Port, Version};
+use serde::{Deserialize, Serialize};
+
+use crate::{Page, text};
+
+/// A switch, as an operator writes it: its datapath id or its name.
+///
+/// A text that can be a datapath id is one. So a name cannot consist of hexadecimal digits only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SwitchRef {
+    /// Its datapath id.
+    Dpid(Dpid),
+    /// Its name in the configuration.
+    Name(String),
+}
+
+impl FromStr for SwitchRef {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let name = |_| SwitchRef::Name(text.to_owned());
+        Ok(text.parse().map_or_else(name, SwitchRef::Dpid))
+    }
+}
+
+impl fmt::Display for SwitchRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SwitchRef::Dpid(dpid) => dpid.fmt(f),
+            SwitchRef::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl From<Dpid> for SwitchRef {
+    fn from(dpid: Dpid) -> Self {
+        SwitchRef::Dpid(dpid)
+    }
+}
+
+/// Asks for the switches that are up, by datapath id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListSwitches {
+    /// Which of them.
+    pub page: Page,
+}
+
+/// A switch that is up.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SwitchRow {
+    /// Its datapath id.
+    #[serde(with = "text")]
+    pub dpid: Dpid,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// OpenFlow version of the connection.
+    #[serde(with = "text")]
+    pub version: Version,
+    /// Remote address of the connection.
+    pub peer: SocketAddr,
+    /// Time since it came up.
+    pub up_seconds: u64,
+    /// Number of flow tables.
+    pub n_tables: u8,
+    /// Maximum number of packets that it can buffer.
+    pub n_buffers: u32,
+    /// Its maker.
+    pub manufacturer: String,
+    /// Its hardware.
+    pub hardware: String,
+    /// Its software.
+    pub software: String,
+    /// Its serial number.
+    pub serial_number: String,
+    /// Name that the switch reports.
+    pub description: String,
+    /// Its ports.
+    pub ports: Vec<PortRow>,
+    /// The controller's own flows that the switch refuses. It needs them to be useful.
+    #[serde(default)]
+    pub refused_flows: Vec<RefusedFlowRow>,
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PortRow {
+    /// Its number, or `LOCAL`.
+    #[serde(with = "text")]
+    pub port: Port,
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    #[serde(with = "text")]
+    pub mac: MacAddr,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// One of the controller's own flows, which a switch refuses.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct RefusedFlowRow {
+    /// The flow.
+    pub flow: String,
+    /// Why the switch refuses it.
+    pub reason: String,
+}

@@ -1,0 +1,153 @@
+//! The JSON of requests and answers: what clients of any language write and read.
+
+use bellrock_api::{Dpid, Port, SwitchPort, Version};
+use bellrock_query::{
+    Answer, CountFlows, ErrorKind, FlowPage, FlowRow, GetStatus, LinkRow, ListFlows, ListHosts,
+    Operator, Page, QueryError, Release, Request, ReservationRow, ReservationState, Reserve, Rows,
+    SwitchRef,
+};
+use serde_json::json;
+
+#[test]
+fn requests_are_written_and_read_in_one_form() {
+    let flows = ListFlows {
+        switch: SwitchRef::Dpid(Dpid(0xa1)),
+        app: Some("routing".to_owned()),
+        page: Page::new(20, 10).unwrap(),
+    };
+    let reserve = Reserve {
+        from: "10.0.0.1".to_owned(),
+        to: "a1:4".to_owned(),
+        rate_kbps: 10_000,
+        queue: None,
+        wait_ms: 0,
+    };
+    let page = json!({"skip": 20, "limit": 10});
+    let first = json!({"skip": 0, "limit": 1000});
+    for (request, form) in [
+        (Request::from(GetStatus {}), json!({"get_status": {}})),
+        (
+            flows.into(),
+            json!({"list_flows": {"switch": "00000000000000a1", "app": "routing", "page": page}}),
+        ),
+        (CountFlows::default().into(), json!({"count_flows": {"page": first}})),
+        (
+            reserve.into(),
+            json!({"reserve": {
+                "from": "10.0.0.1", "to": "a1:4", "rate_kbps": 10_000, "queue": null, "wait_ms": 0
+            }}),
+        ),
+        (Release { id: 7 }.into(), json!({"release": {"id": 7}})),
+    ] {
+        assert_eq!(serde_json::to_value(&request).unwrap(), form);
+        assert_eq!(form.as_object().unwrap().keys().next().unwrap(), request.name());
+        assert_eq!(serde_json::from_value::<Request>(form).unwrap(), request);
+    }
+}
+
+#[test]
+fn what_a_request_leaves_out_has_its_default() {
+    let read = |form| serde_json::from_value::<Request>(form);
+    let flows = read(json!({"list_flows": {"switch": "core-1"}})).unwrap();
+    let switch = SwitchRef::Name("core-1".to_owned());
+    assert_eq!(flows, ListFlows { switch, app: None, page: Page::default() }.into());
+    assert_eq!(read(json!({"list_hosts": {}})).unwrap(), ListHosts::default().into());
+    for (form, wrong) in [
+        (json!({"list_flows": {}}), "missing field `switch`"),
+        (json!({"list_flows": {"switch": "a1", "limit": 3}}), "unknown field `limit`"),
+        (json!({"flows": {}}), "unknown variant `flows`"),
+        (json!({"release": {"id": -1}}), "integer `-1`"),
+    ] {
+        let error = read(form).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
+fn answers_have_the_text_that_operators_write() {
+    let link = LinkRow {
+        from_dpid: Dpid(1),
+        from_port: Port(4),
+        to_dpid: Dpid(0xb2),
+        to_port: Port::LOCAL,
+        up_seconds: 3,
+        rate_kbps: None,
+        both_ways: true,
+    };
+    let form = json!({
+        "total": 9, "skipped": 8, "rows": [{
+            "from_dpid": "0000000000000001", "from_port": "4", "to_dpid": "00000000000000b2",
+            "to_port": "LOCAL", "up_seconds": 3, "rate_kbps": null, "both_ways": true,
+        }],
+    });
+    let links = Rows { total: 9, skipped: 8, rows: vec![link] };
+    assert_eq!(serde_json::to_value(Answer::ListLinks(links.clone())).unwrap(), form);
+    assert_eq!(serde_json::from_value::<Rows<LinkRow>>(form).unwrap(), links);
+
+    let reservation = ReservationRow {
+        id: 7,
+        from: "10.0.0.1".to_owned(),
+        to: "10.0.0.2".to_owned(),
+        rate_kbps: 1000,
+        queue: None,
+        state: ReservationState::Installed,
+        why: None,
+        path: vec![SwitchPort::new(Dpid(1), Port(2))],
+    };
+    let form = serde_json::to_value(&reservation).unwrap();
+    assert_eq!(
+        (&form["state"], &form["path"]),
+        (&json!("installed"), &json!(["0000000000000001:2"]))
+    );
+    assert_eq!(serde_json::from_value::<ReservationRow>(form).unwrap(), reservation);
+
+    let flow = FlowRow {
+        table: 0,
+        priority: 100,
+        app: None,
+        cookie: "00000000000000ff".to_owned(),
+        matching: "in_port=1".to_owned(),
+        actions: "output:2".to_owned(),
+        packets: 5,
+        bytes: 500,
+        age_seconds: 60,
+        idle_timeout_seconds: 0,
+        hard_timeout_seconds: 0,
+    };
+    let page = FlowPage {
+        dpid: Dpid(1),
+        version: Version::V1_3,
+        flows_in_all: 1,
+        skipped: 0,
+        flows: vec![flow],
+    };
+    let form = serde_json::to_value(&page).unwrap();
+    assert_eq!(
+        (&form["version"], &form["flows"][0]["match"]),
+        (&json!("1.3"), &json!("in_port=1"))
+    );
+    assert_eq!(serde_json::from_value::<FlowPage>(form).unwrap(), page);
+}
+
+#[test]
+fn errors_name_the_field() {
+    let error = QueryError::not_found("switch", "switch s1 is not connected");
+    let form = json!({
+        "kind": "not_found", "field": "switch", "message": "switch s1 is not connected",
+    });
+    assert_eq!(serde_json::to_value(&error).unwrap(), form);
+    assert_eq!(serde_json::from_value::<QueryError>(form).unwrap(), error);
+}
+
+#[test]
+fn an_answer_to_another_request_is_an_error_of_the_operator() {
+    struct Confused;
+    impl Operator for Confused {
+        fn answer(&self, _: Request) -> Result<Answer, QueryError> {
+            Ok(Answer::ListApps(Vec::new()))
+        }
+    }
+    let operator: &dyn Operator = &Confused;
+    assert_eq!(operator.ask(bellrock_query::ListApps {}).unwrap(), []);
+    assert_eq!(operator.ask(GetStatus {}).unwrap_err().kind, ErrorKind::Internal);
+}
