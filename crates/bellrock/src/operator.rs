@@ -5,6 +5,7 @@ mod bandwidth;
 mod flows;
 mod hosts;
 mod network;
+mod ports;
 mod provisioning;
 mod quarantine;
 mod wait;
@@ -57,6 +58,13 @@ impl Operator for ControllerOperator {
             Request::GetStatus(_) => Answer::GetStatus(self.status()),
             Request::ListSwitches(query) => {
                 Answer::ListSwitches(Rows::of(self.switches(), query.page))
+            }
+            Request::ListPorts(query) => {
+                let switches = match &query.switch {
+                    Some(switch) => vec![self.switch(switch)?],
+                    None => self.monitor.switches(),
+                };
+                Answer::ListPorts(ports::list(network, &switches, query.page))
             }
             Request::ListHosts(query) => {
                 Answer::ListHosts(Rows::of(hosts::rows(&self.monitor, network), query.page))

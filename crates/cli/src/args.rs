@@ -16,6 +16,7 @@ use super::demo::Demo;
 use super::emulate::Emulate;
 use super::operate::bandwidth::{Release, Reserve};
 use super::operate::flows::Flows;
+use super::operate::ports::Ports;
 use super::operate::quarantine::Quarantine;
 
 /// An OpenFlow controller.
@@ -39,6 +40,7 @@ Examples:
   bellrock run --config bellrock.yaml           run with it
   bellrock hosts                                the hosts and their ports
   bellrock flows a1                             the flows of the switch a1, and their apps
+  bellrock ports a1                             the ports of the switch a1, and their counters
   bellrock quarantine add 10.0.0.7              drop all packets of a host at every switch
   bellrock demo                                 a controller and a network, in this terminal
   bellrock emulate --topology tree:3,3          an emulated network, with a prompt
@@ -67,6 +69,7 @@ pub(super) enum Command {
     Tasks(Ask),
     /// List the switches found by discovery, and their ports for hosts
     Topology(Ask),
+    Ports(Ports),
     /// List the links between switches
     Links(Ask),
     Flows(Flows),

@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         Command::Tasks(asked) => ask_all(&asked, |page| query::ListTasks { page }, show::tasks),
         Command::Topology(asked) => ask(&asked, query::GetTopology {}, show::topology),
         Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
+        Command::Ports(asked) => ask_all(&asked.ask, |page| asked.request(page), show::ports),
         Command::Events(asked) => ask_all(&asked, |page| query::ListEvents { page }, show::events),
         Command::Flows(asked) => match asked.of_switch() {
             Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),

@@ -23,6 +23,7 @@ mod hosts;
 mod network;
 mod operator;
 mod page;
+mod ports;
 mod quarantine;
 pub mod request;
 mod status;
@@ -42,6 +43,7 @@ pub use network::{
 };
 pub use operator::Operator;
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
+pub use ports::{LinkState, ListPorts, PortCounters, PortStatsRow};
 pub use quarantine::{
     Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
 };

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AppRow, Block, BlockedList, CircuitRow, CountFlows, Counters, EventRow, FlowPage, GetCounters,
     GetStatus, GetTopology, HostRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
-    ListFlows, ListHosts, ListLinks, ListReservations, ListSwitches, ListTasks, QuarantineAnswer,
-    Release, ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow,
-    TopologyAnswer, Unblock,
+    ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks,
+    PortStatsRow, QuarantineAnswer, Release, ReservationRow, Reserve, Rows, Status, SwitchFlows,
+    SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -80,6 +80,8 @@ queries! {
     "get_status" GetStatus -> Status;
     /// The switches that are up.
     "list_switches" ListSwitches -> Rows<SwitchRow>;
+    /// The ports of switches, with their counters.
+    "list_ports" ListPorts -> Rows<PortStatsRow>;
     /// The hosts with their ports and addresses.
     "list_hosts" ListHosts -> Rows<HostRow>;
     /// The apps of the chain, in order.

@@ -17,6 +17,31 @@ where
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
+/// Optional values of this kind.
+pub(crate) mod option {
+    use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
+    use serde::de::Error as _;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => to.collect_str(value),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
 /// Lists of such values.
 pub(crate) mod list {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer};

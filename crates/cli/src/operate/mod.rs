@@ -2,4 +2,5 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod flows;
+pub(crate) mod ports;
 pub(crate) mod quarantine;

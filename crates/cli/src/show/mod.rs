@@ -7,6 +7,7 @@ mod circuits;
 mod flows;
 mod hosts;
 mod network;
+mod ports;
 mod quarantine;
 mod reservations;
 
@@ -20,6 +21,7 @@ pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use hosts::hosts;
 pub(crate) use network::{events, links, topology};
+pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use reservations::reservations;
 

@@ -1,0 +1,67 @@
+//! The ports of switches, with their counters.
+
+use std::fmt::Write;
+
+use bellrock_apps::bandwidth::Kbps;
+use bellrock_query::{LinkState, PortCounters, PortStatsRow};
+
+use super::{named, printable, table};
+
+/// A table of the ports, with the ports without counters below it.
+pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
+    if ports.is_empty() {
+        return "no switch with a port is up\n".to_owned();
+    }
+    let number =
+        |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (None, None) => None,
+        (one, other) => Some(one.unwrap_or_default().saturating_add(other.unwrap_or_default())),
+    };
+    let row = |port: &PortStatsRow| {
+        let counters = port.counters.unwrap_or_default();
+        let PortCounters { rx_packets, rx_bytes, tx_packets, tx_bytes, .. } = counters;
+        let mut cells = vec![
+            named(port.dpid, port.name.as_deref()),
+            port.port.to_string(),
+            printable(&port.port_name),
+            state(port.state).to_owned(),
+            port.rate_kbps.map_or_else(|| "-".to_owned(), |rate| Kbps(rate).to_string()),
+        ];
+        let dropped = sum(counters.rx_dropped, counters.tx_dropped);
+        let errors = sum(counters.rx_errors, counters.tx_errors);
+        cells.extend([rx_packets, rx_bytes, tx_packets, tx_bytes, dropped, errors].map(number));
+        cells
+    };
+    let head = [
+        "SWITCH",
+        "PORT",
+        "NAME",
+        "STATE",
+        "BIT/S",
+        "RX PACKETS",
+        "RX BYTES",
+        "TX PACKETS",
+        "TX BYTES",
+        "DROPPED",
+        "ERRORS",
+    ];
+    let mut text = table(&head, ports.iter().map(row));
+    let problem = |port: &PortStatsRow| port.problem.clone().map(|why| (port.dpid, why));
+    let mut problems: Vec<_> = ports.iter().filter_map(problem).collect();
+    problems.dedup();
+    for (dpid, why) in problems {
+        let _ = writeln!(text, "(no counters from {dpid}: {})", printable(&why));
+    }
+    text
+}
+
+fn state(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Up => "up",
+        LinkState::LinkDown => "link down",
+        LinkState::AdminDown => "admin down",
+        LinkState::Blocked => "blocked",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,76 @@
+//! `bellrock ports`: the ports of an emulated switch, with the counters that it reports.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod one_switch;
+mod running;
+
+use bellrock::{Controller, Version};
+use bellrock_session::Versions;
+use serde_json::Value;
+
+use one_switch::OneSwitch;
+use running::free_address;
+
+#[test]
+fn ports_have_the_counters_that_the_switch_reports() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let address = free_address();
+        let mut asked =
+            OneSwitch::new(&format!("ports-{version}"), address, Versions::Only(version));
+        let controller = asked.controller(Controller::builder(), address);
+        asked.connect(&controller);
+        asked.ping();
+
+        let rows = asked.json("ports", &["1"]);
+        let rows = rows.as_array().unwrap();
+        let hosts = &rows[..2];
+        for (row, number) in hosts.iter().zip(["1", "2"]) {
+            assert_eq!((&row["dpid"], &row["port"]), (&"0000000000000001".into(), &number.into()));
+            assert_eq!((&row["state"], &row["problem"]), (&"up".into(), &Value::Null));
+            // Three requests and replies of ARP and ICMP passed in both directions, and more.
+            for counter in ["rx_packets", "tx_packets"] {
+                assert!(row["counters"][counter].as_u64() >= Some(3), "{row}");
+            }
+            assert!(row["counters"]["rx_bytes"].as_u64() >= Some(3 * 60), "{row}");
+            let has_age = !row["counters"]["seconds"].is_null();
+            assert_eq!(has_age, version != Version::V1_0, "only 1.3 reports it: {row}");
+        }
+        let before = hosts[0]["counters"]["rx_packets"].as_u64();
+        asked.ping();
+        let after = asked.json("ports", &[]);
+        assert!(
+            after[0]["counters"]["rx_packets"].as_u64() > before,
+            "each answer asks the switch"
+        );
+
+        let text = asked.text("ports", &["1"]);
+        assert!(text.starts_with("SWITCH"), "{text}");
+        assert_eq!(text.lines().count(), rows.len() + 1, "{text}");
+        let error = asked.error("ports", &["a2"]);
+        assert!(error.contains("switch 00000000000000a2 is not connected"), "{error}");
+        controller.stop();
+    }
+}
+
+#[test]
+fn a_port_without_a_link_is_listed_as_down() {
+    let address = free_address();
+    let mut asked = OneSwitch::new("ports-down", address, Versions::Both);
+    let controller = asked.controller(Controller::builder(), address);
+    asked.connect(&controller);
+    let topology = asked.net.network().topology();
+    let [switch, host] = ["s1", "h2"].map(|name| topology.node(name).unwrap());
+    let link = topology.links_between(switch, host).next().unwrap();
+    asked.net.network_mut().set_link(link, false);
+    let state = |asked: &mut OneSwitch| asked.json("ports", &["1"])[1]["state"].clone();
+    running::until("the link is down", || state(&mut asked) == "link_down");
+    assert!(asked.text("ports", &[]).contains("link down"));
+    controller.stop();
+}

@@ -1,0 +1,85 @@
+//! The ports of switches, with their counters. Each answer comes from the switches.
+
+use bellrock_api::{Dpid, MacAddr, Port};
+use serde::{Deserialize, Serialize};
+
+use crate::{Page, SwitchRef, text};
+
+/// Asks for the ports of switches, by datapath id and number, with their counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListPorts {
+    /// Only this switch.
+    #[serde(with = "text::option")]
+    pub switch: Option<SwitchRef>,
+    /// Which of the ports. Only the switches of these are asked.
+    pub page: Page,
+}
+
+/// A port with its counters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PortStatsRow {
+    /// The switch.
+    #[serde(with = "text")]
+    pub dpid: Dpid,
+    /// Name of the switch in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The port's number, or `LOCAL`.
+    #[serde(with = "text")]
+    pub port: Port,
+    /// The port's name in the switch.
+    pub port_name: String,
+    /// The port's Ethernet address.
+    #[serde(with = "text")]
+    pub mac: MacAddr,
+    /// Whether it carries packets.
+    pub state: LinkState,
+    /// Current rate of its link. `None` if the switch does not report it.
+    pub rate_kbps: Option<u64>,
+    /// What the switch has counted. `None` if it did not report it: see `problem`.
+    pub counters: Option<PortCounters>,
+    /// Why there are no counters.
+    #[serde(default)]
+    pub problem: Option<String>,
+}
+
+/// Whether a port carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LinkState {
+    /// It does.
+    Up,
+    /// There is no physical link.
+    LinkDown,
+    /// It is switched off (`OFPPC_PORT_DOWN`).
+    AdminDown,
+    /// A protocol outside of OpenFlow, such as spanning tree, blocks it (`OFPPS_BLOCKED`).
+    Blocked,
+}
+
+/// Counters of a port since the switch started, or since it was added (1.3.5 §7.3.5.6, 1.0 §5.3.5).
+/// A counter that the switch does not keep is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct PortCounters {
+    /// Packets received.
+    pub rx_packets: Option<u64>,
+    /// Packets sent.
+    pub tx_packets: Option<u64>,
+    /// Bytes received.
+    pub rx_bytes: Option<u64>,
+    /// Bytes sent.
+    pub tx_bytes: Option<u64>,
+    /// Packets dropped on receipt.
+    pub rx_dropped: Option<u64>,
+    /// Packets dropped instead of sent.
+    pub tx_dropped: Option<u64>,
+    /// Receive errors of all kinds.
+    pub rx_errors: Option<u64>,
+    /// Transmit errors.
+    pub tx_errors: Option<u64>,
+    /// Time that the port has existed. `None` on 1.0, which does not report it.
+    pub seconds: Option<u64>,
+}
