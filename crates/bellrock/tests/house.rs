@@ -1,5 +1,5 @@
 //! House rules that the compiler does not check: the dependencies of each crate, where `unsafe` may
-//! be, licences, and the length of files. docs/adr/0002 gives the reasons.
+//! be, licences, the form of modules, and the length of files. docs/adr/0002 gives the reasons.
 //!
 //! The tests read the manifests, `cargo metadata` and `cargo tree` (both offline), and the sources.
 //! A new crate needs a row here.
@@ -285,6 +285,24 @@ fn files_are_of_a_size_that_can_be_read() {
         }
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
     }
+}
+
+/// A module with modules below it is `x/mod.rs`, so that it stands in the folder that it is about.
+#[test]
+fn a_module_with_modules_below_it_is_in_their_folder() {
+    let house = House::read();
+    let mut folders = 0;
+    for (path, _) in sources(&house.root.join("crates")) {
+        folders += usize::from(path.ends_with("mod.rs"));
+        let folder = path.with_extension("");
+        assert!(
+            !folder.is_dir(),
+            "{} stands beside its folder: move it to {}",
+            path.display(),
+            folder.join("mod.rs").display()
+        );
+    }
+    assert!(folders > 50, "the modules were found");
 }
 
 #[test]
