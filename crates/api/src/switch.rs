@@ -55,7 +55,7 @@ pub trait Requests {
 pub struct Switch<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
-    xids: &'a mut xid::Counter,
+    xids: &'a mut xid::XidSource,
     requests: &'a mut dyn Requests,
     now: Duration,
     app: AppId,
@@ -68,7 +68,7 @@ impl<'a> Switch<'a> {
     pub fn new(
         info: &'a SwitchInfo,
         out: &'a mut Out,
-        xids: &'a mut xid::Counter,
+        xids: &'a mut xid::XidSource,
         requests: &'a mut dyn Requests,
         now: Duration,
         app: AppId,

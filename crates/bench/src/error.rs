@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_session::Close;
+use bellrock_session::CloseReason;
 
 /// Error in a [`crate::Load`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -66,7 +66,7 @@ pub enum BenchError {
         /// Datapath id of the switch that noticed.
         dpid: u32,
         /// Why its session closed.
-        close: Close,
+        close: CloseReason,
     },
     /// The test needs more open files than the process may have.
     #[error(

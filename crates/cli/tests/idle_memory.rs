@@ -103,13 +103,13 @@ impl Drop for Controller {
 /// A switch with its connection.
 struct Connected {
     stream: TcpStream,
-    switch: switch::Switch,
+    switch: switch::SwitchSession,
     unread: Vec<u8>,
 }
 
 impl Connected {
     fn open(to: SocketAddr, dpid: u64, version: Version, out: &mut Out) -> Result<Connected> {
-        let switch = switch::Switch::new(description(dpid), Versions::Only(version), out)?;
+        let switch = switch::SwitchSession::new(description(dpid), Versions::Only(version), out)?;
         let stream = TcpStream::connect(to)?;
         stream.set_nonblocking(true)?;
         let mut connected = Connected { stream, switch, unread: Vec::new() };
@@ -132,7 +132,10 @@ impl Connected {
         {
             taken += bytes;
             // It has no flows, and says so when it is asked.
-            if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(request) } = event
+            if let switch::SwitchSessionEvent::Message {
+                xid,
+                body: ToSwitch::MultipartRequest(request),
+            } = event
                 && let RequestBody::Flow(_) = request.body
             {
                 let none = MultipartReply::of(ReplyBody::Flow(List::empty()));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bellrock_api::{Forwards, Needs, Version};
 use bellrock_apps::{LearningSettings, RoutingMode, RoutingSettings};
 use bellrock_engine::Pinning;
-use bellrock_engine::session::Settings as SessionSettings;
+use bellrock_engine::session::SessionSettings;
 use bellrock_services::chain::{self, AppRole};
 use bellrock_services::hosts::HostSettings;
 

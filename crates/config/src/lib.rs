@@ -12,8 +12,8 @@
 //! - [`files`] reads the files that settings name.
 //!
 //! # What it is not
-//! It starts nothing, and knows no flag by its syntax: the command line belongs to the command, which
-//! with the library's face is the only user of this crate.
+//! It starts nothing, and knows no flag by its syntax: the command line belongs to the command,
+//! which with the library's face is the only user of this crate.
 
 pub mod apps;
 mod contradictions;
@@ -33,7 +33,7 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use bellrock_engine::session::Settings as SessionSettings;
+use bellrock_engine::session::SessionSettings;
 use bellrock_engine::{Idle, Limits, Pinning, WorkerSettings, WriteMode};
 
 use apps::AppChoice;
@@ -385,7 +385,8 @@ fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> String {
     format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
 }
 
-/// The place of each setting in a file. Keys are those of [`Contradiction`](contradictions::Contradiction).
+/// The place of each setting in a file. Keys are those of
+/// [`Contradiction`](contradictions::Contradiction).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 

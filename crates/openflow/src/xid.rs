@@ -38,9 +38,9 @@ pub const fn owner(xid: u32) -> u8 {
 
 /// Source of the xids of one session. Counts from 1 to [`MAX_COUNT`], then restarts.
 #[derive(Debug, Default)]
-pub struct Counter(u32);
+pub struct XidSource(u32);
 
-impl Counter {
+impl XidSource {
     /// Returns the next xid for this owner.
     #[inline]
     pub fn next(&mut self, owner: u8) -> u32 {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn owners_and_counts_do_not_mix_and_zero_is_never_given() {
-        let mut counter = Counter(MAX_COUNT - 1);
+        let mut counter = XidSource(MAX_COUNT - 1);
         assert_eq!(counter.next(7), 0x07ff_ffff);
         assert_eq!(counter.next(255), 0xff00_0001);
         assert_eq!(owner(0xff00_0001), 255);

@@ -146,12 +146,16 @@ impl Controller {
             ..SwitchDescription::new(dpid)
         };
         let mut session =
-            switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+            switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
         for _ in 0..10 {
             let heard = std::mem::take(&mut wire.kept);
             let mut rest = heard.as_slice();
             while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
-                if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
+                if let switch::SwitchSessionEvent::Message {
+                    xid,
+                    body: ToSwitch::MultipartRequest(_),
+                } = event
+                {
                     let flows = MultipartReply::of(ReplyBody::Flow(List::empty()));
                     FromSwitch::MultipartReply(flows).encode(version, xid, &mut out).unwrap();
                 }

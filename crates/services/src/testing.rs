@@ -42,7 +42,7 @@ pub(crate) fn event<T>(
     event: impl FnOnce(&mut Switch<'_>) -> T,
 ) -> (T, Out) {
     let mut out = Out::with_capacity(room_bytes);
-    let (mut xids, app) = (xid::Counter::default(), AppId::new(0, "service").unwrap());
+    let (mut xids, app) = (xid::XidSource::default(), AppId::new(0, "service").unwrap());
     let came_to = event(&mut Switch::new(info, &mut out, &mut xids, &mut Asked, now, app));
     (came_to, out)
 }

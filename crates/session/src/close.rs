@@ -11,7 +11,7 @@ use crate::settings::Versions;
 /// that gives the peer the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Close {
+pub enum CloseReason {
     /// The first message is not a hello: another protocol, or garbage.
     #[error(
         "the peer does not speak OpenFlow (it starts with {start:02x?}){}; check what connects to this port",
@@ -85,12 +85,12 @@ fn tls_hint(start: &[u8; 8]) -> &'static str {
 /// Why a message was not processed: the connection must be closed, or `out` is full.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    Close(Close),
+    Close(CloseReason),
     Full,
 }
 
-impl From<Close> for Stop {
-    fn from(close: Close) -> Self {
+impl From<CloseReason> for Stop {
+    fn from(close: CloseReason) -> Self {
         Stop::Close(close)
     }
 }
@@ -99,7 +99,7 @@ impl From<EncodeError> for Stop {
     fn from(error: EncodeError) -> Self {
         match error {
             EncodeError::Full => Stop::Full,
-            other => Stop::Close(Close::CannotWrite(other)),
+            other => Stop::Close(CloseReason::CannotWrite(other)),
         }
     }
 }

@@ -43,12 +43,12 @@ pub struct SwitchDescription {
     /// Its ports, in the order in which it listed them.
     pub ports: Vec<PortDesc>,
     /// Why its ports are unknown, if it did not list them (1.3). They become known as they change.
-    pub ports_missing: Option<Missing>,
+    pub ports_missing: Option<MissingReply>,
 }
 
 /// Why the answer to a request is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
+pub enum MissingReply {
     /// The switch did not answer.
     #[error("it does not answer the question")]
     Silent,

@@ -5,12 +5,12 @@ use bellrock_openflow::{
     PortStatus, RequestKind, Role, RoleStatus,
 };
 
-use crate::requests::Gathered;
+use crate::requests::CompleteReply;
 
 /// The event of a message. Borrows from the received bytes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'b> {
+pub enum SessionEvent<'b> {
     /// The session has processed it: hello, echo, its own requests, unexpected replies.
     Nothing,
     /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
@@ -71,7 +71,7 @@ pub enum Event<'b> {
         /// The request's xid.
         xid: u32,
         /// The answer.
-        reply: Gathered<'b>,
+        reply: CompleteReply<'b>,
     },
     /// The answer to a multipart request exceeded
     /// [`max_multipart_bytes`](crate::Settings::max_multipart_bytes) and was dropped. The request
@@ -106,7 +106,7 @@ pub enum Event<'b> {
 
 /// Numbers of messages that a session left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct SessionCounters {
     /// Messages dropped before the end of the handshake: flow_removed and experimenter.
     pub early_others: u32,
     /// Replies to no request, or of another kind than requested, and hellos after the first.

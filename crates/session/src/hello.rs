@@ -7,7 +7,7 @@ use bellrock_openflow::{
     Version, frame,
 };
 
-use crate::close::{Close, Stop};
+use crate::close::{CloseReason, Stop};
 use crate::settings::Versions;
 
 /// Maximum length of the first message of a connection. A longer one is refused before it has
@@ -84,17 +84,17 @@ impl fmt::Display for Name {
 
 /// Returns the first message of a stream, or `None` while it is incomplete. It is a hello or an
 /// error; anything else is another protocol.
-pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, Close> {
+pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, CloseReason> {
     let mut start = [0; HEADER_LEN];
     start.iter_mut().zip(stream).for_each(|(to, from)| *to = *from);
-    let not_openflow = Close::NotOpenFlow { start };
+    let not_openflow = CloseReason::NotOpenFlow { start };
     if stream.get(1).is_some_and(|kind| !matches!(*kind, HELLO | ERROR)) {
         return Err(not_openflow);
     }
     if Header::read(stream).is_some_and(|header| header.length > MAX_FIRST_MESSAGE_BYTES) {
         return Err(not_openflow);
     }
-    frame(stream).map_err(Close::BadLength)
+    frame(stream).map_err(CloseReason::BadLength)
 }
 
 /// Agrees on a version with the peer's first message, or writes an error for the peer.
@@ -105,14 +105,14 @@ pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result
     if message.header.kind != HELLO {
         let mut start = [0; HEADER_LEN];
         start.iter_mut().zip(message.bytes).for_each(|(to, from)| *to = *from);
-        return Err(Close::NotOpenFlow { start }.into());
+        return Err(CloseReason::NotOpenFlow { start }.into());
     }
     let version = refusing_version(message.header.version, ours);
     let (header, hello) = match Hello::decode_any(message.bytes) {
         Ok(read) => read,
         Err(error) => {
             write_error(version, message, error.answer, out)?;
-            return Err(Close::BadHello(error).into());
+            return Err(CloseReason::BadHello(error).into());
         }
     };
     let theirs = PeerVersions::of(header, &hello);
@@ -125,12 +125,12 @@ pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result
         let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
         let error = ToSwitch::Error(ErrorMessage::Standard { code, data });
         error.encode(version, header.xid, out)?;
-        Err(Close::NoCommonVersion { theirs, ours }.into())
+        Err(CloseReason::NoCommonVersion { theirs, ours }.into())
     })
 }
 
 /// Whether a message refuses the hello, in any version: both ends may have none in common.
-pub(crate) fn refusal(message: Frame<'_>) -> Option<Close> {
+pub(crate) fn refusal(message: Frame<'_>) -> Option<CloseReason> {
     let (Header { kind: ERROR, .. }, Some([0, 0, high, low])) =
         (message.header, message.bytes.get(HEADER_LEN..HEADER_LEN + 4))
     else {
@@ -141,7 +141,7 @@ pub(crate) fn refusal(message: Frame<'_>) -> Option<Close> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_end_matches('\0').chars().take(MAX_REFUSAL_CHARS);
     let text = text.flat_map(char::escape_debug).collect::<String>().into_boxed_str();
-    Some(Close::HelloRefused { code, text })
+    Some(CloseReason::HelloRefused { code, text })
 }
 
 /// Writes an error about `message`, with the beginning of it. Both ends use the same form.

@@ -1,18 +1,20 @@
 //! Both ends of one OpenFlow connection, without a socket.
 //!
 //! # What it is
-//! [`Controller`] is the controller's end of a connection, [`Switch`] the switch's end. Both take
-//! received bytes and the time, and return events and bytes to send:
+//! [`ControllerSession`] is the controller's end of a connection, [`SwitchSession`] the switch's
+//! end. Both take received bytes and the time, and return events and bytes to send:
 //!
 //! ```
 //! use bellrock_openflow::Out;
-//! use bellrock_session::{Controller, Event, Settings, Switch, SwitchDescription, Versions};
+//! use bellrock_session::{
+//!     ControllerSession, SessionEvent, SessionSettings, SwitchDescription, SwitchSession, Versions,
+//! };
 //! use std::time::Duration;
 //!
 //! let now = Duration::ZERO;
 //! let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
-//! let mut switch = Switch::new(SwitchDescription::new(0x1), Versions::Both, &mut up)?;
-//! let mut controller = Controller::new(&Settings::default(), now, &mut down)?;
+//! let mut switch = SwitchSession::new(SwitchDescription::new(0x1), Versions::Both, &mut up)?;
+//! let mut controller = ControllerSession::new(&SessionSettings::default(), now, &mut down)?;
 //! while !controller.is_ready() {
 //!     let mut bytes = down.as_slice();
 //!     while let Some((used, _event)) = switch.next(bytes, &mut up)? {
@@ -33,12 +35,12 @@
 //! # What it is not
 //! It has no socket, thread, clock or logger. Time is a [`Duration`](std::time::Duration) since a
 //! start that the caller chooses, and never goes back. It keeps no received bytes: the caller
-//! passes the bytes that [`Controller::next`] has not consumed again, with more behind them. (The
-//! only exception: it joins multipart replies of several parts.)
+//! passes the bytes that [`ControllerSession::next`] has not consumed again, with more behind them.
+//! (The only exception: it joins multipart replies of several parts.)
 //!
 //! # Who calls it
-//! Workers hold a `Controller` for each connection. The emulator and the load generator hold a
-//! `Switch`. Both ends are in one crate so that each is tested against the other.
+//! Workers hold a `ControllerSession` for each connection. The emulator and the load generator hold
+//! a `SwitchSession`. Both ends are in one crate so that each is tested against the other.
 //!
 //! `docs/adr/0004-session-without-io.md` gives the reasons.
 
@@ -52,11 +54,11 @@ mod settings;
 pub mod switch;
 
 pub use bellrock_openflow::xid;
-pub use close::Close;
-pub use controller::{Controller, PACKET_WAIT, Pending};
-pub use description::{MAX_PORTS, Missing, SwitchDescription};
-pub use event::{Counters, Event};
+pub use close::CloseReason;
+pub use controller::{ControllerSession, PACKET_WAIT, PendingRequests};
+pub use description::{MAX_PORTS, MissingReply, SwitchDescription};
+pub use event::{SessionCounters, SessionEvent};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
-pub use requests::{Gathered, RequestError};
-pub use settings::{FirstRole, Settings, Versions};
-pub use switch::Switch;
+pub use requests::{CompleteReply, RequestRejected};
+pub use settings::{FirstRole, SessionSettings, Versions};
+pub use switch::SwitchSession;

@@ -7,7 +7,7 @@ use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, RequestKind, Vers
 
 /// Why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
+pub enum RequestRejected {
     /// The maximum number of requests is unanswered.
     #[error("{limit} requests to this switch are unanswered; wait for some of them")]
     TooMany {
@@ -26,13 +26,13 @@ pub enum RequestError {
 ///
 /// A reply of one part borrows the received bytes. A reply of several parts owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gathered<'b> {
+pub struct CompleteReply<'b> {
     version: Version,
     kind: MultipartKind,
     bytes: Cow<'b, [u8]>,
 }
 
-impl<'b> Gathered<'b> {
+impl<'b> CompleteReply<'b> {
     /// Checks the parts as one body.
     pub(crate) fn check(
         version: Version,
@@ -40,7 +40,7 @@ impl<'b> Gathered<'b> {
         bytes: Cow<'b, [u8]>,
     ) -> Result<Self, DecodeError> {
         ReplyBody::decode_parts(version, kind, &bytes)?;
-        Ok(Gathered { version, kind, bytes })
+        Ok(CompleteReply { version, kind, bytes })
     }
 
     /// Kind of the request.
@@ -66,7 +66,7 @@ impl<'b> Gathered<'b> {
 }
 
 /// The outcome of a part of a multipart reply.
-pub(crate) enum Part<'b> {
+pub(crate) enum PartOutcome<'b> {
     /// It was not requested.
     Unknown,
     /// More parts follow.
@@ -79,46 +79,46 @@ pub(crate) enum Part<'b> {
 
 /// The unanswered requests of a session. Uses no heap memory while there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
-    list: Vec<Request>,
+pub(crate) struct RequestList {
+    list: Vec<PendingRequest>,
     /// Total bytes of all parts kept.
     kept: usize,
 }
 
 #[derive(Debug)]
-struct Request {
+struct PendingRequest {
     xid: u32,
     kind: RequestKind,
     /// Time of the request.
     since: Duration,
     parts: Vec<u8>,
-    /// The barrier behind it ([`Requests::follow`]).
+    /// The barrier behind it ([`RequestList::follow`]).
     barrier: Option<u32>,
     /// Whether it is such a barrier, and not a caller's request.
     is_guard: bool,
 }
 
-impl Request {
+impl PendingRequest {
     fn new(xid: u32, kind: RequestKind, since: Duration) -> Self {
-        Request { xid, kind, since, parts: Vec::new(), barrier: None, is_guard: false }
+        PendingRequest { xid, kind, since, parts: Vec::new(), barrier: None, is_guard: false }
     }
 }
 
-impl Requests {
+impl RequestList {
     pub(crate) fn add(
         &mut self,
         xid: u32,
         kind: RequestKind,
         limit: u16,
         now: Duration,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestRejected> {
         if self.iter().count() >= usize::from(limit) {
-            return Err(RequestError::TooMany { limit });
+            return Err(RequestRejected::TooMany { limit });
         }
         if self.position(xid).is_some() {
-            return Err(RequestError::XidInUse { xid });
+            return Err(RequestRejected::XidInUse { xid });
         }
-        self.list.push(Request::new(xid, kind, now));
+        self.list.push(PendingRequest::new(xid, kind, now));
         Ok(())
     }
 
@@ -129,7 +129,8 @@ impl Requests {
             question.barrier = Some(barrier);
         }
         let kind = RequestKind::Barrier;
-        self.list.push(Request { is_guard: true, ..Request::new(barrier, kind, now) });
+        self.list
+            .push(PendingRequest { is_guard: true, ..PendingRequest::new(barrier, kind, now) });
     }
 
     /// Whether this is the xid of a barrier behind a request.
@@ -142,7 +143,7 @@ impl Requests {
     /// answer stays.
     pub(crate) fn overtaken(&mut self, barrier: u32) -> Option<(u32, RequestKind)> {
         let is_silent =
-            |request: &Request| request.barrier == Some(barrier) && request.parts.is_empty();
+            |request: &PendingRequest| request.barrier == Some(barrier) && request.parts.is_empty();
         if let Some(at) = self.list.iter().position(is_silent) {
             let question = self.remove(at);
             return Some((question.xid, question.kind));
@@ -171,23 +172,23 @@ impl Requests {
         more: bool,
         body: &'b [u8],
         max_bytes: usize,
-    ) -> Part<'b> {
-        let Some(at) = self.position(xid) else { return Part::Unknown };
-        let Some(request) = self.list.get_mut(at) else { return Part::Unknown };
+    ) -> PartOutcome<'b> {
+        let Some(at) = self.position(xid) else { return PartOutcome::Unknown };
+        let Some(request) = self.list.get_mut(at) else { return PartOutcome::Unknown };
         if request.kind != RequestKind::Multipart(kind) {
-            return Part::Unknown;
+            return PartOutcome::Unknown;
         }
         if request.parts.is_empty() && !more {
             self.remove(at);
-            return Part::Last(Cow::Borrowed(body));
+            return PartOutcome::Last(Cow::Borrowed(body));
         }
         if self.kept + body.len() > max_bytes {
             self.remove(at);
-            return Part::Overflow;
+            return PartOutcome::Overflow;
         }
         append(&mut request.parts, body, max_bytes);
         self.kept += body.len();
-        if more { Part::Kept } else { Part::Last(Cow::Owned(self.remove(at).parts)) }
+        if more { PartOutcome::Kept } else { PartOutcome::Last(Cow::Owned(self.remove(at).parts)) }
     }
 
     /// Ends one request that was made at `latest` or earlier, if any.
@@ -215,14 +216,14 @@ impl Requests {
     #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         let parts = self.list.iter().map(|request| request.parts.capacity()).sum::<usize>();
-        self.list.capacity() * size_of::<Request>() + parts
+        self.list.capacity() * size_of::<PendingRequest>() + parts
     }
 
     fn position(&self, xid: u32) -> Option<usize> {
         self.list.iter().position(|request| request.xid == xid)
     }
 
-    fn remove(&mut self, at: usize) -> Request {
+    fn remove(&mut self, at: usize) -> PendingRequest {
         let request = self.list.swap_remove(at);
         self.kept -= request.parts.len();
         if self.list.is_empty() {

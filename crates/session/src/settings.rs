@@ -48,7 +48,7 @@ pub enum FirstRole {
 
 /// Settings of all sessions of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SessionSettings {
     /// Versions of this end. Default: both.
     pub versions: Versions,
     /// Role with which a connection begins. Default: equal.
@@ -77,9 +77,9 @@ pub struct Settings {
     pub request_timeout: Duration,
 }
 
-impl Default for Settings {
+impl Default for SessionSettings {
     fn default() -> Self {
-        Settings {
+        SessionSettings {
             versions: Versions::Both,
             first_role: FirstRole::Equal,
             handshake_timeout: Duration::from_secs(5),

@@ -2,7 +2,7 @@
 //!
 //! It sends a hello and answers what a [`SwitchDescription`] can answer: echo, features, config,
 //! barrier, description, port descriptions. Everything else is left to the caller: the session has
-//! no flow tables, buffers or packets. [`Switch::send`] writes the switch's own messages.
+//! no flow tables, buffers or packets. [`SwitchSession::send`] writes the switch's own messages.
 //!
 //! It has no timers: a switch waits for its controller.
 
@@ -12,7 +12,7 @@ use bellrock_openflow::{
     RequestBody, SwitchConfig, ToSwitch, Version, frame,
 };
 
-use crate::close::{Close, Stop};
+use crate::close::{CloseReason, Stop};
 use crate::description::SwitchDescription;
 use crate::hello::{self, ERROR, write_error};
 use crate::settings::Versions;
@@ -28,7 +28,7 @@ const PORTS_PER_PART: usize = 1000;
 /// An event of the switch's end. Borrows from the received bytes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'b> {
+pub enum SwitchSessionEvent<'b> {
     /// The session has processed the message.
     Nothing,
     /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
@@ -36,7 +36,7 @@ pub enum Event<'b> {
     OutFull,
     /// A version is agreed on. The controller requests what it needs.
     Ready,
-    /// The controller configured the switch: see [`Switch::config`].
+    /// The controller configured the switch: see [`SwitchSession::config`].
     Configured,
     /// A message that the caller must process, and answer if it is a request.
     Message {
@@ -56,15 +56,15 @@ pub enum Event<'b> {
 
 /// The switch's end of a connection.
 #[derive(Debug)]
-pub struct Switch {
+pub struct SwitchSession {
     description: SwitchDescription,
     versions: Versions,
     ready: bool,
     config: SwitchConfig,
-    xids: xid::Counter,
+    xids: xid::XidSource,
 }
 
-impl Switch {
+impl SwitchSession {
     /// Starts a connection: writes a hello.
     ///
     /// # Errors
@@ -74,12 +74,12 @@ impl Switch {
         versions: Versions,
         out: &mut Out,
     ) -> Result<Self, EncodeError> {
-        let mut xids = xid::Counter::default();
+        let mut xids = xid::XidSource::default();
         Hello::write(versions.as_slice(), xids.next(xid::SESSION), out)?;
         let description = SwitchDescription { version: versions.highest(), ..description };
         let (flags, miss_send_len) = (ConfigFlags::empty(), DEFAULT_MISS_SEND_LEN);
         let config = SwitchConfig { flags, miss_send_len };
-        Ok(Switch { description, versions, ready: false, config, xids })
+        Ok(SwitchSession { description, versions, ready: false, config, xids })
     }
 
     /// Processes the next message of `stream`, which has all received bytes that are not consumed
@@ -91,9 +91,9 @@ impl Switch {
         &mut self,
         stream: &'b [u8],
         out: &mut Out,
-    ) -> Result<Option<(usize, Event<'b>)>, Close> {
+    ) -> Result<Option<(usize, SwitchSessionEvent<'b>)>, CloseReason> {
         let message = if self.ready {
-            frame(stream).map_err(Close::BadLength)?
+            frame(stream).map_err(CloseReason::BadLength)?
         } else {
             hello::first_message(stream)?
         };
@@ -102,10 +102,10 @@ impl Switch {
         match self.message(message, out) {
             Ok(event) => Ok(Some((message.bytes.len(), event))),
             Err(Stop::Close(close)) => Err(close),
-            Err(Stop::Full) if mark == 0 => Err(Close::CannotWrite(EncodeError::Full)),
+            Err(Stop::Full) if mark == 0 => Err(CloseReason::CannotWrite(EncodeError::Full)),
             Err(Stop::Full) => {
                 out.truncate(mark);
-                Ok(Some((0, Event::OutFull)))
+                Ok(Some((0, SwitchSessionEvent::OutFull)))
             }
         }
     }
@@ -165,11 +165,15 @@ impl Switch {
         message.encode(self.version(), xid, out)
     }
 
-    fn message<'b>(&mut self, message: Frame<'b>, out: &mut Out) -> Result<Event<'b>, Stop> {
+    fn message<'b>(
+        &mut self,
+        message: Frame<'b>,
+        out: &mut Out,
+    ) -> Result<SwitchSessionEvent<'b>, Stop> {
         if !self.ready {
             self.description.version = hello::agree(message, self.versions, out)?;
             self.ready = true;
-            return Ok(Event::Ready);
+            return Ok(SwitchSessionEvent::Ready);
         }
         if let Some(refused) = hello::refusal(message) {
             return Err(refused.into());
@@ -181,7 +185,7 @@ impl Switch {
                 if message.header.kind != ERROR {
                     write_error(self.version(), message, error.answer, out)?;
                 }
-                Ok(Event::Malformed { xid, error })
+                Ok(SwitchSessionEvent::Malformed { xid, error })
             }
         }
     }
@@ -203,9 +207,9 @@ impl Switch {
         xid: u32,
         body: ToSwitch<'b>,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SwitchSessionEvent<'b>, Stop> {
         let answer = match body {
-            ToSwitch::Hello(_) => return Ok(Event::Nothing),
+            ToSwitch::Hello(_) => return Ok(SwitchSessionEvent::Nothing),
             ToSwitch::EchoRequest(payload) => FromSwitch::EchoReply(payload),
             ToSwitch::FeaturesRequest => FromSwitch::FeaturesReply(self.features()),
             ToSwitch::GetConfigRequest => FromSwitch::GetConfigReply(self.config),
@@ -220,12 +224,12 @@ impl Switch {
             }
             ToSwitch::SetConfig(config) => {
                 self.config = config;
-                return Ok(Event::Configured);
+                return Ok(SwitchSessionEvent::Configured);
             }
-            body => return Ok(Event::Message { xid, body }),
+            body => return Ok(SwitchSessionEvent::Message { xid, body }),
         };
         self.send(xid, &answer, out)?;
-        Ok(Event::Nothing)
+        Ok(SwitchSessionEvent::Nothing)
     }
 
     fn features(&self) -> Features<'_> {
@@ -242,7 +246,7 @@ impl Switch {
         }
     }
 
-    fn describe<'b>(&self, xid: u32, out: &mut Out) -> Result<Event<'b>, Stop> {
+    fn describe<'b>(&self, xid: u32, out: &mut Out) -> Result<SwitchSessionEvent<'b>, Stop> {
         let switch = &self.description;
         let texts = DescBuf::new(
             &switch.manufacturer,
@@ -253,11 +257,11 @@ impl Switch {
         );
         let reply = MultipartReply::of(ReplyBody::Desc(texts.view()));
         self.send(xid, &FromSwitch::MultipartReply(reply), out)?;
-        Ok(Event::Nothing)
+        Ok(SwitchSessionEvent::Nothing)
     }
 
     /// Writes all ports, in as many parts as needed. A switch without ports sends one empty part.
-    fn ports<'b>(&self, xid: u32, out: &mut Out) -> Result<Event<'b>, Stop> {
+    fn ports<'b>(&self, xid: u32, out: &mut Out) -> Result<SwitchSessionEvent<'b>, Stop> {
         let mut rest: &[PortDesc] = &self.description.ports;
         loop {
             let (part, left) = rest.split_at(rest.len().min(PORTS_PER_PART));
@@ -265,7 +269,7 @@ impl Switch {
             let (more, body) = (!rest.is_empty(), ReplyBody::PortDesc(List::of(part)));
             self.send(xid, &FromSwitch::MultipartReply(MultipartReply { more, body }), out)?;
             if rest.is_empty() {
-                return Ok(Event::Nothing);
+                return Ok(SwitchSessionEvent::Nothing);
             }
         }
     }

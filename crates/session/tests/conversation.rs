@@ -11,7 +11,9 @@ use bellrock_openflow::{
     PortDesc, PortReason, PortState, PortStatus, RequestBody, RequestKind, Role, RoleKind,
     ToSwitch, Version, frame,
 };
-use bellrock_session::{Close, Controller, Event, Settings, SwitchDescription, Versions};
+use bellrock_session::{
+    CloseReason, ControllerSession, SessionEvent, SessionSettings, SwitchDescription, Versions,
+};
 use common::{
     Alone, Half, OUT_BYTES, Pair, VERSIONS, asked, bytes, description, ms, port, raw, refuse,
     to_switch,
@@ -43,7 +45,8 @@ fn a_handshake_tells_the_whole_switch() {
     for version in VERSIONS {
         for ports in [0, 1, 48] {
             let switch = description(version, ports);
-            let mut pair = Pair::new(&Settings::default(), switch.clone(), Versions::Only(version));
+            let mut pair =
+                Pair::new(&SessionSettings::default(), switch.clone(), Versions::Only(version));
             assert_eq!(pair.run().unwrap(), ["Ready"]);
             assert_eq!(pair.controller.take_switch(), Some(switch));
             assert_eq!(pair.controller.take_switch(), None);
@@ -56,7 +59,7 @@ fn a_handshake_tells_the_whole_switch() {
 #[test]
 fn an_auxiliary_connection_can_be_told() {
     let switch = SwitchDescription { auxiliary_id: 3, ..description(Version::V1_3, 1) };
-    let mut pair = Pair::new(&Settings::default(), switch, Versions::Both);
+    let mut pair = Pair::new(&SessionSettings::default(), switch, Versions::Both);
     pair.run().unwrap();
     assert_eq!(pair.controller.take_switch().map(|switch| switch.auxiliary_id), Some(3));
 }
@@ -64,8 +67,11 @@ fn an_auxiliary_connection_can_be_told() {
 #[test]
 fn requests_are_answered_and_the_rest_is_handed_on() {
     for version in VERSIONS {
-        let mut pair =
-            Pair::new(&Settings::default(), description(version, 2), Versions::Only(version));
+        let mut pair = Pair::new(
+            &SessionSettings::default(),
+            description(version, 2),
+            Versions::Only(version),
+        );
         pair.run().unwrap();
         let any = Match::any();
         let to_all = [Action::output(Port::ALL)];
@@ -105,8 +111,11 @@ fn requests_are_answered_and_the_rest_is_handed_on() {
 #[test]
 fn a_switch_answers_what_it_cannot_read() {
     for version in VERSIONS {
-        let mut pair =
-            Pair::new(&Settings::default(), description(version, 2), Versions::Only(version));
+        let mut pair = Pair::new(
+            &SessionSettings::default(),
+            description(version, 2),
+            Versions::Only(version),
+        );
         pair.run().unwrap();
         pair.down.append(&raw(version.wire(), 77, 0x0900_0001, &[])).unwrap();
         let events = pair.run().unwrap();
@@ -120,11 +129,14 @@ fn a_switch_answers_what_it_cannot_read() {
 fn a_switch_that_does_not_describe_itself_is_welcome() {
     for version in VERSIONS {
         let Half { mut end, xids } = asked(version);
-        assert!(matches!(end.give(&refuse(version, xids[0])), Ok(Event::Nothing)), "SET_CONFIG");
+        assert!(
+            matches!(end.give(&refuse(version, xids[0])), Ok(SessionEvent::Nothing)),
+            "SET_CONFIG"
+        );
         if version == Version::V1_3 {
-            assert!(matches!(end.give(&refuse(version, xids[2])), Ok(Event::Nothing)));
+            assert!(matches!(end.give(&refuse(version, xids[2])), Ok(SessionEvent::Nothing)));
         }
-        assert!(matches!(end.give(&refuse(version, xids[1])), Ok(Event::Ready)));
+        assert!(matches!(end.give(&refuse(version, xids[1])), Ok(SessionEvent::Ready)));
         let switch = end.controller.take_switch().unwrap();
         let ports = if version == Version::V1_0 { 2 } else { 0 };
         assert_eq!((&*switch.software, switch.ports.len()), ("", ports));
@@ -136,15 +148,17 @@ fn a_switch_that_does_not_describe_itself_is_welcome() {
 fn a_switch_that_does_not_tell_its_features_is_not() {
     for version in VERSIONS {
         for refused in [true, false] {
-            let mut end = Alone::new(&Settings::default());
+            let mut end = Alone::new(&SessionSettings::default());
             end.give(&raw(version.wire(), 0, 1, &[])).unwrap();
             let xid = common::last_xid(&end.out);
             let answer =
                 if refused { refuse(version, xid) } else { raw(version.wire(), 6, xid, &[0; 9]) };
             let close = end.give(&answer).unwrap_err();
             match refused {
-                true => assert_eq!(close, Close::FeaturesRefused(ErrorCode::RequestBadMultipart)),
-                false => assert!(matches!(close, Close::BadReply { .. }), "{close:?}"),
+                true => {
+                    assert_eq!(close, CloseReason::FeaturesRefused(ErrorCode::RequestBadMultipart))
+                }
+                false => assert!(matches!(close, CloseReason::BadReply { .. }), "{close:?}"),
             }
         }
     }
@@ -162,10 +176,10 @@ fn what_happens_to_ports_in_the_handshake_is_in_the_switch() {
             (PortReason::Delete, port(1)),
         ] {
             let message = bytes(version, 0, &status(reason, desc));
-            assert!(matches!(end.give(&message), Ok(Event::PortStatus(_))));
+            assert!(matches!(end.give(&message), Ok(SessionEvent::PortStatus(_))));
         }
         let message = bytes(version, 0, &packet_in(b"early"));
-        assert!(matches!(end.give(&message), Ok(Event::PacketIn { .. })));
+        assert!(matches!(end.give(&message), Ok(SessionEvent::PacketIn { .. })));
         if version == Version::V1_3 {
             let body = bellrock_openflow::ReplyBody::PortDesc;
             let ports = [port(1), port(2)];
@@ -173,20 +187,23 @@ fn what_happens_to_ports_in_the_handshake_is_in_the_switch() {
             let reply = bellrock_openflow::MultipartReply::of(reply);
             end.give(&bytes(version, xids[2], &FromSwitch::MultipartReply(reply))).unwrap();
         }
-        assert!(matches!(end.give(&refuse(version, xids[1])), Ok(Event::Ready)));
+        assert!(matches!(end.give(&refuse(version, xids[1])), Ok(SessionEvent::Ready)));
         let switch = end.controller.take_switch().unwrap();
         assert_eq!(switch.ports, [down(2), port(7)]);
         assert!(switch.port(Port(2)).is_some_and(|port| !port.is_up()));
         let message = bytes(version, 0, &status(PortReason::Modify, port(2)));
-        assert!(matches!(end.give(&message), Ok(Event::PortStatus(_))));
+        assert!(matches!(end.give(&message), Ok(SessionEvent::PortStatus(_))));
     }
 }
 
 #[test]
 fn a_full_out_in_the_handshake_loses_nothing() {
     for version in VERSIONS {
-        let mut pair =
-            Pair::new(&Settings::default(), description(version, 3), Versions::Only(version));
+        let mut pair = Pair::new(
+            &SessionSettings::default(),
+            description(version, 3),
+            Versions::Only(version),
+        );
         // A buffer that has only a few bytes left each time a message comes.
         let (mut stalls, mut sent) = (0, pair.down.as_slice().to_vec());
         while !pair.controller.is_ready() {
@@ -202,7 +219,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
                 let next = pair.controller.next(bytes, ms(0), &mut out).unwrap();
                 let Some((used, event)) = next else { break };
                 bytes = &bytes[used..];
-                stalls += usize::from(matches!(event, Event::OutFull));
+                stalls += usize::from(matches!(event, SessionEvent::OutFull));
                 sent.extend_from_slice(&out.as_slice()[1..]);
             }
             pair.up.clear();
@@ -215,7 +232,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
 /// All messages of a switch, concatenated: handshake, then `more`.
 fn recorded(version: Version, more: &[FromSwitch<'_>]) -> Vec<u8> {
     let mut pair =
-        Pair::new(&Settings::default(), description(version, 4), Versions::Only(version));
+        Pair::new(&SessionSettings::default(), description(version, 4), Versions::Only(version));
     let mut stream = Vec::new();
     let mut controller_says = std::mem::replace(&mut pair.down, Out::with_capacity(1 << 16));
     loop {
@@ -274,7 +291,8 @@ fn life(version: Version) -> Vec<u8> {
 /// Feeds a stream in chunks, as reads would return it. Returns the events as text, and the output.
 fn feed(stream: &[u8], chunks: &[usize]) -> (Vec<String>, Vec<u8>) {
     let mut down = Out::with_capacity(OUT_BYTES);
-    let mut controller = Controller::new(&Settings::default(), ms(0), &mut down).unwrap();
+    let mut controller =
+        ControllerSession::new(&SessionSettings::default(), ms(0), &mut down).unwrap();
     let (mut events, mut from, mut to) = (Vec::new(), 0, 0);
     for chunk in chunks.iter().chain(std::iter::repeat(&1500)) {
         to = (to + chunk).min(stream.len());

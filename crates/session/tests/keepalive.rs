@@ -4,12 +4,12 @@
 mod common;
 
 use bellrock_openflow::{Bytes, FromSwitch, Out, Version};
-use bellrock_session::{Close, Controller, Event, Settings, Versions};
+use bellrock_session::{CloseReason, ControllerSession, SessionEvent, SessionSettings, Versions};
 use common::{Alone, Pair, VERSIONS, bytes, description, last_xid, ms, raw};
 
 #[test]
 fn a_handshake_that_stands_still_is_closed_after_5_s_wherever_it_stands() {
-    let settings = Settings::default();
+    let settings = SessionSettings::default();
     // A silent peer.
     let mut end = Alone::new(&settings);
     times_out(&mut end.controller, "hello");
@@ -29,12 +29,12 @@ fn a_handshake_that_stands_still_is_closed_after_5_s_wherever_it_stands() {
     times_out(&mut end.controller, "features reply");
 }
 
-fn times_out(controller: &mut Controller, missing: &str) {
+fn times_out(controller: &mut ControllerSession, missing: &str) {
     let mut out = Out::with_capacity(4096);
     assert_eq!(controller.deadline(), ms(5_000));
     assert_eq!(controller.timeout(ms(4_999), &mut out), Ok(false));
     let close = controller.timeout(ms(5_000), &mut out).unwrap_err();
-    assert!(matches!(close, Close::HandshakeTimeout { .. }));
+    assert!(matches!(close, CloseReason::HandshakeTimeout { .. }));
     assert!(close.to_string().contains(&format!("no {missing};")), "{close}");
     assert!(out.is_empty());
 }
@@ -42,7 +42,7 @@ fn times_out(controller: &mut Controller, missing: &str) {
 #[test]
 fn silence_is_asked_after_15_s_and_closed_15_s_later() {
     for version in VERSIONS {
-        let mut end = Alone::ready(version, &Settings::default());
+        let mut end = Alone::ready(version, &SessionSettings::default());
         end.controller.received(ms(1_000));
         assert_eq!(end.controller.deadline(), ms(16_000));
         end.controller.timeout(ms(15_999), &mut end.out).unwrap();
@@ -52,14 +52,14 @@ fn silence_is_asked_after_15_s_and_closed_15_s_later() {
         assert_eq!(end.controller.deadline(), ms(31_000));
         end.controller.timeout(ms(30_999), &mut end.out).unwrap();
         assert!(end.sent().is_empty(), "one echo is enough");
-        assert_eq!(end.controller.timeout(ms(31_000), &mut end.out), Err(Close::Dead));
+        assert_eq!(end.controller.timeout(ms(31_000), &mut end.out), Err(CloseReason::Dead));
     }
 }
 
 #[test]
 fn any_byte_is_life_and_so_are_bytes_drained() {
-    for live in [Controller::received, Controller::drained] {
-        let mut end = Alone::ready(Version::V1_3, &Settings::default());
+    for live in [ControllerSession::received, ControllerSession::drained] {
+        let mut end = Alone::ready(Version::V1_3, &SessionSettings::default());
         for round in 1..=5 {
             end.controller.timeout(end.controller.deadline(), &mut end.out).unwrap();
             assert_eq!(end.sent().len(), 1, "an echo in round {round}");
@@ -72,7 +72,8 @@ fn any_byte_is_life_and_so_are_bytes_drained() {
 
 #[test]
 fn the_handshake_prolongs_the_time_to_the_first_echo() {
-    let mut pair = Pair::new(&Settings::default(), description(Version::V1_3, 1), Versions::Both);
+    let mut pair =
+        Pair::new(&SessionSettings::default(), description(Version::V1_3, 1), Versions::Both);
     pair.now = ms(4_900);
     assert_eq!(pair.run().unwrap(), ["Ready"]);
     assert_eq!(pair.controller.deadline(), ms(19_900));
@@ -80,27 +81,27 @@ fn the_handshake_prolongs_the_time_to_the_first_echo() {
 
 #[test]
 fn an_echo_that_does_not_fit_leaves_the_peer_its_time() {
-    let mut end = Alone::ready(Version::V1_3, &Settings::default());
+    let mut end = Alone::ready(Version::V1_3, &SessionSettings::default());
     let mut full = Out::with_capacity(7);
     let deadline = end.controller.deadline();
     assert_eq!(end.controller.timeout(deadline, &mut full), Ok(false));
     assert_eq!(end.controller.deadline(), deadline + ms(15_000));
     let dead = end.controller.timeout(deadline + ms(15_000), &mut full);
-    assert_eq!(dead, Err(Close::Dead));
+    assert_eq!(dead, Err(CloseReason::Dead));
 }
 
 #[test]
 fn a_probe_is_answered_by_its_own_echo_only() {
     for version in VERSIONS {
-        let mut end = Alone::ready(version, &Settings::default());
+        let mut end = Alone::ready(version, &SessionSettings::default());
         let echo = |xid| bytes(version, xid, &FromSwitch::EchoReply(Bytes(&[])));
         end.controller.timeout(end.controller.deadline(), &mut end.out).unwrap();
         let keepalive = last_xid(&end.out);
         end.controller.probe(&mut end.out).unwrap();
         let probe = last_xid(&end.out);
-        assert!(matches!(end.give(&echo(keepalive)), Ok(Event::Nothing)));
-        assert!(matches!(end.give(&echo(probe)), Ok(Event::ProbeAnswered)));
-        assert!(matches!(end.give(&echo(probe)), Ok(Event::Nothing)), "answered once");
+        assert!(matches!(end.give(&echo(keepalive)), Ok(SessionEvent::Nothing)));
+        assert!(matches!(end.give(&echo(probe)), Ok(SessionEvent::ProbeAnswered)));
+        assert!(matches!(end.give(&echo(probe)), Ok(SessionEvent::Nothing)), "answered once");
         let mut full = Out::with_capacity(7);
         assert!(end.controller.probe(&mut full).is_err());
     }
@@ -108,10 +109,10 @@ fn a_probe_is_answered_by_its_own_echo_only() {
 
 #[test]
 fn times_at_the_end_of_the_clock_do_not_overflow() {
-    let forever = Settings {
+    let forever = SessionSettings {
         handshake_timeout: std::time::Duration::MAX,
         echo_after: std::time::Duration::MAX,
-        ..Settings::default()
+        ..SessionSettings::default()
     };
     let mut end = Alone::ready(Version::V1_0, &forever);
     end.controller.received(ms(u64::MAX));

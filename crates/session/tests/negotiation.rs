@@ -5,8 +5,8 @@ mod common;
 
 use bellrock_openflow::{ErrorCode, Version};
 use bellrock_session::{
-    Close, Controller, Event, MAX_FIRST_MESSAGE_BYTES, PeerVersions, Settings, Switch,
-    SwitchDescription, Versions,
+    CloseReason, ControllerSession, MAX_FIRST_MESSAGE_BYTES, PeerVersions, SessionEvent,
+    SessionSettings, SwitchDescription, SwitchSession, Versions,
 };
 use common::{Alone, OUT_BYTES, VERSIONS, raw};
 
@@ -43,7 +43,7 @@ fn every_combination_of_header_and_bitmap() {
         for header in (0..=8).chain([0x7f, 0x84, 0xff]) {
             let bitmaps = (0..=0x7f).map(Some).chain([None, Some(u32::MAX)]);
             for bitmap in bitmaps {
-                let settings = Settings { versions: ours, ..Settings::default() };
+                let settings = SessionSettings { versions: ours, ..SessionSettings::default() };
                 let mut end = Alone::new(&settings);
                 let message = hello(header, bitmap);
                 let result = end.give(&message).map(|_| end.version());
@@ -55,7 +55,7 @@ fn every_combination_of_header_and_bitmap() {
                     }
                     None => {
                         let close = result.unwrap_err();
-                        let Close::NoCommonVersion { theirs, ours: told } = &close else {
+                        let CloseReason::NoCommonVersion { theirs, ours: told } = &close else {
                             panic!("{close:?} for {ours:?} {header} {bitmap:?}");
                         };
                         assert_eq!((theirs.header, *told), (header, ours));
@@ -75,9 +75,11 @@ fn both_ends_arrive_at_the_same_version_or_both_refuse() {
     for ours in OURS {
         for theirs in OURS {
             let (mut up, mut down) = (out(), out());
-            let settings = Settings { versions: ours, ..Settings::default() };
-            let mut controller = Controller::new(&settings, common::ms(0), &mut down).unwrap();
-            let mut switch = Switch::new(SwitchDescription::new(1), theirs, &mut up).unwrap();
+            let settings = SessionSettings { versions: ours, ..SessionSettings::default() };
+            let mut controller =
+                ControllerSession::new(&settings, common::ms(0), &mut down).unwrap();
+            let mut switch =
+                SwitchSession::new(SwitchDescription::new(1), theirs, &mut up).unwrap();
             let (hello_down, hello_up) = (down.as_slice().to_vec(), up.as_slice().to_vec());
             let at_switch = switch.next(&hello_down, &mut up).map(|_| ());
             let at_controller = controller.next(&hello_up, common::ms(0), &mut down).map(|_| ());
@@ -90,7 +92,10 @@ fn both_ends_arrive_at_the_same_version_or_both_refuse() {
                 None => assert!(
                     matches!(
                         (&at_switch, &at_controller),
-                        (Err(Close::NoCommonVersion { .. }), Err(Close::NoCommonVersion { .. }))
+                        (
+                            Err(CloseReason::NoCommonVersion { .. }),
+                            Err(CloseReason::NoCommonVersion { .. })
+                        )
                     ),
                     "{at_switch:?} {at_controller:?}"
                 ),
@@ -107,8 +112,8 @@ fn our_hello_has_a_bitmap_when_we_speak_1_3() {
         (Versions::Only(Version::V1_0), &[1, 0, 0, 8, 0, 0, 0, 1]),
     ] {
         let mut out = out();
-        let settings = Settings { versions: ours, ..Settings::default() };
-        Controller::new(&settings, common::ms(0), &mut out).unwrap();
+        let settings = SessionSettings { versions: ours, ..SessionSettings::default() };
+        ControllerSession::new(&settings, common::ms(0), &mut out).unwrap();
         assert_eq!(out.as_slice(), expected);
     }
 }
@@ -129,9 +134,9 @@ fn elements_of_a_hello_that_cannot_be_read_are_skipped() {
         [&UNKNOWN[..], &BITMAP].concat(),
         [&BITMAP[..], &UNPADDED].concat(),
     ] {
-        let mut end = Alone::new(&Settings::default());
+        let mut end = Alone::new(&SessionSettings::default());
         let message = raw(4, 0, 9, &body);
-        assert!(matches!(end.give(&message), Ok(Event::Nothing)), "{body:?}");
+        assert!(matches!(end.give(&message), Ok(SessionEvent::Nothing)), "{body:?}");
         assert_eq!(end.controller.version(), Version::V1_3, "{body:?}");
         assert!(end.sent().iter().any(|sent| sent.contains("FeaturesRequest")), "{body:?}");
     }
@@ -141,12 +146,12 @@ fn elements_of_a_hello_that_cannot_be_read_are_skipped() {
 fn a_refusal_is_told_with_the_peers_text_whatever_its_version() {
     for version in [1, 4, 6] {
         let refusal = raw(version, 1, 1, b"\0\0\0\x01go\x1b[2J away");
-        let mut fresh = Alone::new(&Settings::default());
-        let mut later = Alone::new(&Settings::default());
+        let mut fresh = Alone::new(&SessionSettings::default());
+        let mut later = Alone::new(&SessionSettings::default());
         later.give(&hello(4, None)).unwrap();
         later.out.clear();
         for end in [&mut fresh, &mut later] {
-            let Err(Close::HelloRefused { code, text }) = end.give(&refusal) else {
+            let Err(CloseReason::HelloRefused { code, text }) = end.give(&refusal) else {
                 panic!("not refused");
             };
             assert_eq!(code, ErrorCode::HelloPermission);
@@ -166,14 +171,14 @@ fn what_does_not_start_with_a_hello_is_refused_before_it_is_all_there() {
         (&[4, 1, 0, 12, 0, 0, 0, 1, 0, 1, 0, 0], "does not speak OpenFlow"),
         (&[4, 0, 0xff, 0xff, 0, 0, 0, 1], "does not speak OpenFlow"),
     ] {
-        let mut end = Alone::new(&Settings::default());
+        let mut end = Alone::new(&SessionSettings::default());
         let close = end.controller.next(start, end.now, &mut end.out).unwrap_err();
-        assert!(matches!(close, Close::NotOpenFlow { .. }), "{close:?}");
+        assert!(matches!(close, CloseReason::NotOpenFlow { .. }), "{close:?}");
         assert!(close.to_string().contains(says), "{close}");
         assert!(end.out.is_empty(), "nothing is said to a peer of another protocol");
     }
     let longest = raw(4, 0, 1, &hello_padding(usize::from(MAX_FIRST_MESSAGE_BYTES) - 8));
-    assert!(Alone::new(&Settings::default()).give(&longest).is_ok());
+    assert!(Alone::new(&SessionSettings::default()).give(&longest).is_ok());
 }
 
 #[test]
@@ -191,9 +196,9 @@ fn the_operator_is_told_the_peers_versions() {
 #[test]
 fn a_second_hello_changes_nothing() {
     for version in VERSIONS {
-        let mut end = Alone::ready(version, &Settings::default());
+        let mut end = Alone::ready(version, &SessionSettings::default());
         let again = raw(version.wire(), 0, 1, &[]);
-        assert!(matches!(end.give(&again), Ok(Event::Nothing)));
+        assert!(matches!(end.give(&again), Ok(SessionEvent::Nothing)));
         assert_eq!((end.version(), end.sent().len()), (version, 0));
         assert_eq!(end.controller.take_counters().unexpected, 1);
     }

@@ -7,11 +7,11 @@ use bellrock_openflow::{
     Bytes, EncodeError, ErrorCode, ErrorMessage, FromSwitch, MessageKind, Out, RequestKind, Role,
     RoleExtension, RoleKind, RoleReason, RoleStatus, ToSwitch, Version,
 };
-use bellrock_session::{Event, FirstRole, Settings, Versions};
+use bellrock_session::{FirstRole, SessionEvent, SessionSettings, Versions};
 use common::{Alone, Pair, VERSIONS, bytes, description, last_xid, to_switch};
 
-fn standby() -> Settings {
-    Settings { first_role: FirstRole::Standby, ..Settings::default() }
+fn standby() -> SessionSettings {
+    SessionSettings { first_role: FirstRole::Standby, ..SessionSettings::default() }
 }
 
 fn role(role: RoleKind, generation_id: u64) -> Role {
@@ -26,7 +26,7 @@ fn extension(version: Version, xid: u32, message: RoleExtension) -> Vec<u8> {
 }
 
 /// What the controller's end sends in its handshake.
-fn handshake(version: Version, settings: &Settings) -> Vec<MessageKind> {
+fn handshake(version: Version, settings: &SessionSettings) -> Vec<MessageKind> {
     let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
     let mut sent = Vec::new();
     while !pair.controller.is_ready() {
@@ -54,7 +54,7 @@ fn the_handshake_of_a_standby_only_reads() {
         let read = [vec![MultipartRequest; requests], vec![BarrierRequest]].concat();
         let begin = [Hello, FeaturesRequest];
         assert_eq!(handshake(version, &standby()), [&begin[..], &read].concat());
-        let equal = handshake(version, &Settings::default());
+        let equal = handshake(version, &SessionSettings::default());
         assert_eq!(equal, [&begin[..], &[SetConfig], &read].concat());
     }
 }
@@ -62,7 +62,7 @@ fn the_handshake_of_a_standby_only_reads() {
 #[test]
 fn a_standby_configures_the_switch_when_it_takes_over() {
     for version in VERSIONS {
-        let settings = Settings { miss_send_len: 77, ..standby() };
+        let settings = SessionSettings { miss_send_len: 77, ..standby() };
         let mut pair = Pair::new(&settings, description(version, 2), Versions::Only(version));
         pair.run().unwrap();
         assert_eq!(pair.switch.config().miss_send_len, 128);
@@ -102,10 +102,10 @@ fn a_role_is_requested_in_the_form_of_the_version_and_answered_by_one_event() {
             Version::V1_3 => bytes(version, 99, &FromSwitch::RoleReply(wanted)),
         };
         let event = end.give(&other);
-        assert!(!matches!(event, Ok(Event::Role { .. })), "{event:?}");
+        assert!(!matches!(event, Ok(SessionEvent::Role { .. })), "{event:?}");
         let event = end.give(&answer);
         assert!(
-            matches!(event, Ok(Event::Role { xid: its, role })
+            matches!(event, Ok(SessionEvent::Role { xid: its, role })
             if its == xid && role == expected),
             "{event:?}"
         );
@@ -129,7 +129,7 @@ fn a_switch_without_roles_refuses_or_is_silent() {
         let error = bytes(version, asked, &error);
         let event = end.give(&error);
         assert!(
-            matches!(event, Ok(Event::Error { xid, request: Some(its), .. })
+            matches!(event, Ok(SessionEvent::Error { xid, request: Some(its), .. })
             if xid == asked && its == kind),
             "{event:?}"
         );
@@ -138,7 +138,7 @@ fn a_switch_without_roles_refuses_or_is_silent() {
         let barrier = bytes(version, last_xid(&end.out), &FromSwitch::BarrierReply);
         let event = end.give(&barrier);
         assert!(
-            matches!(event, Ok(Event::Silent { xid, kind: its })
+            matches!(event, Ok(SessionEvent::Silent { xid, kind: its })
             if xid == asked && its == kind),
             "{event:?}"
         );
@@ -158,11 +158,11 @@ fn the_version_without_a_question_for_the_role_says_so() {
 fn a_change_of_role_is_an_event_and_a_cut_one_is_not() {
     let status = RoleStatus { role: role(RoleKind::Slave, 9), reason: RoleReason::MasterRequest };
     let message = extension(Version::V1_3, 0, RoleExtension::Status(status));
-    let mut end = Alone::ready(Version::V1_3, &Settings::default());
+    let mut end = Alone::ready(Version::V1_3, &SessionSettings::default());
     let event = end.give(&message);
-    assert!(matches!(event, Ok(Event::RoleStatus(its)) if its == status), "{event:?}");
+    assert!(matches!(event, Ok(SessionEvent::RoleStatus(its)) if its == status), "{event:?}");
     let mut cut = message[..message.len() - 8].to_vec();
     cut[3] -= 8;
     let event = end.give(&cut);
-    assert!(matches!(event, Ok(Event::Experimenter { requested: false, .. })), "{event:?}");
+    assert!(matches!(event, Ok(SessionEvent::Experimenter { requested: false, .. })), "{event:?}");
 }

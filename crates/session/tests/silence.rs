@@ -9,7 +9,7 @@ use bellrock_openflow::{
     Bytes, FromSwitch, List, MatchView, MultipartKind, MultipartReply, MultipartRequest, PacketIn,
     PacketInReason, Port, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
-use bellrock_session::{Close, Event, Missing, PACKET_WAIT, Settings};
+use bellrock_session::{CloseReason, MissingReply, PACKET_WAIT, SessionEvent, SessionSettings};
 use common::{Alone, Half, VERSIONS, asked, bytes, port, raw, refuse};
 
 /// Maximum time that a packet waits for a missing answer, with timers of this grain.
@@ -68,17 +68,17 @@ fn description_and_ports_may_be_missing() {
                     Does::Refuses => refuse(version, *xid),
                     Does::Garbles => garbled(version, *xid, kind),
                 };
-                ready += usize::from(matches!(end.give(&answer).unwrap(), Event::Ready));
+                ready += usize::from(matches!(end.give(&answer).unwrap(), SessionEvent::Ready));
             }
             let barrier = bytes(version, xids[1 + questions], &FromSwitch::BarrierReply);
-            ready += usize::from(matches!(end.give(&barrier).unwrap(), Event::Ready));
+            ready += usize::from(matches!(end.give(&barrier).unwrap(), SessionEvent::Ready));
             assert_eq!(ready, 1, "{version} {does:?}");
             let switch = end.controller.take_switch().unwrap();
             assert_eq!(&*switch.software, "");
             let missing = match does {
-                Does::Nothing => Missing::Silent,
-                Does::Refuses => Missing::Refused,
-                Does::Garbles => Missing::Unreadable,
+                Does::Nothing => MissingReply::Silent,
+                Does::Refuses => MissingReply::Refused,
+                Does::Garbles => MissingReply::Unreadable,
             };
             let expected = (version == Version::V1_3).then_some(missing);
             assert_eq!(switch.ports_missing, expected, "{version} {does:?}");
@@ -93,13 +93,13 @@ fn description_and_ports_may_be_missing() {
 fn without_barriers_the_time_of_the_handshake_ends_the_wait() {
     for version in VERSIONS {
         let Half { mut end, .. } = asked(version);
-        let within = Settings::default().handshake_timeout;
+        let within = SessionSettings::default().handshake_timeout;
         assert_eq!(end.controller.deadline(), within);
         let before = within - Duration::from_millis(1);
         assert_eq!(end.controller.timeout(before, &mut end.out), Ok(false));
         assert_eq!(end.controller.timeout(within, &mut end.out), Ok(true));
         // From here on, silence counts.
-        assert_eq!(end.controller.deadline(), within + Settings::default().echo_after);
+        assert_eq!(end.controller.deadline(), within + SessionSettings::default().echo_after);
         let switch = end.controller.take_switch().unwrap();
         assert_eq!(switch.ports.len(), if version == Version::V1_0 { 2 } else { 0 });
     }
@@ -113,7 +113,7 @@ fn packets_that_wait_shorten_the_handshake() {
         let Half { mut end, .. } = asked(version);
         for at in [1000, 1100] {
             end.now = Duration::from_millis(at);
-            assert!(matches!(end.give(&packet_in(version)), Ok(Event::PacketIn { .. })));
+            assert!(matches!(end.give(&packet_in(version)), Ok(SessionEvent::PacketIn { .. })));
         }
         let due = Duration::from_secs(1) + PACKET_WAIT;
         assert_eq!(end.controller.deadline(), due);
@@ -125,13 +125,13 @@ fn packets_that_wait_shorten_the_handshake() {
 #[test]
 fn packets_do_not_shorten_the_wait_for_features() {
     for version in VERSIONS {
-        let mut end = Alone::new(&Settings::default());
+        let mut end = Alone::new(&SessionSettings::default());
         end.give(&raw(version.wire(), 0, 1, &[])).unwrap();
-        assert!(matches!(end.give(&packet_in(version)), Ok(Event::PacketIn { .. })));
-        let within = Settings::default().handshake_timeout;
+        assert!(matches!(end.give(&packet_in(version)), Ok(SessionEvent::PacketIn { .. })));
+        let within = SessionSettings::default().handshake_timeout;
         assert_eq!(end.controller.deadline(), within);
         let closed = end.controller.timeout(within, &mut end.out).unwrap_err();
-        assert_eq!(closed, Close::HandshakeTimeout { waiting_for: "features reply" });
+        assert_eq!(closed, CloseReason::HandshakeTimeout { waiting_for: "features reply" });
     }
 }
 
@@ -146,7 +146,7 @@ fn an_answer_after_the_handshake_is_not_lost() {
     let ports = [port(1), port(2)];
     let reply = MultipartReply::of(ReplyBody::PortDesc(List::of(&ports)));
     let reply = bytes(version, xids[2], &FromSwitch::MultipartReply(reply));
-    let Ok(Event::Multipart { xid, reply }) = end.give(&reply) else { panic!() };
+    let Ok(SessionEvent::Multipart { xid, reply }) = end.give(&reply) else { panic!() };
     assert_eq!(xid, xids[2]);
     assert!(matches!(reply.body(), Ok(ReplyBody::PortDesc(told)) if told.iter().count() == 2));
     // The description stays unanswered.
@@ -154,7 +154,7 @@ fn an_answer_after_the_handshake_is_not_lost() {
     let silent = end.give(&barrier).unwrap();
     let kind = RequestKind::Multipart(MultipartKind::Desc);
     assert!(
-        matches!(silent, Event::Silent { xid, kind: its } if xid == xids[1] && its == kind),
+        matches!(silent, SessionEvent::Silent { xid, kind: its } if xid == xids[1] && its == kind),
         "{silent:?}"
     );
     assert_eq!(end.controller.unanswered().count(), 0);
@@ -178,19 +178,19 @@ fn question(end: &mut Alone) -> (u32, u32) {
 #[test]
 fn a_barrier_behind_a_question_ends_it_unless_it_was_answered() {
     for version in VERSIONS {
-        let mut end = Alone::ready(version, &Settings::default());
+        let mut end = Alone::ready(version, &SessionSettings::default());
         let (silent, barrier) = question(&mut end);
         assert_eq!(end.controller.unanswered().count(), 1, "the barrier is nobody's request");
         let reply = bytes(version, barrier, &FromSwitch::BarrierReply);
         let kind = RequestKind::Multipart(MultipartKind::Desc);
         let event = end.give(&reply).unwrap();
         assert!(
-            matches!(event, Event::Silent { xid, kind: its } if xid == silent && its == kind),
+            matches!(event, SessionEvent::Silent { xid, kind: its } if xid == silent && its == kind),
             "{event:?}"
         );
         assert_eq!(end.controller.unanswered().count(), 0);
         // A second, equal answer is unexpected.
-        assert!(matches!(end.give(&reply), Ok(Event::Nothing)));
+        assert!(matches!(end.give(&reply), Ok(SessionEvent::Nothing)));
         assert_eq!(end.controller.take_counters().unexpected, 1);
 
         for answer in [refuse(version, 0), garbled(version, 0, MultipartKind::Desc)] {
@@ -198,9 +198,12 @@ fn a_barrier_behind_a_question_ends_it_unless_it_was_answered() {
             let mut answer = answer;
             answer[4..8].copy_from_slice(&xid.to_be_bytes());
             let event = end.give(&answer).unwrap();
-            assert!(matches!(event, Event::Error { .. } | Event::Malformed { .. }), "{event:?}");
+            assert!(
+                matches!(event, SessionEvent::Error { .. } | SessionEvent::Malformed { .. }),
+                "{event:?}"
+            );
             let reply = bytes(version, barrier, &FromSwitch::BarrierReply);
-            assert!(matches!(end.give(&reply), Ok(Event::Nothing)));
+            assert!(matches!(end.give(&reply), Ok(SessionEvent::Nothing)));
         }
         assert_eq!(end.controller.take_counters().unexpected, 0);
     }
@@ -210,7 +213,7 @@ fn a_barrier_behind_a_question_ends_it_unless_it_was_answered() {
 #[test]
 fn a_question_of_which_a_part_is_answered_is_not_silent() {
     let version = Version::V1_3;
-    let mut end = Alone::ready(version, &Settings::default());
+    let mut end = Alone::ready(version, &SessionSettings::default());
     let xid = end.controller.next_xid(3);
     let kind = RequestKind::Multipart(MultipartKind::PortDesc);
     end.controller.request(xid, kind, end.now).unwrap();
@@ -221,19 +224,19 @@ fn a_question_of_which_a_part_is_answered_is_not_silent() {
         let body = ReplyBody::PortDesc(List::of(&ports));
         bytes(version, xid, &FromSwitch::MultipartReply(MultipartReply { more, body }))
     };
-    assert!(matches!(end.give(&part(true)), Ok(Event::Nothing)));
+    assert!(matches!(end.give(&part(true)), Ok(SessionEvent::Nothing)));
     let reply = bytes(version, barrier, &FromSwitch::BarrierReply);
-    assert!(matches!(end.give(&reply), Ok(Event::Nothing)));
-    assert!(matches!(end.give(&part(false)), Ok(Event::Multipart { .. })));
+    assert!(matches!(end.give(&reply), Ok(SessionEvent::Nothing)));
+    assert!(matches!(end.give(&part(false)), Ok(SessionEvent::Multipart { .. })));
 }
 
 /// A switch without barriers refuses it: the request waits for its answer.
 #[test]
 fn a_refused_barrier_leaves_the_question() {
     for version in VERSIONS {
-        let mut end = Alone::ready(version, &Settings::default());
+        let mut end = Alone::ready(version, &SessionSettings::default());
         let (_, barrier) = question(&mut end);
-        assert!(matches!(end.give(&refuse(version, barrier)), Ok(Event::Nothing)));
+        assert!(matches!(end.give(&refuse(version, barrier)), Ok(SessionEvent::Nothing)));
         assert_eq!(end.controller.unanswered().count(), 1);
     }
 }
@@ -241,7 +244,7 @@ fn a_refused_barrier_leaves_the_question() {
 /// Barriers behind requests do not count as requests, and end with them.
 #[test]
 fn barriers_behind_questions_do_not_count() {
-    let settings = Settings { max_requests: 4, ..Settings::default() };
+    let settings = SessionSettings { max_requests: 4, ..SessionSettings::default() };
     for version in VERSIONS {
         let mut end = Alone::ready(version, &settings);
         let barriers: Vec<u32> = (0..4).map(|_| question(&mut end).1).collect();

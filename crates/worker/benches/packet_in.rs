@@ -130,12 +130,17 @@ fn bring_up(worker: &mut Worker, dpid: u64, version: Version, wire: &mut Wire) -
     worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, wire);
     let mut out = Out::with_capacity(1 << 16);
     let description = SwitchDescription::new(dpid);
-    let mut session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+    let mut session =
+        switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
     for _ in 0..10 {
         let heard = std::mem::take(&mut wire.kept);
         let mut rest = heard.as_slice();
         while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
-            if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
+            if let switch::SwitchSessionEvent::Message {
+                xid,
+                body: ToSwitch::MultipartRequest(_),
+            } = event
+            {
                 let flows = MultipartReply::of(ReplyBody::Flow(List::empty()));
                 FromSwitch::MultipartReply(flows).encode(version, xid, &mut out).unwrap();
             }

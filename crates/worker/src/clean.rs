@@ -22,7 +22,7 @@ use bellrock_api::openflow::{
     RequestKind,
 };
 use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
-use bellrock_session::{Gathered, Missing, xid};
+use bellrock_session::{CompleteReply, MissingReply, xid};
 use tracing::{debug, info, warn};
 
 use crate::connection::{Cleaning, FlowsAsked, Stage};
@@ -118,7 +118,7 @@ impl Worker {
     pub(crate) fn cleaned<T: Transport>(
         &mut self,
         key: Key,
-        reply: Result<&Gathered<'_>, Missing>,
+        reply: Result<&CompleteReply<'_>, MissingReply>,
         now: Duration,
         transport: &mut T,
     ) {
@@ -135,7 +135,7 @@ impl Worker {
         let min_age = if is_up { now.saturating_sub(info.since) } else { Duration::ZERO };
         let reported = reply.and_then(|reply| match reply.body() {
             Ok(ReplyBody::Flow(flows)) => Ok(flows),
-            _ => Err(Missing::Unreadable),
+            _ => Err(MissingReply::Unreadable),
         });
         match reported {
             Ok(flows) if info.version == Version::V1_0 => {
@@ -185,7 +185,7 @@ impl Worker {
 
     /// Handles a switch that does not report its flows: in 1.3, removes those to adopt, since
     /// unknown flows could hide packets from their app.
-    fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: Missing, now: Duration) {
+    fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: MissingReply, now: Duration) {
         let becomes = match info.version {
             Version::V1_0 => "flows of earlier runs stay",
             Version::V1_3 => "flows that apps could adopt are removed",

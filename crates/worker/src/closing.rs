@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bellrock_api::{Ended, Event as Happening, SwitchInfo};
-use bellrock_session::{Close, Controller};
+use bellrock_session::{CloseReason, ControllerSession};
 use tracing::{debug, info, warn};
 
 use crate::connection::{Connection, End, Stage, Up};
@@ -136,8 +136,10 @@ impl Worker {
     fn count_end(&self, end: &End) {
         self.counters.connections_closed.add(1);
         match end {
-            End::Session(Close::HandshakeTimeout { .. }) => self.counters.handshake_timeouts.add(1),
-            End::Session(Close::Dead) => self.counters.dead_closes.add(1),
+            End::Session(CloseReason::HandshakeTimeout { .. }) => {
+                self.counters.handshake_timeouts.add(1)
+            }
+            End::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
             End::Session(_) => self.counters.protocol_closes.add(1),
             End::Stalled => self.counters.stalled_closes.add(1),
             End::UnfinishedReplies => self.counters.unfinished_closes.add(1),
@@ -148,9 +150,9 @@ impl Worker {
 }
 
 /// Adds the counters of a session since the last call.
-pub(crate) fn count_session(counters: &Counters, session: &mut Controller) {
+pub(crate) fn count_session(counters: &Counters, session: &mut ControllerSession) {
     // By name: a new counter that is not exported does not compile.
-    let bellrock_session::Counters {
+    let bellrock_session::SessionCounters {
         early_others,
         unexpected,
         malformed,

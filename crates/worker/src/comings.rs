@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bellrock_api::{EndReason, Ended, Event, RateLimit, Repeats};
-use bellrock_session::Close;
+use bellrock_session::CloseReason;
 
 use crate::connection::End;
 
@@ -57,12 +57,12 @@ impl Comings {
 impl From<&End> for Ended {
     fn from(end: &End) -> Self {
         let reason = match end {
-            End::Session(Close::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
-            End::Session(Close::Dead) => EndReason::Dead,
+            End::Session(CloseReason::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
+            End::Session(CloseReason::Dead) => EndReason::Dead,
             End::Session(
-                Close::NoCommonVersion { .. }
-                | Close::HelloRefused { .. }
-                | Close::FeaturesRefused(_),
+                CloseReason::NoCommonVersion { .. }
+                | CloseReason::HelloRefused { .. }
+                | CloseReason::FeaturesRefused(_),
             ) => EndReason::Refused,
             End::Session(_) => EndReason::Malformed,
             End::Peer => EndReason::ClosedByPeer,

@@ -21,7 +21,7 @@ use bellrock_api::{
     AppId, Dpid, Error, Loss, Outcome, Programmed, Refusal, Reply, RequestError, Requested, Result,
     ToSwitch, Version, time_for_changes,
 };
-use bellrock_session::{Controller, Gathered, xid};
+use bellrock_session::{CompleteReply, ControllerSession, xid};
 use tracing::debug;
 
 use crate::draft::draft;
@@ -354,7 +354,7 @@ impl Worker {
     }
 
     /// Handles a reply to a task's request.
-    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: Gathered<'_>) {
+    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: CompleteReply<'_>) {
         if let Some(promise) = self.take_asked(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
             promise.keep(Ok(Reply::new(version, kind, bytes)));
@@ -490,7 +490,7 @@ impl Confirms {
 /// Gives consecutive transaction ids to the messages of programs, and appends a barrier. `before`
 /// is the number of earlier, unconfirmed changes.
 fn number(
-    session: &mut Controller,
+    session: &mut ControllerSession,
     together: Vec<Posted>,
     before: usize,
     now: Duration,
@@ -530,7 +530,7 @@ fn number(
 
 /// Registers a request that does not count among those of the apps.
 fn expect(
-    session: &mut Controller,
+    session: &mut ControllerSession,
     xid: u32,
     kind: RequestKind,
     now: Duration,

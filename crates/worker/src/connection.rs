@@ -10,7 +10,7 @@ use bellrock_api::runtime::Requests;
 use bellrock_api::{
     ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
 };
-use bellrock_session::{Close, Controller, Pending, SwitchDescription};
+use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
 use crate::balance::Burden;
 use crate::confirm::Confirms;
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     /// Unique number: keys are used again.
     pub(crate) serial: u64,
     pub(crate) peer: SocketAddr,
-    pub(crate) session: Controller,
+    pub(crate) session: ControllerSession,
     /// Incomplete message at the end of the last read.
     pub(crate) carry: Vec<u8>,
     /// Number of bytes that wait to be written, readable by senders in other threads.
@@ -222,7 +222,7 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
 
 /// The requests of a session, for [`bellrock_api::Switch`].
 pub(crate) struct Asked<'a> {
-    pub(crate) pending: Pending<'a>,
+    pub(crate) pending: PendingRequests<'a>,
     pub(crate) removals: &'a mut Vec<Removal>,
 }
 
@@ -272,7 +272,7 @@ impl Requests for Asked<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum End {
     #[error(transparent)]
-    Session(#[from] Close),
+    Session(#[from] CloseReason),
     #[error("the switch closed the connection")]
     Peer,
     #[error(

@@ -11,7 +11,9 @@ use bellrock_api::{
     AppId, BATCH_PACKETS, Batch, ControllerRole, DynApp, FlowRemoved, Handler, LeftFlows, Network,
     PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
-use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, xid};
+use bellrock_session::{
+    CompleteReply, ControllerSession, MAX_PORTS, MissingReply, SessionEvent, xid,
+};
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;
@@ -30,7 +32,7 @@ use crate::worker::Worker;
 struct Call<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
-    session: &'a mut Controller,
+    session: &'a mut ControllerSession,
     removals: &'a mut Vec<Removal>,
     now: Duration,
     counters: &'a Counters,
@@ -168,27 +170,27 @@ impl Worker {
     pub(crate) fn event<T: Transport>(
         &mut self,
         key: Key,
-        event: Event<'_>,
+        event: SessionEvent<'_>,
         now: Duration,
         transport: &mut T,
     ) {
         match event {
-            Event::Ready => self.ready(key, now, transport),
-            Event::ProbeAnswered => self.challenge_met(key),
-            Event::PortStatus(status) => {
+            SessionEvent::Ready => self.ready(key, now, transport),
+            SessionEvent::ProbeAnswered => self.challenge_met(key),
+            SessionEvent::PortStatus(status) => {
                 self.early_port_status(key, &status);
                 self.port_status(key, &status, now);
             }
-            Event::FlowRemoved(flow) => {
+            SessionEvent::FlowRemoved(flow) => {
                 self.keep_table_miss(key, &flow, now, transport);
                 self.each(key, now, |app, handler, switch| {
                     handler.flow_removed(switch, &as_removed_from(app, flow))
                 });
             }
-            Event::Error { xid, error, request } => {
+            SessionEvent::Error { xid, error, request } => {
                 self.error(key, xid, (&error, request), now, transport);
             }
-            Event::Multipart { xid, reply } => {
+            SessionEvent::Multipart { xid, reply } => {
                 if self.is_cleaning(key, xid) {
                     return self.cleaned(key, Ok(&reply), now, transport);
                 }
@@ -215,19 +217,19 @@ impl Worker {
                     });
                 }
             }
-            Event::MultipartOverflow { xid, kind } => {
+            SessionEvent::MultipartOverflow { xid, kind } => {
                 debug!(key, ?kind, "a multipart reply grew too large and was dropped");
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, Err(Missing::Unreadable), now, transport);
+                    self.cleaned(key, Err(MissingReply::Unreadable), now, transport);
                 }
                 self.not_removed(key, xid, now);
                 self.no_reply(key, xid, RequestError::TooLarge);
             }
-            Event::Silent { xid, kind } => {
+            SessionEvent::Silent { xid, kind } => {
                 debug!(key, xid, ?kind, "the switch does not answer this question");
                 self.counters.requests_unanswered.add(1);
                 if self.is_cleaning(key, xid) {
-                    return self.cleaned(key, Err(Missing::Silent), now, transport);
+                    return self.cleaned(key, Err(MissingReply::Silent), now, transport);
                 }
                 if is_confirms(xid) {
                     return self.no_reply(key, xid, RequestError::Silent);
@@ -242,14 +244,14 @@ impl Worker {
                     handler.unanswered(switch, Xid(xid))
                 });
             }
-            Event::Role { xid, role } => {
+            SessionEvent::Role { xid, role } => {
                 self.role_answered(key, xid, role, now, transport);
                 self.owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &FromSwitch::RoleReply(role))
                 });
             }
-            Event::RoleStatus(status) => self.role_status(key, &status, now, transport),
-            Event::Reply { xid, body: FromSwitch::BarrierReply } => {
+            SessionEvent::RoleStatus(status) => self.role_status(key, &status, now, transport),
+            SessionEvent::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {
                     return self.confirmed(key, xid, now, transport);
                 }
@@ -258,22 +260,22 @@ impl Worker {
                 }
                 self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
             }
-            Event::Malformed { xid, error, .. } => {
+            SessionEvent::Malformed { xid, error, .. } => {
                 self.log_malformed(key, error, now);
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, Err(Missing::Unreadable), now, transport);
+                    self.cleaned(key, Err(MissingReply::Unreadable), now, transport);
                 }
                 self.not_removed(key, xid, now);
                 self.no_reply(key, xid, RequestError::Unreadable(error));
                 self.role_failed(key, xid, RoleFailure::Unanswered, now, transport);
                 self.confirm_unanswered(key, xid, now, transport);
             }
-            Event::Reply { xid, body } => {
+            SessionEvent::Reply { xid, body } => {
                 self.owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &body)
                 });
             }
-            Event::Experimenter { xid, requested: true, .. } => {
+            SessionEvent::Experimenter { xid, requested: true, .. } => {
                 self.role_failed(key, xid, RoleFailure::Unsupported, now, transport);
             }
             _ => {}
@@ -281,7 +283,7 @@ impl Worker {
     }
 
     /// Handles a description, or ports, that a slow switch sends after it is up.
-    fn described(&mut self, key: Key, reply: &Gathered<'_>, now: Duration) {
+    fn described(&mut self, key: Key, reply: &CompleteReply<'_>, now: Duration) {
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
                 let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
@@ -378,7 +380,7 @@ impl Worker {
         transport: &mut T,
     ) {
         if self.is_cleaning(key, xid) {
-            return self.cleaned(key, Err(Missing::Refused), now, transport);
+            return self.cleaned(key, Err(MissingReply::Refused), now, transport);
         }
         if is_confirms(xid) {
             return self.confirm_error(key, xid, error, now, transport);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Action, FlowStats, Instruction};
 use bellrock_api::{Cookie, Event, FlowMod, Port, ReplyBody};
-use bellrock_session::{Gathered, xid};
+use bellrock_session::{CompleteReply, xid};
 
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
@@ -59,7 +59,7 @@ impl Worker {
         &mut self,
         key: Key,
         removal: Removal,
-        flows: &Gathered<'_>,
+        flows: &CompleteReply<'_>,
         transport: &mut T,
     ) {
         let Ok(ReplyBody::Flow(flows)) = flows.body() else { return };

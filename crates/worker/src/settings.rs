@@ -57,7 +57,7 @@ pub struct Settings {
     /// Whether a worker that stays overloaded hands switches over to an idle one.
     pub hand_over: bool,
     /// Settings of the sessions: versions and times.
-    pub session: bellrock_session::Settings,
+    pub session: bellrock_session::SessionSettings,
 }
 
 impl Default for Settings {
@@ -66,7 +66,7 @@ impl Default for Settings {
             limits: Limits::default(),
             write: WriteMode::default(),
             hand_over: true,
-            session: bellrock_session::Settings::default(),
+            session: bellrock_session::SessionSettings::default(),
         }
     }
 }

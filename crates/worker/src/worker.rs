@@ -11,7 +11,7 @@ use bellrock_api::runtime::BatchControl;
 use bellrock_api::{
     AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, RateLimit, SwitchInfo,
 };
-use bellrock_session::{Controller, Event, Missing};
+use bellrock_session::{ControllerSession, MissingReply, SessionEvent};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
@@ -137,7 +137,7 @@ impl Worker {
     /// Opens a connection of a switch: sends a hello. The transport must already know
     /// [`Worker::next_key`].
     pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
-        let session = match Controller::new(&self.settings.session, now, &mut self.out) {
+        let session = match ControllerSession::new(&self.settings.session, now, &mut self.out) {
             Ok(session) => session,
             Err(error) => {
                 warn!(%peer, %error, "a hello could not be written");
@@ -257,7 +257,7 @@ impl Worker {
                 let rest = stream.get(used..).unwrap_or(&[]);
                 connection.session.next(rest, now, &mut self.out)
             };
-            if let Ok(Some((n, Event::PacketIn { .. }))) = next {
+            if let Ok(Some((n, SessionEvent::PacketIn { .. }))) = next {
                 if !takes_packets {
                     self.early_packet(key, stream.get(used..used + n).unwrap_or(&[]), now);
                 } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
@@ -281,7 +281,7 @@ impl Worker {
             match next {
                 Ok(None) if is_full => {}
                 Ok(None) => return used,
-                Ok(Some((_, Event::OutFull))) => self.flush(key, transport),
+                Ok(Some((_, SessionEvent::OutFull))) => self.flush(key, transport),
                 Ok(Some((n, event))) => {
                     used += n;
                     self.event(key, event, now, transport);
@@ -368,7 +368,7 @@ impl Worker {
             && until <= now
         {
             return match for_good {
-                true => self.cleaned(key, Err(Missing::Silent), now, transport),
+                true => self.cleaned(key, Err(MissingReply::Silent), now, transport),
                 false => self.up_before_answer(key, now, transport),
             };
         }
@@ -396,7 +396,7 @@ impl Worker {
                 self.tick_session(key, now, transport);
                 self.give_up_programs(key, now, transport);
                 if is_late {
-                    self.cleaned(key, Err(Missing::Silent), now, transport);
+                    self.cleaned(key, Err(MissingReply::Silent), now, transport);
                 }
                 self.retry_table_miss(key, now, transport);
                 self.tick(key, now);

@@ -116,12 +116,17 @@ fn bring_up(worker: &mut Worker, version: Version) -> Key {
     worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, &mut wire);
     let mut out = Out::with_capacity(1 << 16);
     let description = SwitchDescription::new(7);
-    let mut session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+    let mut session =
+        switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
     for _ in 0..10 {
         let heard = wire.kept.replace(Vec::new()).unwrap();
         let mut rest = heard.as_slice();
         while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
-            if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
+            if let switch::SwitchSessionEvent::Message {
+                xid,
+                body: ToSwitch::MultipartRequest(_),
+            } = event
+            {
                 // No flows of an earlier run.
                 let flows = bellrock_api::openflow::MultipartReply::of(
                     bellrock_api::ReplyBody::Flow(bellrock_api::openflow::List::empty()),

@@ -132,7 +132,7 @@ pub fn tagged(mut frame: Vec<u8>, tpid: u16, tci: u16) -> Vec<u8> {
 pub struct Lab<H = LearningSwitch> {
     pub info: SwitchInfo,
     pub out: Out,
-    pub xids: xid::Counter,
+    pub xids: xid::XidSource,
     pub now: Duration,
     pub handler: H,
     pub app: AppId,
@@ -156,7 +156,7 @@ impl<H: Handler> Lab<H> {
         Lab {
             info,
             out: Out::with_capacity(1 << 20),
-            xids: xid::Counter::default(),
+            xids: xid::XidSource::default(),
             now: Duration::from_secs(1_000),
             handler,
             app: id,

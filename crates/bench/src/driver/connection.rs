@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bellrock_openflow::{Bytes, EncodeError, FromSwitch, MacAddr, Port, PortDesc, Version};
-use bellrock_session::{Close, Switch, SwitchDescription, Versions};
+use bellrock_session::{CloseReason, SwitchDescription, SwitchSession, Versions};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::desk::{CARRY_LEN, Desk, READ_LEN};
@@ -55,7 +55,7 @@ pub(crate) enum Trouble {
     /// The controller closed the connection, or it broke.
     Closed(String),
     /// The controller violated the protocol.
-    Protocol(Close),
+    Protocol(CloseReason),
     /// A message could not be encoded.
     Encode(EncodeError),
 }
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     version: Version,
     buffered: bool,
     socket: Option<Socket>,
-    session: Option<Switch>,
+    session: Option<SwitchSession>,
     readable: bool,
     writable: bool,
     inbox: Vec<u8>,
@@ -191,7 +191,7 @@ impl Connection {
         let description = describe(self.dpid, self.version, self.buffered);
         let versions = Versions::Only(self.version);
         desk.out.clear();
-        self.session = Some(Switch::new(description, versions, &mut desk.out)?);
+        self.session = Some(SwitchSession::new(description, versions, &mut desk.out)?);
         self.spill(desk);
         self.stage = Stage::Greeting;
         Ok(())
@@ -244,7 +244,7 @@ impl Connection {
     }
 
     /// Returns the session. [`super::reply`] uses it.
-    pub(super) fn session(&mut self) -> Option<&mut Switch> {
+    pub(super) fn session(&mut self) -> Option<&mut SwitchSession> {
         self.session.as_mut()
     }
 

@@ -5,8 +5,8 @@ use bellrock_openflow::{
     Aggregate, Bytes, ErrorCode, ErrorMessage, FromSwitch, HEADER_LEN, List, MultipartReply, Out,
     QueueConfig, ReplyBody, RequestBody, ToSwitch,
 };
-use bellrock_session::Switch;
-use bellrock_session::switch::Event;
+use bellrock_session::SwitchSession;
+use bellrock_session::switch::SwitchSessionEvent;
 
 use super::connection::{Connection, Stage, Trouble};
 use super::desk::Desk;
@@ -114,13 +114,13 @@ impl Connection {
         let next = session.next(stream, &mut desk.out).map_err(Trouble::Protocol)?;
         let Some((used, event)) = next else { return Ok(0) };
         match event {
-            Event::OutFull => {
+            SwitchSessionEvent::OutFull => {
                 // Moves what is written to the outbox, then handles the message again.
                 self.spill(desk);
                 return self.other(stream, kind, desk, now_ns);
             }
-            Event::Message { xid, body } => self.message(xid, body, desk, now_ns)?,
-            Event::Malformed { .. } => desk.tally.unreadable += 1,
+            SwitchSessionEvent::Message { xid, body } => self.message(xid, body, desk, now_ns)?,
+            SwitchSessionEvent::Malformed { .. } => desk.tally.unreadable += 1,
             _ => {}
         }
         if kind == FEATURES_REQUEST {
@@ -163,7 +163,12 @@ impl Connection {
     }
 }
 
-fn reply(session: &Switch, xid: u32, body: &ToSwitch<'_>, out: &mut Out) -> Result<(), Trouble> {
+fn reply(
+    session: &SwitchSession,
+    xid: u32,
+    body: &ToSwitch<'_>,
+    out: &mut Out,
+) -> Result<(), Trouble> {
     let refuse = |code: ErrorCode| {
         let code = code.nearest(session.version());
         FromSwitch::Error(ErrorMessage::Standard { code, data: Bytes(&[]) })

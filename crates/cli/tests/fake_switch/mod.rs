@@ -5,14 +5,14 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port};
-use bellrock_engine::session::{Switch, SwitchDescription, Versions};
+use bellrock_engine::session::{SwitchDescription, SwitchSession, Versions};
 
 /// Time limit of a read, between two checks of the test's condition.
 const GRAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct FakeSwitch {
     stream: TcpStream,
-    session: Switch,
+    session: SwitchSession,
     received: Vec<u8>,
     out: Out,
 }
@@ -22,7 +22,7 @@ impl FakeSwitch {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(GRAIN)).unwrap();
         let mut out = Out::with_capacity(64 * 1024);
-        let session = Switch::new(description, Versions::Both, &mut out).unwrap();
+        let session = SwitchSession::new(description, Versions::Both, &mut out).unwrap();
         FakeSwitch { stream, session, received: Vec::new(), out }
     }
 

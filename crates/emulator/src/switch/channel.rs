@@ -29,7 +29,7 @@ pub struct ChannelId(pub(super) u64);
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) id: ChannelId,
-    pub(super) session: session::Switch,
+    pub(super) session: session::SwitchSession,
     pub(super) outbox: Outbox,
     /// Received bytes that wait: the start of a message, or requests while the controller does not
     /// read.
@@ -43,7 +43,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(id: ChannelId, session: session::Switch) -> Self {
+    pub(super) fn new(id: ChannelId, session: session::SwitchSession) -> Self {
         Channel {
             id,
             session,

@@ -39,7 +39,7 @@ use std::time::Duration;
 use bellrock_openflow::{
     Bytes, FromSwitch, MAX_MESSAGE_LEN, MultipartKind, Out, RoleKind, Version,
 };
-use bellrock_session::{self as session, SwitchDescription, Versions, switch::Event};
+use bellrock_session::{self as session, SwitchDescription, Versions, switch::SwitchSessionEvent};
 
 use channel::Channel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
@@ -60,7 +60,7 @@ pub const MAX_CHANNELS: usize = 16;
 pub enum Close {
     /// The session cannot go on.
     #[error(transparent)]
-    Session(#[from] session::Close),
+    Session(#[from] session::CloseReason),
     /// Another controller uses another version.
     #[error(
         "the switch speaks OpenFlow {used} with another controller, and {asked} with this one; use one version"
@@ -212,8 +212,9 @@ impl Switch {
         let versions = used.map_or(self.versions, Versions::Only);
         self.scratch.clear();
         // A hello fits into an empty buffer.
-        let session = session::Switch::new(self.description.clone(), versions, &mut self.scratch)
-            .map_err(|_| NoRoom)?;
+        let session =
+            session::SwitchSession::new(self.description.clone(), versions, &mut self.scratch)
+                .map_err(|_| NoRoom)?;
         let id = ChannelId(self.next_channel);
         self.next_channel += 1;
         let mut channel = Channel::new(id, session);
@@ -441,12 +442,12 @@ impl Switch {
             return Ok(None);
         };
         match event {
-            Event::Ready => self.ready(index)?,
-            Event::Message { xid, body } => {
+            SwitchSessionEvent::Ready => self.ready(index)?,
+            SwitchSessionEvent::Message { xid, body } => {
                 let request = Request { xid, bytes: &stream[..len] };
                 self.message(index, request, body, now, effects)?;
             }
-            Event::Malformed { .. } => self.counters.errors += 1,
+            SwitchSessionEvent::Malformed { .. } => self.counters.errors += 1,
             _ => {}
         }
         Ok(Some(len))

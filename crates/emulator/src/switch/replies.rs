@@ -99,5 +99,5 @@ impl Reply<'_> {
 
 /// A reply that this version cannot express closes the connection: a reply must not be missing.
 pub(super) fn cannot_write(error: EncodeError) -> Close {
-    Close::Session(session::Close::CannotWrite(error))
+    Close::Session(session::CloseReason::CannotWrite(error))
 }

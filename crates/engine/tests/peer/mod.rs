@@ -95,7 +95,7 @@ pub fn counters(engine: &Engine, name: &str) -> Vec<u64> {
 pub struct Peer {
     pub stream: TcpStream,
     pub version: Version,
-    session: switch::Switch,
+    session: switch::SwitchSession,
     out: Out,
     inbox: Vec<u8>,
     /// Messages that the session leaves to the switch.
@@ -129,7 +129,8 @@ impl Peer {
         stream.set_nodelay(true).unwrap();
         let mut out = Out::with_capacity(1 << 20);
         let description = SwitchDescription::new(dpid);
-        let session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+        let session =
+            switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
         let mut peer = Peer {
             stream,
             version,
@@ -188,16 +189,19 @@ impl Peer {
         let mut used = 0;
         while let Some((n, event)) = self.session.next(&inbox[used..], &mut self.out).unwrap() {
             match event {
-                switch::Event::OutFull => self.flush(),
-                switch::Event::Malformed { error, .. } => panic!("the controller sent {error}"),
-                switch::Event::Message { xid, body: ToSwitch::MultipartRequest(request) }
-                    if matches!(request.body, RequestBody::Flow(_)) =>
-                {
+                switch::SwitchSessionEvent::OutFull => self.flush(),
+                switch::SwitchSessionEvent::Malformed { error, .. } => {
+                    panic!("the controller sent {error}")
+                }
+                switch::SwitchSessionEvent::Message {
+                    xid,
+                    body: ToSwitch::MultipartRequest(request),
+                } if matches!(request.body, RequestBody::Flow(_)) => {
                     let reply = MultipartReply::of(ReplyBody::Flow(List::empty()));
                     let reply = FromSwitch::MultipartReply(reply);
                     self.session.send(xid, &reply, &mut self.out).unwrap();
                 }
-                switch::Event::Message { .. } => {
+                switch::SwitchSessionEvent::Message { .. } => {
                     self.messages.push_back(inbox[used..used + n].to_vec());
                 }
                 _ => {}

@@ -1,4 +1,4 @@
-//! From the hello to [`Event::Ready`].
+//! From the hello to [`SessionEvent::Ready`].
 //!
 //! ```text
 //! controller                          switch
@@ -27,18 +27,18 @@ use bellrock_openflow::{
     MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
 
-use super::Controller;
-use crate::close::{Close, Stop};
-use crate::description::{MAX_PORTS, Missing, SwitchDescription};
-use crate::event::Event;
+use super::ControllerSession;
+use crate::close::{CloseReason, Stop};
+use crate::description::{MAX_PORTS, MissingReply, SwitchDescription};
+use crate::event::SessionEvent;
 use crate::hello;
-use crate::requests::Gathered;
+use crate::requests::CompleteReply;
 use crate::settings::FirstRole;
 use crate::xid;
 
 /// Progress of the handshake.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum HandshakeStage {
     /// Waits for the peer's hello.
     Hello,
     /// Waits for the features, with this xid.
@@ -49,13 +49,13 @@ pub(super) enum Stage {
     Ready(Option<Box<SwitchDescription>>),
 }
 
-impl Stage {
+impl HandshakeStage {
     /// Required message that is still missing.
     pub(super) fn waiting_for(&self) -> Option<&'static str> {
         match self {
-            Stage::Hello => Some("hello"),
-            Stage::Features(_) => Some("features reply"),
-            Stage::Describing(_) | Stage::Ready(_) => None,
+            HandshakeStage::Hello => Some("hello"),
+            HandshakeStage::Features(_) => Some("features reply"),
+            HandshakeStage::Describing(_) | HandshakeStage::Ready(_) => None,
         }
     }
 }
@@ -72,19 +72,19 @@ pub(super) struct Describing {
     early: Vec<PortStatus>,
 }
 
-impl Controller {
+impl ControllerSession {
     /// Handles the first message: agrees on a version and requests the features.
     pub(super) fn hello<'b>(
         &mut self,
         message: Frame<'b>,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SessionEvent<'b>, Stop> {
         let version = hello::agree(message, self.settings.versions, out)?;
         let xid = self.xids.next(xid::SESSION);
         ToSwitch::FeaturesRequest.encode(version, xid, out)?;
         self.version = version;
-        self.stage = Stage::Features(xid);
-        Ok(Event::Nothing)
+        self.stage = HandshakeStage::Features(xid);
+        Ok(SessionEvent::Nothing)
     }
 
     /// Handles a message other than error, echo request and multipart reply.
@@ -94,28 +94,31 @@ impl Controller {
         body: FromSwitch<'b>,
         now: Duration,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SessionEvent<'b>, Stop> {
         match (body, &self.stage) {
-            (FromSwitch::FeaturesReply(features), Stage::Features(asked)) if *asked == xid => {
+            (FromSwitch::FeaturesReply(features), HandshakeStage::Features(asked))
+                if *asked == xid =>
+            {
                 self.features(&features, now, out)?;
             }
             (FromSwitch::PortStatus(status), _) => {
                 self.early_port_status(status);
-                return Ok(Event::PortStatus(status));
+                return Ok(SessionEvent::PortStatus(status));
             }
             (FromSwitch::PacketIn(packet), _) => {
                 self.packets_since.get_or_insert(now);
-                return Ok(Event::PacketIn { xid, packet });
+                return Ok(SessionEvent::PacketIn { xid, packet });
             }
             (FromSwitch::FlowRemoved(_) | FromSwitch::Experimenter(_), _) => {
                 self.counters.early_others += 1;
             }
             _ => self.counters.unexpected += 1,
         }
-        Ok(Event::Nothing)
+        Ok(SessionEvent::Nothing)
     }
 
-    /// Handles the features: configures the switch, unless it is a standby's, and requests the rest.
+    /// Handles the features: configures the switch, unless it is a standby's, and requests the
+    /// rest.
     fn features(
         &mut self,
         features: &Features<'_>,
@@ -145,7 +148,8 @@ impl Controller {
         self.requests.follow(&[Some(desc), ports].map(Option::unwrap_or_default), barrier, now);
         let switch = SwitchDescription::of(version, features);
         let desc = Some(desc);
-        self.stage = Stage::Describing(Box::new(Describing { switch, desc, ports, early: vec![] }));
+        self.stage =
+            HandshakeStage::Describing(Box::new(Describing { switch, desc, ports, early: vec![] }));
         Ok(())
     }
 
@@ -157,7 +161,7 @@ impl Controller {
     }
 
     fn early_port_status(&mut self, status: PortStatus) {
-        let Stage::Describing(describing) = &mut self.stage else {
+        let HandshakeStage::Describing(describing) = &mut self.stage else {
             // The features or ports that are requested later will include it.
             return;
         };
@@ -175,8 +179,10 @@ impl Controller {
     }
 
     /// Handles the answer to one of the session's requests.
-    pub(super) fn described<'b>(&mut self, reply: &Gathered<'_>) -> Event<'b> {
-        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+    pub(super) fn described<'b>(&mut self, reply: &CompleteReply<'_>) -> SessionEvent<'b> {
+        let HandshakeStage::Describing(describing) = &mut self.stage else {
+            return SessionEvent::Nothing;
+        };
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
                 describing.switch.describe(&desc);
@@ -194,8 +200,10 @@ impl Controller {
     }
 
     /// Continues the handshake without the answer to this request, for this reason.
-    pub(super) fn without<'b>(&mut self, xid: u32, why: Missing) -> Event<'b> {
-        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+    pub(super) fn without<'b>(&mut self, xid: u32, why: MissingReply) -> SessionEvent<'b> {
+        let HandshakeStage::Describing(describing) = &mut self.stage else {
+            return SessionEvent::Nothing;
+        };
         self.requests.end(xid);
         if describing.desc == Some(xid) {
             describing.desc = None;
@@ -210,42 +218,44 @@ impl Controller {
     /// Ends the handshake at its time limit, without the missing descriptions. The requests stay
     /// registered for late answers.
     pub(super) fn undescribed(&mut self) {
-        let Stage::Describing(describing) = &mut self.stage else { return };
+        let HandshakeStage::Describing(describing) = &mut self.stage else { return };
         describing.desc = None;
         if describing.ports.take().is_some() {
-            describing.switch.ports_missing = Some(Missing::Silent);
+            describing.switch.ports_missing = Some(MissingReply::Silent);
         }
         self.finish();
     }
 
     /// Handles the reply to a barrier behind requests: those without an answer get none.
-    pub(super) fn overtaken<'b>(&mut self, barrier: u32) -> Event<'b> {
-        let mut event = Event::Nothing;
+    pub(super) fn overtaken<'b>(&mut self, barrier: u32) -> SessionEvent<'b> {
+        let mut event = SessionEvent::Nothing;
         // Bounded: each turn ends a request.
         while let Some((xid, kind)) = self.requests.overtaken(barrier) {
             event = match self.is_ready() {
-                true => Event::Silent { xid, kind },
-                false => self.without(xid, Missing::Silent),
+                true => SessionEvent::Silent { xid, kind },
+                false => self.without(xid, MissingReply::Silent),
             };
         }
         event
     }
 
     /// Ends the handshake when nothing more is missing.
-    fn finish<'b>(&mut self) -> Event<'b> {
-        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+    fn finish<'b>(&mut self) -> SessionEvent<'b> {
+        let HandshakeStage::Describing(describing) = &mut self.stage else {
+            return SessionEvent::Nothing;
+        };
         if describing.ports.is_none() {
             for status in describing.early.drain(..) {
                 self.counters.ports_left_out += u32::from(!describing.switch.apply(&status));
             }
         }
         if describing.desc.is_some() || describing.ports.is_some() {
-            return Event::Nothing;
+            return SessionEvent::Nothing;
         }
         let mut switch = std::mem::replace(&mut describing.switch, SwitchDescription::new(0));
         switch.ports.shrink_to_fit();
-        self.stage = Stage::Ready(Some(Box::new(switch)));
-        Event::Ready
+        self.stage = HandshakeStage::Ready(Some(Box::new(switch)));
+        SessionEvent::Ready
     }
 
     /// Handles an error before the end of the handshake.
@@ -253,8 +263,8 @@ impl Controller {
         &mut self,
         xid: u32,
         error: &ErrorMessage<'_>,
-    ) -> Result<Event<'b>, Stop> {
-        if let Stage::Features(asked) = self.stage
+    ) -> Result<SessionEvent<'b>, Stop> {
+        if let HandshakeStage::Features(asked) = self.stage
             && asked == xid
         {
             let code = match *error {
@@ -263,11 +273,11 @@ impl Controller {
                     ErrorCode::Unknown { kind: 0xffff, code: kind }
                 }
             };
-            return Err(Close::FeaturesRefused(code).into());
+            return Err(CloseReason::FeaturesRefused(code).into());
         }
         // An error about SET_CONFIG needs no action: the switch keeps its configuration. After an
         // error about the barrier, only answers or the time limit end the requests.
-        Ok(self.without(xid, Missing::Refused))
+        Ok(self.without(xid, MissingReply::Refused))
     }
 
     /// Handles a reply that cannot be decoded, before the end of the handshake. Without features
@@ -276,11 +286,11 @@ impl Controller {
         &mut self,
         xid: u32,
         error: DecodeError,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SessionEvent<'b>, Stop> {
         let what = match &self.stage {
-            Stage::Features(asked) if *asked == xid => "features reply",
-            _ => return Ok(self.without(xid, Missing::Unreadable)),
+            HandshakeStage::Features(asked) if *asked == xid => "features reply",
+            _ => return Ok(self.without(xid, MissingReply::Unreadable)),
         };
-        Err(Close::BadReply { what, error }.into())
+        Err(CloseReason::BadReply { what, error }.into())
     }
 }

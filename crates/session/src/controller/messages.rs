@@ -7,16 +7,16 @@ use bellrock_openflow::{
     MultipartReply, Out, Reason, RequestKind, Role, RoleExtension, ToSwitch,
 };
 
-use super::Controller;
-use super::handshake::Stage;
-use crate::close::{Close, Stop};
-use crate::description::Missing;
-use crate::event::Event;
+use super::ControllerSession;
+use super::handshake::HandshakeStage;
+use crate::close::{CloseReason, Stop};
+use crate::description::MissingReply;
+use crate::event::SessionEvent;
 use crate::hello::{self, ERROR, write_error};
-use crate::requests::{Gathered, Part};
+use crate::requests::{CompleteReply, PartOutcome};
 use crate::xid;
 
-impl Controller {
+impl ControllerSession {
     /// Processes one message. On [`Stop::Full`], nothing of the session has changed but the count
     /// of xids.
     pub(super) fn message<'b>(
@@ -24,8 +24,8 @@ impl Controller {
         message: Frame<'b>,
         now: Duration,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
-        if matches!(self.stage, Stage::Hello) {
+    ) -> Result<SessionEvent<'b>, Stop> {
+        if matches!(self.stage, HandshakeStage::Hello) {
             return self.hello(message, out);
         }
         if !self.is_ready()
@@ -37,7 +37,7 @@ impl Controller {
             Err(error) => self.malformed(message, error, None, now, out),
             Ok(FromSwitch::EchoRequest(payload)) => {
                 ToSwitch::EchoReply(payload).encode(self.version, message.header.xid, out)?;
-                Ok(Event::Nothing)
+                Ok(SessionEvent::Nothing)
             }
             Ok(FromSwitch::MultipartReply(_)) => self.multipart(message, now, out),
             Ok(FromSwitch::Error(error)) => self.error(message.header.xid, error),
@@ -47,7 +47,7 @@ impl Controller {
             Ok(body) if self.is_ready() => Ok(self.ready(message.header.xid, body)),
             Ok(body) => self.early(message.header.xid, body, now, out),
         }?;
-        if matches!(event, Event::Ready) {
+        if matches!(event, SessionEvent::Ready) {
             // From here on, silence counts.
             self.since = now;
         }
@@ -67,36 +67,39 @@ impl Controller {
     }
 
     /// Handles a message after the handshake that needs no answer.
-    fn ready<'b>(&mut self, xid: u32, body: FromSwitch<'b>) -> Event<'b> {
+    fn ready<'b>(&mut self, xid: u32, body: FromSwitch<'b>) -> SessionEvent<'b> {
         match body {
-            FromSwitch::PacketIn(packet) => Event::PacketIn { xid, packet },
-            FromSwitch::PortStatus(status) => Event::PortStatus(status),
-            FromSwitch::FlowRemoved(flow) => Event::FlowRemoved(flow),
+            FromSwitch::PacketIn(packet) => SessionEvent::PacketIn { xid, packet },
+            FromSwitch::PortStatus(status) => SessionEvent::PortStatus(status),
+            FromSwitch::FlowRemoved(flow) => SessionEvent::FlowRemoved(flow),
             FromSwitch::Experimenter(message) => {
                 let requested = self.requests.answer(xid, RequestKind::Experimenter);
                 match RoleExtension::read(&message) {
-                    Some(RoleExtension::Reply(role)) if requested => {
-                        Event::Role { xid, role: Role { role, generation_id: Role::NO_GENERATION } }
+                    Some(RoleExtension::Reply(role)) if requested => SessionEvent::Role {
+                        xid,
+                        role: Role { role, generation_id: Role::NO_GENERATION },
+                    },
+                    Some(RoleExtension::Status(status)) if !requested => {
+                        SessionEvent::RoleStatus(status)
                     }
-                    Some(RoleExtension::Status(status)) if !requested => Event::RoleStatus(status),
-                    _ => Event::Experimenter { xid, message, requested },
+                    _ => SessionEvent::Experimenter { xid, message, requested },
                 }
             }
             FromSwitch::RoleReply(role) if self.requests.answer(xid, RequestKind::Role) => {
-                Event::Role { xid, role }
+                SessionEvent::Role { xid, role }
             }
             FromSwitch::EchoReply(_) if self.probe == Some(xid) => {
                 self.probe = None;
-                Event::ProbeAnswered
+                SessionEvent::ProbeAnswered
             }
-            FromSwitch::EchoReply(_) if xid::owner(xid) == xid::SESSION => Event::Nothing,
+            FromSwitch::EchoReply(_) if xid::owner(xid) == xid::SESSION => SessionEvent::Nothing,
             body => {
                 let kind = RequestKind::answered_by(&body);
                 if kind.is_some_and(|kind| self.requests.answer(xid, kind)) {
-                    return Event::Reply { xid, body };
+                    return SessionEvent::Reply { xid, body };
                 }
                 self.counters.unexpected += 1;
-                Event::Nothing
+                SessionEvent::Nothing
             }
         }
     }
@@ -107,7 +110,7 @@ impl Controller {
         message: Frame<'b>,
         now: Duration,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SessionEvent<'b>, Stop> {
         let xid = message.header.xid;
         let (kind, more, body) = match MultipartReply::split(self.version, message.bytes) {
             Ok(split) => split,
@@ -115,39 +118,39 @@ impl Controller {
         };
         let part = self.requests.part(xid, kind, more, body, self.settings.max_multipart_bytes);
         match part {
-            Part::Kept => Ok(Event::Nothing),
-            Part::Unknown => {
+            PartOutcome::Kept => Ok(SessionEvent::Nothing),
+            PartOutcome::Unknown => {
                 self.counters.unexpected += 1;
-                Ok(Event::Nothing)
+                Ok(SessionEvent::Nothing)
             }
-            Part::Overflow => {
+            PartOutcome::Overflow => {
                 self.counters.multipart_overflows += 1;
                 if self.is_ready() {
-                    return Ok(Event::MultipartOverflow { xid, kind });
+                    return Ok(SessionEvent::MultipartOverflow { xid, kind });
                 }
-                Ok(self.without(xid, Missing::Unreadable))
+                Ok(self.without(xid, MissingReply::Unreadable))
             }
-            Part::Last(bytes) => match Gathered::check(self.version, kind, bytes) {
+            PartOutcome::Last(bytes) => match CompleteReply::check(self.version, kind, bytes) {
                 Err(error) => {
                     let ended = Some(RequestKind::Multipart(kind));
                     self.malformed(message, error, ended, now, out)
                 }
-                Ok(reply) if self.is_ready() => Ok(Event::Multipart { xid, reply }),
+                Ok(reply) if self.is_ready() => Ok(SessionEvent::Multipart { xid, reply }),
                 Ok(reply) => Ok(self.described(&reply)),
             },
         }
     }
 
-    fn error<'b>(&mut self, xid: u32, error: ErrorMessage<'b>) -> Result<Event<'b>, Stop> {
+    fn error<'b>(&mut self, xid: u32, error: ErrorMessage<'b>) -> Result<SessionEvent<'b>, Stop> {
         if !self.is_ready() {
             return self.early_error(xid, &error);
         }
         // The switch has no barriers: the answer or the time limit ends the request.
         if self.requests.is_guard(xid) {
             self.requests.end(xid);
-            return Ok(Event::Nothing);
+            return Ok(SessionEvent::Nothing);
         }
-        Ok(Event::Error { xid, error, request: self.requests.end(xid) })
+        Ok(SessionEvent::Error { xid, error, request: self.requests.end(xid) })
     }
 
     /// Handles a message that cannot be decoded. A reply ends its request (`ended` if already
@@ -159,18 +162,18 @@ impl Controller {
         ended: Option<RequestKind>,
         now: Duration,
         out: &mut Out,
-    ) -> Result<Event<'b>, Stop> {
+    ) -> Result<SessionEvent<'b>, Stop> {
         self.counters.malformed += 1;
         let xid = message.header.xid;
         if !self.is_reply(message.header) {
             self.answer(message, error.answer, now, out);
-            return Ok(Event::Malformed { xid, error, request: None });
+            return Ok(SessionEvent::Malformed { xid, error, request: None });
         }
         if !self.is_ready() {
             return self.early_malformed(xid, error);
         }
         let request = ended.or_else(|| self.requests.end(xid));
-        Ok(Event::Malformed { xid, error, request })
+        Ok(SessionEvent::Malformed { xid, error, request })
     }
 
     /// Whether a message has an xid of this end. Other messages have the switch's own numbers.
@@ -198,11 +201,11 @@ impl Controller {
         error: DecodeError,
         now: Duration,
         out: &mut Out,
-    ) -> Close {
+    ) -> CloseReason {
         if let (Some(header), Some(bytes)) = (Header::read(stream), stream.get(..HEADER_LEN)) {
             self.answer(Frame { header, bytes }, error.answer, now, out);
         }
-        Close::BadLength(error)
+        CloseReason::BadLength(error)
     }
 
     /// Answers with an error: never to an error, within the rate limit, and only if `out` has

@@ -11,14 +11,14 @@ use bellrock_openflow::{
 };
 use bellrock_pace::RateLimit;
 
-use crate::close::{Close, Stop};
+use crate::close::{CloseReason, Stop};
 use crate::description::SwitchDescription;
-use crate::event::{Counters, Event};
+use crate::event::{SessionCounters, SessionEvent};
 use crate::hello;
-use crate::requests::{RequestError, Requests};
-use crate::settings::Settings;
+use crate::requests::{RequestList, RequestRejected};
+use crate::settings::SessionSettings;
 use crate::xid;
-use handshake::Stage;
+use handshake::HandshakeStage;
 
 /// Maximum time that packet-ins wait for a switch's answers before it comes up, from the first
 /// packet. If neither an answer nor the barrier's reply comes, the switch comes up without. With
@@ -28,20 +28,20 @@ pub const PACKET_WAIT: Duration = Duration::from_millis(150);
 /// The controller's end of a connection.
 ///
 /// The caller
-/// - passes received bytes to [`Controller::next`], message by message, and calls
-///   [`Controller::received`] once for each read;
+/// - passes received bytes to [`ControllerSession::next`], message by message, and calls
+///   [`ControllerSession::received`] once for each read;
 /// - sends what is written to `out`;
-/// - calls [`Controller::timeout`] when [`Controller::deadline`] has passed;
-/// - closes the connection when one of them returns a [`Close`].
+/// - calls [`ControllerSession::timeout`] when [`ControllerSession::deadline`] has passed;
+/// - closes the connection when one of them returns a [`CloseReason`].
 ///
 /// After the handshake, with the switch taken and no request unanswered, it uses no heap memory.
 #[derive(Debug)]
-pub struct Controller {
-    settings: Settings,
-    stage: Stage,
+pub struct ControllerSession {
+    settings: SessionSettings,
+    stage: HandshakeStage,
     /// The agreed version; before, the highest of this end.
     version: Version,
-    xids: xid::Counter,
+    xids: xid::XidSource,
     /// Start of the connection during the handshake. Later, the last sign of life or the last echo
     /// request.
     since: Duration,
@@ -52,21 +52,25 @@ pub struct Controller {
     /// The xid of an unanswered probe.
     probe: Option<u32>,
     errors: RateLimit,
-    requests: Requests,
-    counters: Counters,
+    requests: RequestList,
+    counters: SessionCounters,
 }
 
-impl Controller {
+impl ControllerSession {
     /// Starts a connection: writes a hello.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
-    pub fn new(settings: &Settings, now: Duration, out: &mut Out) -> Result<Self, EncodeError> {
-        let mut xids = xid::Counter::default();
+    pub fn new(
+        settings: &SessionSettings,
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<Self, EncodeError> {
+        let mut xids = xid::XidSource::default();
         Hello::write(settings.versions.as_slice(), xids.next(xid::SESSION), out)?;
-        Ok(Controller {
+        Ok(ControllerSession {
             settings: *settings,
-            stage: Stage::Hello,
+            stage: HandshakeStage::Hello,
             version: settings.versions.highest(),
             xids,
             since: now,
@@ -74,16 +78,16 @@ impl Controller {
             echoed: false,
             probe: None,
             errors: RateLimit::per_second(settings.max_errors_per_second.into()),
-            requests: Requests::default(),
-            counters: Counters::default(),
+            requests: RequestList::default(),
+            counters: SessionCounters::default(),
         })
     }
 
     /// Processes the next message of `stream`, which has all received bytes that are not consumed
     /// yet. Returns its length and its event; `Ok(None)` if more bytes are needed.
     ///
-    /// `out` gets the session's own answers. If it is full, returns [`Event::OutFull`] with 0 bytes
-    /// consumed.
+    /// `out` gets the session's own answers. If it is full, returns [`SessionEvent::OutFull`] with
+    /// 0 bytes consumed.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -93,8 +97,8 @@ impl Controller {
         stream: &'b [u8],
         now: Duration,
         out: &mut Out,
-    ) -> Result<Option<(usize, Event<'b>)>, Close> {
-        let message = if matches!(self.stage, Stage::Hello) {
+    ) -> Result<Option<(usize, SessionEvent<'b>)>, CloseReason> {
+        let message = if matches!(self.stage, HandshakeStage::Hello) {
             hello::first_message(stream)?
         } else {
             frame(stream).map_err(|error| self.broken(stream, error, now, out))?
@@ -104,10 +108,10 @@ impl Controller {
         match self.message(message, now, out) {
             Ok(event) => Ok(Some((message.bytes.len(), event))),
             Err(Stop::Close(close)) => Err(close),
-            Err(Stop::Full) if mark == 0 => Err(Close::CannotWrite(EncodeError::Full)),
+            Err(Stop::Full) if mark == 0 => Err(CloseReason::CannotWrite(EncodeError::Full)),
             Err(Stop::Full) => {
                 out.truncate(mark);
-                Ok(Some((0, Event::OutFull)))
+                Ok(Some((0, SessionEvent::OutFull)))
             }
         }
     }
@@ -128,55 +132,55 @@ impl Controller {
         self.received(now);
     }
 
-    /// Time when [`Controller::timeout`] must be called. Signs of life postpone it.
+    /// Time when [`ControllerSession::timeout`] must be called. Signs of life postpone it.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         let settings = &self.settings;
         let deadline = self.since.saturating_add(match (&self.stage, self.echoed) {
-            (Stage::Ready(_), false) => settings.echo_after,
-            (Stage::Ready(_), true) => settings.dead_after,
+            (HandshakeStage::Ready(_), false) => settings.echo_after,
+            (HandshakeStage::Ready(_), true) => settings.dead_after,
             _ => settings.handshake_timeout,
         });
         match (&self.stage, self.packets_since) {
-            (Stage::Describing(_), Some(since)) => deadline.min(since + PACKET_WAIT),
+            (HandshakeStage::Describing(_), Some(since)) => deadline.min(since + PACKET_WAIT),
             _ => deadline,
         }
     }
 
     /// Handles the deadline: sends an echo request, or ends the handshake or a dead connection.
     /// Does nothing before the deadline. Returns whether it ended the handshake, like
-    /// [`Event::Ready`]: missing descriptions are no longer awaited.
+    /// [`SessionEvent::Ready`]: missing descriptions are no longer awaited.
     ///
     /// An echo request that does not fit `out` is not sent, and the peer gets the same time: with a
     /// full `out`, taken bytes are its sign of life.
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<bool, Close> {
+    pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<bool, CloseReason> {
         if now < self.deadline() {
             return Ok(false);
         }
-        if matches!(self.stage, Stage::Describing(_)) {
+        if matches!(self.stage, HandshakeStage::Describing(_)) {
             self.since = now;
             self.undescribed();
             return Ok(true);
         }
         match (self.stage.waiting_for(), self.echoed) {
-            (Some(waiting_for), _) => Err(Close::HandshakeTimeout { waiting_for }),
-            (None, true) => Err(Close::Dead),
+            (Some(waiting_for), _) => Err(CloseReason::HandshakeTimeout { waiting_for }),
+            (None, true) => Err(CloseReason::Dead),
             (None, false) => {
                 self.since = now;
                 self.echoed = true;
                 match self.echo(out) {
                     Ok(_) | Err(EncodeError::Full) => Ok(false),
-                    Err(error) => Err(Close::CannotWrite(error)),
+                    Err(error) => Err(CloseReason::CannotWrite(error)),
                 }
             }
         }
     }
 
     /// Sends an echo request at once, to check whether the switch is alive. The answer is
-    /// [`Event::ProbeAnswered`]. A second probe replaces the first.
+    /// [`SessionEvent::ProbeAnswered`]. A second probe replaces the first.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -196,13 +200,13 @@ impl Controller {
     #[must_use]
     #[inline]
     pub fn is_ready(&self) -> bool {
-        matches!(self.stage, Stage::Ready(_))
+        matches!(self.stage, HandshakeStage::Ready(_))
     }
 
-    /// Takes the switch, once, after [`Event::Ready`].
+    /// Takes the switch, once, after [`SessionEvent::Ready`].
     pub fn take_switch(&mut self) -> Option<SwitchDescription> {
         match &mut self.stage {
-            Stage::Ready(switch) => switch.take().map(|switch| *switch),
+            HandshakeStage::Ready(switch) => switch.take().map(|switch| *switch),
             _ => None,
         }
     }
@@ -223,13 +227,13 @@ impl Controller {
         xid: u32,
         kind: RequestKind,
         now: Duration,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestRejected> {
         self.split().1.request(xid, kind, now)
     }
 
     /// Writes a barrier behind a registered request. If the barrier's reply comes without an answer
-    /// before it, [`Event::Silent`] ends the request. A switch answers a barrier after everything
-    /// before it (1.0 §5.3.7, 1.3.5 §7.3.8).
+    /// before it, [`SessionEvent::Silent`] ends the request. A switch answers a barrier after
+    /// everything before it (1.0 §5.3.7, 1.3.5 §7.3.8).
     ///
     /// # Errors
     /// [`EncodeError::Full`]. Then only its answer or the time limit ends the request.
@@ -259,9 +263,10 @@ impl Controller {
         ToSwitch::SetConfig(set_up).encode(self.version, xid, out)
     }
 
-    /// Requests a role, and returns the xid of the request. [`Event::Role`] is the answer;
-    /// [`Event::Error`] and [`Event::Silent`] end the request too. The caller bounds the number of
-    /// such requests: they do not count among those of [`Controller::request`].
+    /// Requests a role, and returns the xid of the request. [`SessionEvent::Role`] is the answer;
+    /// [`SessionEvent::Error`] and [`SessionEvent::Silent`] end the request too. The caller bounds
+    /// the number of such requests: they do not count among those of
+    /// [`ControllerSession::request`].
     ///
     /// 1.0 has no roles. The request is that of Open vSwitch's extension there, without a
     /// generation id.
@@ -295,13 +300,13 @@ impl Controller {
 
     /// The transaction ids and the requests, for use at the same time.
     #[inline]
-    pub fn split(&mut self) -> (&mut xid::Counter, Pending<'_>) {
-        let Controller { xids, requests, settings, .. } = self;
-        (xids, Pending { requests, max_requests: settings.max_requests })
+    pub fn split(&mut self) -> (&mut xid::XidSource, PendingRequests<'_>) {
+        let ControllerSession { xids, requests, settings, .. } = self;
+        (xids, PendingRequests { requests, max_requests: settings.max_requests })
     }
 
-    /// Gives up one request that has been unanswered for [`Settings::request_timeout`], and returns
-    /// it. Call it regularly, until it returns `None`.
+    /// Gives up one request that has been unanswered for [`SessionSettings::request_timeout`], and
+    /// returns it. Call it regularly, until it returns `None`.
     pub fn give_up(&mut self, now: Duration) -> Option<(u32, RequestKind)> {
         self.requests.expire(now.checked_sub(self.settings.request_timeout)?)
     }
@@ -319,7 +324,7 @@ impl Controller {
     }
 
     /// Takes the counts since the last call.
-    pub fn take_counters(&mut self) -> Counters {
+    pub fn take_counters(&mut self) -> SessionCounters {
         std::mem::take(&mut self.counters)
     }
 
@@ -350,13 +355,13 @@ impl Controller {
 
 /// The unanswered requests of a session.
 #[derive(Debug)]
-pub struct Pending<'s> {
-    requests: &'s mut Requests,
+pub struct PendingRequests<'s> {
+    requests: &'s mut RequestList,
     max_requests: u16,
 }
 
-impl Pending<'_> {
-    /// See [`Controller::request`].
+impl PendingRequests<'_> {
+    /// See [`ControllerSession::request`].
     ///
     /// # Errors
     /// Too many requests are unanswered, or the xid is in use.
@@ -365,27 +370,27 @@ impl Pending<'_> {
         xid: u32,
         kind: RequestKind,
         now: Duration,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestRejected> {
         self.requests.add(xid, kind, self.max_requests, now)
     }
 
-    /// Like [`Pending::request`], where `others` requests do not count: the caller bounds them
-    /// itself.
+    /// Like [`PendingRequests::request`], where `others` requests do not count: the caller bounds
+    /// them itself.
     ///
     /// # Errors
-    /// As for [`Pending::request`].
+    /// As for [`PendingRequests::request`].
     pub fn request_beside(
         &mut self,
         others: usize,
         xid: u32,
         kind: RequestKind,
         now: Duration,
-    ) -> Result<(), RequestError> {
+    ) -> Result<(), RequestRejected> {
         let others = u16::try_from(others).unwrap_or(u16::MAX);
         self.requests.add(xid, kind, self.max_requests.saturating_add(others), now)
     }
 
-    /// Notes that the caller writes a barrier behind a request: see [`Controller::follow`].
+    /// Notes that the caller writes a barrier behind a request: see [`ControllerSession::follow`].
     pub fn follow(&mut self, question: u32, barrier: u32, now: Duration) {
         self.requests.follow(&[question], barrier, now);
     }
@@ -405,7 +410,7 @@ impl Pending<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Switch, Versions};
+    use crate::{SwitchSession, Versions};
 
     /// Maximum size of an idle session. With the socket, the names, 48 ports and the apps' state, a
     /// switch must stay below 8 KiB.
@@ -413,14 +418,19 @@ mod tests {
 
     #[test]
     fn an_idle_session_is_small_and_has_nothing_on_the_heap() {
-        assert!(size_of::<Controller>() <= MAX_SESSION_BYTES, "{}", size_of::<Controller>());
+        assert!(
+            size_of::<ControllerSession>() <= MAX_SESSION_BYTES,
+            "{}",
+            size_of::<ControllerSession>()
+        );
         for version in [Version::V1_0, Version::V1_3] {
             let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
             let now = Duration::ZERO;
-            let mut controller = Controller::new(&Settings::default(), now, &mut down).unwrap();
+            let mut controller =
+                ControllerSession::new(&SessionSettings::default(), now, &mut down).unwrap();
             let switch = SwitchDescription::new(1);
-            let mut switch = Switch::new(switch, Versions::Only(version), &mut up).unwrap();
-            let mut take_turns = |controller: &mut Controller, down: &mut Out| {
+            let mut switch = SwitchSession::new(switch, Versions::Only(version), &mut up).unwrap();
+            let mut take_turns = |controller: &mut ControllerSession, down: &mut Out| {
                 let mut bytes = down.as_slice();
                 while let Some((used, _)) = switch.next(bytes, &mut up).unwrap() {
                     bytes = &bytes[used..];
@@ -445,7 +455,7 @@ mod tests {
             take_turns(&mut controller, &mut down);
             assert_eq!(controller.unanswered().count(), 0);
             // The only pointers to the heap: the stage's box and the requests.
-            assert!(matches!(controller.stage, Stage::Ready(None)));
+            assert!(matches!(controller.stage, HandshakeStage::Ready(None)));
             assert_eq!(controller.requests.heap_bytes(), 0);
         }
     }

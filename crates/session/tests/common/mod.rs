@@ -8,7 +8,8 @@ use bellrock_openflow::{
     PortDesc, PortFeatures, ToSwitch, Version,
 };
 use bellrock_session::{
-    Close, Controller, Event, Settings, Switch, SwitchDescription, Versions, switch,
+    CloseReason, ControllerSession, SessionEvent, SessionSettings, SwitchDescription,
+    SwitchSession, Versions, switch,
 };
 
 pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -48,22 +49,22 @@ pub fn description(version: Version, ports: u32) -> SwitchDescription {
 
 /// A controller's end. The test writes the bytes of its peer.
 pub struct Alone {
-    pub controller: Controller,
+    pub controller: ControllerSession,
     pub out: Out,
     pub now: Duration,
 }
 
 impl Alone {
     /// Before the peer's hello; the own hello is discarded.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &SessionSettings) -> Self {
         let mut out = Out::with_capacity(OUT_BYTES);
-        let controller = Controller::new(settings, Duration::ZERO, &mut out).unwrap();
+        let controller = ControllerSession::new(settings, Duration::ZERO, &mut out).unwrap();
         out.clear();
         Alone { controller, out, now: Duration::ZERO }
     }
 
     /// After a handshake in `version`, with the switch taken and all output discarded.
-    pub fn ready(version: Version, settings: &Settings) -> Self {
+    pub fn ready(version: Version, settings: &SessionSettings) -> Self {
         let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
         pair.run().unwrap();
         pair.controller.take_switch().unwrap();
@@ -73,7 +74,7 @@ impl Alone {
     }
 
     /// Passes one whole message to the session.
-    pub fn give<'b>(&mut self, message: &'b [u8]) -> Result<Event<'b>, Close> {
+    pub fn give<'b>(&mut self, message: &'b [u8]) -> Result<SessionEvent<'b>, CloseReason> {
         self.controller.received(self.now);
         let (used, event) = self.controller.next(message, self.now, &mut self.out)?.unwrap();
         assert_eq!(used, message.len());
@@ -94,8 +95,8 @@ impl Alone {
 
 /// Both ends, and the bytes between them.
 pub struct Pair {
-    pub controller: Controller,
-    pub switch: Switch,
+    pub controller: ControllerSession,
+    pub switch: SwitchSession,
     /// To the switch.
     pub down: Out,
     /// To the controller.
@@ -104,23 +105,29 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(settings: &Settings, description: SwitchDescription, versions: Versions) -> Self {
+    pub fn new(
+        settings: &SessionSettings,
+        description: SwitchDescription,
+        versions: Versions,
+    ) -> Self {
         let (mut down, mut up) = (Out::with_capacity(1 << 20), Out::with_capacity(1 << 20));
-        let switch = Switch::new(description, versions, &mut up).unwrap();
-        let controller = Controller::new(settings, Duration::ZERO, &mut down).unwrap();
+        let switch = SwitchSession::new(description, versions, &mut up).unwrap();
+        let controller = ControllerSession::new(settings, Duration::ZERO, &mut down).unwrap();
         Pair { controller, switch, down, up, now: Duration::ZERO }
     }
 
     /// Carries bytes both ways until no end sends more. Returns the events of the controller's end
     /// as text, without `Nothing`.
-    pub fn run(&mut self) -> Result<Vec<String>, Close> {
+    pub fn run(&mut self) -> Result<Vec<String>, CloseReason> {
         let mut events = Vec::new();
         while !self.down.is_empty() || !self.up.is_empty() {
             let sent = std::mem::replace(&mut self.down, Out::with_capacity(1 << 20));
             let mut bytes = sent.as_slice();
             while let Some((used, event)) = self.switch.next(bytes, &mut self.up)? {
                 bytes = &bytes[used..];
-                if let switch::Event::Message { .. } | switch::Event::Malformed { .. } = event {
+                if let switch::SwitchSessionEvent::Message { .. }
+                | switch::SwitchSessionEvent::Malformed { .. } = event
+                {
                     events.push(format!("switch: {event:?}"));
                 }
             }
@@ -130,7 +137,7 @@ impl Pair {
             self.controller.received(self.now);
             while let Some((used, event)) = self.controller.next(bytes, self.now, &mut self.down)? {
                 bytes = &bytes[used..];
-                if !matches!(event, Event::Nothing) {
+                if !matches!(event, SessionEvent::Nothing) {
                     events.push(format!("{event:?}"));
                 }
             }
@@ -182,12 +189,12 @@ pub struct Half {
 
 /// A controller that has requested description and ports.
 pub fn asked(version: Version) -> Half {
-    let mut end = Alone::new(&Settings::default());
+    let mut end = Alone::new(&SessionSettings::default());
     end.give(&raw(version.wire(), 0, 1, &[])).unwrap();
     let xid = last_xid(&end.out);
     end.out.clear();
     let mut wire =
-        Pair::new(&Settings::default(), description(version, 2), Versions::Only(version));
+        Pair::new(&SessionSettings::default(), description(version, 2), Versions::Only(version));
     wire.up.clear();
     wire.switch.next(&raw(version.wire(), 0, 1, &[]), &mut wire.up).unwrap();
     let mut request = Out::with_capacity(64);

@@ -122,7 +122,7 @@ impl Transport for Wires {
 pub struct FakeSwitch {
     pub worker: usize,
     pub key: Key,
-    session: switch::Switch,
+    session: switch::SwitchSession,
     out: Out,
     /// Bytes from the worker that are not yet a whole message.
     inbox: Vec<u8>,
@@ -204,7 +204,8 @@ impl Lab {
         let peer = SocketAddr::from(([127, 0, 0, 1], 40_000 + self.switches.len() as u16));
         owner.open(peer, self.now, wires);
         let mut out = Out::with_capacity(1 << 20);
-        let session = switch::Switch::new(switch, Versions::Only(version), &mut out).unwrap();
+        let session =
+            switch::SwitchSession::new(switch, Versions::Only(version), &mut out).unwrap();
         self.switches.push(FakeSwitch {
             worker,
             key,
@@ -442,7 +443,7 @@ impl FakeSwitch {
             let Ok(Some((n, event))) = self.session.next(&inbox[used..], &mut self.out) else {
                 break;
             };
-            if let switch::Event::Message { xid, body } = event {
+            if let switch::SwitchSessionEvent::Message { xid, body } = event {
                 self.roles.answer(self.session.version(), xid, &body, &mut self.out);
                 if let ToSwitch::FlowMod(flow) = body
                     && self.refused.contains(&(flow.cookie & !Cookie::MASK))
