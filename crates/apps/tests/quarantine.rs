@@ -14,7 +14,7 @@ use bellrock_emulator::network::{LoggedMessage, Way};
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::AUDIT_EVERY;
 use bellrock_tables::Budget;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 
 const SEED: u64 = 42;
 
@@ -340,8 +340,8 @@ fn what_a_full_table_refuses_is_sent_less_and_less_often() {
     hosts.iter().for_each(|host| lists.add(*host).unwrap());
     lab.run_for(Duration::from_secs(60) * MINUTES as u32);
     let sent = lab.messages("s1").filter(|it| it.to_string().contains(" ADD ")).count();
-    // Nine of twelve flows fit. The flows of two hosts are sent again after 1, 2, 4, 8, 16 and 32 s,
-    // and then every minute.
+    // Nine of twelve flows fit. The flows of two hosts are sent again after 1, 2, 4, 8, 16 and 32
+    // s, and then every minute.
     let (most, least) = (12 + 4 * (6 + MINUTES), 12 + 4 * MINUTES);
     assert!((least..=most).contains(&sent), "{sent} of {least} to {most}");
     let reported = |lab: &Lab| {
@@ -411,7 +411,7 @@ fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
 fn a_switch_that_has_too_much_to_tell_is_told_of() {
     let lists = BlockLists::default();
     lists.add("10.0.0.1".parse().unwrap()).unwrap();
-    let mut settings = Settings::default();
+    let mut settings = WorkerSettings::default();
     settings.session.max_multipart_bytes = 64 << 10;
     let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(Version::V1_0);
     let mut lab = lab.worker_settings(settings).run(Quarantine::new(&lists));

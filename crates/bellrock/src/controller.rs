@@ -14,7 +14,7 @@ use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine:
 #[cfg(feature = "control")]
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
-use bellrock_engine::{Engine, Limits, Pinning, Settings, StartError, WriteMode};
+use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
 use bellrock_services::chain::{AppRole, ServiceSettings, chain, check};
 use bellrock_services::discovery::NoRandomness;
 #[cfg(feature = "control")]
@@ -98,7 +98,7 @@ pub struct Builder {
     apps: Vec<Box<dyn DynApp>>,
     /// Addresses to listen on, instead of those of `engine`.
     listen: Vec<SocketAddr>,
-    engine: Settings,
+    engine: EngineSettings,
     services: ServiceSettings,
     #[cfg(feature = "control")]
     control: Option<ControlPlace>,
@@ -133,8 +133,9 @@ impl Builder {
         self
     }
 
-    /// Listens on this address instead of 127.0.0.1:6653. Call it several times to listen on several
-    /// addresses. Port 0 takes a free port. Anyone who reaches an address can claim to be a switch.
+    /// Listens on this address instead of 127.0.0.1:6653. Call it several times to listen on
+    /// several addresses. Port 0 takes a free port. Anyone who reaches an address can claim to be a
+    /// switch.
     pub fn listen(mut self, address: impl Into<SocketAddr>) -> Self {
         self.listen.push(address.into());
         self
@@ -166,7 +167,7 @@ impl Builder {
 
     /// All settings of the engine at once: those of the methods above, and more. Its addresses are
     /// used unless [`listen`](Self::listen) is called.
-    pub fn engine(mut self, settings: Settings) -> Self {
+    pub fn engine(mut self, settings: EngineSettings) -> Self {
         self.engine = settings;
         self
     }
@@ -208,8 +209,8 @@ impl Builder {
         self
     }
 
-    /// Lets operators list the circuits of the app `provisioning` (feature `control`). Circuits that
-    /// go down, and those that are up again, are logged.
+    /// Lets operators list the circuits of the app `provisioning` (feature `control`). Circuits
+    /// that go down, and those that are up again, are logged.
     #[cfg(feature = "control")]
     pub fn circuits(mut self, circuits: &Circuits) -> Self {
         self.handles.circuits = Some(circuits.clone());

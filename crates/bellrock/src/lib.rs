@@ -29,9 +29,7 @@ use bellrock_api::runtime;
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
-pub use bellrock_engine::{
-    Idle, Limits, Pinning, Settings as EngineSettings, StartError, WriteMode,
-};
+pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
 pub use bellrock_services as services;
 pub use controller::{Builder, Controller, Result, RunError, run};
 pub use per_switch::{PerSwitch, per_switch};

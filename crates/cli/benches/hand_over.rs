@@ -18,7 +18,7 @@ use bellrock_api::{
 };
 use bellrock_apps::Learning;
 use bellrock_bench::{Load, Mode, Step, Watch, run};
-use bellrock_engine::{Engine, Monitor, Settings};
+use bellrock_engine::{Engine, EngineSettings, Monitor};
 use bellrock_tables::Budget;
 
 const SWITCHES: u32 = 16;
@@ -125,10 +125,10 @@ fn measure(
     warm_up: Duration,
     measured: Duration,
 ) -> std::result::Result<Measured, Box<dyn Error>> {
-    let mut settings = Settings {
+    let mut settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers: 2,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     settings.worker.hand_over = hand_over;
     let app = Costly(Learning::new(Default::default(), &Budget::unlimited()));

@@ -21,7 +21,7 @@ use bellrock_emulator::check::dump_flows;
 use bellrock_emulator::host::PingSettings;
 use bellrock_emulator::live::{Live, LiveSettings};
 use bellrock_emulator::topology::{HostSpec, LinkId, LinkShape, Node, SwitchSpec, Topology};
-use bellrock_engine::{Engine, Monitor, Settings};
+use bellrock_engine::{Engine, EngineSettings, Monitor};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_services::paths::paths;
 use bellrock_services::programming::DRAIN;
@@ -59,10 +59,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let topology = topology()?;
     let app = Routing::new(RoutingSettings { idle_timeout_s: 0, ..RoutingSettings::default() });
     let chain = chain(vec![Box::new(app)], &ServiceSettings::default())?;
-    let settings = Settings {
+    let settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers: 1,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::start(&settings, chain)?;
     let mut bench = Bench {

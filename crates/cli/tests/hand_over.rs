@@ -11,7 +11,7 @@ use bellrock_api::Version;
 use bellrock_api::runtime::Chain;
 use bellrock_apps::Learning;
 use bellrock_bench::{Destinations, Load, Mode, Watch, run};
-use bellrock_engine::{Engine, Pinning, Settings};
+use bellrock_engine::{Engine, EngineSettings, Pinning};
 use bellrock_tables::Budget;
 
 const WORKERS: usize = 3;
@@ -24,11 +24,11 @@ const EVERY: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
-    let settings = Settings {
+    let settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers: WORKERS,
         pin: Pinning::None,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     let learning = Learning::new(Default::default(), &Budget::unlimited());
     let engine = Engine::start(&settings, Chain::of_app(learning)).unwrap();

@@ -34,7 +34,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use bellrock_engine::session::SessionSettings;
-use bellrock_engine::{Idle, Limits, Pinning, WorkerSettings, WriteMode};
+use bellrock_engine::{IdleMode, Limits, Pinning, WorkerSettings, WriteMode};
 
 use apps::AppChoice;
 use settings::Setting;
@@ -62,7 +62,7 @@ pub struct Config {
     /// Cores of the workers.
     pub pin: Pinning,
     /// How an idle worker waits.
-    pub idle: Idle,
+    pub idle: IdleMode,
     /// Whether a worker that stays overloaded hands switches over.
     pub hand_over: bool,
     /// When answers are written.
@@ -105,7 +105,7 @@ pub enum Control {
 
 impl Default for Config {
     fn default() -> Self {
-        let engine = bellrock_engine::Settings::default();
+        let engine = bellrock_engine::EngineSettings::default();
         Config {
             listen: engine.listen,
             apps: vec![AppChoice::Learning(Default::default())],
@@ -183,8 +183,8 @@ impl fmt::Display for Located<'_> {
 impl Config {
     /// The settings of the engine.
     #[must_use]
-    pub fn engine(&self) -> bellrock_engine::Settings {
-        bellrock_engine::Settings {
+    pub fn engine(&self) -> bellrock_engine::EngineSettings {
+        bellrock_engine::EngineSettings {
             listen: self.listen.clone(),
             workers: self.workers.unwrap_or(match &self.pin {
                 Pinning::Cores(cores) => cores.len(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_api::Version;
 use bellrock_engine::session::Versions;
-use bellrock_engine::{Idle, MAX_WORKERS, Pinning, WriteMode};
+use bellrock_engine::{IdleMode, MAX_WORKERS, Pinning, WriteMode};
 
 use super::services::SERVICES;
 use super::values::{self, Read, Wrong};
@@ -162,8 +162,8 @@ const THREADS: &[Setting<Config>] = &[
 
 const WORKERS: RangeInclusive<u64> = 1..=MAX_WORKERS as u64;
 const CORES: RangeInclusive<u64> = 0..=4095;
-const IDLE_MODES: &[(&str, Idle)] =
-    &[("adaptive", Idle::Adaptive), ("sleep", Idle::Sleep), ("spin", Idle::Spin)];
+const IDLE_MODES: &[(&str, IdleMode)] =
+    &[("adaptive", IdleMode::Adaptive), ("sleep", IdleMode::Sleep), ("spin", IdleMode::Spin)];
 const BOOLS: &[(&str, bool)] = &[("true", true), ("false", false)];
 const WRITE_MODES: &[(&str, WriteMode)] =
     &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];

@@ -18,7 +18,7 @@ use bellrock_emulator::network::Way;
 use bellrock_emulator::topology::{linear, ring};
 use bellrock_openflow::MessageKind;
 use bellrock_session::FirstRole;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -34,8 +34,8 @@ const READING: [MessageKind; 8] = [
     MessageKind::Experimenter,
 ];
 
-fn standby() -> Settings {
-    let mut settings = Settings::default();
+fn standby() -> WorkerSettings {
+    let mut settings = WorkerSettings::default();
     settings.session.first_role = FirstRole::Standby;
     settings
 }
@@ -193,7 +193,7 @@ fn a_standby_with_services_touches_nothing_until_it_takes_over(version: Version)
 /// Nothing of this changes for who uses no roles.
 fn by_default_two_controllers_are_equal(version: Version) {
     let mut lab = Lab::seeded(7).topology(linear(2, 1)).version(version).run(Learning::default());
-    let second = lab.add_controller(Settings::default(), Learning::default());
+    let second = lab.add_controller(WorkerSettings::default(), Learning::default());
     lab.run_for(SECOND);
     assert_eq!((counts(&lab, 0), counts(&lab, second)), ((2, 0), (2, 0)));
     for number in [0, second] {

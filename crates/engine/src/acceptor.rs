@@ -15,8 +15,8 @@ use tracing::{debug, info, warn};
 use crate::channel::Channel;
 use crate::halt::Halt;
 use crate::listener::Listener;
-use crate::refusals::{Refusals, Refused};
-use crate::thread::Inbox;
+use crate::refusals::{RefusalReason, Refusals};
+use crate::thread::ConnectionInbox;
 
 /// Maximum number of connections accepted from one listener, before the next listener's turn and
 /// the check for a stop.
@@ -31,7 +31,7 @@ const OUT_OF_FILES_SILENCE: Duration = Duration::from_secs(10);
 
 /// Counters of the acceptor.
 #[derive(Debug, Default)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptorCounters {
     /// Number of connections given to a worker.
     pub(crate) accepted: AtomicU64,
     /// Number of connections closed at once because of a limit.
@@ -41,9 +41,9 @@ pub(crate) struct Accepted {
 pub(crate) struct Acceptor {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) poll: Poll,
-    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    pub(crate) inboxes: Vec<Arc<ConnectionInbox>>,
     pub(crate) limits: Limits,
-    pub(crate) counts: Arc<Accepted>,
+    pub(crate) counts: Arc<AcceptorCounters>,
     pub(crate) halt: Arc<Halt>,
     /// Time of the last log line about missing file descriptors.
     pub(crate) said_out_of_files: Option<Instant>,
@@ -126,11 +126,11 @@ impl Acceptor {
         let total: usize = loads.clone().map(|(load, _)| load).sum();
         let Limits { connections, switches_per_worker, .. } = self.limits;
         if total >= connections {
-            return self.refuse(peer, Refused::Connections(connections));
+            return self.refuse(peer, RefusalReason::Connections(connections));
         }
         let least = loads.min_by_key(|(load, _)| *load);
         let Some((_, inbox)) = least.filter(|(load, _)| *load < switches_per_worker) else {
-            return self.refuse(peer, Refused::Workers(switches_per_worker));
+            return self.refuse(peer, RefusalReason::Workers(switches_per_worker));
         };
         if let Err(error) = channel.send_at_once() {
             return self.refuse(peer, error.into());
@@ -138,13 +138,13 @@ impl Acceptor {
         inbox.given.fetch_add(1, Ordering::Relaxed);
         if inbox.channels.push(channel).is_err() {
             inbox.given.fetch_sub(1, Ordering::Relaxed);
-            return self.refuse(peer, Refused::Busy);
+            return self.refuse(peer, RefusalReason::Busy);
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         inbox.sleeper.wake();
     }
 
-    fn refuse(&mut self, peer: SocketAddr, reason: Refused) {
+    fn refuse(&mut self, peer: SocketAddr, reason: RefusalReason) {
         let refused = self.counts.refused.fetch_add(1, Ordering::Relaxed) + 1;
         // Powers of two only: many connections must not cause many log lines.
         if refused.is_power_of_two() {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bellrock_api::runtime::Chain;
 use bellrock_api::{DynApp, Network};
-use bellrock_worker::{Limits, MAX_APPS, MIN_REQUESTS, Mailbox, Shared, SharedParts, Wake};
+use bellrock_worker::{Limits, MAX_APPS, MIN_REQUESTS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
@@ -22,18 +22,18 @@ use crate::halt::Halt;
 use crate::listener::Listener;
 use crate::monitor::Monitor;
 use crate::refusals::Refusals;
-use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
+use crate::settings::{EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, StartError};
 use crate::tasks::{self, WakeTasks};
-use crate::thread::{Inbox, Start, WAKE, run};
+use crate::thread::{ConnectionInbox, ThreadStart, WAKE, run};
 use crate::waker::Sleeper;
 
 /// A running controller. Dropping it stops it.
 pub struct Engine {
     addresses: Vec<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     monitor: Monitor,
     halt: Arc<Halt>,
-    inboxes: Vec<Arc<Inbox>>,
+    inboxes: Vec<Arc<ConnectionInbox>>,
     threads: Vec<JoinHandle<()>>,
     /// The thread of the tasks.
     tasks: Option<JoinHandle<()>>,
@@ -45,13 +45,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`StartError`]. Nothing keeps running then.
-    pub fn start(settings: &Settings, chain: impl Into<Chain>) -> Result<Engine, StartError> {
+    pub fn start(settings: &EngineSettings, chain: impl Into<Chain>) -> Result<Engine, StartError> {
         Engine::start_with(settings, chain.into(), ChannelKind::Plain)
     }
 
     /// [`Engine::start`], with channels of this kind.
     pub(crate) fn start_with(
-        settings: &Settings,
+        settings: &EngineSettings,
         chain: Chain,
         kind: ChannelKind,
     ) -> Result<Engine, StartError> {
@@ -78,7 +78,7 @@ impl Engine {
             .map(|inbox| Mailbox::new(Box::new(inbox.sleeper.clone()) as Box<dyn Wake>));
         let (epoch, parker) = (Instant::now(), Parker::new());
         let wake_tasks = WakeTasks(parker.unparker().clone());
-        let shared = Shared::new(SharedParts {
+        let shared = SharedState::new(SharedParts {
             chain,
             mailboxes: mailboxes.collect(),
             clock: Box::new(move || epoch.elapsed()),
@@ -102,7 +102,7 @@ impl Engine {
             tasks: None,
         };
         for (index, (core, poll)) in cores.into_iter().zip(polls).enumerate() {
-            let start = Start {
+            let start = ThreadStart {
                 index,
                 core,
                 settings: settings.worker,
@@ -206,13 +206,13 @@ impl Drop for Engine {
     }
 }
 
-fn poll_and_inbox() -> io::Result<(Poll, Arc<Inbox>)> {
+fn poll_and_inbox() -> io::Result<(Poll, Arc<ConnectionInbox>)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
-    Ok((poll, Arc::new(Inbox::new(Sleeper::new(waker)))))
+    Ok((poll, Arc::new(ConnectionInbox::new(Sleeper::new(waker)))))
 }
 
-fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError> {
+fn check(settings: &EngineSettings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError> {
     if settings.listen.is_empty() {
         return Err(StartError::NoAddress);
     }
@@ -250,7 +250,7 @@ fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError
 }
 
 /// Core of each worker, or `None` if it is not pinned.
-fn cores(settings: &Settings) -> Result<Vec<Option<CoreId>>, StartError> {
+fn cores(settings: &EngineSettings) -> Result<Vec<Option<CoreId>>, StartError> {
     let usable = core_affinity::get_core_ids().unwrap_or_default();
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if settings.workers == 0 { available } else { settings.workers };
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn as_few_requests_as_tasks_have_themselves_are_refused() {
         let with = |max_requests| {
-            let mut settings = Settings::default();
+            let mut settings = EngineSettings::default();
             settings.worker.session.max_requests = max_requests;
             check(&settings, &[])
         };

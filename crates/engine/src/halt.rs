@@ -7,20 +7,20 @@ use bellrock_worker::Wake;
 use tracing::error;
 
 use crate::tasks::WakeTasks;
-use crate::thread::Inbox;
+use crate::thread::ConnectionInbox;
 
 /// Stops all threads.
 pub(crate) struct Halt {
     stop: AtomicBool,
     failed: AtomicBool,
-    inboxes: Vec<Arc<Inbox>>,
+    inboxes: Vec<Arc<ConnectionInbox>>,
     acceptor: mio::Waker,
     tasks: WakeTasks,
 }
 
 impl Halt {
     pub(crate) fn new(
-        inboxes: Vec<Arc<Inbox>>,
+        inboxes: Vec<Arc<ConnectionInbox>>,
         acceptor: mio::Waker,
         tasks: WakeTasks,
     ) -> Arc<Self> {

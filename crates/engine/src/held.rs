@@ -4,7 +4,7 @@
 //! reader of the answers. Sixteen reads followed by sixteen writes wake it once, and keep the
 //! kernel's code for each in the cache.
 
-use bellrock_worker::Key;
+use bellrock_worker::ConnectionKey;
 
 /// Number of answers that are written together.
 pub(crate) const HELD_ANSWERS: usize = 16;
@@ -15,14 +15,14 @@ pub(crate) const HELD_BYTES: usize = 512;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct ShortAnswers {
     bytes: Vec<u8>,
     /// Keys and lengths of the answers, in order.
-    answers: Vec<(Key, usize)>,
+    answers: Vec<(ConnectionKey, usize)>,
 }
 
-impl Held {
-    pub(crate) fn push(&mut self, key: Key, answer: &[u8]) {
+impl ShortAnswers {
+    pub(crate) fn push(&mut self, key: ConnectionKey, answer: &[u8]) {
         self.bytes.extend_from_slice(answer);
         self.answers.push((key, answer.len()));
     }
@@ -31,12 +31,12 @@ impl Held {
         self.answers.len() >= HELD_ANSWERS
     }
 
-    pub(crate) fn has(&self, key: Key) -> bool {
+    pub(crate) fn has(&self, key: ConnectionKey) -> bool {
         self.answers.iter().any(|(its, _)| *its == key)
     }
 
     /// All answers, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &[u8])> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionKey, &[u8])> {
         let mut rest = self.bytes.as_slice();
         self.answers.iter().map(move |(key, len)| {
             let (answer, behind) = rest.split_at_checked(*len).unwrap_or((rest, &[]));

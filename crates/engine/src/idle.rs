@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How a worker waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Idle {
+pub enum IdleMode {
     /// Polls for at most 100 microseconds, if that paid recently, then sleeps.
     #[default]
     Adaptive,
@@ -50,8 +50,8 @@ const MOST_RETRY_SLEEPS: u32 = 4096;
 
 /// Statistics of a worker's waits.
 #[derive(Debug)]
-pub(crate) struct Waits {
-    idle: Idle,
+pub(crate) struct WaitStatistics {
+    idle: IdleMode,
     /// Cost of recent unsuccessful polls that is not offset.
     losses: u32,
     /// Number of successful polls of this trial, with all failures offset.
@@ -62,10 +62,10 @@ pub(crate) struct Waits {
     next_retry: u32,
 }
 
-impl Waits {
-    pub(crate) fn new(idle: Idle) -> Self {
+impl WaitStatistics {
+    pub(crate) fn new(idle: IdleMode) -> Self {
         // No statistics yet: the first short sleeps decide.
-        Waits {
+        WaitStatistics {
             idle,
             losses: 0,
             gains: 0,
@@ -77,9 +77,9 @@ impl Waits {
     /// Time to poll before sleeping; `None`: never sleep.
     pub(crate) fn spin(&self) -> Option<Duration> {
         match self.idle {
-            Idle::Spin => None,
-            Idle::Adaptive if self.retry_in == 0 => Some(SPIN),
-            Idle::Adaptive | Idle::Sleep => Some(Duration::ZERO),
+            IdleMode::Spin => None,
+            IdleMode::Adaptive if self.retry_in == 0 => Some(SPIN),
+            IdleMode::Adaptive | IdleMode::Sleep => Some(Duration::ZERO),
         }
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     /// Simulates waits: events come after `after` if the worker sleeps, and polling succeeds or
     /// not. Returns in how many waits it polled.
-    fn waits(waits: &mut Waits, count: u32, after: Duration, asking_pays: bool) -> u32 {
+    fn waits(waits: &mut WaitStatistics, count: u32, after: Duration, asking_pays: bool) -> u32 {
         let mut asked = 0;
         for _ in 0..count {
             if waits.spin() == Some(Duration::ZERO) {
@@ -130,14 +130,14 @@ mod tests {
 
     #[test]
     fn a_worker_asks_where_its_sleeps_are_short_and_asking_pays() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         assert_eq!(waits(&mut adaptive, 1000, SHORT_SLEEP, true), 1000 - FIRST_RETRY_SLEEPS);
         assert_eq!(adaptive.spin(), Some(SPIN));
     }
 
     #[test]
     fn a_worker_for_which_asking_pays_now_and_then_only_stops_asking() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
         for nth in 0..100 {
             adaptive.asked(nth % 2 == 0);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_worker_for_which_asking_pays_nearly_always_goes_on_asking() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
         for nth in 0..10_000 {
             adaptive.asked(nth % (HITS_FOR_MISS + 2) != 0);
@@ -169,13 +169,13 @@ mod tests {
 
     #[test]
     fn a_worker_with_long_sleeps_never_asks() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         assert_eq!(waits(&mut adaptive, 100_000, Duration::from_millis(50), true), 0);
     }
 
     #[test]
     fn a_worker_that_asks_in_vain_asks_ever_more_seldom() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         let first = waits(&mut adaptive, 1000, SHORT_SLEEP, false);
         assert!(first <= 1000 / 8, "{first} of the first 1000");
         waits(&mut adaptive, 100_000, SHORT_SLEEP, false);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_worker_stops_asking_soon_after_its_load_has_gone_and_asks_again_when_it_is_back() {
-        let mut adaptive = Waits::new(Idle::Adaptive);
+        let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         waits(&mut adaptive, 1000, SHORT_SLEEP, true);
         let long = Duration::from_secs(1);
         assert_eq!(waits(&mut adaptive, 1000, long, false), MISSES);
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn the_other_ways_of_waiting_do_not_adapt() {
-        for (idle, spin) in [(Idle::Sleep, Some(Duration::ZERO)), (Idle::Spin, None)] {
-            let mut fixed = Waits::new(idle);
+        for (idle, spin) in [(IdleMode::Sleep, Some(Duration::ZERO)), (IdleMode::Spin, None)] {
+            let mut fixed = WaitStatistics::new(idle);
             for paid in [true, false] {
                 fixed.asked(paid);
                 fixed.slept(SHORT_SLEEP);

@@ -37,12 +37,12 @@ mod waker;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, Limits, MIN_REQUESTS, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo,
-    TaskState, WriteMode,
+    AppState, COUNTERS, Limits, MIN_REQUESTS, TASK_COUNTERS, TaskInfo, TaskState, WorkerSettings,
+    WriteMode,
 };
 pub use engine::Engine;
-pub use idle::Idle;
-pub use monitor::{AppCounter, Monitor, SeenHost, Status, WorkerCounters};
+pub use idle::IdleMode;
+pub use monitor::{AppCounter, EngineStatus, Monitor, NamedCounters, SeenHost};
 pub use settings::{
-    DEFAULT_LISTEN, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError,
+    DEFAULT_LISTEN, EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, StartError,
 };

@@ -9,7 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::channel::{Channel, Received};
-use crate::queue::Queue;
+use crate::queue::SendQueue;
 
 /// Maximum time for a closed connection to take its last bytes. Then it is cut off.
 const LINGER: Duration = Duration::from_secs(1);
@@ -32,12 +32,12 @@ pub(crate) struct Lingering {
     /// Set when the controller stops: all connections have until this time, and their number is not
     /// limited.
     stop_at: Option<Duration>,
-    lost: Lost,
+    lost: LostBytes,
 }
 
 /// Unsent bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostBytes {
     /// Number of connections that were cut off with unsent bytes.
     pub(crate) connections: usize,
     /// Number of those bytes.
@@ -46,7 +46,7 @@ pub(crate) struct Lost {
 
 struct Closed {
     channel: Channel,
-    queue: Queue,
+    queue: SendQueue,
     until: Duration,
     /// All bytes are sent, and the writing side is shut down.
     shut: bool,
@@ -58,7 +58,7 @@ impl Lingering {
             closed: Vec::new(),
             next_check: Duration::ZERO,
             stop_at: None,
-            lost: Lost::default(),
+            lost: LostBytes::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Lingering {
     }
 
     /// Closes a connection after its bytes are sent. It must be deregistered already.
-    pub(crate) fn add(&mut self, channel: Channel, queue: Queue, now: Duration) {
+    pub(crate) fn add(&mut self, channel: Channel, queue: SendQueue, now: Duration) {
         let until = self.stop_at.unwrap_or(now + LINGER);
         let mut closed = Closed { channel, queue, until, shut: false };
         if !closed.go_on() {
@@ -113,13 +113,13 @@ impl Lingering {
     }
 
     /// Takes the counters of unsent bytes.
-    pub(crate) fn take_lost(&mut self) -> Lost {
+    pub(crate) fn take_lost(&mut self) -> LostBytes {
         std::mem::take(&mut self.lost)
     }
 }
 
-impl Lost {
-    fn add(&mut self, queue: &Queue) {
+impl LostBytes {
+    fn add(&mut self, queue: &SendQueue) {
         self.connections += usize::from(!queue.is_empty());
         self.bytes += queue.len();
     }

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::{Dpid, Network, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
-use bellrock_worker::{AppState, Query, Shared, TaskInfo};
+use bellrock_worker::{AppState, SharedState, TaskInfo, WorkerQuery};
 
-use crate::acceptor::Accepted;
-use crate::thread::Inbox;
+use crate::acceptor::AcceptorCounters;
+use crate::thread::ConnectionInbox;
 
 /// Maximum time for a worker to answer a question. Slower workers are left out.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// The state of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct EngineStatus {
     /// Time since its start.
     pub uptime: Duration,
     /// Number of workers.
@@ -33,22 +33,22 @@ pub struct Status {
 }
 
 /// The counters of a worker, by name.
-pub type WorkerCounters = Vec<(&'static str, u64)>;
+pub type NamedCounters = Vec<(&'static str, u64)>;
 
 /// A handle to monitor an engine.
 #[derive(Clone)]
 pub struct Monitor {
-    shared: Arc<Shared>,
-    inboxes: Vec<Arc<Inbox>>,
-    accepted: Arc<Accepted>,
+    shared: Arc<SharedState>,
+    inboxes: Vec<Arc<ConnectionInbox>>,
+    accepted: Arc<AcceptorCounters>,
     epoch: Instant,
 }
 
 impl Monitor {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        inboxes: Vec<Arc<Inbox>>,
-        accepted: Arc<Accepted>,
+        shared: Arc<SharedState>,
+        inboxes: Vec<Arc<ConnectionInbox>>,
+        accepted: Arc<AcceptorCounters>,
         epoch: Instant,
     ) -> Self {
         Monitor { shared, inboxes, accepted, epoch }
@@ -56,8 +56,8 @@ impl Monitor {
 
     /// The state of the engine.
     #[must_use]
-    pub fn status(&self) -> Status {
-        Status {
+    pub fn status(&self) -> EngineStatus {
+        EngineStatus {
             uptime: self.epoch.elapsed(),
             workers: self.inboxes.len(),
             connections: self.inboxes.iter().map(|inbox| inbox.load()).sum(),
@@ -87,7 +87,7 @@ impl Monitor {
 
     /// The counters of each worker.
     #[must_use]
-    pub fn worker_counters(&self) -> Vec<WorkerCounters> {
+    pub fn worker_counters(&self) -> Vec<NamedCounters> {
         self.shared.counters().iter().map(|counters| counters.iter().collect()).collect()
     }
 
@@ -105,7 +105,7 @@ impl Monitor {
 
     /// The counters of the tasks.
     #[must_use]
-    pub fn task_counters(&self) -> WorkerCounters {
+    pub fn task_counters(&self) -> NamedCounters {
         self.shared.task_counters().iter().collect()
     }
 
@@ -113,7 +113,7 @@ impl Monitor {
     #[must_use]
     pub fn app_counters(&self) -> Vec<AppCounter> {
         let mut sums = std::collections::BTreeMap::new();
-        for (app, name, n) in self.ask(Query::AppCounters) {
+        for (app, name, n) in self.ask(WorkerQuery::AppCounters) {
             *sums.entry((app, name)).or_default() += n;
         }
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
@@ -123,7 +123,7 @@ impl Monitor {
     /// for all switches.
     #[must_use]
     pub fn hosts(&self, limit: usize) -> Vec<SeenHost> {
-        let mut hosts = self.ask(|reply| Query::Hosts(limit, reply));
+        let mut hosts = self.ask(|reply| WorkerQuery::Hosts(limit, reply));
         hosts.extend(self.shared.hosts_of_apps(limit));
         hosts
     }
@@ -144,7 +144,7 @@ impl Monitor {
 
     /// Asks all workers at once, and joins their answers. Leaves out workers that do not answer in
     /// time.
-    fn ask<R>(&self, question: impl Fn(SyncSender<Vec<R>>) -> Query) -> Vec<R> {
+    fn ask<R>(&self, question: impl Fn(SyncSender<Vec<R>>) -> WorkerQuery) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
         self.shared.ask(|| question(reply.clone()));
         drop(reply);

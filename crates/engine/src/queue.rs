@@ -8,13 +8,13 @@ const KEEP_BYTES: usize = 4096;
 /// Bytes that the kernel did not take yet. Not bounded here: above the high-water mark the switch
 /// is not read.
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct SendQueue {
     bytes: Vec<u8>,
     /// Index of the first byte that is not written yet.
     head: usize,
 }
 
-impl Queue {
+impl SendQueue {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.head
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out_in_order_however_little_is_taken() {
-        let (mut queue, mut pipe) = (Queue::default(), Pipe { took: Vec::new(), room: 0 });
+        let (mut queue, mut pipe) = (SendQueue::default(), Pipe { took: Vec::new(), room: 0 });
         let mut pushed = Vec::new();
         for step in 0..5000_usize {
             let bytes: Vec<u8> = (0..step % 97).map(|i| (step + i) as u8).collect();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_never_empties_stays_as_small_as_what_waits_in_it() {
-        let (mut queue, mut pipe) = (Queue::default(), Pipe { took: Vec::new(), room: 0 });
+        let (mut queue, mut pipe) = (SendQueue::default(), Pipe { took: Vec::new(), room: 0 });
         queue.push(&[7; 64 * 1024]);
         for _ in 0..10_000 {
             queue.push(&[7; 1000]);

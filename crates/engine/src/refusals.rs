@@ -12,7 +12,7 @@ const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a connection is refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum RefusalReason {
     #[error(
         "there are {0} connections, the maximum; set max_connections higher, or find out what connects"
     )]
@@ -28,11 +28,13 @@ pub(crate) enum Refused {
     Socket(#[from] io::Error),
 }
 
-impl Refused {
+impl RefusalReason {
     fn ended(&self) -> Ended {
         let reason = match self {
-            Refused::Connections(_) | Refused::Workers(_) | Refused::Busy => EndReason::Limit,
-            Refused::Socket(_) => EndReason::ClosedByPeer,
+            RefusalReason::Connections(_) | RefusalReason::Workers(_) | RefusalReason::Busy => {
+                EndReason::Limit
+            }
+            RefusalReason::Socket(_) => EndReason::ClosedByPeer,
         };
         Ended { reason, text: self.to_string().into() }
     }
@@ -44,12 +46,12 @@ pub(crate) struct Refusals {
     /// Time of the last event.
     published: Option<Duration>,
     /// Number of refusals since then, with the last one.
-    since: Option<(u64, IpAddr, Refused)>,
+    since: Option<(u64, IpAddr, RefusalReason)>,
 }
 
 impl Refusals {
     /// Notes a refusal. [`Refusals::due`] returns the event.
-    pub(crate) fn refused(&mut self, from: IpAddr, why: Refused) {
+    pub(crate) fn refused(&mut self, from: IpAddr, why: RefusalReason) {
         let before = self.since.as_ref().map_or(0, |(times, ..)| *times);
         self.since = Some((before.saturating_add(1), from, why));
     }
@@ -85,7 +87,7 @@ mod tests {
         let mut events = Vec::new();
         for second in 100..100 + 60 * MINUTES {
             for n in 0..PER_SECOND {
-                refusals.refused(IpAddr::from([10, 0, 0, n as u8]), Refused::Connections(5));
+                refusals.refused(IpAddr::from([10, 0, 0, n as u8]), RefusalReason::Connections(5));
                 events.extend(refusals.due(Duration::from_secs(second)));
             }
         }

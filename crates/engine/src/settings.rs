@@ -3,9 +3,9 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use bellrock_worker::{MIN_REQUESTS, Settings as WorkerSettings, TASKS_UNANSWERED};
+use bellrock_worker::{MIN_REQUESTS, TASKS_UNANSWERED, WorkerSettings};
 
-use crate::idle::Idle;
+use crate::idle::IdleMode;
 
 /// Default address for switches: this machine only, with the port that IANA assigned to OpenFlow.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6653));
@@ -32,7 +32,7 @@ pub enum Pinning {
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EngineSettings {
     /// Addresses to listen on. Port 0 selects a free port.
     pub listen: Vec<SocketAddr>,
     /// Number of workers; 0 for one on each core that this process may use.
@@ -40,18 +40,18 @@ pub struct Settings {
     /// Core of each worker.
     pub pin: Pinning,
     /// How workers wait when they have nothing to do.
-    pub idle: Idle,
+    pub idle: IdleMode,
     /// Limits, write mode and sessions.
     pub worker: WorkerSettings,
 }
 
-impl Default for Settings {
+impl Default for EngineSettings {
     fn default() -> Self {
-        Settings {
+        EngineSettings {
             listen: vec![DEFAULT_LISTEN],
             workers: 0,
             pin: Pinning::default(),
-            idle: Idle::default(),
+            idle: IdleMode::default(),
             worker: WorkerSettings::default(),
         }
     }

@@ -5,28 +5,28 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use bellrock_worker::{Key, Limits, ReadOutcome, Transport};
+use bellrock_worker::{ConnectionKey, Limits, ReadOutcome, Transport};
 use mio::{Registry, Token};
 use tracing::{debug, warn};
 
 use crate::channel::{Channel, Received};
-use crate::held::{HELD_BYTES, Held};
+use crate::held::{HELD_BYTES, ShortAnswers};
 use crate::linger::Lingering;
-use crate::queue::{Queue, write_some};
+use crate::queue::{SendQueue, write_some};
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
     slots: Vec<Option<Socket>>,
     /// Sockets to read, each once, in this order.
-    pub(crate) ready: VecDeque<Key>,
+    pub(crate) ready: VecDeque<ConnectionKey>,
     pub(crate) lingering: Lingering,
     /// Keys with failed writes, to report to the worker.
-    failed: Vec<Key>,
+    failed: Vec<ConnectionKey>,
     /// Keys with queued bytes, to find those that read nothing.
-    blocked: Vec<Key>,
+    blocked: Vec<ConnectionKey>,
     registry: Registry,
     /// Answers of this round that wait for others.
-    held: Held,
+    held: ShortAnswers,
     /// Whether short answers wait: the round has several switches.
     holds: bool,
     high_water: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Sockets {
 
 struct Socket {
     channel: Channel,
-    queue: Queue,
+    queue: SendQueue,
     /// Whether it is in the ready list.
     ready: bool,
     /// Bytes read beyond its share of the rounds so far.
@@ -69,7 +69,7 @@ impl Sockets {
             failed: Vec::new(),
             blocked: Vec::new(),
             registry,
-            held: Held::default(),
+            held: ShortAnswers::default(),
             holds: false,
             high_water: limits.high_water_bytes,
             share: (limits.bytes_per_turn / 2).max(1),
@@ -78,10 +78,10 @@ impl Sockets {
     }
 
     /// Adds a new connection, with the key that the worker will give it next.
-    pub(crate) fn insert(&mut self, key: Key, channel: Channel) -> io::Result<()> {
+    pub(crate) fn insert(&mut self, key: ConnectionKey, channel: Channel) -> io::Result<()> {
         let mut socket = Socket {
             channel,
-            queue: Queue::default(),
+            queue: SendQueue::default(),
             ready: false,
             ahead: 0,
             hung_up: false,
@@ -97,11 +97,11 @@ impl Sockets {
     }
 
     /// Registers a socket. The poller reports at once what is already there.
-    fn register(&self, key: Key, socket: &mut Socket) -> io::Result<()> {
+    fn register(&self, key: ConnectionKey, socket: &mut Socket) -> io::Result<()> {
         socket.channel.register(&self.registry, Token(key))
     }
 
-    fn put(&mut self, key: Key, socket: Socket) {
+    fn put(&mut self, key: ConnectionKey, socket: Socket) {
         if self.slots.len() <= key {
             self.slots.resize_with(key + 1, || None);
         }
@@ -110,19 +110,19 @@ impl Sockets {
         }
     }
 
-    fn get(&mut self, key: Key) -> Option<&mut Socket> {
+    fn get(&mut self, key: ConnectionKey) -> Option<&mut Socket> {
         self.slots.get_mut(key)?.as_mut()
     }
 
     /// Notes that the peer has closed its end.
-    pub(crate) fn hung_up(&mut self, key: Key) {
+    pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.get(key) {
             socket.hung_up = true;
         }
     }
 
     /// Adds a socket to the ready list, once.
-    pub(crate) fn make_ready(&mut self, key: Key) {
+    pub(crate) fn make_ready(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.get(key)
             && !std::mem::replace(&mut socket.ready, true)
         {
@@ -152,7 +152,7 @@ impl Sockets {
     }
 
     /// Writes to a socket, and queues the bytes that it does not take. Returns the queued length.
-    fn write(&mut self, key: Key, bytes: &[u8]) -> usize {
+    fn write(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         let now = self.now;
         let Some(socket) = self.get(key).filter(|socket| !socket.failed) else { return 0 };
         if !socket.queue.is_empty() {
@@ -181,24 +181,24 @@ impl Sockets {
     /// Takes a socket off the ready list and decides whether it is read. Not if too many bytes wait
     /// to be written: it comes back when there are fewer. Not if it is ahead by a turn: it comes
     /// back at the end.
-    pub(crate) fn take_turn(&mut self, key: Key) -> Turn {
+    pub(crate) fn take_turn(&mut self, key: ConnectionKey) -> ReadTurn {
         let (high_water, share) = (self.high_water, self.share);
-        let Some(socket) = self.get(key) else { return Turn::Gone };
+        let Some(socket) = self.get(key) else { return ReadTurn::Gone };
         socket.ready = false;
         if socket.queue.len() > high_water {
             socket.paused = true;
-            return Turn::Paused;
+            return ReadTurn::Paused;
         }
         if let Some(ahead) = socket.ahead.checked_sub(share) {
             (socket.ahead, socket.ready) = (ahead, true);
-            return Turn::Later;
+            return ReadTurn::Later;
         }
-        Turn::Read
+        ReadTurn::Read
     }
 
     /// Writes queued bytes. Returns the number left, whether the peer took any, and whether a
     /// paused socket may be read again.
-    pub(crate) fn drain(&mut self, key: Key) -> Option<Drained> {
+    pub(crate) fn drain(&mut self, key: ConnectionKey) -> Option<Drained> {
         let (now, high_water) = (self.now, self.high_water);
         let socket = self.get(key)?;
         if socket.queue.is_empty() {
@@ -221,7 +221,7 @@ impl Sockets {
     }
 
     /// Takes the keys whose writes failed.
-    pub(crate) fn take_failed(&mut self) -> Vec<Key> {
+    pub(crate) fn take_failed(&mut self) -> Vec<ConnectionKey> {
         std::mem::take(&mut self.failed)
     }
 
@@ -266,11 +266,11 @@ impl Sockets {
         peers
     }
 
-    fn fail(&mut self, key: Key) {
+    fn fail(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.get(key)
             && !std::mem::replace(&mut socket.failed, true)
         {
-            socket.queue = Queue::default();
+            socket.queue = SendQueue::default();
             self.failed.push(key);
         }
     }
@@ -278,7 +278,7 @@ impl Sockets {
 
 /// Whether a socket is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ReadTurn {
     Read,
     Paused,
     Later,
@@ -296,13 +296,13 @@ pub(crate) struct Drained {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockedPeers {
     /// Keys of peers that took no bytes for `limit`.
-    pub(crate) stalled: Vec<Key>,
+    pub(crate) stalled: Vec<ConnectionKey>,
     /// Keys of peers that took bytes since the last check, with their queued bytes.
-    pub(crate) slow: Vec<(Key, usize)>,
+    pub(crate) slow: Vec<(ConnectionKey, usize)>,
 }
 
 impl Transport for Sockets {
-    fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let share = self.share;
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };
         loop {
@@ -326,7 +326,7 @@ impl Transport for Sockets {
         }
     }
 
-    fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         let is_short = bytes.len() <= HELD_BYTES;
         if !is_short || self.held.has(key) {
             self.release();
@@ -342,7 +342,7 @@ impl Transport for Sockets {
         0
     }
 
-    fn close(&mut self, key: Key) {
+    fn close(&mut self, key: ConnectionKey) {
         self.release();
         let Some(mut socket) = self.slots.get_mut(key).and_then(Option::take) else { return };
         if let Err(error) = socket.channel.deregister(&self.registry) {
@@ -360,7 +360,7 @@ impl Transport for Sockets {
         }
     }
 
-    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+    fn detach(&mut self, key: ConnectionKey) -> Option<Box<dyn Any + Send>> {
         self.release();
         // A failed one stays: its worker is about to be notified.
         let socket = self.get(key).filter(|socket| !socket.failed)?;
@@ -377,7 +377,7 @@ impl Transport for Sockets {
         Some(Box::new(socket))
     }
 
-    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+    fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
         // Only sockets are ever detached.
         let Ok(mut socket) = channel.downcast::<Socket>() else { return };
         let registered = self.register(key, &mut socket);
@@ -439,7 +439,7 @@ mod tests {
         sockets.insert(0, channel(stream)).unwrap();
         let mut turns_let_go_by = |bytes: usize| {
             read(&mut sockets, &mut peer, bytes);
-            (0..10).position(|_| sockets.take_turn(0) == Turn::Read).unwrap()
+            (0..10).position(|_| sockets.take_turn(0) == ReadTurn::Read).unwrap()
         };
         assert_eq!([4096, 8192, 100, 8192].map(&mut turns_let_go_by), [0, 1, 0, 1]);
         // Twice half a share too much is one turn.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bellrock_worker::{Shared, TaskState, TaskWorker, Wake};
+use bellrock_worker::{SharedState, TaskState, TaskWorker, Wake};
 use crossbeam_utils::sync::{Parker, Unparker};
 use tracing::error;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(
 }
 
 /// Waits for the end of the thread, but leaves behind a task that never reaches an `await`.
-pub(crate) fn join(thread: JoinHandle<()>, shared: &Shared) {
+pub(crate) fn join(thread: JoinHandle<()>, shared: &SharedState) {
     let deadline = Instant::now() + STOP_WAIT;
     while !thread.is_finished() {
         if Instant::now() >= deadline {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bellrock_worker::{Key, LOAD_WINDOW, Settings, Shared, Worker};
+use bellrock_worker::{ConnectionKey, LOAD_WINDOW, SharedState, Worker, WorkerSettings};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::{Poll, Token};
@@ -13,8 +13,8 @@ use tracing::{debug, warn};
 
 use crate::channel::Channel;
 use crate::halt::Halt;
-use crate::idle::{Idle, Waits};
-use crate::sockets::{Sockets, Turn};
+use crate::idle::{IdleMode, WaitStatistics};
+use crate::sockets::{ReadTurn, Sockets};
 use crate::waker::Sleeper;
 
 /// Token of the wake-up. No connection has so large a key.
@@ -42,7 +42,7 @@ const STOP_CHECK: Duration = Duration::from_millis(20);
 const INBOX: usize = 4096;
 
 /// Connections that the acceptor passes to a worker.
-pub(crate) struct Inbox {
+pub(crate) struct ConnectionInbox {
     /// New connections.
     pub(crate) channels: ArrayQueue<Channel>,
     /// Number of connections passed so far. Only the acceptor writes it.
@@ -53,10 +53,10 @@ pub(crate) struct Inbox {
     pub(crate) sleeper: Sleeper,
 }
 
-impl Inbox {
+impl ConnectionInbox {
     pub(crate) fn new(sleeper: Sleeper) -> Self {
         let (given, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Inbox { channels: ArrayQueue::new(INBOX), given, gone, sleeper }
+        ConnectionInbox { channels: ArrayQueue::new(INBOX), given, gone, sleeper }
     }
 
     /// Number of connections that the worker has or is about to get.
@@ -76,14 +76,14 @@ impl Inbox {
 }
 
 /// The parts for the start of a thread.
-pub(crate) struct Start {
+pub(crate) struct ThreadStart {
     pub(crate) index: usize,
     pub(crate) core: Option<core_affinity::CoreId>,
-    pub(crate) settings: Settings,
-    pub(crate) idle: Idle,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: WorkerSettings,
+    pub(crate) idle: IdleMode,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) poll: Poll,
-    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<ConnectionInbox>,
     pub(crate) halt: Arc<Halt>,
     /// Start time of the controller, the same for all workers.
     pub(crate) epoch: Instant,
@@ -95,45 +95,45 @@ const QUIET: Duration = Duration::from_millis(10);
 
 /// Idle time in the present window.
 #[derive(Default)]
-struct Meter {
+struct IdleMeter {
     since: Duration,
     idle: Duration,
     /// Whether the window before was busier than [`QUIET`].
     was_busy: bool,
 }
 
-impl Meter {
+impl IdleMeter {
     fn until(&self) -> Duration {
         self.since + LOAD_WINDOW
     }
 }
 
 /// A worker, its sockets and its thread's state.
-pub(crate) struct Thread {
+pub(crate) struct WorkerThread {
     worker: Worker,
     sockets: Sockets,
     poll: Poll,
-    waits: Waits,
-    inbox: Arc<Inbox>,
+    waits: WaitStatistics,
+    inbox: Arc<ConnectionInbox>,
     /// Number of connections taken from the inbox.
     taken: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     index: usize,
     halt: Arc<Halt>,
     epoch: Instant,
-    settings: Settings,
+    settings: WorkerSettings,
     /// Time between two checks of connections with waiting bytes.
     stall_check: Duration,
     next_stall_check: Duration,
     /// Measures how busy the worker is.
-    meter: Meter,
+    meter: IdleMeter,
     /// Whether the last turn left mail.
     mail_left: bool,
 }
 
 /// Body of a worker's thread. It first pins itself, so that its buffers are in the memory nearest
 /// to its core.
-pub(crate) fn run(start: Start) -> io::Result<()> {
+pub(crate) fn run(start: ThreadStart) -> io::Result<()> {
     if let Some(core) = start.core
         && !core_affinity::set_for_current(core)
     {
@@ -141,11 +141,11 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
     }
     let registry = start.poll.registry().try_clone()?;
     let stall_check = (start.settings.limits.stalled / LOOKS_PER_STALL).min(MAX_STALL_CHECK);
-    let thread = Thread {
+    let thread = WorkerThread {
         worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
         sockets: Sockets::new(registry, &start.settings.limits),
         poll: start.poll,
-        waits: Waits::new(start.idle),
+        waits: WaitStatistics::new(start.idle),
         inbox: start.inbox,
         taken: 0,
         shared: start.shared,
@@ -155,13 +155,13 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         settings: start.settings,
         stall_check,
         next_stall_check: stall_check,
-        meter: Meter::default(),
+        meter: IdleMeter::default(),
         mail_left: false,
     };
     thread.work()
 }
 
-impl Thread {
+impl WorkerThread {
     fn work(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         while !self.halt.is_stopping() {
@@ -277,7 +277,7 @@ impl Thread {
         }
     }
 
-    fn drain(&mut self, key: Key) {
+    fn drain(&mut self, key: ConnectionKey) {
         let Some(drained) = self.sockets.drain(key) else { return };
         if drained.took {
             self.worker.drained(key, drained.left, self.sockets.now);
@@ -312,10 +312,10 @@ impl Thread {
         for _ in 0..switches {
             let Some(key) = self.sockets.ready.pop_front() else { break };
             match self.sockets.take_turn(key) {
-                Turn::Gone => {}
-                Turn::Paused => self.worker.counters().pauses.add(1),
-                Turn::Later => self.sockets.ready.push_back(key),
-                Turn::Read => {
+                ReadTurn::Gone => {}
+                ReadTurn::Paused => self.worker.counters().pauses.add(1),
+                ReadTurn::Later => self.sockets.ready.push_back(key),
+                ReadTurn::Read => {
                     if self.worker.read(key, self.sockets.now, &mut self.sockets) {
                         self.sockets.make_ready(key);
                     }
@@ -355,7 +355,7 @@ impl Thread {
         let window = now.saturating_sub(self.meter.since);
         let busy = window.saturating_sub(self.meter.idle);
         self.worker.window(busy, window, now, &mut self.sockets);
-        self.meter = Meter { since: now, idle: Duration::ZERO, was_busy: busy > QUIET };
+        self.meter = IdleMeter { since: now, idle: Duration::ZERO, was_busy: busy > QUIET };
     }
 
     fn tell_load(&self) {

@@ -7,16 +7,16 @@ use bellrock_worker::Wake;
 
 /// Shared by the sleeping thread and those that wake it.
 #[derive(Clone)]
-pub(crate) struct Sleeper(Arc<Inner>);
+pub(crate) struct Sleeper(Arc<SleepState>);
 
-struct Inner {
+struct SleepState {
     asleep: AtomicBool,
     waker: mio::Waker,
 }
 
 impl Sleeper {
     pub(crate) fn new(waker: mio::Waker) -> Self {
-        Sleeper(Arc::new(Inner { asleep: AtomicBool::new(true), waker }))
+        Sleeper(Arc::new(SleepState { asleep: AtomicBool::new(true), waker }))
     }
 
     /// Announces that the thread is about to sleep. It must check for work once more after this:

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bellrock_api::{Dpid, DynApp, EndReason, Event, Version};
-use bellrock_engine::{Engine, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings};
+use bellrock_engine::{Engine, EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning};
 use peer::{Answer, Background, Peer, counter, counters, start, until};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -159,12 +159,12 @@ fn a_peer_that_sends_and_hangs_up_at_once_is_forgotten_at_once() {
 fn what_cannot_start_says_why() {
     let running = start(1, |_| {});
     let taken = running.addresses()[0];
-    let refusal = |change: &dyn Fn(&mut Settings), apps: usize| {
-        let mut settings = Settings {
+    let refusal = |change: &dyn Fn(&mut EngineSettings), apps: usize| {
+        let mut settings = EngineSettings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
             workers: 1,
             pin: Pinning::None,
-            ..Settings::default()
+            ..EngineSettings::default()
         };
         change(&mut settings);
         let apps: Vec<_> = (0..apps).map(|_| Box::new(Answer) as Box<dyn DynApp>).collect();

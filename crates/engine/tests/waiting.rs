@@ -13,7 +13,7 @@ use bellrock_api::{
     Action, App, Dpid, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict,
     Version,
 };
-use bellrock_engine::Idle;
+use bellrock_engine::IdleMode;
 use peer::{Peer, counter, frame, start_with, until};
 
 /// Answers packets, and counts ticks.
@@ -40,7 +40,7 @@ impl Handler for Ticking {
     }
 }
 
-fn a_worker_sees_what_comes(idle: Idle) {
+fn a_worker_sees_what_comes(idle: IdleMode) {
     const ROUNDS: u64 = 500;
     let app = Ticking::default();
     let engine = start_with(2, vec![Box::new(app.clone())], |settings| settings.idle = idle);
@@ -72,15 +72,15 @@ fn a_worker_sees_what_comes(idle: Idle) {
 
 #[test]
 fn a_worker_that_sleeps_sees_what_comes() {
-    a_worker_sees_what_comes(Idle::Sleep);
+    a_worker_sees_what_comes(IdleMode::Sleep);
 }
 
 #[test]
 fn a_worker_that_adapts_sees_what_comes() {
-    a_worker_sees_what_comes(Idle::Adaptive);
+    a_worker_sees_what_comes(IdleMode::Adaptive);
 }
 
 #[test]
 fn a_worker_that_spins_sees_what_comes() {
-    a_worker_sees_what_comes(Idle::Spin);
+    a_worker_sees_what_comes(IdleMode::Spin);
 }

@@ -22,7 +22,8 @@ use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::Budget;
 use bellrock_worker::{
-    Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport, Wake, Worker,
+    ConnectionKey, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker, Transport, Wake,
+    Worker, WorkerSettings,
 };
 
 /// Hosts of the switch. All are known before the measurement.
@@ -46,21 +47,21 @@ struct Wire {
 }
 
 impl Transport for Wire {
-    fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, _: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let rest = &self.incoming[self.at..];
         let n = rest.len().min(buffer.len());
         buffer[..n].copy_from_slice(&rest[..n]);
         self.at += n;
         if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
     }
-    fn send(&mut self, _: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();
         if self.keep {
             self.kept.extend(bytes);
         }
         0
     }
-    fn close(&mut self, _: Key) {
+    fn close(&mut self, _: ConnectionKey) {
         panic!("closed");
     }
 }
@@ -104,7 +105,7 @@ fn port(number: u32) -> PortDesc {
 struct Controller {
     worker: Worker,
     tasks: TaskWorker,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     clock: Arc<AtomicU64>,
 }
 
@@ -112,7 +113,7 @@ impl Controller {
     fn new(chain: Chain) -> Self {
         let clock = Arc::new(AtomicU64::new(1000));
         let read = Arc::clone(&clock);
-        let shared = Shared::seeded(
+        let shared = SharedState::seeded(
             SharedParts {
                 chain,
                 mailboxes: vec![Mailbox::new(Box::new(Awake))],
@@ -122,7 +123,7 @@ impl Controller {
             1,
         );
         let tasks = shared.task_worker();
-        let worker = Worker::new(0, Settings::default(), Arc::clone(&shared));
+        let worker = Worker::new(0, WorkerSettings::default(), Arc::clone(&shared));
         Controller { worker, tasks, shared, clock }
     }
 
@@ -136,7 +137,13 @@ impl Controller {
         while self.tasks.run() {}
     }
 
-    fn bring_up(&mut self, dpid: u64, ports: u32, version: Version, wire: &mut Wire) -> Key {
+    fn bring_up(
+        &mut self,
+        dpid: u64,
+        ports: u32,
+        version: Version,
+        wire: &mut Wire,
+    ) -> ConnectionKey {
         let (key, now) = (self.worker.next_key(), self.now());
         wire.keep = true;
         self.worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, wire);
@@ -170,7 +177,7 @@ impl Controller {
         key
     }
 
-    fn read(&mut self, key: Key, wire: &mut Wire) {
+    fn read(&mut self, key: ConnectionKey, wire: &mut Wire) {
         let now = self.now();
         while self.worker.read(key, now, wire) {}
     }
@@ -234,7 +241,7 @@ fn packet_ins(services: bool, version: Version, matching: MatchKind, packets: u3
 
 /// The measured loop. Not inlined, so that callgrind can select it.
 #[inline(never)]
-fn hot_loop(controller: &mut Controller, key: Key, rounds: u32, wire: &mut Wire) {
+fn hot_loop(controller: &mut Controller, key: ConnectionKey, rounds: u32, wire: &mut Wire) {
     for _ in 0..rounds {
         wire.at = 0;
         controller.read(key, wire);
@@ -246,7 +253,7 @@ fn announcements(switches: u32, ports: u32) {
     let always = Needs::TOPOLOGY;
     let chain = chain(Vec::new(), &ServiceSettings { always, ..ServiceSettings::default() });
     let mut controller = Controller::new(chain.unwrap());
-    let mut wires: Vec<(Key, Wire)> = (1..=switches)
+    let mut wires: Vec<(ConnectionKey, Wire)> = (1..=switches)
         .map(|dpid| {
             let mut wire = Wire::default();
             (controller.bring_up(dpid.into(), ports, Version::V1_3, &mut wire), wire)
@@ -267,7 +274,7 @@ fn announcements(switches: u32, ports: u32) {
 
 /// The time of switches and hosts is included, and small.
 #[inline(never)]
-fn second(controller: &mut Controller, wires: &mut [(Key, Wire)]) {
+fn second(controller: &mut Controller, wires: &mut [(ConnectionKey, Wire)]) {
     controller.pass(Duration::from_secs(1));
     let now = controller.now();
     for (_, wire) in wires.iter_mut() {
@@ -305,14 +312,14 @@ struct Switchboard {
 }
 
 impl Transport for Switchboard {
-    fn read(&mut self, _: Key, _: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, _: ConnectionKey, _: &mut [u8]) -> ReadOutcome {
         ReadOutcome::Empty
     }
-    fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent[key].extend_from_slice(bytes);
         0
     }
-    fn close(&mut self, _: Key) {
+    fn close(&mut self, _: ConnectionKey) {
         panic!("closed");
     }
 }

@@ -12,7 +12,7 @@ use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{Commit, DesiredFlows, IntentState, NotCommitted, Wanted, WhyNot};
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use flows::{Hand, NAME, flows_of};
 
 const WITHIN: Duration = Duration::from_secs(5);
@@ -138,7 +138,7 @@ fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version
  {
     for version in [Version::V1_0, Version::V1_3] {
         let hand = Hand::default();
-        let mut settings = Settings::default();
+        let mut settings = WorkerSettings::default();
         settings.session.max_multipart_bytes = 64 << 10;
         let lab = Lab::seeded(1).version(version).topology(ring(3, 1)).worker_settings(settings);
         let mut lab = lab.run(hand.clone());

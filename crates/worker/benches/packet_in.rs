@@ -22,7 +22,8 @@ use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::{Budget, SharedTable};
 use bellrock_worker::{
-    Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+    ConnectionKey, Mailbox, ReadOutcome, SharedParts, SharedState, Transport, Wake, Worker,
+    WorkerSettings,
 };
 
 /// Number of hosts of a switch. All are learnt before the measurement.
@@ -47,21 +48,21 @@ struct Wire {
 }
 
 impl Transport for Wire {
-    fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, _: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let rest = &self.incoming[self.at..];
         let n = rest.len().min(buffer.len());
         the_kernels_copy(&rest[..n], &mut buffer[..n]);
         self.at += n;
         if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
     }
-    fn send(&mut self, _: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();
         if self.keep {
             self.kept.extend(bytes);
         }
         0
     }
-    fn close(&mut self, _: Key) {
+    fn close(&mut self, _: ConnectionKey) {
         panic!("closed");
     }
 }
@@ -124,7 +125,7 @@ fn packet(version: Version, switch: u64, source: u32, destination: [u8; 6], out:
     FromSwitch::PacketIn(packet).encode(version, 0, out).unwrap();
 }
 
-fn bring_up(worker: &mut Worker, dpid: u64, version: Version, wire: &mut Wire) -> Key {
+fn bring_up(worker: &mut Worker, dpid: u64, version: Version, wire: &mut Wire) -> ConnectionKey {
     let (key, now) = (worker.next_key(), Duration::from_secs(1));
     wire.keep = true;
     worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, wire);
@@ -174,7 +175,7 @@ fn main() {
     let settings = LearningSettings { matching, ..LearningSettings::default() };
     let apps = vec![app(table, settings)];
     let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
-    let shared = Shared::new(SharedParts {
+    let shared = SharedState::new(SharedParts {
         chain: apps.into(),
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
@@ -198,12 +199,12 @@ fn main() {
 /// answers.
 fn one_worker(
     index: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     version: Version,
     packets: u32,
     dpids: &[u64],
 ) -> (f64, usize) {
-    let mut worker = Worker::new(index, Settings::default(), shared);
+    let mut worker = Worker::new(index, WorkerSettings::default(), shared);
     let results = dpids.iter().map(|dpid| one_switch(&mut worker, version, packets, *dpid));
     let sum = results.fold((0.0, 0), |sum, its| (sum.0 + its.0, sum.1 + its.1));
     (sum.0 / dpids.len() as f64, sum.1)
@@ -240,7 +241,7 @@ fn one_switch(worker: &mut Worker, version: Version, packets: u32, dpid: u64) ->
 
 /// The measured loop. Not inlined, so that callgrind can be limited to it.
 #[inline(never)]
-fn hot_loop(worker: &mut Worker, key: Key, rounds: u32, wire: &mut Wire) {
+fn hot_loop(worker: &mut Worker, key: ConnectionKey, rounds: u32, wire: &mut Wire) {
     let now = Duration::from_secs(2);
     for _ in 0..rounds {
         wire.at = 0;

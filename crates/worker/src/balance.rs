@@ -10,14 +10,14 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use crate::settings::{HAND_OVER_SWITCHES, HAND_OVER_WINDOWS, IDLE_PERMILLE, OVERLOADED_PERMILLE};
-use crate::transport::Key;
+use crate::transport::ConnectionKey;
 
 /// A share of time, in thousandths.
 pub(crate) type Permille = u16;
 
 /// The load that a worker publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct WorkerLoad {
     /// Share of the last window in which it was busy.
     pub(crate) busy: Permille,
     /// Number of its connections.
@@ -26,30 +26,31 @@ pub(crate) struct Load {
 
 /// The published loads of all workers.
 #[derive(Debug)]
-pub(crate) struct Loads(Box<[CachePadded<AtomicU64>]>);
+pub(crate) struct WorkerLoads(Box<[CachePadded<AtomicU64>]>);
 
-impl Loads {
+impl WorkerLoads {
     pub(crate) fn of(workers: usize) -> Self {
-        Loads((0..workers).map(|_| CachePadded::default()).collect())
+        WorkerLoads((0..workers).map(|_| CachePadded::default()).collect())
     }
 
-    pub(crate) fn publish(&self, worker: usize, load: Load) {
+    pub(crate) fn publish(&self, worker: usize, load: WorkerLoad) {
         if let Some(word) = self.0.get(worker) {
             word.store(to_word(load), Ordering::Relaxed);
         }
     }
 
     /// The worker with the lowest load, if it is idle enough and can take another connection.
-    pub(crate) fn idlest(&self, but: usize, max_connections: usize) -> Option<(usize, Load)> {
+    pub(crate) fn idlest(&self, but: usize, max_connections: usize) -> Option<(usize, WorkerLoad)> {
         let loads = self.0.iter().map(|word| from_word(word.load(Ordering::Relaxed)));
-        let fits = |load: &Load| load.busy <= IDLE_PERMILLE && load.connections < max_connections;
+        let fits =
+            |load: &WorkerLoad| load.busy <= IDLE_PERMILLE && load.connections < max_connections;
         let others = loads.enumerate().filter(|(worker, load)| *worker != but && fits(load));
         others.min_by_key(|(_, load)| (load.busy, load.connections))
     }
 
     /// Reserves time of a worker for the switches that it is about to get, visible to other
     /// workers. `false`: another worker was faster, or a new load was published meanwhile.
-    pub(crate) fn reserve(&self, worker: usize, seen: Load, expected: Load) -> bool {
+    pub(crate) fn reserve(&self, worker: usize, seen: WorkerLoad, expected: WorkerLoad) -> bool {
         let (seen, expected) = (to_word(seen), to_word(expected));
         self.0.get(worker).is_some_and(|word| {
             word.compare_exchange(seen, expected, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -57,12 +58,12 @@ impl Loads {
     }
 }
 
-fn to_word(load: Load) -> u64 {
+fn to_word(load: WorkerLoad) -> u64 {
     (load.connections as u64) << 16 | u64::from(load.busy)
 }
 
-fn from_word(word: u64) -> Load {
-    Load { busy: word as Permille, connections: (word >> 16) as usize }
+fn from_word(word: u64) -> WorkerLoad {
+    WorkerLoad { busy: word as Permille, connections: (word >> 16) as usize }
 }
 
 /// Share of a window that was busy.
@@ -73,13 +74,13 @@ pub(crate) fn permille(busy: Duration, window: Duration) -> Permille {
 
 /// Number of windows for which a worker has been overloaded.
 #[derive(Debug, Default)]
-pub(crate) struct Strain {
+pub(crate) struct OverloadWindows {
     windows: u32,
     /// Number of this period of overload. Loads of switches are counted anew in each.
     time: u32,
 }
 
-impl Strain {
+impl OverloadWindows {
     /// Ends a window. `true`: the worker has been overloaded long enough to hand switches over.
     pub(crate) fn window(&mut self, busy: Permille) -> bool {
         if busy < OVERLOADED_PERMILLE {
@@ -102,18 +103,18 @@ impl Strain {
 
 /// The load that a switch causes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Burden {
+pub(crate) struct SwitchLoad {
     time: u32,
     bytes: u64,
     /// Until this time the switch stays at its worker.
     rest_until: Duration,
 }
 
-impl Burden {
+impl SwitchLoad {
     /// Counts bytes from the switch. Bytes approximate the work that they cause, without a look at
     /// the clock for every read.
     #[inline]
-    pub(crate) fn add(&mut self, strain: &Strain, bytes: usize) {
+    pub(crate) fn add(&mut self, strain: &OverloadWindows, bytes: usize) {
         if self.time != strain.time {
             (self.time, self.bytes) = (strain.time, 0);
         }
@@ -121,7 +122,7 @@ impl Burden {
     }
 
     /// Bytes from the switch in this period of overload.
-    pub(crate) fn bytes(&self, strain: &Strain) -> u64 {
+    pub(crate) fn bytes(&self, strain: &OverloadWindows) -> u64 {
         if self.time == strain.time { self.bytes } else { 0 }
     }
 
@@ -131,7 +132,7 @@ impl Burden {
 
     /// For a switch that has moved to another worker: it stays there until `rest_until`.
     pub(crate) fn resting(rest_until: Duration) -> Self {
-        Burden { rest_until, ..Burden::default() }
+        SwitchLoad { rest_until, ..SwitchLoad::default() }
     }
 }
 
@@ -141,12 +142,12 @@ impl Burden {
 /// Picks the largest first, as long as neither worker crosses the middle between their loads. So
 /// the other worker never becomes the busier one, and a switch that is the only load stays.
 pub(crate) fn pick(
-    mut bytes: Vec<(u64, Key)>,
+    mut bytes: Vec<(u64, ConnectionKey)>,
     total: u64,
     mine: Permille,
     theirs: Permille,
     room: usize,
-) -> (Vec<Key>, Permille) {
+) -> (Vec<ConnectionKey>, Permille) {
     bytes.sort_unstable_by(|one, other| other.cmp(one));
     let half = u64::from(mine.saturating_sub(theirs)) / 2;
     let (mut keys, mut moved) = (Vec::new(), 0);
@@ -167,7 +168,7 @@ pub(crate) fn pick(
 mod tests {
     use super::*;
 
-    fn picked(bytes: &[u64], mine: Permille, theirs: Permille) -> Vec<Key> {
+    fn picked(bytes: &[u64], mine: Permille, theirs: Permille) -> Vec<ConnectionKey> {
         let of = bytes.iter().copied().zip(0..).collect();
         let (mut keys, moved) = pick(of, bytes.iter().sum(), mine, theirs, usize::MAX);
         assert!(moved <= (mine - theirs) / 2, "{moved} of {mine} to {theirs}");
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_worker_is_overloaded_when_it_was_so_for_some_windows_without_a_break() {
-        let mut strain = Strain::default();
+        let mut strain = OverloadWindows::default();
         for _ in 0..HAND_OVER_WINDOWS {
             assert!(!strain.window(1000));
         }
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_a_switch_brought_before_does_not_count() {
-        let (mut strain, mut burden) = (Strain::default(), Burden::default());
+        let (mut strain, mut burden) = (OverloadWindows::default(), SwitchLoad::default());
         burden.add(&strain, 100);
         strain.window(1000);
         assert_eq!(burden.bytes(&strain), 0);
@@ -225,8 +226,8 @@ mod tests {
 
     #[test]
     fn the_idlest_other_worker_is_found_and_can_be_reserved_once() {
-        let loads = Loads::of(4);
-        let load = |busy, connections| Load { busy, connections };
+        let loads = WorkerLoads::of(4);
+        let load = |busy, connections| WorkerLoad { busy, connections };
         for (worker, its) in
             [load(990, 5), load(300, 5), load(200, 9), load(100, 10)].into_iter().enumerate()
         {

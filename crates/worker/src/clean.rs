@@ -25,11 +25,11 @@ use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToS
 use bellrock_session::{CompleteReply, MissingReply, xid};
 use tracing::{debug, info, warn};
 
-use crate::connection::{Cleaning, FlowsAsked, Stage};
-use crate::dispatch::App;
+use crate::connection::{CleaningSwitch, ConnectionStage, FlowsRequest};
+use crate::dispatch::WorkerApp;
 use crate::settings::{CLEAN_WAIT, FLUSH_BYTES};
-use crate::transport::{Key, Transport};
-use crate::turns::Turn;
+use crate::transport::{ConnectionKey, Transport};
+use crate::turns::CleaningTurn;
 use crate::worker::Worker;
 
 impl Worker {
@@ -37,7 +37,7 @@ impl Worker {
     /// connection already owns its datapath id.
     pub(crate) fn clean<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         info: Arc<SwitchInfo>,
         now: Duration,
         transport: &mut T,
@@ -55,14 +55,14 @@ impl Worker {
         // Removals need not wait.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let (since, asked, turn) = (now, None, Turn::Waits);
-        connection.stage = Stage::Cleaning(Cleaning { info, since, asked, turn });
+        let (since, asked, turn) = (now, None, CleaningTurn::Waits);
+        connection.stage = ConnectionStage::Cleaning(CleaningSwitch { info, since, asked, turn });
         self.wait_for_turn(key, now, transport);
     }
 
     /// Requests the flows of a switch. If that is impossible, the switch comes up without them at
     /// its next timer.
-    pub(crate) fn ask_for_flows(&mut self, key: Key, now: Duration) {
+    pub(crate) fn ask_for_flows(&mut self, key: ConnectionKey, now: Duration) {
         let Some(connection) = self.connections.get(key) else { return };
         let version = connection.session.version();
         let all = Match::any();
@@ -79,9 +79,9 @@ impl Worker {
             let _ = connection.session.follow(xid, now, &mut self.out);
         }
         let until = if is_asked { now + CLEAN_WAIT } else { now };
-        if let Stage::Cleaning(cleaning) = &mut connection.stage {
+        if let ConnectionStage::Cleaning(cleaning) = &mut connection.stage {
             let packets_since = if now > cleaning.since { now } else { Duration::ZERO };
-            cleaning.asked = Some(FlowsAsked { xid, packets_since, until });
+            cleaning.asked = Some(FlowsRequest { xid, packets_since, until });
         }
     }
 
@@ -104,11 +104,11 @@ impl Worker {
     }
 
     /// Whether this xid is that of the request for the flows of an earlier run.
-    pub(crate) fn is_cleaning(&self, key: Key, answered: u32) -> bool {
+    pub(crate) fn is_cleaning(&self, key: ConnectionKey, answered: u32) -> bool {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
         let asked = match stage {
-            Some(Stage::Cleaning(cleaning)) => cleaning.asked,
-            Some(Stage::Up(up)) => up.flows_asked,
+            Some(ConnectionStage::Cleaning(cleaning)) => cleaning.asked,
+            Some(ConnectionStage::Up(up)) => up.flows_asked,
             _ => None,
         };
         asked.is_some_and(|asked| asked.xid == answered)
@@ -117,15 +117,15 @@ impl Worker {
     /// Handles the reported flows, or the reason why there are none.
     pub(crate) fn cleaned<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         reply: Result<&CompleteReply<'_>, MissingReply>,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let (info, is_up) = match &mut connection.stage {
-            Stage::Cleaning(cleaning) => (Arc::clone(&cleaning.info), false),
-            Stage::Up(up) if up.flows_asked.is_some() => {
+            ConnectionStage::Cleaning(cleaning) => (Arc::clone(&cleaning.info), false),
+            ConnectionStage::Up(up) if up.flows_asked.is_some() => {
                 up.flows_asked = None;
                 (Arc::clone(&up.info), true)
             }
@@ -139,8 +139,9 @@ impl Worker {
         });
         match reported {
             Ok(flows) if info.version == Version::V1_0 => {
-                let goes =
-                    |app: &App, flow: &FlowStats<'_>| app.does(LeftFlows::Remove) && app.owns(flow);
+                let goes = |app: &WorkerApp, flow: &FlowStats<'_>| {
+                    app.does(LeftFlows::Remove) && app.owns(flow)
+                };
                 for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
                     if self.apps.iter().any(|app| goes(app, &flow)) {
                         self.remove_left(key, &flow, info.version, transport);
@@ -165,18 +166,21 @@ impl Worker {
     /// the barrier reply has come. A later answer is still processed.
     pub(crate) fn up_before_answer<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Cleaning(Cleaning { info, asked, .. }) = &connection.stage else { return };
+        let ConnectionStage::Cleaning(CleaningSwitch { info, asked, .. }) = &connection.stage
+        else {
+            return;
+        };
         let (info, asked) = (Arc::clone(info), *asked);
         debug!(dpid = %info.dpid, "packets wait: the switch comes up before it has reported its flows");
         self.end_turn(key);
         self.up(key, info, None, now, transport);
         if let Some(connection) = self.connections.get_mut(key)
-            && let Stage::Up(up) = &mut connection.stage
+            && let ConnectionStage::Up(up) = &mut connection.stage
         {
             up.flows_asked = asked;
         }
@@ -185,7 +189,13 @@ impl Worker {
 
     /// Handles a switch that does not report its flows: in 1.3, removes those to adopt, since
     /// unknown flows could hide packets from their app.
-    fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: MissingReply, now: Duration) {
+    fn not_reported(
+        &mut self,
+        key: ConnectionKey,
+        info: &SwitchInfo,
+        why: MissingReply,
+        now: Duration,
+    ) {
         let becomes = match info.version {
             Version::V1_0 => "flows of earlier runs stay",
             Version::V1_3 => "flows that apps could adopt are removed",
@@ -202,7 +212,7 @@ impl Worker {
     /// Offers flows of at least this age to their apps, and removes those that are not adopted.
     pub(crate) fn adopt<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         flows: List<'_, FlowStats<'_>>,
         min_age: Duration,
         now: Duration,
@@ -212,7 +222,7 @@ impl Worker {
         let Some(info) = info else { return };
         let (mut adopted, mut removed) = (0, 0);
         for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-            let asks = |app: &App| app.does(LeftFlows::Adopt) && app.owns(&flow);
+            let asks = |app: &WorkerApp| app.does(LeftFlows::Adopt) && app.owns(&flow);
             // An app that was disabled meanwhile is not asked: its flows stay.
             let Some(place) = self.apps.iter().position(asks) else { continue };
             if self.adopts(key, place, flow, now) {
@@ -242,7 +252,7 @@ impl Worker {
     }
 
     /// Removes all flows with these cookies (1.3).
-    fn remove_all_of(&mut self, key: Key, cookies: Vec<Cookie>) {
+    fn remove_all_of(&mut self, key: ConnectionKey, cookies: Vec<Cookie>) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let all = Match::any();
         for cookie in cookies {
@@ -256,7 +266,7 @@ impl Worker {
     /// Removes exactly one flow of an earlier run.
     fn remove_left<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         flow: &FlowStats<'_>,
         version: Version,
         transport: &mut T,
@@ -274,7 +284,7 @@ impl Worker {
 
     pub(crate) fn remove<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         flow: &FlowMod<'_>,
         version: Version,
@@ -297,7 +307,7 @@ fn age(flow: &FlowStats<'_>) -> Duration {
     Duration::new(flow.duration_sec.into(), flow.duration_nsec.min(999_999_999))
 }
 
-impl App {
+impl WorkerApp {
     /// Whether the app's old flows are treated this way. False for a disabled app: its flows stay,
     /// as it gets no calls.
     fn does(&self, left: LeftFlows) -> bool {

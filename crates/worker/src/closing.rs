@@ -7,21 +7,21 @@ use bellrock_api::{Ended, Event as Happening, SwitchInfo};
 use bellrock_session::{CloseReason, ControllerSession};
 use tracing::{debug, info, warn};
 
-use crate::connection::{Connection, End, Stage, Up};
-use crate::counters::Counters;
+use crate::connection::{Connection, ConnectionStage, EndCause, UpSwitch};
+use crate::counters::WorkerCounters;
 use crate::settings::{MAIL_PER_TURN, MAILBOX_MESSAGES};
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 impl Worker {
     /// Handles a connection that has failed, or that the switch has closed.
-    pub fn closed<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
-        self.close(key, End::Peer, now, transport);
+    pub fn closed<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
+        self.close(key, EndCause::Peer, now, transport);
     }
 
     /// Closes a connection whose switch reads no bytes.
-    pub fn stalled<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
-        self.close(key, End::Stalled, now, transport);
+    pub fn stalled<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
+        self.close(key, EndCause::Stalled, now, transport);
     }
 
     /// Stops the worker: closes every connection, after the mail that was accepted for it.
@@ -29,9 +29,9 @@ impl Worker {
         // From here on, no worker hands switches over to this one.
         self.shared.hold().stops(self.index);
         self.mail_that_is_there(now, transport);
-        let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
+        let keys: Vec<ConnectionKey> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
-            self.close(key, End::Stop, now, transport);
+            self.close(key, EndCause::Stop, now, transport);
         }
         // From here on, senders get the error that the switch is unknown. Mail from before counts
         // as undeliverable.
@@ -52,8 +52,8 @@ impl Worker {
     /// id.
     pub(crate) fn close<T: Transport>(
         &mut self,
-        key: Key,
-        end: End,
+        key: ConnectionKey,
+        end: EndCause,
         now: Duration,
         transport: &mut T,
     ) {
@@ -77,14 +77,16 @@ impl Worker {
         self.publish_end(&connection, &end, now);
         if self.log.allows(now, &self.counters) {
             match end {
-                End::Peer | End::Stop => info!(%dpid, %peer, reason = %end, "connection closed"),
+                EndCause::Peer | EndCause::Stop => {
+                    info!(%dpid, %peer, reason = %end, "connection closed")
+                }
                 _ => warn!(%dpid, %peer, reason = %end, "connection closed"),
             }
         }
         if let Some(confirms) = connection.confirms.take() {
             self.counters.changes_unknown.add(confirms.end());
         }
-        if let Stage::Up(up) = connection.stage {
+        if let ConnectionStage::Up(up) = connection.stage {
             self.went_down(up, now);
         }
         if let Some(dpid) = claimed {
@@ -99,7 +101,7 @@ impl Worker {
     }
 
     /// Ends what belongs to a switch that was up.
-    pub(crate) fn went_down(&mut self, up: Up, now: Duration) {
+    pub(crate) fn went_down(&mut self, up: UpSwitch, now: Duration) {
         self.counters.switches_down.add(1);
         up.table_miss.forget(&self.network, up.info.dpid);
         self.farewell(up, now);
@@ -121,11 +123,13 @@ impl Worker {
         }
     }
 
-    fn publish_end(&mut self, connection: &Connection, end: &End, now: Duration) {
+    fn publish_end(&mut self, connection: &Connection, end: &EndCause, now: Duration) {
         let (peer, why) = (connection.peer, Ended::from(end));
         let event = match &connection.stage {
-            Stage::Up(Up { info, .. }) => return self.publish_down(info, peer, why, now),
-            _ if *end == End::Stop => None,
+            ConnectionStage::Up(UpSwitch { info, .. }) => {
+                return self.publish_down(info, peer, why, now);
+            }
+            _ if *end == EndCause::Stop => None,
             _ => self.comings.ended(peer.ip(), why, now),
         };
         if let Some(event) = event {
@@ -133,24 +137,28 @@ impl Worker {
         }
     }
 
-    fn count_end(&self, end: &End) {
+    fn count_end(&self, end: &EndCause) {
         self.counters.connections_closed.add(1);
         match end {
-            End::Session(CloseReason::HandshakeTimeout { .. }) => {
+            EndCause::Session(CloseReason::HandshakeTimeout { .. }) => {
                 self.counters.handshake_timeouts.add(1)
             }
-            End::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
-            End::Session(_) => self.counters.protocol_closes.add(1),
-            End::Stalled => self.counters.stalled_closes.add(1),
-            End::UnfinishedReplies => self.counters.unfinished_closes.add(1),
+            EndCause::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
+            EndCause::Session(_) => self.counters.protocol_closes.add(1),
+            EndCause::Stalled => self.counters.stalled_closes.add(1),
+            EndCause::UnfinishedReplies => self.counters.unfinished_closes.add(1),
             // Counted where it is decided.
-            End::Auxiliary(_) | End::Duplicate(_) | End::Replaced | End::Peer | End::Stop => {}
+            EndCause::Auxiliary(_)
+            | EndCause::Duplicate(_)
+            | EndCause::Replaced
+            | EndCause::Peer
+            | EndCause::Stop => {}
         }
     }
 }
 
 /// Adds the counters of a session since the last call.
-pub(crate) fn count_session(counters: &Counters, session: &mut ControllerSession) {
+pub(crate) fn count_session(counters: &WorkerCounters, session: &mut ControllerSession) {
     // By name: a new counter that is not exported does not compile.
     let bellrock_session::SessionCounters {
         early_others,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellrock_api::{EndReason, Ended, Event, RateLimit, Repeats};
 use bellrock_session::CloseReason;
 
-use crate::connection::End;
+use crate::connection::EndCause;
 
 /// Maximum number of such events that a worker may publish at once: as many as are kept.
 const BURST_EVENTS: u32 = 1024;
@@ -25,21 +25,21 @@ const MAX_REPEATED: usize = 64;
 
 /// Decides which events of connections a worker publishes.
 #[derive(Debug)]
-pub(crate) struct Comings {
+pub(crate) struct ConnectionEvents {
     switches: RateLimit,
     /// Ends by address and reason. `None`: of further addresses.
     ended: Repeats<(Option<IpAddr>, EndReason)>,
 }
 
-impl Default for Comings {
+impl Default for ConnectionEvents {
     fn default() -> Self {
         let ended = Repeats::new(REPEATED_EVERY, MAX_REPEATED);
         let every = Duration::from_secs(60) / EVENTS_PER_MINUTE;
-        Comings { switches: RateLimit::new(BURST_EVENTS, every), ended }
+        ConnectionEvents { switches: RateLimit::new(BURST_EVENTS, every), ended }
     }
 }
 
-impl Comings {
+impl ConnectionEvents {
     /// Whether one more event of a switch may be published.
     pub(crate) fn allows(&mut self, now: Duration) -> bool {
         self.switches.pass(now)
@@ -54,24 +54,24 @@ impl Comings {
     }
 }
 
-impl From<&End> for Ended {
-    fn from(end: &End) -> Self {
+impl From<&EndCause> for Ended {
+    fn from(end: &EndCause) -> Self {
         let reason = match end {
-            End::Session(CloseReason::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
-            End::Session(CloseReason::Dead) => EndReason::Dead,
-            End::Session(
+            EndCause::Session(CloseReason::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
+            EndCause::Session(CloseReason::Dead) => EndReason::Dead,
+            EndCause::Session(
                 CloseReason::NoCommonVersion { .. }
                 | CloseReason::HelloRefused { .. }
                 | CloseReason::FeaturesRefused(_),
             ) => EndReason::Refused,
-            End::Session(_) => EndReason::Malformed,
-            End::Peer => EndReason::ClosedByPeer,
-            End::Auxiliary(_) => EndReason::Auxiliary,
-            End::Duplicate(_) => EndReason::Duplicate,
-            End::Replaced => EndReason::Replaced,
-            End::Stalled => EndReason::Stalled,
-            End::UnfinishedReplies => EndReason::Limit,
-            End::Stop => EndReason::Stopped,
+            EndCause::Session(_) => EndReason::Malformed,
+            EndCause::Peer => EndReason::ClosedByPeer,
+            EndCause::Auxiliary(_) => EndReason::Auxiliary,
+            EndCause::Duplicate(_) => EndReason::Duplicate,
+            EndCause::Replaced => EndReason::Replaced,
+            EndCause::Stalled => EndReason::Stalled,
+            EndCause::UnfinishedReplies => EndReason::Limit,
+            EndCause::Stop => EndReason::Stopped,
         };
         Ended { reason, text: end.to_string().into() }
     }
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn all_switches_may_come_at_once_and_one_that_comes_and_goes_all_day_is_seen_once_a_second() {
-        let mut comings = Comings::default();
+        let mut comings = ConnectionEvents::default();
         let published =
-            |comings: &mut Comings, at| (0..5000).filter(|_| comings.allows(at)).count();
+            |comings: &mut ConnectionEvents, at| (0..5000).filter(|_| comings.allows(at)).count();
         assert_eq!(published(&mut comings, s(100)), BURST_EVENTS as usize);
         assert_eq!(published(&mut comings, s(100)), 0);
         assert_eq!(published(&mut comings, s(101)), 1);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn who_connects_in_vain_again_and_again_is_published_once_a_minute() {
-        let mut comings = Comings::default();
+        let mut comings = ConnectionEvents::default();
         let [one, two] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
         let mut ended = |ip, reason, at| times(comings.ended(ip, why(reason), s(at)));
         assert_eq!(ended(one, EndReason::Malformed, 100), Some((Some(one), 1)));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn so_many_addresses_are_told_apart() {
-        let mut comings = Comings::default();
+        let mut comings = ConnectionEvents::default();
         let mut ended = |n: u16, at| {
             let [a, b] = n.to_be_bytes();
             times(comings.ended(IpAddr::from([10, 0, a, b]), why(EndReason::Dead), s(at)))

@@ -28,7 +28,7 @@ use crate::draft::draft;
 use crate::flood;
 use crate::mailbox::ConnectionId;
 use crate::settings::FLUSH_BYTES;
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Owner byte in the transaction ids of programs and of tasks' requests. No app has it.
@@ -61,7 +61,7 @@ pub const TASKS_UNANSWERED: u16 = (TASK_REQUESTS + BARRIERS_UNANSWERED) as u16;
 pub const MIN_REQUESTS: u16 = TASKS_UNANSWERED + 8;
 
 /// Changes on their way to a switch.
-pub(crate) struct Posted {
+pub(crate) struct PostedProgram {
     dpid: Dpid,
     app: AppId,
     /// The encoded messages. Their transaction ids are set later.
@@ -72,7 +72,7 @@ pub(crate) struct Posted {
 }
 
 /// A request on its way to a switch.
-pub(crate) struct Question {
+pub(crate) struct PostedRequest {
     dpid: Dpid,
     bytes: Box<[u8]>,
     kind: RequestKind,
@@ -81,18 +81,18 @@ pub(crate) struct Question {
 
 /// The pending work of tasks at one switch.
 #[derive(Default)]
-pub(crate) struct Confirms {
+pub(crate) struct Confirmations {
     /// Programs that are not written yet.
-    waiting: VecDeque<Posted>,
+    waiting: VecDeque<PostedProgram>,
     waiting_bytes: usize,
     /// Programs that are written but not confirmed.
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentBatch>,
     /// Unanswered requests, by their transaction ids.
     asked: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
 }
 
 /// Programs that were written with one barrier behind them.
-struct Sent {
+struct SentBatch {
     /// Transaction id of the first change, without its owner. The others follow.
     first: u32,
     /// Number of changes of all programs together.
@@ -113,7 +113,7 @@ struct SentProgram {
     promise: Promise<Vec<Outcome>>,
 }
 
-impl Sent {
+impl SentBatch {
     /// Index of the change with this transaction id.
     fn change(&self, xid: u32) -> Option<usize> {
         // Counts run from 1 to the maximum, then start again at 1.
@@ -136,7 +136,7 @@ impl Sent {
     }
 }
 
-impl Posted {
+impl PostedProgram {
     fn not_sent(self, error: Error) {
         self.promise.keep(vec![Outcome::NotSent(error); self.changes]);
     }
@@ -152,7 +152,7 @@ impl Posted {
     }
 }
 
-impl Question {
+impl PostedRequest {
     /// Reports that the connection is gone.
     pub(crate) fn undeliverable(self) {
         self.promise.keep(Err(Error::UnknownSwitch(self.dpid).into()));
@@ -168,7 +168,7 @@ impl Question {
 pub(crate) fn post_program(
     program: &Program,
     version: Version,
-    mut post: impl FnMut(Posted) -> std::result::Result<(), Posted>,
+    mut post: impl FnMut(PostedProgram) -> std::result::Result<(), PostedProgram>,
 ) -> Programmed {
     let mut parts = Vec::new();
     for changes in program.changes.chunks(PROGRAM_CHANGES) {
@@ -195,7 +195,7 @@ pub(crate) fn post_program(
         let (promise, answer) = promise();
         answers.push((changes, answer));
         let (dpid, app, within) = (program.to, program.app, program.within);
-        let posted = Posted { dpid, app, bytes: bytes.into(), changes, within, promise };
+        let posted = PostedProgram { dpid, app, bytes: bytes.into(), changes, within, promise };
         if let Err(posted) = post(posted) {
             posted.not_sent(Error::Full(dpid));
         }
@@ -208,7 +208,7 @@ pub(crate) fn post_request(
     dpid: Dpid,
     body: RequestBody<'_>,
     version: Version,
-    post: impl FnOnce(Question) -> std::result::Result<(), Question>,
+    post: impl FnOnce(PostedRequest) -> std::result::Result<(), PostedRequest>,
 ) -> Requested {
     let message = ToSwitch::MultipartRequest(MultipartRequest::of(body));
     let written = draft(|out| message.encode(version, 0, out).map(|()| Box::from(out.as_slice())));
@@ -218,7 +218,7 @@ pub(crate) fn post_request(
     };
     let (promise, answer) = promise();
     let kind = RequestKind::Multipart(body.kind());
-    match post(Question { dpid, bytes, kind, promise }) {
+    match post(PostedRequest { dpid, bytes, kind, promise }) {
         Ok(()) => Requested::sent(answer),
         Err(_) => Requested::not_sent(Error::Full(dpid)),
     }
@@ -229,7 +229,7 @@ impl Worker {
     pub(crate) fn program<T: Transport>(
         &mut self,
         to: ConnectionId,
-        posted: Posted,
+        posted: PostedProgram,
         now: Duration,
         transport: &mut T,
     ) {
@@ -250,7 +250,12 @@ impl Worker {
     }
 
     /// Writes waiting programs, as many as may be unconfirmed.
-    fn write_programs<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    fn write_programs<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) {
         loop {
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
@@ -284,7 +289,7 @@ impl Worker {
     pub(crate) fn question<T: Transport>(
         &mut self,
         to: ConnectionId,
-        mut question: Question,
+        mut question: PostedRequest,
         now: Duration,
         transport: &mut T,
     ) {
@@ -316,7 +321,7 @@ impl Worker {
     /// Handles an error for a message of a task.
     pub(crate) fn confirm_error<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         error: &ErrorMessage<'_>,
         now: Duration,
@@ -342,7 +347,7 @@ impl Worker {
     /// Handles the reply to a program's barrier.
     pub(crate) fn confirmed<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         now: Duration,
         transport: &mut T,
@@ -354,7 +359,7 @@ impl Worker {
     }
 
     /// Handles a reply to a task's request.
-    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: CompleteReply<'_>) {
+    pub(crate) fn replied(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
         if let Some(promise) = self.take_asked(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
             promise.keep(Ok(Reply::new(version, kind, bytes)));
@@ -362,14 +367,14 @@ impl Worker {
     }
 
     /// Ends a task's request without a reply, for this reason.
-    pub(crate) fn no_reply(&mut self, key: Key, xid: u32, why: RequestError) {
+    pub(crate) fn no_reply(&mut self, key: ConnectionKey, xid: u32, why: RequestError) {
         if let Some(promise) = self.take_asked(key, xid) {
             promise.keep(Err(why));
         }
     }
 
     /// The app that sent the unconfirmed change with this id.
-    pub(crate) fn app_of_change(&self, key: Key, xid: u32) -> Option<AppId> {
+    pub(crate) fn app_of_change(&self, key: ConnectionKey, xid: u32) -> Option<AppId> {
         let confirms = self.connections.get(key)?.confirms.as_deref()?;
         let (sent, change) =
             confirms.sent.iter().find_map(|sent| sent.change(xid).map(|change| (sent, change)))?;
@@ -384,7 +389,7 @@ impl Worker {
     /// Ends what was sent with this id: no answer comes, or none that can be decoded.
     pub(crate) fn confirm_unanswered<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         now: Duration,
         transport: &mut T,
@@ -404,7 +409,7 @@ impl Worker {
     /// Gives up programs that have reached their time limit.
     pub(crate) fn give_up_programs<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
@@ -420,7 +425,7 @@ impl Worker {
 
     fn end_program<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         at: usize,
         outcome: Outcome,
         now: Duration,
@@ -442,13 +447,13 @@ impl Worker {
         self.write_programs(key, now, transport);
     }
 
-    fn confirms(&mut self, key: Key) -> Option<&mut Confirms> {
+    fn confirms(&mut self, key: ConnectionKey) -> Option<&mut Confirmations> {
         self.connections.get_mut(key)?.confirms.as_deref_mut()
     }
 
     fn take_asked(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
     ) -> Option<Promise<std::result::Result<Reply, RequestError>>> {
         let asked = &mut self.confirms(key)?.asked;
@@ -457,10 +462,10 @@ impl Worker {
     }
 }
 
-impl Confirms {
+impl Confirmations {
     /// Takes the next programs for one barrier: as many as fit, all with the same time limit.
-    fn take_waiting(&mut self) -> Vec<Posted> {
-        let (mut together, mut changes) = (Vec::<Posted>::new(), 0);
+    fn take_waiting(&mut self) -> Vec<PostedProgram> {
+        let (mut together, mut changes) = (Vec::<PostedProgram>::new(), 0);
         while let Some(next) = self.waiting.front()
             && together.first().is_none_or(|first| {
                 first.within == next.within && changes + next.changes <= PROGRAM_CHANGES
@@ -479,7 +484,7 @@ impl Confirms {
     pub(crate) fn end(self) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
         self.sent.into_iter().for_each(|sent| sent.end(Outcome::Unknown(Loss::Disconnected)));
-        self.waiting.into_iter().for_each(Posted::undeliverable);
+        self.waiting.into_iter().for_each(PostedProgram::undeliverable);
         for (_, promise) in self.asked {
             promise.keep(Err(RequestError::Disconnected));
         }
@@ -491,12 +496,12 @@ impl Confirms {
 /// is the number of earlier, unconfirmed changes.
 fn number(
     session: &mut ControllerSession,
-    together: Vec<Posted>,
+    together: Vec<PostedProgram>,
     before: usize,
     now: Duration,
-) -> (Sent, Vec<u8>) {
+) -> (SentBatch, Vec<u8>) {
     let mut all =
-        Vec::with_capacity(together.iter().map(Posted::bytes).sum::<usize>() + HEADER_LEN);
+        Vec::with_capacity(together.iter().map(PostedProgram::bytes).sum::<usize>() + HEADER_LEN);
     let (mut first, mut changes) = (None, 0);
     // All have the same time limit.
     let within = together.first().map_or(Duration::ZERO, |posted| posted.within);
@@ -513,7 +518,7 @@ fn number(
         }
         all.extend_from_slice(&posted.bytes);
         changes += posted.changes;
-        let Posted { app, changes, promise, .. } = posted;
+        let PostedProgram { app, changes, promise, .. } = posted;
         programs.push(SentProgram { app, changes, promise });
     }
     let barrier = session.next_xid(CONFIRM);
@@ -525,7 +530,7 @@ fn number(
     let _ = expect(session, barrier, RequestKind::Barrier, now);
     let first = first.unwrap_or_default();
     let until = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
-    (Sent { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
+    (SentBatch { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
 }
 
 /// Registers a request that does not count among those of the apps.

@@ -12,14 +12,14 @@ use bellrock_api::{
 };
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
-use crate::balance::Burden;
-use crate::confirm::Confirms;
+use crate::balance::SwitchLoad;
+use crate::confirm::Confirmations;
 use crate::early::EarlyPackets;
 use crate::guard::guarded;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::roles::Roles;
-use crate::turns::Turn;
+use crate::turns::CleaningTurn;
 
 /// A connection and its state.
 pub(crate) struct Connection {
@@ -41,10 +41,10 @@ pub(crate) struct Connection {
     /// Whether it has refused FLOOD: messages to it use ALL instead.
     pub(crate) floods_by_all: bool,
     /// Pending work of tasks, if any.
-    pub(crate) confirms: Option<Box<Confirms>>,
+    pub(crate) confirms: Option<Box<Confirmations>>,
     /// Its load, to decide which switches to hand over.
-    pub(crate) burden: Burden,
-    pub(crate) stage: Stage,
+    pub(crate) burden: SwitchLoad,
+    pub(crate) stage: ConnectionStage,
     /// Time of its next timer.
     pub(crate) timer: Option<Duration>,
     /// Orders for roles, if there were any.
@@ -64,41 +64,41 @@ impl Connection {
 }
 
 /// The stage of a connection.
-pub(crate) enum Stage {
+pub(crate) enum ConnectionStage {
     /// The handshake is not finished.
     Handshake,
     /// Another connection owns its datapath id. An echo checks whether that one is alive.
     Claiming { info: Arc<SwitchInfo>, until: Duration },
     /// It owns its datapath id, and the controller is slave or waits for a role. The switch is
     /// ready, and nothing that could change it is sent.
-    Standby(Standby),
+    Standby(StandbySwitch),
     /// It owns its datapath id. The flows of an earlier run are being requested.
-    Cleaning(Cleaning),
+    Cleaning(CleaningSwitch),
     /// The apps know the switch.
-    Up(Up),
+    Up(UpSwitch),
 }
 
 /// A switch that stands by.
-pub(crate) struct Standby {
+pub(crate) struct StandbySwitch {
     pub(crate) info: Arc<SwitchInfo>,
     pub(crate) next_tick: Duration,
-    /// See [`Up::changed`].
+    /// See [`UpSwitch::changed`].
     pub(crate) changed: bool,
 }
 
 /// A switch whose flows are being requested.
-pub(crate) struct Cleaning {
+pub(crate) struct CleaningSwitch {
     pub(crate) info: Arc<SwitchInfo>,
     /// Start time.
     pub(crate) since: Duration,
     /// The request; `None`: it waits for its turn.
-    pub(crate) asked: Option<FlowsAsked>,
-    pub(crate) turn: Turn,
+    pub(crate) asked: Option<FlowsRequest>,
+    pub(crate) turn: CleaningTurn,
 }
 
 /// A request for the flows of an earlier run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowsAsked {
+pub(crate) struct FlowsRequest {
     pub(crate) xid: u32,
     /// Waiting packets count from this time on. A switch that waits for its turn is not to blame.
     pub(crate) packets_since: Duration,
@@ -107,13 +107,13 @@ pub(crate) struct FlowsAsked {
 }
 
 /// A switch that is up.
-pub(crate) struct Up {
+pub(crate) struct UpSwitch {
     pub(crate) info: Arc<SwitchInfo>,
     /// The handlers, one of each app, in the order of the chain.
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     pub(crate) next_tick: Duration,
     /// The request for flows of an earlier run, if the switch came up before its answer.
-    pub(crate) flows_asked: Option<FlowsAsked>,
+    pub(crate) flows_asked: Option<FlowsRequest>,
     /// The table-miss entry (1.3).
     pub(crate) table_miss: OwnFlow,
     /// `info` has changed in this turn; the directory does not have the change yet.
@@ -121,7 +121,7 @@ pub(crate) struct Up {
 }
 
 /// For a worker that is dropped without a stop: handlers are code of apps.
-impl Drop for Up {
+impl Drop for UpSwitch {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
             let _ = guarded(|| drop(handler));
@@ -135,34 +135,37 @@ pub(crate) struct Challenge {
     pub(crate) until: Duration,
 }
 
-impl Stage {
+impl ConnectionStage {
     /// Data of the switch, if the connection owns its datapath id.
     pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
         match self {
-            Stage::Standby(Standby { info, .. })
-            | Stage::Cleaning(Cleaning { info, .. })
-            | Stage::Up(Up { info, .. }) => Some(info),
-            Stage::Handshake | Stage::Claiming { .. } => None,
+            ConnectionStage::Standby(StandbySwitch { info, .. })
+            | ConnectionStage::Cleaning(CleaningSwitch { info, .. })
+            | ConnectionStage::Up(UpSwitch { info, .. }) => Some(info),
+            ConnectionStage::Handshake | ConnectionStage::Claiming { .. } => None,
         }
     }
 
     /// Notes that the data of the switch has changed, if it is published.
     pub(crate) fn is_changed(&mut self) {
         match self {
-            Stage::Standby(Standby { changed, .. }) | Stage::Up(Up { changed, .. }) => {
+            ConnectionStage::Standby(StandbySwitch { changed, .. })
+            | ConnectionStage::Up(UpSwitch { changed, .. }) => {
                 *changed = true;
             }
-            Stage::Handshake | Stage::Claiming { .. } | Stage::Cleaning(_) => {}
+            ConnectionStage::Handshake
+            | ConnectionStage::Claiming { .. }
+            | ConnectionStage::Cleaning(_) => {}
         }
     }
 
     pub(crate) fn info_mut(&mut self) -> Option<&mut Arc<SwitchInfo>> {
         match self {
-            Stage::Claiming { info, .. }
-            | Stage::Standby(Standby { info, .. })
-            | Stage::Cleaning(Cleaning { info, .. })
-            | Stage::Up(Up { info, .. }) => Some(info),
-            Stage::Handshake => None,
+            ConnectionStage::Claiming { info, .. }
+            | ConnectionStage::Standby(StandbySwitch { info, .. })
+            | ConnectionStage::Cleaning(CleaningSwitch { info, .. })
+            | ConnectionStage::Up(UpSwitch { info, .. }) => Some(info),
+            ConnectionStage::Handshake => None,
         }
     }
 }
@@ -221,12 +224,12 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
 }
 
 /// The requests of a session, for [`bellrock_api::Switch`].
-pub(crate) struct Asked<'a> {
+pub(crate) struct SessionRequests<'a> {
     pub(crate) pending: PendingRequests<'a>,
     pub(crate) removals: &'a mut Vec<Removal>,
 }
 
-impl Requests for Asked<'_> {
+impl Requests for SessionRequests<'_> {
     fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
         self.pending.follow(question, barrier, now);
     }
@@ -270,7 +273,7 @@ impl Requests for Asked<'_> {
 
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum End {
+pub(crate) enum EndCause {
     #[error(transparent)]
     Session(#[from] CloseReason),
     #[error("the switch closed the connection")]

@@ -11,10 +11,10 @@ use std::time::Duration;
 use bellrock_api::SwitchInfo;
 use tracing::warn;
 
-use crate::connection::{Challenge, End, Stage};
+use crate::connection::{Challenge, ConnectionStage, EndCause};
 use crate::mailbox::{ConnectionId, Mail};
 use crate::settings::{DUPLICATE_CLAIMANTS, DUPLICATE_ECHO, DUPLICATE_WAIT};
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 impl Worker {
@@ -22,7 +22,7 @@ impl Worker {
     /// by.
     pub(crate) fn claim<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         info: Arc<SwitchInfo>,
         now: Duration,
         transport: &mut T,
@@ -37,12 +37,12 @@ impl Worker {
             let peer = connection.peer;
             warn!(%dpid, %peer, "datapath id is connected already: asking the old connection");
         }
-        connection.stage = Stage::Claiming { info, until: now + DUPLICATE_WAIT };
+        connection.stage = ConnectionStage::Claiming { info, until: now + DUPLICATE_WAIT };
         self.set_timer(key);
         let question = Mail::AreYouAlive { who: old, claimant: id };
         if !self.shared.post(old.worker, question) {
             self.counters.duplicates_refused.add(1);
-            self.close(key, End::Duplicate(dpid), now, transport);
+            self.close(key, EndCause::Duplicate(dpid), now, transport);
         }
     }
 
@@ -75,7 +75,7 @@ impl Worker {
     }
 
     /// Answers the claimants: the old connection is alive.
-    pub(crate) fn challenge_met(&mut self, key: Key) {
+    pub(crate) fn challenge_met(&mut self, key: ConnectionKey) {
         let challenge = self.connections.get_mut(key).and_then(|c| c.challenge.take());
         for claimant in challenge.into_iter().flat_map(|challenge| challenge.claimants) {
             self.answer(claimant, true);
@@ -94,13 +94,15 @@ impl Worker {
             .connections
             .get_mut(claimant.key)
             .filter(|connection| connection.serial == claimant.serial);
-        let Some(Stage::Claiming { info, .. }) = waiting.map(|connection| &connection.stage) else {
+        let Some(ConnectionStage::Claiming { info, .. }) =
+            waiting.map(|connection| &connection.stage)
+        else {
             return;
         };
         let info = Arc::clone(info);
         if alive {
             self.counters.duplicates_refused.add(1);
-            self.close(claimant.key, End::Duplicate(info.dpid), now, transport);
+            self.close(claimant.key, EndCause::Duplicate(info.dpid), now, transport);
         } else {
             self.claim(claimant.key, info, now, transport);
         }

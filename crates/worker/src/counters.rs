@@ -3,7 +3,7 @@
 use bellrock_api::{Counter, counters};
 
 /// Name and meaning of each counter of a worker.
-pub const COUNTERS: &[(&str, &str)] = Counters::ALL;
+pub const COUNTERS: &[(&str, &str)] = WorkerCounters::ALL;
 
 /// Name and meaning of each counter of the tasks.
 pub const TASK_COUNTERS: &[(&str, &str)] = TaskCounters::ALL;
@@ -14,7 +14,7 @@ counters! {
     /// One thread writes; reading from others is safe and a moment old. Aligned so that no two
     /// workers' counters share a cache line (two lines, because lines are fetched in pairs).
     #[repr(align(128))]
-    pub struct Counters: Counter {
+    pub struct WorkerCounters: Counter {
         /// Connections that were accepted.
         connections_opened,
         /// Connections that ended, for any reason.
@@ -84,7 +84,8 @@ counters! {
         malformed,
         /// Replies to no request, and hellos after the first.
         unexpected,
-        /// OpenFlow errors that were not sent, because a switch caused more than the limit a second.
+        /// OpenFlow errors that were not sent, because a switch caused more than the limit a
+        /// second.
         errors_suppressed,
         /// Requests that were given up because no answer came in time.
         requests_unanswered,

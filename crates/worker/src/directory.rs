@@ -21,16 +21,16 @@ use bellrock_api::{
 
 use tracing::error;
 
-use crate::balance::Loads;
+use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
-use crate::counters::{Counters, TaskCounters};
+use crate::counters::{TaskCounters, WorkerCounters};
 use crate::draft::draft;
 use crate::guard::guarded;
 use crate::health::Health;
-use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, SeenHost, Wake};
+use crate::mailbox::{ConnectionId, Mail, Mailbox, SeenHost, Wake, WorkerQuery};
 use crate::roles::PostedOrder;
 use crate::settings::MAIL_BACKLOG_BYTES;
-use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
+use crate::tasks::{ClockFn, TaskInfo, TaskWorker, Tasks};
 
 /// The parts of a controller that all workers need.
 pub struct SharedParts {
@@ -39,8 +39,8 @@ pub struct SharedParts {
     /// The mailboxes, one for each worker.
     pub mailboxes: Vec<Mailbox>,
     /// Time since the controller started, the same for all workers.
-    pub clock: Clock,
-    /// Wakes the thread that runs the tasks ([`Shared::task_worker`]).
+    pub clock: ClockFn,
+    /// Wakes the thread that runs the tasks ([`SharedState::task_worker`]).
     pub wake_tasks: Box<dyn Wake>,
 }
 
@@ -69,15 +69,15 @@ pub(crate) struct ChainApp {
 }
 
 /// The state that all workers share.
-pub struct Shared {
+pub struct SharedState {
     apps: Vec<ChainApp>,
     /// Whether any app wants packets that match no flow.
     wants_packet_ins: bool,
     /// Health of each app.
     health: Vec<Arc<Health>>,
     posts: Arc<Posts>,
-    counters: Vec<Arc<Counters>>,
-    loads: Loads,
+    counters: Vec<Arc<WorkerCounters>>,
+    loads: WorkerLoads,
 }
 
 /// The part that apps reach by [`Network`].
@@ -94,12 +94,12 @@ struct Posts {
 
 #[derive(Default)]
 struct Entries {
-    switches: BTreeMap<Dpid, Entry>,
+    switches: BTreeMap<Dpid, DirectoryEntry>,
     /// Stopped workers, which take no more switches.
     stopped: BTreeSet<usize>,
 }
 
-struct Entry {
+struct DirectoryEntry {
     id: ConnectionId,
     info: Arc<SwitchInfo>,
     /// Number of bytes that wait for this switch at its worker.
@@ -118,7 +118,7 @@ enum Shown {
     Up,
 }
 
-impl Shared {
+impl SharedState {
     /// Makes the shared state, and starts the apps.
     #[must_use]
     pub fn new(parts: SharedParts) -> Arc<Self> {
@@ -133,7 +133,7 @@ impl Shared {
 
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
-        let loads = Loads::of(parts.mailboxes.len());
+        let loads = WorkerLoads::of(parts.mailboxes.len());
         let Chain { apps, topology, hosts } = parts.chain;
         let wants_packet_ins = apps.iter().any(|app| app.wants_packet_ins());
         let apps = apps.into_iter().map(|app| ChainApp {
@@ -163,7 +163,8 @@ impl Shared {
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
         let health = apps.iter().map(|_| Arc::default()).collect();
-        let shared = Arc::new(Shared { apps, wants_packet_ins, health, posts, counters, loads });
+        let shared =
+            Arc::new(SharedState { apps, wants_packet_ins, health, posts, counters, loads });
         for (place, app) in shared.apps.iter().enumerate() {
             app.app.start(&shared.network_of(place, app.name));
         }
@@ -212,13 +213,13 @@ impl Shared {
 
     /// The counters of each worker.
     #[must_use]
-    pub fn counters(&self) -> &[Arc<Counters>] {
+    pub fn counters(&self) -> &[Arc<WorkerCounters>] {
         &self.counters
     }
 
     /// Sends one question to each worker at once. A switch that moves meanwhile is in exactly one
     /// of the answers. A worker whose mailbox is full is left out.
-    pub fn ask(&self, question: impl Fn() -> Query) {
+    pub fn ask(&self, question: impl Fn() -> WorkerQuery) {
         let _nobody_moves = self.posts.read();
         for mailbox in &self.posts.mailboxes {
             let _ = mailbox.ask(question());
@@ -243,13 +244,13 @@ impl Shared {
         self.posts.read().switches.get(&dpid).map(|entry| entry.id.worker)
     }
 
-    pub(crate) fn loads(&self) -> &Loads {
+    pub(crate) fn loads(&self) -> &WorkerLoads {
         &self.loads
     }
 
     /// Locks the directory exclusively: no mail is posted to any switch meanwhile.
-    pub(crate) fn hold(&self) -> Held<'_> {
-        Held(self.posts.write())
+    pub(crate) fn hold(&self) -> LockedDirectory<'_> {
+        LockedDirectory(self.posts.write())
     }
 
     /// Puts mail into a mailbox, or returns it.
@@ -322,7 +323,8 @@ impl Shared {
             return Err(entry.id);
         }
         let shown = Shown::Nowhere;
-        let entry = Entry { id, info: Arc::clone(info), backlog: Arc::clone(backlog), shown };
+        let entry =
+            DirectoryEntry { id, info: Arc::clone(info), backlog: Arc::clone(backlog), shown };
         switches.insert(info.dpid, entry);
         Ok(())
     }
@@ -349,8 +351,8 @@ impl Shared {
     }
 
     /// Hides a switch that is neither up nor stands by any more. Its datapath id stays claimed
-    /// until [`Shared::release`]: a new connection comes up only after the apps were notified of
-    /// the end of the old one.
+    /// until [`SharedState::release`]: a new connection comes up only after the apps were notified
+    /// of the end of the old one.
     pub(crate) fn hide(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
         let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial)) else {
@@ -383,7 +385,7 @@ impl Shared {
 }
 
 /// Drops what apps own, after the controller has stopped.
-impl Drop for Shared {
+impl Drop for SharedState {
     fn drop(&mut self) {
         for ChainApp { name, app, .. } in self.apps.drain(..) {
             if guarded(|| drop(app)).is_none() {
@@ -395,21 +397,21 @@ impl Drop for Shared {
 
 impl Entries {
     /// A switch that is up.
-    fn up(&self, dpid: Dpid) -> Option<&Entry> {
+    fn up(&self, dpid: Dpid) -> Option<&DirectoryEntry> {
         self.switches.get(&dpid).filter(|entry| entry.shown == Shown::Up)
     }
 }
 
-impl Entry {
+impl DirectoryEntry {
     fn is(&self, serial: u64) -> bool {
         self.id.serial == serial
     }
 }
 
 /// The exclusively locked directory.
-pub(crate) struct Held<'a>(RwLockWriteGuard<'a, Entries>);
+pub(crate) struct LockedDirectory<'a>(RwLockWriteGuard<'a, Entries>);
 
-impl Held<'_> {
+impl LockedDirectory<'_> {
     /// Whether a worker takes switches.
     pub(crate) fn takes_switches(&self, worker: usize) -> bool {
         !self.0.stopped.contains(&worker)

@@ -17,15 +17,17 @@ use bellrock_session::{
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;
-use crate::connection::{Asked, Stage, Standby, Up, apply, description_of};
-use crate::counters::Counters;
+use crate::connection::{
+    ConnectionStage, SessionRequests, StandbySwitch, UpSwitch, apply, description_of,
+};
+use crate::counters::WorkerCounters;
 use crate::directory::ChainApp;
 use crate::guard::guarded;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
 use crate::removal::Removal;
 use crate::roles::RoleFailure;
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// The arguments of a handler's call, besides the event.
@@ -35,20 +37,20 @@ struct Call<'a> {
     session: &'a mut ControllerSession,
     removals: &'a mut Vec<Removal>,
     now: Duration,
-    counters: &'a Counters,
+    counters: &'a WorkerCounters,
     log: &'a mut LogBudget,
 }
 
 impl Call<'_> {
     /// Calls one handler with its own [`Switch`]. After an error or a panic, discards what it
     /// wrote.
-    fn one(&mut self, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+    fn one(&mut self, app: &WorkerApp, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
         if app.health.is_disabled() {
             return;
         }
         let mark = self.out.len();
         let (xids, pending) = self.session.split();
-        let mut asked = Asked { pending, removals: self.removals };
+        let mut asked = SessionRequests { pending, removals: self.removals };
         let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match guarded(|| call(&mut switch)) {
@@ -81,7 +83,7 @@ impl Call<'_> {
 }
 
 /// A worker's view of an app.
-pub(crate) struct App {
+pub(crate) struct WorkerApp {
     pub(crate) name: &'static str,
     pub(crate) id: AppId,
     pub(crate) left_flows: LeftFlows,
@@ -93,10 +95,10 @@ pub(crate) struct App {
 /// Maximum number of apps in a chain: each needs its own band of priorities.
 pub const MAX_APPS: usize = PriorityBand::PLACES;
 
-impl App {
+impl WorkerApp {
     /// Counts a panic of one of its handlers.
     #[cold]
-    pub(crate) fn panicked(&self, now: Duration, counters: &Counters) {
+    pub(crate) fn panicked(&self, now: Duration, counters: &WorkerCounters) {
         counters.handler_panics.add(1);
         if self.health.panicked(now) {
             counters.apps_disabled.add(1);
@@ -116,12 +118,12 @@ impl Worker {
     /// Passes a batch along the chain.
     // Inlined into the loop of reads: a call for each batch would cost too much.
     #[inline(always)]
-    pub(crate) fn packets(&mut self, key: Key, batch: &mut Batch<'_>, now: Duration) {
+    pub(crate) fn packets(&mut self, key: ConnectionKey, batch: &mut Batch<'_>, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Up(up) = &mut connection.stage else { return };
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
         let packets = batch.len();
         let (xids, pending) = connection.session.split();
-        let mut asked = Asked { pending, removals: &mut connection.removals };
+        let mut asked = SessionRequests { pending, removals: &mut connection.removals };
         for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
             if batch.is_done() {
                 break;
@@ -155,7 +157,9 @@ impl Worker {
         }
         if let (errors @ 1.., Some((of, error))) = batch.errors() {
             self.counters.handler_errors.add(errors);
-            if let Some(App { name: app, health, .. }) = self.apps.iter().find(|app| app.id == of) {
+            if let Some(WorkerApp { name: app, health, .. }) =
+                self.apps.iter().find(|app| app.id == of)
+            {
                 health.failed(errors);
                 if self.log.allows(now, &self.counters) {
                     health.keep_error(error);
@@ -169,7 +173,7 @@ impl Worker {
     /// Handles all events but packets. The session has already processed its own.
     pub(crate) fn event<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         event: SessionEvent<'_>,
         now: Duration,
         transport: &mut T,
@@ -283,7 +287,7 @@ impl Worker {
     }
 
     /// Handles a description, or ports, that a slow switch sends after it is up.
-    fn described(&mut self, key: Key, reply: &CompleteReply<'_>, now: Duration) {
+    fn described(&mut self, key: ConnectionKey, reply: &CompleteReply<'_>, now: Duration) {
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
                 let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
@@ -309,7 +313,7 @@ impl Worker {
         }
     }
 
-    fn port_status(&mut self, key: Key, status: &PortStatus, now: Duration) {
+    fn port_status(&mut self, key: ConnectionKey, status: &PortStatus, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(info) = connection.stage.info_mut() else { return };
         if !apply(Arc::make_mut(info), status) {
@@ -320,34 +324,36 @@ impl Worker {
     }
 
     /// Calls the handlers of a switch for a change of a port.
-    pub(crate) fn port_changed(&mut self, key: Key, status: &PortStatus, now: Duration) {
+    pub(crate) fn port_changed(&mut self, key: ConnectionKey, status: &PortStatus, now: Duration) {
         self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
     }
 
     /// Publishes the changes of a switch in the directory, once a turn: the first change after that
     /// copies all data of the switch.
-    pub(crate) fn publish(&mut self, key: Key) {
+    pub(crate) fn publish(&mut self, key: ConnectionKey) {
         let id = self.id(key);
         let connection = self.connections.get_mut(key);
         let (Some(connection), Some(id)) = (connection, id) else { return };
         match &mut connection.stage {
-            Stage::Up(Up { info, changed, .. }) => {
+            ConnectionStage::Up(UpSwitch { info, changed, .. }) => {
                 if std::mem::take(changed) {
                     self.shared.update(id, info);
                 }
             }
-            Stage::Standby(Standby { info, changed, .. }) => {
+            ConnectionStage::Standby(StandbySwitch { info, changed, .. }) => {
                 if std::mem::take(changed) {
                     self.shared.stands_by(id, info);
                 }
             }
-            Stage::Handshake | Stage::Claiming { .. } | Stage::Cleaning(_) => {}
+            ConnectionStage::Handshake
+            | ConnectionStage::Claiming { .. }
+            | ConnectionStage::Cleaning(_) => {}
         }
     }
 
     fn error<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         (error, request): (&ErrorMessage<'_>, Option<RequestKind>),
         now: Duration,
@@ -373,7 +379,7 @@ impl Worker {
     /// Passes an error to the one who sent the message that the switch refuses.
     fn errors_owner<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         error: &ErrorMessage<'_>,
         now: Duration,
@@ -386,7 +392,7 @@ impl Worker {
             return self.confirm_error(key, xid, error, now, transport);
         }
         if let Some(connection) = self.connections.get_mut(key)
-            && let Stage::Up(up) = &mut connection.stage
+            && let ConnectionStage::Up(up) = &mut connection.stage
             && up.table_miss.refused((&self.network, up.info.dpid), xid, error, now)
         {
             self.counters.table_miss_refused.add(1);
@@ -398,7 +404,7 @@ impl Worker {
 
     /// Reports that the removal with this xid failed, if it is one: the switch does not list the
     /// flows.
-    fn not_removed(&mut self, key: Key, xid: u32, now: Duration) {
+    fn not_removed(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
         if self.take_removal(key, xid).is_some() {
             self.report_removal(key, xid, now);
             self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
@@ -406,14 +412,14 @@ impl Worker {
     }
 
     /// Calls each handler once a second.
-    pub(crate) fn tick(&mut self, key: Key, now: Duration) {
+    pub(crate) fn tick(&mut self, key: ConnectionKey, now: Duration) {
         self.each(key, now, |_, handler, switch| handler.tick(switch));
     }
 
     /// Gives up requests without an answer in time.
     pub(crate) fn give_up_requests<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
@@ -435,19 +441,21 @@ impl Worker {
     }
 
     /// Calls the handlers of a new switch for the first time.
-    pub(crate) fn first_event(&mut self, key: Key, now: Duration) {
+    pub(crate) fn first_event(&mut self, key: ConnectionKey, now: Duration) {
         self.each(key, now, |_, handler, switch| handler.switch_up(switch));
     }
 
     /// Calls the handler of each app, in the order of the chain.
     fn each(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         mut event: impl FnMut(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
+        let ConnectionStage::Up(UpSwitch { info, handlers, .. }) = &mut connection.stage else {
+            return;
+        };
         let (out, session) = (&mut self.out, &mut connection.session);
         let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
@@ -460,7 +468,7 @@ impl Worker {
     /// Calls the handler of the app that owns a transaction id, if one does.
     fn owner(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         now: Duration,
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
@@ -472,7 +480,7 @@ impl Worker {
     /// Offers a flow of an earlier run to its app. Returns whether the app adopts it.
     pub(crate) fn adopts(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         place: usize,
         flow: FlowStats<'_>,
         now: Duration,
@@ -492,13 +500,15 @@ impl Worker {
     /// Calls the handler of the app at this place of the chain.
     fn at(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         place: usize,
         now: Duration,
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
+        let ConnectionStage::Up(UpSwitch { info, handlers, .. }) = &mut connection.stage else {
+            return;
+        };
         let (Some(handler), Some(app)) = (handlers.get_mut(place), self.apps.get(place)) else {
             return;
         };
@@ -529,9 +539,9 @@ fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
 /// Makes the handlers of a switch. An app that panics here gets no events of it.
 pub(crate) fn handlers(
     made_by: &[ChainApp],
-    apps: &[App],
+    apps: &[WorkerApp],
     info: &SwitchInfo,
-    counters: &Counters,
+    counters: &WorkerCounters,
 ) -> Vec<Box<dyn Handler>> {
     /// Replaces the handler of an app that failed.
     struct Absent;
@@ -542,7 +552,7 @@ pub(crate) fn handlers(
         }
     }
 
-    let make = |maker: &dyn DynApp, app: &App| -> Box<dyn Handler> {
+    let make = |maker: &dyn DynApp, app: &WorkerApp| -> Box<dyn Handler> {
         if app.health.is_disabled() {
             return Box::new(Absent);
         }

@@ -15,9 +15,9 @@ use bellrock_api::openflow::{PortStatus, frame};
 use bellrock_api::runtime::BatchControl;
 use bellrock_session::{FirstRole, PACKET_WAIT};
 
-use crate::connection::{Cleaning, Connection, FlowsAsked, Stage};
+use crate::connection::{CleaningSwitch, Connection, ConnectionStage, FlowsRequest};
 use crate::settings::{EARLY_PACKET_BYTES, EARLY_PACKET_BYTES_OF_ALL, EARLY_PORT_STATUSES};
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// The packet-ins of a switch that is not up.
@@ -45,7 +45,7 @@ const STATUS_BYTES: usize = size_of::<(usize, PortStatus)>();
 impl Connection {
     /// Time when the switch comes up without an answer to this request. `true`: the wait is over
     /// for good; `false`: the answer may still come.
-    pub(crate) fn waits_until(&self, asked: &FlowsAsked) -> (Duration, bool) {
+    pub(crate) fn waits_until(&self, asked: &FlowsRequest) -> (Duration, bool) {
         let since = self.early.as_ref().map(|early| early.since.max(asked.packets_since));
         match since.map(|since| since + PACKET_WAIT) {
             Some(until) if until < asked.until => (until, false),
@@ -59,13 +59,13 @@ impl Worker {
     /// Drops those that a standby gets.
     #[cold]
     #[inline(never)]
-    pub(crate) fn early_packet(&mut self, key: Key, message: &[u8], now: Duration) {
+    pub(crate) fn early_packet(&mut self, key: ConnectionKey, message: &[u8], now: Duration) {
         let waits = self.settings.session.first_role == FirstRole::Standby;
         let Some(connection) = self.connections.get_mut(key) else { return };
         let stands_by = match connection.stage {
-            Stage::Standby(_) => true,
-            Stage::Handshake | Stage::Claiming { .. } => waits,
-            Stage::Cleaning(_) | Stage::Up(_) => false,
+            ConnectionStage::Standby(_) => true,
+            ConnectionStage::Handshake | ConnectionStage::Claiming { .. } => waits,
+            ConnectionStage::Cleaning(_) | ConnectionStage::Up(_) => false,
         };
         if stands_by {
             // They are for the master.
@@ -91,7 +91,7 @@ impl Worker {
 
     /// Keeps a change of a port behind the packets that wait. If it cannot be kept, the packets are
     /// dropped: without it, apps would learn from them what is not true any more.
-    pub(crate) fn early_port_status(&mut self, key: Key, status: &PortStatus) {
+    pub(crate) fn early_port_status(&mut self, key: ConnectionKey, status: &PortStatus) {
         let connection = self.connections.get_mut(key);
         let Some(early) = connection.and_then(|connection| connection.early.as_mut()) else {
             return;
@@ -117,7 +117,7 @@ impl Worker {
     }
 
     /// Takes the packets and changes of ports that a switch sent before it was up.
-    pub(crate) fn take_early_packets(&mut self, key: Key) -> EarlyPackets {
+    pub(crate) fn take_early_packets(&mut self, key: ConnectionKey) -> EarlyPackets {
         let connection = self.connections.get_mut(key);
         let early = connection.and_then(|connection| connection.early.take());
         let early = early.map(|early| *early).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Worker {
     }
 
     /// Drops what a switch sent before it was up.
-    pub(crate) fn drop_early_packets(&mut self, key: Key) {
+    pub(crate) fn drop_early_packets(&mut self, key: ConnectionKey) {
         let early = self.take_early_packets(key);
         let mut rest = early.messages.as_slice();
         while let Ok(Some(message)) = frame(rest) {
@@ -139,7 +139,7 @@ impl Worker {
     /// between them.
     pub(crate) fn early_packets<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
@@ -169,9 +169,11 @@ impl Worker {
     }
 
     /// Time of the next timer of a switch whose flows are being requested.
-    pub(crate) fn cleaning_until(&self, key: Key) -> Option<(Duration, bool)> {
+    pub(crate) fn cleaning_until(&self, key: ConnectionKey) -> Option<(Duration, bool)> {
         let connection = self.connections.get(key)?;
-        let Stage::Cleaning(Cleaning { asked: Some(asked), .. }) = &connection.stage else {
+        let ConnectionStage::Cleaning(CleaningSwitch { asked: Some(asked), .. }) =
+            &connection.stage
+        else {
             return None;
         };
         Some(connection.waits_until(asked))

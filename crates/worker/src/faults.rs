@@ -10,7 +10,7 @@ use bellrock_session::xid;
 use tracing::warn;
 
 use crate::confirm::is_confirms;
-use crate::transport::Key;
+use crate::transport::ConnectionKey;
 use crate::worker::Worker;
 
 /// Maximum number of such lines a second of one worker, within its budget of log lines.
@@ -36,7 +36,7 @@ impl Worker {
     /// Logs that a switch has refused a message.
     pub(crate) fn log_refused(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         error: &ErrorMessage<'_>,
         request: Option<RequestKind>,
@@ -59,7 +59,7 @@ impl Worker {
     }
 
     /// Logs that a message of a switch cannot be decoded.
-    pub(crate) fn log_malformed(&mut self, key: Key, error: DecodeError, now: Duration) {
+    pub(crate) fn log_malformed(&mut self, key: ConnectionKey, error: DecodeError, now: Duration) {
         let Some(left_out) = self.fault_line(now) else { return };
         let (dpid, peer) = self.whose(key);
         warn!(dpid, peer, %error, left_out, "a message of the switch cannot be read");
@@ -75,7 +75,7 @@ impl Worker {
         self.log.allows(now, &self.counters).then(|| std::mem::take(&mut self.faults.left_out))
     }
 
-    fn whose(&self, key: Key) -> (String, String) {
+    fn whose(&self, key: ConnectionKey) -> (String, String) {
         let connection = self.connections.get(key);
         let dpid = connection.and_then(|connection| connection.dpid());
         let dpid = dpid.map_or_else(|| "unknown".to_owned(), |dpid| dpid.to_string());
@@ -83,7 +83,7 @@ impl Worker {
     }
 
     /// Name of the app that sent a message.
-    fn sender(&self, key: Key, xid: u32) -> &'static str {
+    fn sender(&self, key: ConnectionKey, xid: u32) -> &'static str {
         let owner = match is_confirms(xid) {
             true => self.app_of_change(key, xid).map(|app| app.owner()),
             false => Some(xid::owner(xid)),

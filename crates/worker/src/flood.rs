@@ -15,12 +15,17 @@ use bellrock_api::Port;
 use bellrock_api::openflow::{ErrorCode, ErrorMessage, HEADER_LEN, MessageKind, Version, frame};
 use tracing::warn;
 
-use crate::transport::Key;
+use crate::transport::ConnectionKey;
 use crate::worker::Worker;
 
 impl Worker {
     /// Notes that a switch has refused FLOOD, if this error means that.
-    pub(crate) fn flood_by_all(&mut self, key: Key, error: &ErrorMessage<'_>, now: Duration) {
+    pub(crate) fn flood_by_all(
+        &mut self,
+        key: ConnectionKey,
+        error: &ErrorMessage<'_>,
+        now: Duration,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if connection.floods_by_all || !is_about_flood(error) {
             return;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tracing::error;
 
-use crate::counters::Counters;
-use crate::dispatch::App;
+use crate::counters::WorkerCounters;
+use crate::dispatch::WorkerApp;
 use crate::log_budget::LogBudget;
 
 /// Calls code of an app. `None`: it panicked. After that, only the app itself uses what it was
@@ -34,13 +34,13 @@ pub(crate) fn throw_away(panic: Box<dyn Any + Send>) {
     }
 }
 
-impl App {
+impl WorkerApp {
     /// Calls code of the app that writes nothing to switches. `None`: it panicked, which is counted
     /// and logged.
     pub(crate) fn call<R>(
         &self,
         what: &'static str,
-        (now, counters, log): (Duration, &Counters, &mut LogBudget),
+        (now, counters, log): (Duration, &WorkerCounters, &mut LogBudget),
         call: impl FnOnce() -> R,
     ) -> Option<R> {
         let done = guarded(call);

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use tracing::info;
 
-use crate::balance::{Burden, Load, permille, pick};
-use crate::connection::{Connection, Stage};
+use crate::balance::{SwitchLoad, WorkerLoad, permille, pick};
+use crate::connection::{Connection, ConnectionStage};
 use crate::mailbox::{ConnectionId, Mail};
 use crate::settings::{HAND_OVER_REST, HAND_OVER_SWITCHES, MAILBOX_MESSAGES};
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// A switch on its way to another worker.
@@ -33,7 +33,7 @@ pub(crate) struct Moving {
 }
 
 /// The outcome of a hand-over.
-enum Outcome {
+enum HandOverOutcome {
     /// This number of switches went.
     Done(usize),
     /// Other mail must be processed first.
@@ -52,14 +52,14 @@ impl Worker {
         transport: &mut T,
     ) {
         let busy = permille(busy, window);
-        let load = Load { busy, connections: self.connections.len() };
+        let load = WorkerLoad { busy, connections: self.connections.len() };
         self.shared.loads().publish(self.index, load);
         if self.strain.window(busy) && self.settings.hand_over {
             self.relieve(load, now, transport);
         }
     }
 
-    fn relieve<T: Transport>(&mut self, mine: Load, now: Duration, transport: &mut T) {
+    fn relieve<T: Transport>(&mut self, mine: WorkerLoad, now: Duration, transport: &mut T) {
         let most = self.settings.limits.switches_per_worker;
         let shared = Arc::clone(&self.shared);
         let Some((to, theirs)) = shared.loads().idlest(self.index, most) else { return };
@@ -74,11 +74,13 @@ impl Worker {
         let room = most.saturating_sub(theirs.connections);
         let (keys, moved) = pick(movable, total, mine.busy, theirs.busy, room);
         let expected =
-            Load { busy: theirs.busy + moved, connections: theirs.connections + keys.len() };
+            WorkerLoad { busy: theirs.busy + moved, connections: theirs.connections + keys.len() };
         if keys.is_empty() || !shared.loads().reserve(to, theirs, expected) {
             return;
         }
-        if let Outcome::Done(switches @ 1..) = self.hand_over(&keys, to, true, now, transport) {
+        if let HandOverOutcome::Done(switches @ 1..) =
+            self.hand_over(&keys, to, true, now, transport)
+        {
             self.strain.relieved();
             if self.log.allows(now, &self.counters) {
                 let from = self.index;
@@ -96,26 +98,26 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(key) = self.here(who).filter(|_| to != self.index) else { return };
-        if let Outcome::Later = self.hand_over(&[key], to, false, now, transport) {
+        if let HandOverOutcome::Later = self.hand_over(&[key], to, false, now, transport) {
             self.postponed.push_back(Mail::HandOver { who, to });
         }
     }
 
     fn hand_over<T: Transport>(
         &mut self,
-        keys: &[Key],
+        keys: &[ConnectionKey],
         to: usize,
         stays: bool,
         now: Duration,
         transport: &mut T,
-    ) -> Outcome {
+    ) -> HandOverOutcome {
         let shared = Arc::clone(&self.shared);
         let mut directory = shared.hold();
         if !directory.takes_switches(to) {
-            return Outcome::Done(0);
+            return HandOverOutcome::Done(0);
         }
         if !self.deliver_all(now, transport) {
-            return Outcome::Later;
+            return HandOverOutcome::Later;
         }
         let mut gone = 0;
         for key in keys.iter().copied().take(HAND_OVER_SWITCHES) {
@@ -141,7 +143,7 @@ impl Worker {
             }
         }
         self.counters.switches_handed_over.add(gone as u64);
-        Outcome::Done(gone)
+        HandOverOutcome::Done(gone)
     }
 
     /// Writes the mail for switches that are here, and postpones the rest. `false`: the mail has
@@ -188,7 +190,7 @@ impl Worker {
         transport: &mut T,
     ) {
         let rest_until = if moving.stays { now + HAND_OVER_REST } else { now };
-        moving.connection.burden = Burden::resting(rest_until);
+        moving.connection.burden = SwitchLoad::resting(rest_until);
         self.counters.switches_taken_over.add(1);
         self.settle_in(moving, transport);
     }
@@ -207,7 +209,7 @@ impl Worker {
 
     /// Finds the key of a connection, if it is here. A connection that was handed over has another
     /// key than its id says.
-    pub(crate) fn here(&self, id: ConnectionId) -> Option<Key> {
+    pub(crate) fn here(&self, id: ConnectionId) -> Option<ConnectionKey> {
         let at_home = self.connections.get(id.key).is_some_and(|its| its.serial == id.serial);
         if at_home { Some(id.key) } else { self.arrived.get(&id.serial).copied() }
     }
@@ -216,14 +218,14 @@ impl Worker {
 impl Worker {
     /// Finds the key of a connection whose switch is up here. Mail that was posted while it was up
     /// may come when it stands by.
-    pub(crate) fn up_here(&self, id: ConnectionId) -> Option<Key> {
+    pub(crate) fn up_here(&self, id: ConnectionId) -> Option<ConnectionKey> {
         let key = self.here(id)?;
-        matches!(self.connections.get(key)?.stage, Stage::Up(_)).then_some(key)
+        matches!(self.connections.get(key)?.stage, ConnectionStage::Up(_)).then_some(key)
     }
 }
 
 impl Connection {
     fn is_movable(&self) -> bool {
-        matches!(self.stage, Stage::Up(_)) && self.challenge.is_none()
+        matches!(self.stage, ConnectionStage::Up(_)) && self.challenge.is_none()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::RateLimit;
 use tracing::warn;
 
-use crate::counters::Counters;
+use crate::counters::WorkerCounters;
 
 /// Maximum number of lines at once: enough for all switches of a worker to come up or go at the
 /// same time.
@@ -31,7 +31,7 @@ impl Default for LogBudget {
 
 impl LogBudget {
     /// Whether one more line may be written.
-    pub(crate) fn allows(&mut self, now: Duration, counters: &Counters) -> bool {
+    pub(crate) fn allows(&mut self, now: Duration, counters: &WorkerCounters) -> bool {
         if !self.limit.pass(now) {
             self.left_out += 1;
             counters.log_lines_left_out.add(1);
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_so_many_a_second() {
-        let (mut budget, counters) = (LogBudget::default(), Counters::default());
+        let (mut budget, counters) = (LogBudget::default(), WorkerCounters::default());
         let mut passed = |at_ms: u64| {
             let now = Duration::from_millis(at_ms);
             (0..20_000).filter(|_| budget.allows(now, &counters)).count() as u32

@@ -6,11 +6,11 @@ use std::sync::mpsc::SyncSender;
 use bellrock_api::{Dpid, HostEntry};
 use crossbeam_queue::ArrayQueue;
 
-use crate::confirm::{Posted, Question};
+use crate::confirm::{PostedProgram, PostedRequest};
 use crate::hand_over::Moving;
 use crate::roles::PostedOrder;
 use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
-use crate::transport::Key;
+use crate::transport::ConnectionKey;
 
 /// Wakes a worker that may be asleep.
 pub trait Wake: Send + Sync + 'static {
@@ -23,7 +23,7 @@ pub trait Wake: Send + Sync + 'static {
 pub(crate) struct ConnectionId {
     pub(crate) worker: usize,
     /// Its key at that worker, unless it was handed over.
-    pub(crate) key: Key,
+    pub(crate) key: ConnectionKey,
     /// Its unique number, at any worker.
     pub(crate) serial: u64,
 }
@@ -33,9 +33,9 @@ pub(crate) enum Mail {
     /// Sends these bytes, whole messages, to a switch.
     Send { to: ConnectionId, bytes: Box<[u8]> },
     /// Changes that a switch must confirm.
-    Program { to: ConnectionId, posted: Posted },
+    Program { to: ConnectionId, posted: PostedProgram },
     /// A task's request to a switch.
-    Question { to: ConnectionId, question: Question },
+    Question { to: ConnectionId, question: PostedRequest },
     /// An order for a role at a switch.
     Role { to: ConnectionId, order: PostedOrder },
     /// Another connection has the same datapath id: is this one alive?
@@ -47,7 +47,7 @@ pub(crate) enum Mail {
     /// A switch that is handed over to this worker.
     Take(Box<Moving>),
     /// A question of the operator.
-    Query(Query),
+    Query(WorkerQuery),
 }
 
 impl Mail {
@@ -70,7 +70,7 @@ pub type SeenHost = (Dpid, &'static str, HostEntry);
 
 /// A question that a worker answers between two turns. It answers at once if the channel has space,
 /// and never waits.
-pub enum Query {
+pub enum WorkerQuery {
     /// Hosts that handlers report, at most this many.
     Hosts(usize, SyncSender<Vec<SeenHost>>),
     /// Counters of the apps.
@@ -96,7 +96,7 @@ impl Mailbox {
     /// Asks the worker. `false` if its mailbox is full. To ask all workers, use
     /// [`crate::Shared::ask`].
     #[must_use]
-    pub fn ask(&self, query: Query) -> bool {
+    pub fn ask(&self, query: WorkerQuery) -> bool {
         self.push(Mail::Query(query))
     }
 

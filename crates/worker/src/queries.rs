@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::connection::{Stage, Up};
-use crate::mailbox::{AppCounter, Query, SeenHost};
+use crate::connection::{ConnectionStage, UpSwitch};
+use crate::mailbox::{AppCounter, SeenHost, WorkerQuery};
 use crate::worker::Worker;
 
 /// Sums of apps' counters, by the names of app and counter.
 pub(crate) type Sums = BTreeMap<(&'static str, &'static str), u64>;
 
 impl Worker {
-    pub(crate) fn query(&mut self, query: Query, now: Duration) {
+    pub(crate) fn query(&mut self, query: WorkerQuery, now: Duration) {
         // If the asker is gone, or its channel is full, the answer is dropped.
         match query {
-            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
-            Query::AppCounters(reply) => drop(reply.try_send(self.app_counters(now))),
+            WorkerQuery::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
+            WorkerQuery::AppCounters(reply) => drop(reply.try_send(self.app_counters(now))),
         }
     }
 
@@ -24,7 +24,7 @@ impl Worker {
     fn hosts(&mut self, limit: usize, now: Duration) -> Vec<SeenHost> {
         let mut hosts = Vec::new();
         for (_, connection) in &self.connections {
-            let Stage::Up(up) = &connection.stage else { continue };
+            let ConnectionStage::Up(up) = &connection.stage else { continue };
             for (handler, app) in up.handlers.iter().zip(&self.apps) {
                 let before = hosts.len();
                 if before >= limit {
@@ -52,7 +52,7 @@ impl Worker {
     fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
         let mut sums = self.past.clone();
         for (_, connection) in &self.connections {
-            if let Stage::Up(up) = &connection.stage {
+            if let ConnectionStage::Up(up) = &connection.stage {
                 for (handler, app) in up.handlers.iter().zip(&self.apps) {
                     let to = (now, &*self.counters, &mut self.log);
                     let counted = app.call("counters", to, || {
@@ -68,8 +68,8 @@ impl Worker {
     }
 
     /// Notifies and drops the handlers of a switch that has gone. Keeps their counters.
-    pub(crate) fn farewell(&mut self, mut up: Up, now: Duration) {
-        let Up { info, handlers, .. } = &mut up;
+    pub(crate) fn farewell(&mut self, mut up: UpSwitch, now: Duration) {
+        let UpSwitch { info, handlers, .. } = &mut up;
         for (mut handler, app) in handlers.drain(..).zip(&self.apps) {
             let counters = &*self.counters;
             let counted = app.call("counters", (now, counters, &mut self.log), || {

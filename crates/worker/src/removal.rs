@@ -12,7 +12,7 @@ use bellrock_api::openflow::{Action, FlowStats, Instruction};
 use bellrock_api::{Cookie, Event, FlowMod, Port, ReplyBody};
 use bellrock_session::{CompleteReply, xid};
 
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Maximum number of removals of one connection that wait for the switch's flows. A further one is
@@ -33,14 +33,14 @@ pub(crate) struct Removal {
 
 impl Worker {
     /// Takes the removal that waits for this reply, if any.
-    pub(crate) fn take_removal(&mut self, key: Key, xid: u32) -> Option<Removal> {
+    pub(crate) fn take_removal(&mut self, key: ConnectionKey, xid: u32) -> Option<Removal> {
         let removals = &mut self.connections.get_mut(key)?.removals;
         let at = removals.iter().position(|removal| removal.xid == xid)?;
         Some(removals.swap_remove(at))
     }
 
     /// Reports that flows of an app stay, since the switch does not list them.
-    pub(crate) fn report_removal(&mut self, key: Key, xid: u32, now: Duration) {
+    pub(crate) fn report_removal(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
         self.counters.removals_unanswered.add(1);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(dpid) = connection.dpid() else { return };
@@ -57,7 +57,7 @@ impl Worker {
     /// Removes the listed flows of the app.
     pub(crate) fn remove_told<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         removal: Removal,
         flows: &CompleteReply<'_>,
         transport: &mut T,

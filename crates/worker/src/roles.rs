@@ -21,9 +21,9 @@ use bellrock_api::{
 };
 use tracing::debug;
 
-use crate::connection::Stage;
+use crate::connection::ConnectionStage;
 use crate::mailbox::ConnectionId;
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Maximum number of orders for one switch without an outcome. A further one is not carried out.
@@ -33,13 +33,13 @@ const ROLE_ORDERS: usize = 8;
 /// one means that another election came between the question and the request.
 const SLAVE_REQUESTS: u8 = 4;
 
-type Outcome = Result<GrantedRole, RoleError>;
+type RoleOutcome = Result<GrantedRole, RoleError>;
 
 /// An order on its way to the worker of a switch.
 pub(crate) struct PostedOrder {
     pub(crate) dpid: Dpid,
     pub(crate) order: RoleOrder,
-    pub(crate) promise: Promise<Outcome>,
+    pub(crate) promise: Promise<RoleOutcome>,
 }
 
 impl PostedOrder {
@@ -53,28 +53,28 @@ impl PostedOrder {
 #[derive(Default)]
 pub(crate) struct Roles {
     /// Orders without an outcome. The first one is under way.
-    orders: VecDeque<Order>,
+    orders: VecDeque<PendingOrder>,
     /// Whether only an order may end the standby: the last order was for a slave.
     is_held: bool,
 }
 
 /// An order without an outcome.
-struct Order {
+struct PendingOrder {
     /// The xid of its present request; `None` before the first one.
     xid: Option<u32>,
     order: RoleOrder,
-    step: Step,
+    step: OrderStep,
     /// Number of requests that were sent to change the role.
     requests: u8,
     /// The newest generation id that the switch has reported for this order.
     newest: Option<u64>,
     /// `None`: the worker's own order.
-    promise: Option<Promise<Outcome>>,
+    promise: Option<Promise<RoleOutcome>>,
 }
 
 /// What the present request of an order is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum OrderStep {
     /// It asks for the newest generation id, for a slave.
     Newest,
     /// It changes the role.
@@ -83,24 +83,24 @@ enum Step {
     Stale,
 }
 
-impl Order {
+impl PendingOrder {
     /// The request of the present step.
     fn request(&self) -> Role {
         let (role, generation_id) = match (self.step, self.order) {
-            (Step::Newest | Step::Stale, _) => (RoleKind::NoChange, 0),
-            (Step::Change, RoleOrder::Equal) => (RoleKind::Equal, 0),
-            (Step::Change, RoleOrder::Master { generation_id }) => {
+            (OrderStep::Newest | OrderStep::Stale, _) => (RoleKind::NoChange, 0),
+            (OrderStep::Change, RoleOrder::Equal) => (RoleKind::Equal, 0),
+            (OrderStep::Change, RoleOrder::Master { generation_id }) => {
                 (RoleKind::Master, generation_id)
             }
             // Before any election, the first generation.
-            (Step::Change, RoleOrder::Slave { generation_id }) => {
+            (OrderStep::Change, RoleOrder::Slave { generation_id }) => {
                 (RoleKind::Slave, generation_id.or(self.newest).unwrap_or(0))
             }
         };
         Role { role, generation_id }
     }
 
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: RoleOutcome) {
         debug!(order = ?self.order, ?outcome, "role");
         if let Some(promise) = self.promise {
             promise.keep(outcome);
@@ -158,19 +158,19 @@ impl Worker {
     /// Requests a role.
     pub(crate) fn request_role<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         order: RoleOrder,
-        promise: Option<Promise<Outcome>>,
+        promise: Option<Promise<RoleOutcome>>,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let step = match (connection.session.version(), order) {
-            (Version::V1_3, RoleOrder::Slave { generation_id: None }) => Step::Newest,
+            (Version::V1_3, RoleOrder::Slave { generation_id: None }) => OrderStep::Newest,
             // 1.0 has neither generation ids nor a question for the role.
-            _ => Step::Change,
+            _ => OrderStep::Change,
         };
-        let asked = Order { xid: None, order, step, requests: 0, newest: None, promise };
+        let asked = PendingOrder { xid: None, order, step, requests: 0, newest: None, promise };
         let orders = &mut connection.roles.get_or_insert_default().orders;
         let waiting = orders.len();
         if waiting >= ROLE_ORDERS {
@@ -183,13 +183,13 @@ impl Worker {
     }
 
     /// Sends the present request of the first order.
-    fn carry_out<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    fn carry_out<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
         // What was written before goes first, and the request gets the whole buffer.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(roles) = &mut connection.roles else { return };
         while let Some(asked) = roles.orders.front_mut() {
-            asked.requests += u8::from(asked.step == Step::Change);
+            asked.requests += u8::from(asked.step == OrderStep::Change);
             match connection.session.request_role(asked.request(), now, &mut self.out) {
                 Ok(xid) => {
                     asked.xid = Some(xid);
@@ -208,22 +208,22 @@ impl Worker {
     /// Goes on with the first order, in this step.
     fn carry_on<T: Transport>(
         &mut self,
-        key: Key,
-        asked: Order,
-        step: Step,
+        key: ConnectionKey,
+        asked: PendingOrder,
+        step: OrderStep,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let orders = &mut connection.roles.get_or_insert_default().orders;
-        orders.push_front(Order { step, ..asked });
+        orders.push_front(PendingOrder { step, ..asked });
         self.carry_out(key, now, transport);
     }
 
     /// Handles the reply to a request for a role.
     pub(crate) fn role_answered<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         reply: Role,
         now: Duration,
@@ -236,19 +236,19 @@ impl Worker {
         };
         asked.newest = reply.generation();
         match (asked.step, asked.order) {
-            (Step::Newest, _) => {
-                return self.carry_on(key, asked, Step::Change, now, transport);
+            (OrderStep::Newest, _) => {
+                return self.carry_on(key, asked, OrderStep::Change, now, transport);
             }
-            (Step::Stale, RoleOrder::Slave { generation_id: None })
+            (OrderStep::Stale, RoleOrder::Slave { generation_id: None })
                 if asked.requests < SLAVE_REQUESTS =>
             {
-                return self.carry_on(key, asked, Step::Change, now, transport);
+                return self.carry_on(key, asked, OrderStep::Change, now, transport);
             }
-            (Step::Stale, _) => {
+            (OrderStep::Stale, _) => {
                 let newest = asked.newest;
                 asked.end(Err(RoleError::Stale { newest }));
             }
-            (Step::Change, _) => {
+            (OrderStep::Change, _) => {
                 let Some(role) = reported else {
                     return self.role_refused(key, asked, RoleFailure::Unanswered, now, transport);
                 };
@@ -268,7 +268,7 @@ impl Worker {
     /// Handles a request for a role that gets no reply. Returns whether the xid is that of one.
     pub(crate) fn role_failed<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         xid: u32,
         failure: RoleFailure,
         now: Duration,
@@ -281,17 +281,17 @@ impl Worker {
 
     fn role_refused<T: Transport>(
         &mut self,
-        key: Key,
-        asked: Order,
+        key: ConnectionKey,
+        asked: PendingOrder,
         failure: RoleFailure,
         now: Duration,
         transport: &mut T,
     ) {
         let why = match (asked.step, failure) {
-            (Step::Change, RoleFailure::Stale) => {
-                return self.carry_on(key, asked, Step::Stale, now, transport);
+            (OrderStep::Change, RoleFailure::Stale) => {
+                return self.carry_on(key, asked, OrderStep::Stale, now, transport);
             }
-            (Step::Stale, _) => RoleError::Stale { newest: None },
+            (OrderStep::Stale, _) => RoleError::Stale { newest: None },
             (_, RoleFailure::Unsupported | RoleFailure::Stale) => RoleError::Unsupported,
             (_, RoleFailure::Refused(refusal)) => RoleError::Refused(refusal),
             (_, RoleFailure::Unanswered) => RoleError::Unanswered,
@@ -317,7 +317,7 @@ impl Worker {
     /// Handles a report of the switch that it has changed the controller's role.
     pub(crate) fn role_status<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         status: &RoleStatus,
         now: Duration,
         transport: &mut T,
@@ -327,7 +327,7 @@ impl Worker {
 
     /// Whether an error means that the controller is slave. 1.3 has an error of its own for that.
     /// Open vSwitch sends "no permission" in 1.0, where it makes no one slave but a master.
-    pub(crate) fn is_slave_error(&self, key: Key, error: &ErrorMessage<'_>) -> bool {
+    pub(crate) fn is_slave_error(&self, key: ConnectionKey, error: &ErrorMessage<'_>) -> bool {
         let ErrorMessage::Standard { code, .. } = error else { return false };
         let info = self.connections.get(key).and_then(|its| its.stage.claimed());
         let has_role = info.is_some_and(|info| info.role != ControllerRole::Equal);
@@ -343,7 +343,7 @@ impl Worker {
     /// Handles a role that the switch reports without an order.
     pub(crate) fn role_reported<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         reported: Option<ControllerRole>,
         now: Duration,
         transport: &mut T,
@@ -365,7 +365,7 @@ impl Worker {
     /// Moves the connection to the stage of the role that was ordered and granted.
     fn ordered<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         wanted: ControllerRole,
         granted: ControllerRole,
         now: Duration,
@@ -385,7 +385,7 @@ impl Worker {
     }
 
     /// Sets the role that is published.
-    fn note_role(&mut self, key: Key, role: ControllerRole) {
+    fn note_role(&mut self, key: ConnectionKey, role: ControllerRole) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(info) = connection.stage.info_mut().filter(|info| info.role != role) else {
             return;
@@ -395,14 +395,14 @@ impl Worker {
     }
 
     /// Takes the first order, if its present request has this xid.
-    fn take_role(&mut self, key: Key, xid: u32) -> Option<Order> {
+    fn take_role(&mut self, key: ConnectionKey, xid: u32) -> Option<PendingOrder> {
         let orders = &mut self.connections.get_mut(key)?.roles.as_mut()?.orders;
         orders.pop_front_if(|asked| asked.xid == Some(xid))
     }
 
     /// Whether the connection stands by.
-    pub(crate) fn stands_by(&self, key: Key) -> bool {
+    pub(crate) fn stands_by(&self, key: ConnectionKey) -> bool {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
-        matches!(stage, Some(Stage::Standby(_)))
+        matches!(stage, Some(ConnectionStage::Standby(_)))
     }
 }

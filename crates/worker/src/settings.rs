@@ -49,7 +49,7 @@ impl Default for Limits {
 
 /// Settings of a worker.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct WorkerSettings {
     /// Limits.
     pub limits: Limits,
     /// When answers are written.
@@ -60,9 +60,9 @@ pub struct Settings {
     pub session: bellrock_session::SessionSettings,
 }
 
-impl Default for Settings {
+impl Default for WorkerSettings {
     fn default() -> Self {
-        Settings {
+        WorkerSettings {
             limits: Limits::default(),
             write: WriteMode::default(),
             hand_over: true,
@@ -71,7 +71,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl WorkerSettings {
     /// Bytes of the receive buffer: an incomplete message of the last read, and one read.
     pub(crate) fn receive_buffer_bytes(&self) -> usize {
         MAX_MESSAGE_LEN + self.limits.bytes_per_turn

@@ -24,16 +24,16 @@ use bellrock_api::{ControllerRole, EndReason, Ended, RoleOrder, SwitchInfo};
 use bellrock_session::{FirstRole, xid};
 use tracing::info;
 
-use crate::connection::{Cleaning, Stage, Standby, Up};
+use crate::connection::{CleaningSwitch, ConnectionStage, StandbySwitch, UpSwitch};
 use crate::settings::TICK;
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 impl Worker {
     /// Begins with a switch whose datapath id the connection has claimed.
     pub(crate) fn begin<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         info: Arc<SwitchInfo>,
         now: Duration,
         transport: &mut T,
@@ -53,14 +53,14 @@ impl Worker {
     /// Stands by at a switch that is up or being cleaned.
     pub(crate) fn leave<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         why: EndReason,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get(key) else { return };
-        if let Stage::Up(Up { info, .. }) | Stage::Cleaning(Cleaning { info, .. }) =
-            &connection.stage
+        if let ConnectionStage::Up(UpSwitch { info, .. })
+        | ConnectionStage::Cleaning(CleaningSwitch { info, .. }) = &connection.stage
         {
             let info = Arc::clone(info);
             self.stand_by(key, info, why, now, transport);
@@ -70,7 +70,7 @@ impl Worker {
     /// Stands by at a switch. If it is up, the apps lose it. Its flows stay.
     fn stand_by<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         info: Arc<SwitchInfo>,
         why: EndReason,
         now: Duration,
@@ -86,12 +86,12 @@ impl Worker {
         connection.removals.clear();
         let (next_tick, changed, peer) = (now + TICK, false, connection.peer);
         let confirms = connection.confirms.take();
-        let standby = Standby { info: Arc::clone(&info), next_tick, changed };
-        let before = std::mem::replace(&mut connection.stage, Stage::Standby(standby));
+        let standby = StandbySwitch { info: Arc::clone(&info), next_tick, changed };
+        let before = std::mem::replace(&mut connection.stage, ConnectionStage::Standby(standby));
         if let Some(confirms) = confirms {
             self.counters.changes_unknown.add(confirms.end());
         }
-        if let Stage::Up(up) = before {
+        if let ConnectionStage::Up(up) = before {
             self.publish_down(&up.info, peer, ended(why), now);
             self.went_down(up, now);
         }
@@ -106,7 +106,7 @@ impl Worker {
     }
 
     /// Ends the requests of handlers: their answers must not reach handlers that come later.
-    fn forget_requests(&mut self, key: Key) {
+    fn forget_requests(&mut self, key: ConnectionKey) {
         let Some(connection) = self.connections.get(key) else { return };
         let is_own = |request: u32| xid::owner(request) == xid::SESSION;
         let requests = connection.session.unanswered().map(|(request, _)| request);
@@ -119,11 +119,18 @@ impl Worker {
     }
 
     /// Takes over a switch that stands by: it is cleaned and comes up, as after a connect.
-    pub(crate) fn take_over<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    pub(crate) fn take_over<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) {
         self.flush(key, transport);
         let Some(id) = self.id(key) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Standby(Standby { info, .. }) = &mut connection.stage else { return };
+        let ConnectionStage::Standby(StandbySwitch { info, .. }) = &mut connection.stage else {
+            return;
+        };
         // Older flows are those of the master before.
         Arc::make_mut(info).since = now;
         let info = Arc::clone(info);

@@ -8,8 +8,8 @@ use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, ToSwitch};
 use bellrock_session::xid;
 use tracing::warn;
 
-use crate::connection::{Stage, Up};
-use crate::transport::{Key, Transport};
+use crate::connection::{ConnectionStage, UpSwitch};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Name of the flow for operators.
@@ -19,7 +19,7 @@ impl Worker {
     /// Restores the entry after another program has removed it: without it, no packet would come.
     pub(crate) fn keep_table_miss<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         removed: &FlowRemoved<'_>,
         now: Duration,
         transport: &mut T,
@@ -30,7 +30,7 @@ impl Worker {
             return;
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Up(Up { info, .. }) = &connection.stage else { return };
+        let ConnectionStage::Up(UpSwitch { info, .. }) = &connection.stage else { return };
         if self.log.allows(now, &self.counters) {
             warn!(dpid = %info.dpid, "the table-miss entry was removed from outside: it is restored");
         }
@@ -41,12 +41,12 @@ impl Worker {
     /// Sends the entry again after a refusal, when it is due.
     pub(crate) fn retry_table_miss<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Stage::Up(up) = &connection.stage else { return };
+        let ConnectionStage::Up(up) = &connection.stage else { return };
         if !up.table_miss.is_due(now) {
             return;
         }
@@ -58,25 +58,25 @@ impl Worker {
         let version = connection.session.version();
         if ToSwitch::BarrierRequest.encode(version, barrier, &mut self.out).is_ok()
             && connection.session.request(barrier, RequestKind::Barrier, now).is_ok()
-            && let Stage::Up(up) = &mut connection.stage
+            && let ConnectionStage::Up(up) = &mut connection.stage
         {
             up.table_miss.followed(barrier);
         }
     }
 
     /// Handles the reply to a barrier of the session.
-    pub(crate) fn table_miss_confirmed(&mut self, key: Key, barrier: u32, now: Duration) {
+    pub(crate) fn table_miss_confirmed(&mut self, key: ConnectionKey, barrier: u32, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if let Stage::Up(up) = &mut connection.stage {
+        if let ConnectionStage::Up(up) = &mut connection.stage {
             up.table_miss.confirmed((&self.network, up.info.dpid), barrier, now);
         }
     }
 
     /// Writes the entry. The send buffer is almost empty here.
-    pub(crate) fn send_table_miss(&mut self, key: Key, now: Duration) {
+    pub(crate) fn send_table_miss(&mut self, key: ConnectionKey, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let sent = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);
-        if let (Ok(Some(xid)), Stage::Up(up)) = (sent, &mut connection.stage) {
+        if let (Ok(Some(xid)), ConnectionStage::Up(up)) = (sent, &mut connection.stage) {
             up.table_miss.sent(xid, now);
         }
     }

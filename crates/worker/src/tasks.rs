@@ -29,22 +29,22 @@ use crate::mailbox::Wake;
 use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN, TASK_STARTED_AGAIN_AFTER};
 
 /// Returns the time since the controller started. It never goes back.
-pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
+pub type ClockFn = Box<dyn Fn() -> Duration + Send + Sync>;
 
 /// The tasks of a controller.
 pub(crate) struct Tasks {
-    clock: Clock,
+    clock: ClockFn,
     /// Wakes the thread that runs them.
     wake: Box<dyn Wake>,
     /// Ready tasks, in order.
     ready: SegQueue<Arc<Task>>,
-    book: Mutex<Book>,
+    book: Mutex<TaskTable>,
     pub(crate) counters: TaskCounters,
 }
 
 /// Tasks and timers.
 #[derive(Default)]
-struct Book {
+struct TaskTable {
     /// Tasks that have not ended, by number.
     tasks: BTreeMap<u64, Arc<Task>>,
     timers: BTreeMap<TimerId, Waker>,
@@ -64,7 +64,7 @@ struct Task {
     since: Duration,
     home: Arc<Tasks>,
     /// Only the task worker locks it.
-    work: Mutex<Work>,
+    work: Mutex<RemainingWork>,
     /// Whether it is in the queue.
     ready: AtomicBool,
     running: AtomicBool,
@@ -76,15 +76,15 @@ struct Task {
 
 /// The remaining work of a task.
 #[derive(Default)]
-struct Work {
+struct RemainingWork {
     /// `None`: it has ended, or is to be started.
     future: Option<TaskFuture>,
     /// Only for a supervised task.
-    again: Option<Again>,
+    again: Option<RestartPolicy>,
 }
 
 /// How to restart a supervised task, and its panics.
-struct Again {
+struct RestartPolicy {
     make: MakeTask,
     /// Earliest time of the next start.
     not_before: Duration,
@@ -125,7 +125,7 @@ pub enum TaskState {
 }
 
 impl Tasks {
-    pub(crate) fn new(clock: Clock, wake: Box<dyn Wake>) -> Arc<Self> {
+    pub(crate) fn new(clock: ClockFn, wake: Box<dyn Wake>) -> Arc<Self> {
         let (ready, book, counters) = Default::default();
         Arc::new(Tasks { clock, wake, ready, book, counters })
     }
@@ -137,7 +137,7 @@ impl Tasks {
     pub(crate) fn spawn(self: &Arc<Self>, new: NewTask) -> TaskHandle {
         let mut book = self.book();
         let refused = book.stopped || book.tasks.len() >= MAX_TASKS;
-        let work = if refused { Work::default() } else { Work::of(new.work) };
+        let work = if refused { RemainingWork::default() } else { RemainingWork::of(new.work) };
         let number = book.next_task;
         book.next_task += 1;
         let task = Arc::new(Task {
@@ -309,7 +309,7 @@ impl Tasks {
     }
 
     /// A panic under this lock leaves the book consistent: each change is one call.
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, TaskTable> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -322,13 +322,14 @@ fn message(panic: Box<dyn Any + Send>) -> String {
     said.unwrap_or_else(|| "no printable message".to_owned())
 }
 
-impl Work {
+impl RemainingWork {
     fn of(work: TaskWork) -> Self {
         match work {
-            TaskWork::Once(future) => Work { future: Some(future), again: None },
+            TaskWork::Once(future) => RemainingWork { future: Some(future), again: None },
             TaskWork::Again(make) => {
-                let again = Again { make, not_before: Duration::ZERO, panics: VecDeque::new() };
-                Work { future: None, again: Some(again) }
+                let again =
+                    RestartPolicy { make, not_before: Duration::ZERO, panics: VecDeque::new() };
+                RemainingWork { future: None, again: Some(again) }
             }
         }
     }
@@ -348,7 +349,7 @@ impl Work {
     }
 }
 
-impl Again {
+impl RestartPolicy {
     /// Delay after a panic; `None`: there were too many.
     fn after(&mut self, now: Duration) -> Option<Duration> {
         self.panics.push_back(now);
@@ -369,7 +370,7 @@ impl Task {
         }
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, RemainingWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

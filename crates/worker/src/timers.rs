@@ -5,20 +5,20 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use crate::settings::TIMER_GRAIN;
-use crate::transport::Key;
+use crate::transport::ConnectionKey;
 
 /// The timers of all connections. Only the earliest timer of a connection counts. An entry that an
 /// earlier one has overtaken stays until its time, and is then ignored.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BinaryHeap<Reverse<(Duration, Key, u64)>>);
+pub(crate) struct ConnectionTimers(BinaryHeap<Reverse<(Duration, ConnectionKey, u64)>>);
 
-impl Timers {
+impl ConnectionTimers {
     /// Sets a timer for `at`, unless an earlier one is set (`current`). Returns the timer that
     /// counts from now on.
     pub(crate) fn set(
         &mut self,
         at: Duration,
-        key: Key,
+        key: ConnectionKey,
         serial: u64,
         current: Option<Duration>,
     ) -> Option<Duration> {
@@ -31,7 +31,7 @@ impl Timers {
     }
 
     /// Takes the next timer that is due, with its connection.
-    pub(crate) fn due(&mut self, now: Duration) -> Option<(Duration, Key, u64)> {
+    pub(crate) fn due(&mut self, now: Duration) -> Option<(Duration, ConnectionKey, u64)> {
         let Reverse((at, key, serial)) = *self.0.peek()?;
         if at > now {
             return None;
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn timers_come_in_order_and_never_early() {
-        let mut timers = Timers::default();
+        let mut timers = ConnectionTimers::default();
         let ms = Duration::from_millis;
         assert_eq!(timers.set(ms(120), 1, 10, None), Some(ms(150)));
         assert_eq!(timers.set(ms(101), 2, 20, None), Some(ms(150)));
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_timer_that_changes_nothing_takes_no_room() {
-        let mut timers = Timers::default();
+        let mut timers = ConnectionTimers::default();
         let ms = Duration::from_millis;
         let current = timers.set(ms(100), 1, 10, None);
         for at in 100..1000 {

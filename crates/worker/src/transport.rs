@@ -3,7 +3,7 @@
 use std::any::Any;
 
 /// Key of a connection in its worker. Keys are used again after a connection is closed.
-pub type Key = usize;
+pub type ConnectionKey = usize;
 
 /// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +25,26 @@ pub enum ReadOutcome {
 /// Carries bytes. The engine implements it with sockets, tests with memory.
 pub trait Transport {
     /// Reads the available bytes into `buffer`, once.
-    fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome;
+    fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome;
 
     /// Takes all of `bytes`: sends as many as the peer takes now, and queues the rest. Returns the
     /// number of bytes queued afterwards.
-    fn send(&mut self, key: Key, bytes: &[u8]) -> usize;
+    fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize;
 
     /// Closes the connection, after an attempt to send what is queued. The worker has already
     /// removed the key.
-    fn close(&mut self, key: Key);
+    fn close(&mut self, key: ConnectionKey);
 
     /// Detaches a connection, with all its queued bytes, for the transport of another worker.
     /// `None` if that is impossible.
-    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+    fn detach(&mut self, key: ConnectionKey) -> Option<Box<dyn Any + Send>> {
         let _ = key;
         None
     }
 
     /// Attaches a connection that [`Transport::detach`] of any worker's transport returned, with a
     /// new key. If that fails, the worker gets a call of [`closed`](crate::Worker::closed).
-    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+    fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
         let _ = (key, channel);
     }
 }

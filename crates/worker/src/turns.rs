@@ -8,23 +8,23 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::connection::{Cleaning, Stage};
+use crate::connection::{CleaningSwitch, ConnectionStage};
 use crate::settings::{FLOWS_ASKED_AT_A_TIME, FLOWS_TURN};
-use crate::transport::{Key, Transport};
+use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// The turns of a worker's switches.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct CleaningTurns {
     /// Number of switches that have their turn.
     pub(crate) taken: usize,
     /// Waiting connections, by keys and serials. Some may have ended meanwhile.
-    waiting: VecDeque<(Key, u64)>,
+    waiting: VecDeque<(ConnectionKey, u64)>,
 }
 
 /// The turn of a switch that reports its flows before it comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum CleaningTurn {
     /// It is not asked yet.
     Waits,
     /// It is asked, and has its turn until this time.
@@ -33,12 +33,14 @@ pub(crate) enum Turn {
     Over,
 }
 
-impl Stage {
+impl ConnectionStage {
     /// Ends the turn of this connection. Returns the number of turns that this frees: 0 or 1.
     pub(crate) fn give_turn_back(&mut self) -> usize {
         match self {
-            Stage::Cleaning(Cleaning { turn: turn @ Turn::Has(_), .. }) => {
-                *turn = Turn::Over;
+            ConnectionStage::Cleaning(CleaningSwitch {
+                turn: turn @ CleaningTurn::Has(_), ..
+            }) => {
+                *turn = CleaningTurn::Over;
                 1
             }
             _ => 0,
@@ -50,7 +52,7 @@ impl Worker {
     /// Queues the switch of `key` to report its flows.
     pub(crate) fn wait_for_turn<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         now: Duration,
         transport: &mut T,
     ) {
@@ -74,8 +76,11 @@ impl Worker {
             if connection.serial != serial {
                 continue;
             }
-            let Stage::Cleaning(Cleaning { turn, .. }) = &mut connection.stage else { continue };
-            *turn = Turn::Has(now + FLOWS_TURN);
+            let ConnectionStage::Cleaning(CleaningSwitch { turn, .. }) = &mut connection.stage
+            else {
+                continue;
+            };
+            *turn = CleaningTurn::Has(now + FLOWS_TURN);
             self.turns.taken += 1;
             self.ask_for_flows(key, now);
             self.flush(key, transport);
@@ -85,7 +90,7 @@ impl Worker {
 
     /// Ends the turn of `key`'s switch, if it has one: it takes too long, or there is nothing more
     /// to wait for. The caller starts the next turn ([`Worker::next_turns`]).
-    pub(crate) fn end_turn(&mut self, key: Key) {
+    pub(crate) fn end_turn(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.connections.get_mut(key) {
             self.turns.taken -= connection.stage.give_turn_back();
         }

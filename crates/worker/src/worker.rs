@@ -15,26 +15,26 @@ use bellrock_session::{ControllerSession, MissingReply, SessionEvent};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
-use crate::balance::{Burden, Strain};
+use crate::balance::{OverloadWindows, SwitchLoad};
 use crate::closing::count_session;
-use crate::comings::Comings;
-use crate::connection::{Cleaning, Connection, End, Stage, Up, info_of};
-use crate::counters::Counters;
-use crate::directory::Shared;
-use crate::dispatch::{App, handlers};
+use crate::comings::ConnectionEvents;
+use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of};
+use crate::counters::WorkerCounters;
+use crate::directory::SharedState;
+use crate::dispatch::{WorkerApp, handlers};
 use crate::faults::FaultLines;
 use crate::flood;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{ConnectionId, Mail};
 use crate::queries::Sums;
 use crate::settings::{
-    BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, Settings, TICK,
-    UNFINISHED_REPLY_BYTES, WriteMode,
+    BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, TICK, UNFINISHED_REPLY_BYTES,
+    WorkerSettings, WriteMode,
 };
 use crate::table_miss::TABLE_MISS;
-use crate::timers::Timers;
-use crate::transport::{Key, ReadOutcome, Transport};
-use crate::turns::{Turn, Turns};
+use crate::timers::ConnectionTimers;
+use crate::transport::{ConnectionKey, ReadOutcome, Transport};
+use crate::turns::{CleaningTurn, CleaningTurns};
 
 /// The number of a connection's first worker is above this many bits of its serial, so serials are
 /// unique in a controller.
@@ -45,20 +45,20 @@ const SERIAL_BITS: u32 = 48;
 /// `now` is the time since the controller's start, the same for all workers. It never goes back.
 pub struct Worker {
     pub(crate) index: usize,
-    pub(crate) settings: Settings,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: WorkerSettings,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) network: Network,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) apps: Vec<App>,
+    pub(crate) counters: Arc<WorkerCounters>,
+    pub(crate) apps: Vec<WorkerApp>,
     pub(crate) connections: Slab<Connection>,
     /// Keys of connections that were handed over to this worker, by their serials.
-    pub(crate) arrived: BTreeMap<u64, Key>,
+    pub(crate) arrived: BTreeMap<u64, ConnectionKey>,
     next_serial: u64,
     /// Receive buffer, for one switch at a time.
     receive: Box<[u8]>,
     /// Send buffer, for one switch at a time.
     pub(crate) out: Out,
-    timers: Timers,
+    timers: ConnectionTimers,
     /// Bytes of unfinished multipart replies of all connections.
     pub(crate) unfinished: usize,
     /// Bytes of kept packet-ins of all switches that are not up.
@@ -66,11 +66,11 @@ pub struct Worker {
     /// Mail that a hand-over took from the mailbox without processing it.
     pub(crate) postponed: VecDeque<Mail>,
     /// Turns of switches that report flows of an earlier run.
-    pub(crate) turns: Turns,
-    pub(crate) strain: Strain,
+    pub(crate) turns: CleaningTurns,
+    pub(crate) strain: OverloadWindows,
     pub(crate) log: LogBudget,
     pub(crate) faults: FaultLines,
-    pub(crate) comings: Comings,
+    pub(crate) comings: ConnectionEvents,
     /// Counters of handlers whose switches are gone.
     pub(crate) past: Sums,
 }
@@ -83,12 +83,18 @@ impl Worker {
     /// Apps beyond the 15th ([`crate::MAX_APPS`]) are left out: there are that many bands of
     /// priorities.
     #[must_use]
-    pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
+    pub fn new(index: usize, settings: WorkerSettings, shared: Arc<SharedState>) -> Self {
         let apps = shared.apps().iter().enumerate();
         let apps = apps.filter_map(|(place, app)| {
             let (name, left_flows) = (app.name, app.left_flows);
             let (id, health) = (AppId::new(place, name)?, shared.health(place));
-            Some(App { name, id, left_flows, health, network: shared.network_of(place, name) })
+            Some(WorkerApp {
+                name,
+                id,
+                left_flows,
+                health,
+                network: shared.network_of(place, name),
+            })
         });
         let apps = apps.collect();
         Worker {
@@ -102,15 +108,15 @@ impl Worker {
             next_serial: (index as u64) << SERIAL_BITS,
             receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
-            timers: Timers::default(),
+            timers: ConnectionTimers::default(),
             unfinished: 0,
             early_bytes: 0,
             postponed: VecDeque::new(),
-            turns: Turns::default(),
-            strain: Strain::default(),
+            turns: CleaningTurns::default(),
+            strain: OverloadWindows::default(),
             log: LogBudget::default(),
             faults: FaultLines::default(),
-            comings: Comings::default(),
+            comings: ConnectionEvents::default(),
             past: BTreeMap::new(),
             shared,
         }
@@ -118,7 +124,7 @@ impl Worker {
 
     /// Its counters.
     #[must_use]
-    pub fn counters(&self) -> &Arc<Counters> {
+    pub fn counters(&self) -> &Arc<WorkerCounters> {
         &self.counters
     }
 
@@ -130,7 +136,7 @@ impl Worker {
 
     /// Key of the next connection.
     #[must_use]
-    pub fn next_key(&self) -> Key {
+    pub fn next_key(&self) -> ConnectionKey {
         self.connections.vacant_key()
     }
 
@@ -154,13 +160,13 @@ impl Worker {
             carry: Vec::new(),
             backlog: Arc::default(),
             unfinished: 0,
-            burden: Burden::default(),
+            burden: SwitchLoad::default(),
             limit: limit.map(RateLimit::per_second),
             removals: Vec::new(),
             floods_by_all: false,
             removal_reported: None,
             confirms: None,
-            stage: Stage::Handshake,
+            stage: ConnectionStage::Handshake,
             timer: None,
             roles: None,
             early: None,
@@ -174,7 +180,12 @@ impl Worker {
 
     /// Gives a switch its turn: one read, processing of all that came, one write. Returns whether
     /// there may be more to read at once.
-    pub fn read<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) -> bool {
+    pub fn read<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) -> bool {
         let Some(connection) = self.connections.get_mut(key) else { return false };
         let carried = connection.carry.len();
         let end = carried + self.settings.limits.bytes_per_turn;
@@ -187,7 +198,7 @@ impl Worker {
         match transport.read(key, room) {
             ReadOutcome::Empty => false,
             ReadOutcome::Closed => {
-                self.close(key, End::Peer, now, transport);
+                self.close(key, EndCause::Peer, now, transport);
                 false
             }
             ReadOutcome::Bytes { n, more } => {
@@ -202,7 +213,13 @@ impl Worker {
     }
 
     /// Processes `len` bytes of `key` in the receive buffer.
-    fn received<T: Transport>(&mut self, key: Key, len: usize, now: Duration, transport: &mut T) {
+    fn received<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        len: usize,
+        now: Duration,
+        transport: &mut T,
+    ) {
         let receive = std::mem::take(&mut self.receive);
         let stream = receive.get(..len).unwrap_or(&[]);
         let used = self.messages(key, stream, now, transport);
@@ -210,7 +227,7 @@ impl Worker {
         self.publish(key);
         self.count_unfinished(key);
         if self.unfinished > UNFINISHED_REPLY_BYTES {
-            self.close(key, End::UnfinishedReplies, now, transport);
+            self.close(key, EndCause::UnfinishedReplies, now, transport);
         }
         if let Some(connection) = self.connections.get_mut(key) {
             connection.carry.clear();
@@ -220,7 +237,7 @@ impl Worker {
     }
 
     /// Updates the sum of unfinished replies with those of `key`'s session.
-    pub(crate) fn count_unfinished(&mut self, key: Key) {
+    pub(crate) fn count_unfinished(&mut self, key: ConnectionKey) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let kept = connection.session.kept_bytes();
         self.unfinished = self.unfinished - connection.unfinished + kept;
@@ -230,7 +247,7 @@ impl Worker {
     /// Processes all whole messages at the start of `stream`. Returns their total length.
     fn messages<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         stream: &[u8],
         now: Duration,
         transport: &mut T,
@@ -241,7 +258,7 @@ impl Worker {
         let batch_max = if self.settings.write == WriteMode::Immediate { 0 } else { BATCH_BYTES };
         loop {
             let Some(connection) = self.connections.get_mut(key) else { return used };
-            let takes_packets = matches!(connection.stage, Stage::Up(_));
+            let takes_packets = matches!(connection.stage, ConnectionStage::Up(_));
             if takes_packets && batch.is_empty() {
                 batch.begin(connection.session.version());
             }
@@ -287,7 +304,7 @@ impl Worker {
                     self.event(key, event, now, transport);
                 }
                 Err(close) => {
-                    self.close(key, End::Session(close), now, transport);
+                    self.close(key, EndCause::Session(close), now, transport);
                     return used;
                 }
             }
@@ -351,18 +368,18 @@ impl Worker {
         }
     }
 
-    fn timer<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    fn timer<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if connection.session.deadline() <= now {
             match connection.session.timeout(now, &mut self.out) {
-                Err(close) => return self.close(key, End::Session(close), now, transport),
+                Err(close) => return self.close(key, EndCause::Session(close), now, transport),
                 Ok(true) => return self.ready(key, now, transport),
                 Ok(false) => {}
             }
         }
         if connection.challenge.as_ref().is_some_and(|challenge| challenge.until <= now) {
             self.counters.duplicates_replaced.add(1);
-            return self.close(key, End::Replaced, now, transport);
+            return self.close(key, EndCause::Replaced, now, transport);
         }
         if let Some((until, for_good)) = self.cleaning_until(key)
             && until <= now
@@ -374,23 +391,25 @@ impl Worker {
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.stage {
-            Stage::Claiming { info, until } if *until <= now => {
+            ConnectionStage::Claiming { info, until } if *until <= now => {
                 let dpid = info.dpid;
                 self.counters.duplicates_refused.add(1);
-                self.close(key, End::Duplicate(dpid), now, transport);
+                self.close(key, EndCause::Duplicate(dpid), now, transport);
             }
-            Stage::Cleaning(Cleaning { turn: Turn::Has(until), .. }) if *until <= now => {
+            ConnectionStage::Cleaning(CleaningSwitch {
+                turn: CleaningTurn::Has(until), ..
+            }) if *until <= now => {
                 self.end_turn(key);
                 // The buffer may hold an echo.
                 self.flush(key, transport);
                 self.next_turns(now, transport);
             }
-            Stage::Standby(standby) if standby.next_tick <= now => {
+            ConnectionStage::Standby(standby) if standby.next_tick <= now => {
                 standby.next_tick = now + TICK;
                 self.tick_session(key, now, transport);
                 self.publish(key);
             }
-            Stage::Up(up) if up.next_tick <= now => {
+            ConnectionStage::Up(up) if up.next_tick <= now => {
                 up.next_tick = now + TICK;
                 let is_late = up.flows_asked.is_some_and(|asked| asked.until <= now);
                 self.tick_session(key, now, transport);
@@ -406,7 +425,7 @@ impl Worker {
     }
 
     /// Does what each session needs once a second.
-    fn tick_session<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    fn tick_session<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if connection.carry.is_empty() {
             connection.carry = Vec::new();
@@ -417,18 +436,18 @@ impl Worker {
     }
 
     /// Sets the connection's timer to the earliest time that it waits for.
-    pub(crate) fn set_timer(&mut self, key: Key) {
+    pub(crate) fn set_timer(&mut self, key: ConnectionKey) {
         let cleaning_until = self.cleaning_until(key).map(|(until, _)| until);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let stage = match &connection.stage {
-            Stage::Handshake => None,
-            Stage::Claiming { until, .. } => Some(*until),
-            Stage::Cleaning(Cleaning { turn, .. }) => {
-                let turn = if let Turn::Has(until) = turn { Some(*until) } else { None };
+            ConnectionStage::Handshake => None,
+            ConnectionStage::Claiming { until, .. } => Some(*until),
+            ConnectionStage::Cleaning(CleaningSwitch { turn, .. }) => {
+                let turn = if let CleaningTurn::Has(until) = turn { Some(*until) } else { None };
                 [cleaning_until, turn].into_iter().flatten().min()
             }
-            Stage::Standby(standby) => Some(standby.next_tick),
-            Stage::Up(up) => Some(up.next_tick),
+            ConnectionStage::Standby(standby) => Some(standby.next_tick),
+            ConnectionStage::Up(up) => Some(up.next_tick),
         };
         let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);
         let session = connection.session.deadline();
@@ -437,12 +456,17 @@ impl Worker {
     }
 
     /// Handles the end of the handshake of `key`'s session.
-    pub(crate) fn ready<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+    pub(crate) fn ready<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(switch) = connection.session.take_switch() else { return };
         if switch.auxiliary_id != 0 {
             self.counters.auxiliary_refused.add(1);
-            return self.close(key, End::Auxiliary(switch.auxiliary_id), now, transport);
+            return self.close(key, EndCause::Auxiliary(switch.auxiliary_id), now, transport);
         }
         if let Some(reason) = switch.ports_missing
             && self.log.allows(now, &self.counters)
@@ -458,7 +482,7 @@ impl Worker {
     /// switch reported them.
     pub(crate) fn up<T: Transport>(
         &mut self,
-        key: Key,
+        key: ConnectionKey,
         info: Arc<SwitchInfo>,
         left: Option<List<'_, FlowStats<'_>>>,
         now: Duration,
@@ -487,9 +511,10 @@ impl Worker {
         }
         let next_tick = now + TICK;
         let table_miss = OwnFlow::new(TABLE_MISS);
-        let up = Up { info, handlers, next_tick, flows_asked: None, table_miss, changed: false };
+        let up =
+            UpSwitch { info, handlers, next_tick, flows_asked: None, table_miss, changed: false };
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.stage = Stage::Up(up);
+        connection.stage = ConnectionStage::Up(up);
         if self.wants_packet_ins() {
             // The buffer is almost empty here.
             self.send_table_miss(key, now);
@@ -507,7 +532,7 @@ impl Worker {
     }
 
     /// Notes that the transport has sent some queued bytes of `key`; `queued` are left.
-    pub fn drained(&mut self, key: Key, queued: usize, now: Duration) {
+    pub fn drained(&mut self, key: ConnectionKey, queued: usize, now: Duration) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.session.drained(now);
             connection.backlog.store(queued, Ordering::Relaxed);
@@ -517,7 +542,7 @@ impl Worker {
     }
 
     /// Passes the send buffer to the transport.
-    pub(crate) fn flush<T: Transport>(&mut self, key: Key, transport: &mut T) {
+    pub(crate) fn flush<T: Transport>(&mut self, key: ConnectionKey, transport: &mut T) {
         if self.out.is_empty() {
             return;
         }
@@ -537,7 +562,7 @@ impl Worker {
     }
 
     /// Sends whole messages.
-    fn send_messages<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
+    fn send_messages<T: Transport>(&mut self, key: ConnectionKey, bytes: &[u8], transport: &mut T) {
         if self.connections.get(key).is_some_and(|connection| connection.floods_by_all) {
             let mut bytes = bytes.to_vec();
             flood::use_all(&mut bytes);
@@ -546,7 +571,12 @@ impl Worker {
         self.send(key, bytes, transport);
     }
 
-    pub(crate) fn send<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
+    pub(crate) fn send<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        bytes: &[u8],
+        transport: &mut T,
+    ) {
         let Some(connection) = self.connections.get(key) else { return };
         self.counters.writes.add(1);
         self.counters.bytes_out.add(bytes.len() as u64);
@@ -554,7 +584,7 @@ impl Worker {
         connection.backlog.store(queued, Ordering::Relaxed);
     }
 
-    pub(crate) fn id(&self, key: Key) -> Option<ConnectionId> {
+    pub(crate) fn id(&self, key: ConnectionKey) -> Option<ConnectionId> {
         let connection = self.connections.get(key)?;
         Some(ConnectionId { worker: self.index, key, serial: connection.serial })
     }

@@ -14,7 +14,7 @@ use bellrock_api::{
     Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::{MAX_PANICS, Settings};
+use bellrock_worker::{MAX_PANICS, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, quietly, told};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -72,7 +72,7 @@ impl Handler for Asked {
 
 fn chain(apps: &[&Asked]) -> Lab {
     let apps = apps.iter().map(|app| Box::new((*app).clone()) as Box<dyn DynApp>).collect();
-    Lab::new(1, Settings::default(), apps)
+    Lab::new(1, WorkerSettings::default(), apps)
 }
 
 /// A flow of an app, with its number and its priority on the wire.

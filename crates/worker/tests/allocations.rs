@@ -17,7 +17,8 @@ use bellrock_apps::{Hub, Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::Budget;
 use bellrock_worker::{
-    Key, Mailbox, Query, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+    ConnectionKey, Mailbox, ReadOutcome, SharedParts, SharedState, Transport, Wake, Worker,
+    WorkerQuery, WorkerSettings,
 };
 
 struct Awake;
@@ -35,7 +36,7 @@ struct OneWire<'a> {
 }
 
 impl Transport for OneWire<'_> {
-    fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, _: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let n = self.read_bytes.min(self.incoming.len()).min(buffer.len());
         if n == 0 {
             return ReadOutcome::Empty;
@@ -45,14 +46,14 @@ impl Transport for OneWire<'_> {
         self.incoming = later;
         ReadOutcome::Bytes { n, more: true }
     }
-    fn send(&mut self, _: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();
         if let Some(kept) = &mut self.kept {
             kept.extend(bytes);
         }
         0
     }
-    fn close(&mut self, _: Key) {
+    fn close(&mut self, _: ConnectionKey) {
         panic!("closed");
     }
 }
@@ -109,7 +110,7 @@ fn mac(n: u32) -> [u8; 6] {
 }
 
 /// Plays the handshake, until the switch is up.
-fn bring_up(worker: &mut Worker, version: Version) -> Key {
+fn bring_up(worker: &mut Worker, version: Version) -> ConnectionKey {
     let mut wire = OneWire { incoming: &[], read_bytes: 4096, sent: 0, kept: Some(Vec::new()) };
     let key = worker.next_key();
     let now = Duration::from_secs(1);
@@ -147,16 +148,16 @@ fn bring_up(worker: &mut Worker, version: Version) -> Key {
 }
 
 /// A worker and its shared state.
-fn worker(app: impl DynApp) -> (Worker, Arc<Shared>) {
+fn worker(app: impl DynApp) -> (Worker, Arc<SharedState>) {
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(app)];
     let mailboxes = vec![Mailbox::new(Box::new(Awake))];
-    let shared = Shared::new(SharedParts {
+    let shared = SharedState::new(SharedParts {
         chain: apps.into(),
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),
     });
-    (Worker::new(0, Settings::default(), Arc::clone(&shared)), shared)
+    (Worker::new(0, WorkerSettings::default(), Arc::clone(&shared)), shared)
 }
 
 fn allocations_per_packet(version: Version, matching: MatchKind) {
@@ -180,7 +181,7 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     // The mix contained what it promises.
     assert!(wire.sent > 100 * 3000);
     let (reply, answer) = sync_channel(1);
-    assert!(shared.mailbox(0).unwrap().ask(Query::AppCounters(reply)));
+    assert!(shared.mailbox(0).unwrap().ask(WorkerQuery::AppCounters(reply)));
     worker.mail(now, &mut wire);
     let counters = answer.try_recv().unwrap();
     for wanted in ["flow_mods", "packet_outs", "floods", "evicted", "moves"] {

@@ -15,7 +15,7 @@ use bellrock_api::{
     PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict,
     Version, Xid,
 };
-use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, Settings};
+use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, flow_removed, quietly};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -100,7 +100,7 @@ impl Handler for Told {
 
 fn chain(apps: &[Told]) -> Lab {
     let apps = apps.iter().map(|app| Box::new(app.clone()) as Box<dyn DynApp>).collect();
-    Lab::new(1, Settings::default(), apps)
+    Lab::new(1, WorkerSettings::default(), apps)
 }
 
 fn tell(lab: &mut Lab, switch: SwitchId, what: u8, whose: u8) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_api::{App, Dpid, DynApp, EndReason, Event, Handler, Network, SwitchInfo, Version};
 use bellrock_session::SwitchDescription;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use lab::{Lab, SwitchId};
 
 struct Idle;
@@ -115,7 +115,7 @@ fn each_end_has_its_reason() {
 #[test]
 fn a_peer_that_connects_all_the_time_is_published_now_and_then() {
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(Idle)];
-    let mut lab = Lab::new(1, Settings::default(), apps);
+    let mut lab = Lab::new(1, WorkerSettings::default(), apps);
     for _ in 0..100 {
         let s = lab.connect(0, Version::V1_3, SwitchDescription::new(7));
         lab.send_bytes(s, b"GET / HTTP/1.1\r\n\r\n");

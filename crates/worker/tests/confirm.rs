@@ -19,7 +19,7 @@ use bellrock_api::{
     ToSwitch, Version, Xid,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use lab::{Lab, SwitchId};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -55,7 +55,7 @@ impl Handler for Quiet {
 
 fn lab(workers: usize, version: Version) -> (Lab, SwitchId, Network, Quiet) {
     let app = Quiet::default();
-    let mut lab = Lab::new(workers, Settings::default(), vec![Box::new(app.clone())]);
+    let mut lab = Lab::new(workers, WorkerSettings::default(), vec![Box::new(app.clone())]);
     let switch = lab.up(version, SWITCH.0);
     let network = app.network.lock().unwrap().clone().unwrap();
     (lab, switch, network, app)

@@ -15,7 +15,7 @@ use bellrock_api::{
     RefusedFlows, SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use lab::{Lab, flow_removed};
 
 struct Idle;
@@ -184,7 +184,7 @@ fn an_auxiliary_connection_is_refused() {
 fn contend(old_is_silent: bool) {
     for (old_worker, new_worker) in [(0, 0), (0, 1)] {
         for version in BOTH {
-            let mut lab = Lab::new(2, Settings::default(), vec![Box::new(Idle)]);
+            let mut lab = Lab::new(2, WorkerSettings::default(), vec![Box::new(Idle)]);
             let old = lab.connect(old_worker, version, SwitchDescription::new(5));
             lab.run();
             lab.switches[old].silent = old_is_silent;
@@ -193,7 +193,7 @@ fn contend(old_is_silent: bool) {
             assert_eq!(lab.is_closed(old), old_is_silent);
             assert_eq!(lab.is_closed(new), !old_is_silent);
             assert_eq!(lab.shared.network().switches().len(), 1);
-            let counters = |of: fn(&bellrock_worker::Counters) -> u64| -> u64 {
+            let counters = |of: fn(&bellrock_worker::WorkerCounters) -> u64| -> u64 {
                 lab.shared.counters().iter().map(|counters| of(counters)).sum()
             };
             assert_eq!(counters(|c| c.duplicates_refused.get()), u64::from(!old_is_silent));
@@ -214,7 +214,7 @@ fn a_duplicate_takes_the_place_of_a_silent_connection() {
 
 #[test]
 fn a_crowd_with_one_datapath_id_ends_with_one_connection() {
-    let mut lab = Lab::new(3, Settings::default(), vec![Box::new(Idle)]);
+    let mut lab = Lab::new(3, WorkerSettings::default(), vec![Box::new(Idle)]);
     let crowd: Vec<_> =
         (0..12).map(|i| lab.connect(i % 3, Version::V1_3, SwitchDescription::new(5))).collect();
     lab.advance(Duration::from_secs(4));

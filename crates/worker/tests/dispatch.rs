@@ -13,7 +13,7 @@ use bellrock_api::{
     App, Batch, Cookie, Dpid, DynApp, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
     Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
-use bellrock_worker::{MAX_PANICS, Settings, WriteMode};
+use bellrock_worker::{MAX_PANICS, WorkerSettings, WriteMode};
 use lab::{Lab, Notes, flow_removed, quietly};
 
 /// Actions of an app, by the first byte of a packet.
@@ -79,7 +79,7 @@ impl Handler for Probe {
     }
 }
 
-fn two(settings: Settings) -> (Lab, Probe, Probe) {
+fn two(settings: WorkerSettings) -> (Lab, Probe, Probe) {
     let (first, second) = (Probe::new("first"), Probe::new("second"));
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(first.clone()), Box::new(second.clone())];
     (Lab::new(1, settings, apps), first, second)
@@ -88,7 +88,7 @@ fn two(settings: Settings) -> (Lab, Probe, Probe) {
 #[test]
 fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
     for version in [Version::V1_0, Version::V1_3] {
-        let (mut lab, first, second) = two(Settings::default());
+        let (mut lab, first, second) = two(WorkerSettings::default());
         let s = lab.up(version, 5);
         assert_eq!(first.seen.take(), ["make 5", "up 5"]);
         assert_eq!(second.seen.take(), ["make 5", "up 5"]);
@@ -104,7 +104,7 @@ fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
 
 #[test]
 fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
-    let (mut lab, first, second) = two(Settings::default());
+    let (mut lab, first, second) = two(WorkerSettings::default());
     let s = lab.up(Version::V1_3, 5);
     first.seen.take();
     second.seen.take();
@@ -168,7 +168,7 @@ fn an_authors_own_error_is_counted_and_kept_with_its_text_and_type() {
 
 #[test]
 fn a_panic_costs_its_packet_and_nothing_else() {
-    let (mut lab, first, second) = two(Settings::default());
+    let (mut lab, first, second) = two(WorkerSettings::default());
     let s = lab.up(Version::V1_0, 5);
     first.seen.take();
     second.seen.take();
@@ -227,7 +227,7 @@ fn a_batch_handler_that_panics_between_packets_takes_nothing_back_of_the_apps_be
     }
     let first = Probe::new("first");
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(first.clone()), Box::new(Broken)];
-    let mut lab = Lab::new(1, Settings::default(), apps);
+    let mut lab = Lab::new(1, WorkerSettings::default(), apps);
     let s = lab.up(Version::V1_3, 5);
     lab.switches[s].take();
     for i in 0..3 {
@@ -240,7 +240,7 @@ fn a_batch_handler_that_panics_between_packets_takes_nothing_back_of_the_apps_be
 
 #[test]
 fn one_read_is_answered_in_one_write_and_split_messages_wait() {
-    let (mut lab, first, _) = two(Settings::default());
+    let (mut lab, first, _) = two(WorkerSettings::default());
     let s = lab.up(Version::V1_3, 5);
     first.seen.take();
     lab.writes(s);
@@ -264,7 +264,7 @@ fn one_read_is_answered_in_one_write_and_split_messages_wait() {
 
 #[test]
 fn immediate_mode_writes_each_message_by_itself() {
-    let settings = Settings { write: WriteMode::Immediate, ..Settings::default() };
+    let settings = WorkerSettings { write: WriteMode::Immediate, ..WorkerSettings::default() };
     let (mut lab, ..) = two(settings);
     let s = lab.up(Version::V1_0, 5);
     lab.writes(s);
@@ -303,7 +303,7 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
     let (first, second) = (Probe::new("first"), Probe::new("second"));
     let apps: Vec<Box<dyn DynApp>> =
         vec![Box::new(Installer(first.clone())), Box::new(Installer(second.clone()))];
-    let mut lab = Lab::new(1, Settings::default(), apps);
+    let mut lab = Lab::new(1, WorkerSettings::default(), apps);
     let id = lab.connect(0, Version::V1_3, bellrock_session::SwitchDescription::new(5));
     lab.run();
     let flows: Vec<(u32, u64)> = lab.switches[id]
@@ -337,7 +337,7 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
 
 #[test]
 fn handlers_are_told_of_seconds_and_of_the_end() {
-    let (mut lab, first, _) = two(Settings::default());
+    let (mut lab, first, _) = two(WorkerSettings::default());
     let s = lab.up(Version::V1_3, 5);
     first.seen.take();
     lab.advance(Duration::from_millis(3100));
@@ -352,7 +352,7 @@ fn handlers_are_told_of_seconds_and_of_the_end() {
 
 #[test]
 fn packets_over_the_limit_a_second_are_dropped_and_counted() {
-    let mut settings = Settings::default();
+    let mut settings = WorkerSettings::default();
     settings.limits.packet_ins_per_second = Some(10);
     let (mut lab, first, _) = two(settings);
     let s = lab.up(Version::V1_3, 5);

@@ -14,7 +14,7 @@ use bellrock_api::{
     App, Change, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler, Match, Network,
     Outcome, Port, Result, Switch, SwitchInfo, ToSwitch, Version,
 };
-use bellrock_worker::{FAULT_LINES_PER_SECOND, Settings};
+use bellrock_worker::{FAULT_LINES_PER_SECOND, WorkerSettings};
 use lab::{Lab, Notes, SwitchId};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
@@ -92,7 +92,7 @@ impl Handler for Installer {
 fn two(version: Version, first: &Installer, second: &Installer) -> (Lab, SwitchId) {
     let apps: Vec<Box<dyn bellrock_api::DynApp>> =
         vec![Box::new(first.clone()), Box::new(second.clone())];
-    let mut lab = Lab::new(1, Settings::default(), apps);
+    let mut lab = Lab::new(1, WorkerSettings::default(), apps);
     let id = lab.connect(0, version, bellrock_session::SwitchDescription::new(SWITCH.0));
     lab.run();
     (lab, id)

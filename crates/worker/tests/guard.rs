@@ -17,7 +17,7 @@ use bellrock_api::{
     App, Dpid, DynApp, Handler, HostEntry, LeftFlows, MacAddr, Network, Port, Switch, SwitchInfo,
     Verdict, Version,
 };
-use bellrock_worker::{AppCounter, MAX_PANICS, Query, SeenHost, Settings};
+use bellrock_worker::{AppCounter, MAX_PANICS, SeenHost, WorkerQuery, WorkerSettings};
 use lab::{Lab, Notes, quietly};
 
 /// The place where an app panics.
@@ -138,19 +138,19 @@ fn lab(at: At) -> (Lab, Notes) {
     let (fragile, sound) = (Fragile::new("fragile", at), Fragile::new("sound", At::Nowhere));
     let seen = sound.seen.clone();
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(fragile), Box::new(sound)];
-    (Lab::new(1, Settings::default(), apps), seen)
+    (Lab::new(1, WorkerSettings::default(), apps), seen)
 }
 
 fn hosts(lab: &mut Lab) -> Vec<SeenHost> {
     let (reply, answer) = sync_channel(1);
-    lab.shared.ask(|| Query::Hosts(100, reply.clone()));
+    lab.shared.ask(|| WorkerQuery::Hosts(100, reply.clone()));
     quietly(|| lab.run());
     answer.try_recv().unwrap()
 }
 
 fn counters(lab: &mut Lab) -> Vec<AppCounter> {
     let (reply, answer) = sync_channel(1);
-    lab.shared.ask(|| Query::AppCounters(reply.clone()));
+    lab.shared.ask(|| WorkerQuery::AppCounters(reply.clone()));
     quietly(|| lab.run());
     answer.try_recv().unwrap()
 }

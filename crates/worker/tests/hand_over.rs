@@ -12,7 +12,7 @@ use bellrock_api::{
     Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::{Limits, Query, Settings};
+use bellrock_worker::{Limits, WorkerQuery, WorkerSettings};
 use lab::{Lab, SwitchId};
 
 /// Numbers its answers, to reveal a new handler, and counts packets.
@@ -39,8 +39,8 @@ impl Handler for Numbering {
     }
 }
 
-fn lab(workers: usize, change: impl FnOnce(&mut Settings)) -> Lab {
-    let mut settings = Settings::default();
+fn lab(workers: usize, change: impl FnOnce(&mut WorkerSettings)) -> Lab {
+    let mut settings = WorkerSettings::default();
     change(&mut settings);
     Lab::new(workers, settings, vec![Box::new(Numbering::default())])
 }
@@ -271,7 +271,7 @@ fn a_switch_on_its_way_is_counted_once() {
     for round in 0..20 {
         assert!(lab.shared.hand_over(Dpid(1), (round + 1) % 2));
         let (reply, answers) = sync_channel(2);
-        lab.shared.ask(|| Query::AppCounters(reply.clone()));
+        lab.shared.ask(|| WorkerQuery::AppCounters(reply.clone()));
         assert!(lab.shared.hand_over(Dpid(1), round % 2));
         let (worker, wires) = &mut lab.workers[(round / 2) % 2];
         worker.mail(lab.now, wires);

@@ -11,7 +11,7 @@ use bellrock_api::{
     ToSwitch, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::{Shared, TaskWorker};
+use bellrock_worker::{SharedState, TaskWorker};
 use lab::{Lab, Notes};
 
 /// Starts a task for each new switch. The task runs during `App::switch_up`, as it may if tasks
@@ -19,7 +19,7 @@ use lab::{Lab, Notes};
 #[derive(Clone, Default)]
 struct Eager {
     seen: Notes,
-    shared: Arc<OnceLock<Weak<Shared>>>,
+    shared: Arc<OnceLock<Weak<SharedState>>>,
     /// Plays the other thread.
     tasks: Arc<OnceLock<Mutex<TaskWorker>>>,
 }

@@ -19,7 +19,7 @@ use bellrock_api::{
     SwitchInfo, Verdict, Version, Xid,
 };
 use bellrock_session::{FirstRole, SwitchDescription};
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use lab::{FakeRoles, Lab, Notes, SwitchId, told};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -77,8 +77,8 @@ impl Handler for Watching {
     }
 }
 
-fn settings(first_role: FirstRole) -> Settings {
-    let mut settings = Settings::default();
+fn settings(first_role: FirstRole) -> WorkerSettings {
+    let mut settings = WorkerSettings::default();
     settings.session.first_role = first_role;
     settings
 }
@@ -497,7 +497,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
 fn an_order_follows_its_switch_to_another_worker() {
     for version in BOTH {
         let app = Box::new(Watching::default());
-        let mut lab = Lab::new(2, Settings::default(), vec![app]);
+        let mut lab = Lab::new(2, WorkerSettings::default(), vec![app]);
         let id = lab.connect(0, version, SwitchDescription::new(DPID.0));
         lab.switches[id].roles = FakeRoles::equal();
         lab.run();
@@ -570,7 +570,7 @@ fn replies_reach_the_app_that_has_asked() {
         let notes = Notes::default();
         let apps = [("first", false), ("second", true)];
         let apps = apps.map(|(name, asks)| Box::new(Asking(name, notes.clone(), asks)) as _);
-        let mut lab = Lab::new(1, Settings::default(), apps.into());
+        let mut lab = Lab::new(1, WorkerSettings::default(), apps.into());
         let id = lab.connect(0, version, SwitchDescription::new(DPID.0));
         lab.switches[id].roles = FakeRoles::equal();
         lab.run();

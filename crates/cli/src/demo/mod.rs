@@ -19,7 +19,7 @@ use bellrock_api::DynApp;
 use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
 use bellrock_emulator::live::{Live, LiveSettings};
 use bellrock_emulator::topology::{Bandwidth, Topology};
-use bellrock_engine::{Engine, Pinning, Settings};
+use bellrock_engine::{Engine, EngineSettings, Pinning};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_tables::Budget;
 
@@ -81,10 +81,10 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
 
 /// Starts a controller with this app, on a free port of the loopback.
 fn controller(app: DemoApp) -> Result<Engine, Failure> {
-    let settings = Settings {
+    let settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         pin: Pinning::None,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     let app: Box<dyn DynApp> = match app {
         DemoApp::Routing => Box::new(Routing::new(RoutingSettings::default())),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::{App, DynApp, Version};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_session::Versions;
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 
 use super::agenda::Agenda;
 use super::control::{CONTROL_DELAY, ControlPlane};
@@ -26,7 +26,7 @@ pub struct LabBuilder {
     version: Option<Version>,
     versions: Vec<(String, Version)>,
     workers: usize,
-    settings: Settings,
+    settings: WorkerSettings,
     services: ServiceSettings,
     control_delay: Duration,
     backoff: Backoff,
@@ -43,7 +43,7 @@ impl LabBuilder {
             version: None,
             versions: Vec::new(),
             workers: 1,
-            settings: Settings::default(),
+            settings: WorkerSettings::default(),
             services: ServiceSettings::default(),
             control_delay: CONTROL_DELAY,
             backoff: Backoff::default(),
@@ -89,7 +89,7 @@ impl LabBuilder {
     }
 
     /// Sets the workers' limits, and the versions and times of their sessions.
-    pub fn worker_settings(self, settings: Settings) -> Self {
+    pub fn worker_settings(self, settings: WorkerSettings) -> Self {
         LabBuilder { settings, ..self }
     }
 

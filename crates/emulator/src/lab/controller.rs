@@ -10,8 +10,8 @@ use std::time::Duration;
 use bellrock_api::runtime::Chain;
 use bellrock_api::{Dpid, Network};
 use bellrock_worker::{
-    AppCounter, Key, Mailbox, Query, SeenHost, Settings, Shared, SharedParts, TaskInfo, TaskWorker,
-    Wake, Worker,
+    AppCounter, ConnectionKey, Mailbox, SeenHost, SharedParts, SharedState, TaskInfo, TaskWorker,
+    Wake, Worker, WorkerQuery, WorkerSettings,
 };
 
 use super::wires::{Sent, WireId, Wires};
@@ -52,21 +52,21 @@ impl Wake for Awake {
 
 /// Workers that take turns in one thread.
 pub(super) struct Controller {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     clock: Clock,
     tasks: TaskWorker,
     /// When tasks that were ready for too long continue.
     tasks_go_on: Option<Duration>,
     workers: Vec<(Worker, Wires)>,
     /// The worker of each connection, and the connection's key there.
-    places: BTreeMap<WireId, (usize, Key)>,
+    places: BTreeMap<WireId, (usize, ConnectionKey)>,
 }
 
 impl Controller {
     pub(super) fn new(
         seed: u64,
         workers: usize,
-        settings: Settings,
+        settings: WorkerSettings,
         chain: Chain,
         now: Duration,
     ) -> Self {
@@ -76,7 +76,7 @@ impl Controller {
         let read = clock.clone();
         let (wake_tasks, read) = (Box::new(Awake), Box::new(move || read.now()));
         let parts = SharedParts { chain, mailboxes, clock: read, wake_tasks };
-        let shared = Shared::seeded(parts, seed);
+        let shared = SharedState::seeded(parts, seed);
         let tasks = shared.task_worker();
         let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
         let workers = (0..workers).map(make).collect();
@@ -198,7 +198,7 @@ impl Controller {
     /// The apps' counters, summed over the workers.
     pub(super) fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
         let mut sums = BTreeMap::new();
-        for (app, name, n) in self.ask(now, Query::AppCounters).into_iter().flatten() {
+        for (app, name, n) in self.ask(now, WorkerQuery::AppCounters).into_iter().flatten() {
             *sums.entry((app, name)).or_insert(0) += n;
         }
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
@@ -206,7 +206,7 @@ impl Controller {
 
     /// The hosts that the apps know.
     pub(super) fn hosts(&mut self, now: Duration) -> Vec<SeenHost> {
-        let answers = self.ask(now, |reply| Query::Hosts(MAX_HOSTS_TOLD, reply));
+        let answers = self.ask(now, |reply| WorkerQuery::Hosts(MAX_HOSTS_TOLD, reply));
         let of_all_switches = self.shared.hosts_of_apps(MAX_HOSTS_TOLD);
         answers.into_iter().flatten().chain(of_all_switches).collect()
     }
@@ -215,7 +215,7 @@ impl Controller {
     fn ask<T>(
         &mut self,
         now: Duration,
-        question: impl Fn(std::sync::mpsc::SyncSender<T>) -> Query,
+        question: impl Fn(std::sync::mpsc::SyncSender<T>) -> WorkerQuery,
     ) -> Vec<T> {
         let (reply, answers) = sync_channel(self.workers.len().max(1));
         self.shared.ask(|| question(reply.clone()));
@@ -254,13 +254,13 @@ impl Controller {
         }
     }
 
-    fn at(&mut self, id: WireId) -> Option<(&mut Worker, &mut Wires, Key)> {
+    fn at(&mut self, id: WireId) -> Option<(&mut Worker, &mut Wires, ConnectionKey)> {
         let (index, key) = *self.places.get(&id)?;
         let (worker, wires) = self.workers.get_mut(index)?;
         Some((worker, wires, key))
     }
 }
 
-fn has_mail(shared: &Shared, worker: usize) -> bool {
+fn has_mail(shared: &SharedState, worker: usize) -> bool {
     shared.mailbox(worker).is_some_and(|mailbox| !mailbox.is_empty())
 }

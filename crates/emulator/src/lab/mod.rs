@@ -44,7 +44,7 @@ use std::time::Duration;
 pub use bellrock_api::Version;
 use bellrock_api::{App, DynApp};
 use bellrock_services::chain::{ServiceSettings, chain};
-use bellrock_worker::Settings;
+use bellrock_worker::WorkerSettings;
 use fastrand::Rng;
 
 use agenda::Agenda;
@@ -99,7 +99,7 @@ impl Stream {
 /// A lab. See the [module](self).
 pub struct Lab {
     seed: u64,
-    settings: Settings,
+    settings: WorkerSettings,
     services: ServiceSettings,
     workers: usize,
     topology: Topology,
@@ -221,7 +221,7 @@ impl Lab {
     /// # Panics
     /// The lab has as many controllers as a switch takes, or the machine has no random numbers.
     #[track_caller]
-    pub fn add_controller(&mut self, settings: Settings, app: impl App) -> usize {
+    pub fn add_controller(&mut self, settings: WorkerSettings, app: impl App) -> usize {
         let chain = match chain(vec![Box::new(app) as Box<dyn DynApp>], &self.services) {
             Ok(chain) => chain,
             Err(error) => fail(&error.into()),

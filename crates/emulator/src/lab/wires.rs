@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use bellrock_worker::{Key, ReadOutcome, Transport};
+use bellrock_worker::{ConnectionKey, ReadOutcome, Transport};
 
 use crate::topology::SwitchId;
 
@@ -29,7 +29,7 @@ pub(super) struct Wires {
     /// Output since it was last taken.
     pub(super) sent: Vec<(WireId, Sent)>,
     /// Connections that came from another worker since they were last taken.
-    pub(super) attached: Vec<(WireId, Key)>,
+    pub(super) attached: Vec<(WireId, ConnectionKey)>,
 }
 
 struct Wire {
@@ -40,18 +40,18 @@ struct Wire {
 }
 
 impl Wires {
-    pub(super) fn insert(&mut self, key: Key, id: WireId) {
+    pub(super) fn insert(&mut self, key: ConnectionKey, id: WireId) {
         self.put(key, Wire { id, inbox: Vec::new(), read: 0 });
     }
 
     /// Appends arrived bytes for the worker to read.
-    pub(super) fn arrived(&mut self, key: Key, bytes: &[u8]) {
+    pub(super) fn arrived(&mut self, key: ConnectionKey, bytes: &[u8]) {
         if let Some(wire) = self.at(key) {
             wire.inbox.extend_from_slice(bytes);
         }
     }
 
-    fn put(&mut self, key: Key, wire: Wire) {
+    fn put(&mut self, key: ConnectionKey, wire: Wire) {
         if self.wires.len() <= key {
             self.wires.resize_with(key + 1, || None);
         }
@@ -60,13 +60,13 @@ impl Wires {
         }
     }
 
-    fn at(&mut self, key: Key) -> Option<&mut Wire> {
+    fn at(&mut self, key: ConnectionKey) -> Option<&mut Wire> {
         self.wires.get_mut(key)?.as_mut()
     }
 }
 
 impl Transport for Wires {
-    fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let Some(wire) = self.at(key) else { return ReadOutcome::Empty };
         let waiting = wire.inbox.get(wire.read..).unwrap_or(&[]);
         let n = waiting.len().min(buffer.len());
@@ -85,25 +85,25 @@ impl Transport for Wires {
     }
 
     /// Takes all bytes at once.
-    fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         if let Some(id) = self.at(key).map(|wire| wire.id) {
             self.sent.push((id, Sent::Bytes(bytes.to_vec())));
         }
         0
     }
 
-    fn close(&mut self, key: Key) {
+    fn close(&mut self, key: ConnectionKey) {
         if let Some(wire) = self.wires.get_mut(key).and_then(Option::take) {
             self.sent.push((wire.id, Sent::Closed));
         }
     }
 
-    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+    fn detach(&mut self, key: ConnectionKey) -> Option<Box<dyn Any + Send>> {
         let wire = self.wires.get_mut(key)?.take()?;
         Some(Box::new(wire))
     }
 
-    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+    fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
         if let Ok(wire) = channel.downcast::<Wire>() {
             self.attached.push((wire.id, key));
             self.put(key, *wire);

@@ -61,15 +61,15 @@ mod tests {
     use std::time::Duration;
 
     use bellrock_api::DynApp;
-    use bellrock_worker::{Key, Limits, ReadOutcome, Transport};
+    use bellrock_worker::{ConnectionKey, Limits, ReadOutcome, Transport};
     use mio::Poll;
     use mio::event::Events;
 
     use crate::channel::ChannelKind;
     use crate::engine::Engine;
     use crate::listener::Listener;
-    use crate::settings::Settings;
-    use crate::sockets::{Sockets, Turn};
+    use crate::settings::EngineSettings;
+    use crate::sockets::{ReadTurn, Sockets};
 
     use super::*;
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// Keys of the connections that the poller reports as readable.
-    fn readable(poll: &mut Poll, timeout: Duration) -> Vec<Key> {
+    fn readable(poll: &mut Poll, timeout: Duration) -> Vec<ConnectionKey> {
         let mut events = Events::with_capacity(8);
         poll.poll(&mut events, Some(timeout)).unwrap();
         events.iter().filter(|event| event.is_readable()).map(|event| event.token().0).collect()
@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Reads once. Returns the number of bytes, and whether there is more.
-    fn record(sockets: &mut Sockets, key: Key) -> (usize, bool) {
+    fn record(sockets: &mut Sockets, key: ConnectionKey) -> (usize, bool) {
         match sockets.read(key, &mut [0; 1024]) {
             ReadOutcome::Bytes { n, more } => (n, more),
             other => unreachable!("{other:?}"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Reads until there is no more. Returns the lengths.
-    fn records(sockets: &mut Sockets, key: Key) -> Vec<usize> {
+    fn records(sockets: &mut Sockets, key: ConnectionKey) -> Vec<usize> {
         let mut lengths = Vec::new();
         loop {
             let (bytes, more) = record(sockets, key);
@@ -147,7 +147,7 @@ mod tests {
         to.attach(3, from.detach(0).unwrap());
         assert_eq!(readable(&mut new_poll, Duration::ZERO), []);
         assert_eq!(to.ready, [3]);
-        assert_eq!(to.take_turn(3), Turn::Read);
+        assert_eq!(to.take_turn(3), ReadTurn::Read);
         assert_eq!(records(&mut to, 3), [16, 16, 16, 16, 1]);
         // A connection without such bytes waits for an event.
         from.attach(0, to.detach(3).unwrap());
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn a_worker_answers_all_messages_of_a_channel_that_reads_ahead() {
         const REQUESTS: u8 = 100;
-        let settings = Settings {
+        let settings = EngineSettings {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             workers: 1,
-            ..Settings::default()
+            ..EngineSettings::default()
         };
         let apps: Vec<Box<dyn DynApp>> = Vec::new();
         let engine = Engine::start_with(&settings, apps.into(), ChannelKind::ReadAhead).unwrap();

@@ -22,7 +22,7 @@ use bellrock_api::{
     Version,
 };
 use bellrock_engine::session::{SwitchDescription, Versions, switch};
-use bellrock_engine::{Engine, Pinning, Settings};
+use bellrock_engine::{Engine, EngineSettings, Pinning};
 
 /// Time limit of every wait, far more than needed on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,20 +50,20 @@ impl Handler for Answer {
 
 /// Starts an engine on a free port of 127.0.0.1, with an app that answers packets. Its threads are
 /// not pinned: many tests run at a time.
-pub fn start(workers: usize, change: impl FnOnce(&mut Settings)) -> Engine {
+pub fn start(workers: usize, change: impl FnOnce(&mut EngineSettings)) -> Engine {
     start_with(workers, vec![Box::new(Answer)], change)
 }
 
 pub fn start_with(
     workers: usize,
     apps: Vec<Box<dyn DynApp>>,
-    change: impl FnOnce(&mut Settings),
+    change: impl FnOnce(&mut EngineSettings),
 ) -> Engine {
-    let mut settings = Settings {
+    let mut settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers,
         pin: Pinning::None,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     change(&mut settings);
     Engine::start(&settings, apps).unwrap()

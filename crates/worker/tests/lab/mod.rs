@@ -22,8 +22,8 @@ use bellrock_api::{
 };
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
-    Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
-    Wake, Worker,
+    ConnectionKey, LOAD_WINDOW, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker,
+    Transport, Wake, Worker, WorkerSettings,
 };
 
 pub use roles::FakeRoles;
@@ -77,10 +77,10 @@ struct Wire {
 }
 
 #[derive(Default)]
-pub struct Wires(BTreeMap<Key, Wire>, Vec<(SwitchId, Key)>);
+pub struct Wires(BTreeMap<ConnectionKey, Wire>, Vec<(SwitchId, ConnectionKey)>);
 
 impl Transport for Wires {
-    fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
+    fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let wire = self.0.get_mut(&key).unwrap();
         let n = buffer.len().min(wire.to_worker.len());
         for (byte, taken) in buffer.iter_mut().zip(wire.to_worker.drain(..n)) {
@@ -93,7 +93,7 @@ impl Transport for Wires {
         }
     }
 
-    fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
+    fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         let wire = self.0.get_mut(&key).unwrap();
         wire.to_switch.extend(bytes);
         wire.writes.push(bytes.len());
@@ -103,15 +103,15 @@ impl Transport for Wires {
         wire.queued
     }
 
-    fn close(&mut self, key: Key) {
+    fn close(&mut self, key: ConnectionKey) {
         self.0.get_mut(&key).unwrap().closed = true;
     }
 
-    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+    fn detach(&mut self, key: ConnectionKey) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.0.remove(&key).unwrap()))
     }
 
-    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+    fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
         let wire = *channel.downcast::<Wire>().unwrap();
         self.1.push((wire.switch, key));
         self.0.insert(key, wire);
@@ -121,7 +121,7 @@ impl Transport for Wires {
 /// A switch played by a test.
 pub struct FakeSwitch {
     pub worker: usize,
-    pub key: Key,
+    pub key: ConnectionKey,
     session: switch::SwitchSession,
     out: Out,
     /// Bytes from the worker that are not yet a whole message.
@@ -157,7 +157,7 @@ pub struct FakeSwitch {
 pub struct Lab {
     pub now: Duration,
     pub workers: Vec<(Worker, Wires)>,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
     pub tasks: TaskWorker,
     clock: Arc<AtomicU64>,
     pub switches: Vec<FakeSwitch>,
@@ -166,12 +166,12 @@ pub struct Lab {
 pub type SwitchId = usize;
 
 impl Lab {
-    pub fn new(workers: usize, settings: Settings, apps: Vec<Box<dyn DynApp>>) -> Lab {
+    pub fn new(workers: usize, settings: WorkerSettings, apps: Vec<Box<dyn DynApp>>) -> Lab {
         let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
         let now = Duration::from_secs(1);
         let clock = Arc::new(AtomicU64::new(now.as_nanos() as u64));
         let read = Arc::clone(&clock);
-        let shared = Shared::new(SharedParts {
+        let shared = SharedState::new(SharedParts {
             chain: apps.into(),
             mailboxes,
             clock: Box::new(move || Duration::from_nanos(read.load(Ordering::Relaxed))),
@@ -185,7 +185,7 @@ impl Lab {
 
     /// One worker with the default settings.
     pub fn with_app(app: impl DynApp) -> Lab {
-        Lab::new(1, Settings::default(), vec![Box::new(app)])
+        Lab::new(1, WorkerSettings::default(), vec![Box::new(app)])
     }
 
     /// Connects a switch. No messages are exchanged yet.
@@ -329,7 +329,7 @@ impl Lab {
                 self.step_switch(id);
             }
             for (worker, wires) in &mut self.workers {
-                let keys: Vec<Key> = wires.0.keys().copied().collect();
+                let keys: Vec<ConnectionKey> = wires.0.keys().copied().collect();
                 for key in keys {
                     let wire = &wires.0[&key];
                     if !wire.closed && (wire.hung_up || !wire.to_worker.is_empty()) {
