@@ -24,8 +24,8 @@ impl App for Cables {
     }
 
     /// Keeps the flows of the previous run.
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Nothing {

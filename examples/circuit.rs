@@ -17,8 +17,8 @@ impl App for Circuit {
         Needs::TOPOLOGY | Needs::PATHS
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn start(&self, network: &Network) {

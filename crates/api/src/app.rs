@@ -17,7 +17,7 @@ pub enum Verdict {
 
 /// What happens to the flows of an app's earlier run when the switch comes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LeftFlows {
+pub enum EarlierFlows {
     /// They are removed before the app sees the switch. For apps that do not know what the flows
     /// were for.
     #[default]
@@ -62,7 +62,7 @@ bitflags::bitflags! {
 
 /// An application. It makes a handler for each switch.
 ///
-/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`] and [`App::left_flows`] are called
+/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`] and [`App::earlier_flows`] are called
 /// once, at the start of the controller. A panic there, or in [`App::start`], ends the start. A
 /// later panic of an app never ends the controller.
 ///
@@ -120,15 +120,15 @@ pub trait App: Send + Sync + 'static {
     }
 
     /// What happens to the flows that an earlier run of the app left in a switch.
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Remove
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Remove
     }
 
     /// Called once, when the controller starts. No switch is connected yet.
     fn start(&self, _network: &Network) {}
 
     /// Makes the handler of a switch that is up. The handshake is over. The flows of an earlier run
-    /// of this app are removed, unless the app keeps or adopts them ([`App::left_flows`]).
+    /// of this app are removed, unless the app keeps or adopts them ([`App::earlier_flows`]).
     ///
     /// The network knows the switch already: a task started here finds it ([`Network::switch`]) and
     /// may send to it at once. Messages of the task follow those that handlers write in
@@ -154,7 +154,7 @@ pub trait Handler: Send + 'static {
     /// Decides whether to keep a flow that an earlier run of this app left in the switch. `false`
     /// removes it.
     ///
-    /// Called only for apps with [`LeftFlows::Adopt`], once for each such flow, before all other
+    /// Called only for apps with [`EarlierFlows::Adopt`], once for each such flow, before all other
     /// events. If packet-ins wait and the switch takes more than 200 ms to report its flows, it is
     /// called later, for flows older than the connection.
     ///
@@ -290,8 +290,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn forwards(&self) -> Forwards;
     /// See [`App::needs`].
     fn needs(&self) -> Needs;
-    /// See [`App::left_flows`].
-    fn left_flows(&self) -> LeftFlows;
+    /// See [`App::earlier_flows`].
+    fn left_flows(&self) -> EarlierFlows;
     /// See [`App::start`].
     fn start(&self, network: &Network);
     /// See [`App::switch_up`].
@@ -317,8 +317,8 @@ impl<A: App> DynApp for A {
         App::needs(self)
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        App::left_flows(self)
+    fn left_flows(&self) -> EarlierFlows {
+        App::earlier_flows(self)
     }
 
     fn start(&self, network: &Network) {

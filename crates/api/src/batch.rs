@@ -181,9 +181,9 @@ impl<'b> Batch<'b> {
     /// Like [`Batch::each`], but only with packets that the handler wants. The others are passed
     /// on, at a few instructions each.
     ///
-    /// [`Wants::wants`] is called for all packets before the handler gets the first.
+    /// [`PacketFilter::wants`] is called for all packets before the handler gets the first.
     #[inline(always)]
-    pub fn each_wanted<H: Wants>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
+    pub fn each_wanted<H: PacketFilter>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // As in `each`.
         let wanted = match self.version {
             Version::V1_0 => self.wanted_of(Version::V1_0, handler),
@@ -200,7 +200,7 @@ impl<'b> Batch<'b> {
     /// The waiting packets that the handler wants, one bit each. Packets of an uncommon form always
     /// count as wanted.
     #[inline(always)]
-    fn wanted_of<H: Wants>(&self, version: Version, handler: &H) -> u64 {
+    fn wanted_of<H: PacketFilter>(&self, version: Version, handler: &H) -> u64 {
         let mut wanted = 0;
         // Nearly always all of them wait: visiting each costs less than finding which ones wait.
         for (index, message) in self.messages.iter().take(self.len).enumerate() {
@@ -284,7 +284,7 @@ impl<'b> BatchControl<'b> for Batch<'b> {
 ///
 /// It is a trait, not a closure, so that the check can be inlined into the loop
 /// (`#[inline(always)]`).
-pub trait Wants: Handler {
+pub trait PacketFilter: Handler {
     /// Whether the handler wants this packet.
     fn wants(&self, packet: &PacketIn<'_>) -> bool;
 }

@@ -9,7 +9,7 @@ use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
 use futures_channel::oneshot;
 
 use crate::waiting::contain;
-use crate::{AppId, Change, Dpid, Error, Loss, Outcome, Refusal};
+use crate::{AppId, Change, ChangeOutcome, Dpid, Error, NoConfirmation, Refusal};
 
 /// Default time for a switch to confirm changes.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
@@ -40,38 +40,40 @@ pub struct Program {
 /// Changes on their way to a switch, from [`crate::Network::program`]. They are already sent,
 /// whether or not a task awaits this future.
 ///
-/// It resolves to one [`Outcome`] for each change, in their order.
+/// It resolves to one [`ChangeOutcome`] for each change, in their order.
 #[must_use = "await it for the outcomes of the changes"]
 #[derive(Debug)]
-pub struct Programmed {
+pub struct ProgramFuture {
     /// Outcomes known so far.
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<ChangeOutcome>,
     /// Parts that are still to come, in order, each with its number of changes.
-    waiting: std::collections::VecDeque<(usize, Answer<Vec<Outcome>>)>,
+    waiting: std::collections::VecDeque<(usize, PromiseFuture<Vec<ChangeOutcome>>)>,
 }
 
-impl Programmed {
+impl ProgramFuture {
     /// For runtimes: all outcomes are known already.
-    pub fn ready(outcomes: Vec<Outcome>) -> Self {
-        Programmed { outcomes, waiting: Default::default() }
+    pub fn ready(outcomes: Vec<ChangeOutcome>) -> Self {
+        ProgramFuture { outcomes, waiting: Default::default() }
     }
 
     /// For runtimes: the outcomes come in parts, each for this number of changes.
-    pub fn in_parts(parts: impl IntoIterator<Item = (usize, Answer<Vec<Outcome>>)>) -> Self {
-        Programmed { outcomes: Vec::new(), waiting: parts.into_iter().collect() }
+    pub fn in_parts(
+        parts: impl IntoIterator<Item = (usize, PromiseFuture<Vec<ChangeOutcome>>)>,
+    ) -> Self {
+        ProgramFuture { outcomes: Vec::new(), waiting: parts.into_iter().collect() }
     }
 }
 
-impl Future for Programmed {
-    type Output = Vec<Outcome>;
+impl Future for ProgramFuture {
+    type Output = Vec<ChangeOutcome>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<Outcome>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<ChangeOutcome>> {
         while let Some((changes, answer)) = self.waiting.front_mut() {
             let Poll::Ready(outcomes) = Pin::new(answer).poll(context) else {
                 return Poll::Pending;
             };
             // The promise was dropped: the connection is gone.
-            let lost = || vec![Outcome::Unknown(Loss::Disconnected); *changes];
+            let lost = || vec![ChangeOutcome::Unknown(NoConfirmation::Disconnected); *changes];
             let mut outcomes = outcomes.unwrap_or_else(lost);
             self.outcomes.append(&mut outcomes);
             self.waiting.pop_front();
@@ -154,21 +156,21 @@ impl RequestError {
 /// A request on its way to a switch, from [`crate::Network::request`]. It is already sent.
 #[must_use = "await it for the reply"]
 #[derive(Debug)]
-pub struct Requested(Result<Answer<Result<Reply, RequestError>>, Option<RequestError>>);
+pub struct RequestFuture(Result<PromiseFuture<Result<Reply, RequestError>>, Option<RequestError>>);
 
-impl Requested {
+impl RequestFuture {
     /// For runtimes: the request was sent; the promise of `answer` receives the reply.
-    pub fn sent(answer: Answer<Result<Reply, RequestError>>) -> Self {
-        Requested(Ok(answer))
+    pub fn sent(answer: PromiseFuture<Result<Reply, RequestError>>) -> Self {
+        RequestFuture(Ok(answer))
     }
 
     /// For runtimes: the request was not sent.
     pub fn not_sent(error: Error) -> Self {
-        Requested(Err(Some(error.into())))
+        RequestFuture(Err(Some(error.into())))
     }
 }
 
-impl Future for Requested {
+impl Future for RequestFuture {
     type Output = Result<Reply, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -189,12 +191,12 @@ pub struct Promise<T>(Option<oneshot::Sender<T>>);
 /// Waits for the value of a [`Promise`]. `None` if the promise was dropped.
 #[must_use = "nothing waits unless it is awaited"]
 #[derive(Debug)]
-pub struct Answer<T>(oneshot::Receiver<T>);
+pub struct PromiseFuture<T>(oneshot::Receiver<T>);
 
 /// Makes a promise and its answer.
-pub fn promise<T>() -> (Promise<T>, Answer<T>) {
+pub fn promise<T>() -> (Promise<T>, PromiseFuture<T>) {
     let (sender, receiver) = oneshot::channel();
-    (Promise(Some(sender)), Answer(receiver))
+    (Promise(Some(sender)), PromiseFuture(receiver))
 }
 
 impl<T> Promise<T> {
@@ -215,7 +217,7 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-impl<T> Future for Answer<T> {
+impl<T> Future for PromiseFuture<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
@@ -273,12 +275,12 @@ mod tests {
     fn parts_are_put_together_and_a_part_that_is_lost_is_unknown() {
         let (first, answer_first) = promise();
         let (second, answer_second) = promise();
-        let mut programmed = pin!(Programmed::in_parts([(2, answer_first), (1, answer_second)]));
+        let mut programmed = pin!(ProgramFuture::in_parts([(2, answer_first), (1, answer_second)]));
         drop(second);
         assert!(poll(programmed.as_mut()).is_pending());
-        first.keep(vec![Outcome::Installed; 2]);
-        let lost = Outcome::Unknown(Loss::Disconnected);
-        let all = vec![Outcome::Installed, Outcome::Installed, lost];
+        first.keep(vec![ChangeOutcome::Installed; 2]);
+        let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
+        let all = vec![ChangeOutcome::Installed, ChangeOutcome::Installed, lost];
         assert_eq!(poll(programmed), Poll::Ready(all));
     }
 }

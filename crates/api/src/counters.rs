@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Defines a set of counters: a struct with a field for each, of one type ([`Count`]). The name of a
-/// field is the name of its counter, and the comment above it is its meaning.
+/// Defines a set of counters: a struct with a field for each, of one type ([`CounterValue`]). The
+/// name of a field is the name of its counter, and the comment above it is its meaning.
 ///
 /// ```
 /// bellrock_api::counters! {
@@ -38,7 +38,7 @@ macro_rules! counters {
 
             /// Name and value of each counter.
             $vis fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($name), $crate::Count::count(&self.$name)),)*].into_iter()
+                [$((stringify!($name), $crate::CounterValue::count(&self.$name)),)*].into_iter()
             }
         }
     };
@@ -48,12 +48,12 @@ macro_rules! counters {
 /// - `u64`: its owner adds, and only its owner reads. For handlers.
 /// - [`Counter`]: one thread adds, any thread reads.
 /// - [`SharedCounter`]: any thread adds, any thread reads.
-pub trait Count {
+pub trait CounterValue {
     /// The current value.
     fn count(&self) -> u64;
 }
 
-impl Count for u64 {
+impl CounterValue for u64 {
     fn count(&self) -> u64 {
         *self
     }
@@ -78,7 +78,7 @@ impl Counter {
     }
 }
 
-impl Count for Counter {
+impl CounterValue for Counter {
     fn count(&self) -> u64 {
         self.get()
     }
@@ -101,7 +101,7 @@ impl SharedCounter {
     }
 }
 
-impl Count for SharedCounter {
+impl CounterValue for SharedCounter {
     fn count(&self) -> u64 {
         self.get()
     }

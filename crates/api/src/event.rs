@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use crate::{Dpid, Ended, HostId, Link, Port, Refusal, RequestError, SwitchPort};
+use crate::{ConnectionEnd, Dpid, HostId, Link, Port, Refusal, RequestError, SwitchPort};
 
 /// An event of the network. It prints as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Event {
         /// Remote address of the connection.
         peer: SocketAddr,
         /// Why it is down.
-        why: Ended,
+        why: ConnectionEnd,
     },
     /// Connections from an address have ended before their switch was up. Each reason is published
     /// at most once a minute for an address.
@@ -41,7 +41,7 @@ pub enum Event {
         /// time.
         from: Option<IpAddr>,
         /// Why the last of these connections ended.
-        why: Ended,
+        why: ConnectionEnd,
         /// Number of connections that ended for this reason since the last such event.
         times: u64,
     },
@@ -51,7 +51,7 @@ pub enum Event {
         /// Source address of the last of these connections.
         from: IpAddr,
         /// Why the last of these connections was refused.
-        why: Ended,
+        why: ConnectionEnd,
         /// Number of connections refused, for any reason, since the last such event.
         times: u64,
     },
@@ -386,7 +386,7 @@ impl Event {
 
     /// Why a connection ended, if the event reports that.
     #[must_use]
-    pub fn ended(&self) -> Option<&Ended> {
+    pub fn ended(&self) -> Option<&ConnectionEnd> {
         match self {
             Event::SwitchDown { why, .. }
             | Event::ConnectionEnded { why, .. }

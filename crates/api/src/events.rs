@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::Event;
-use crate::waiting::{Waiting, wake};
+use crate::waiting::{WakerList, wake};
 
 /// Number of events kept. A slower subscriber misses the oldest ones, and gets the number missed.
 pub const EVENTS_KEPT: usize = 4096;
@@ -25,7 +25,7 @@ const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT;
 
 /// An event, and its time on the controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happened {
+pub struct EventRecord {
     /// Time of the event.
     pub at: Duration,
     /// The event.
@@ -37,26 +37,26 @@ pub struct Happened {
 /// Events are rare: alarms come every few seconds at most, and host tracking bounds the events of
 /// hosts. Publishing holds a lock only to append to a list, and never waits for subscribers.
 #[derive(Clone, Debug, Default)]
-pub struct Events(Arc<Mutex<Kept>>);
+pub struct Events(Arc<Mutex<EventLog>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct EventLog {
     /// The latest alarms, each with the number of events published before it.
-    alarms: VecDeque<(u64, Happened)>,
+    alarms: VecDeque<(u64, EventRecord)>,
     /// The latest events of connections.
-    connections: VecDeque<(u64, Happened)>,
+    connections: VecDeque<(u64, EventRecord)>,
     /// The latest of all other events.
-    others: VecDeque<(u64, Happened)>,
+    others: VecDeque<(u64, EventRecord)>,
     /// Number of events published.
     count: u64,
-    waiting: Waiting,
+    waiting: WakerList,
 }
 
 /// What a subscription returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum SubscriptionItem {
     /// An event.
-    Event(Happened),
+    Event(EventRecord),
     /// Number of events missed, because the subscriber was too slow.
     Missed(u64),
 }
@@ -83,7 +83,7 @@ impl Events {
         if ring.len() == most {
             ring.pop_front();
         }
-        ring.push_back((number, Happened { at, event }));
+        ring.push_back((number, EventRecord { at, event }));
         let woken = kept.waiting.take();
         drop(kept);
         woken.for_each(wake);
@@ -98,10 +98,10 @@ impl Events {
 
     /// The last events, at most this many, oldest first.
     #[must_use]
-    pub fn latest(&self, most: usize) -> Vec<Happened> {
+    pub fn latest(&self, most: usize) -> Vec<EventRecord> {
         let kept = self.kept();
         let all = kept.alarms.iter().chain(&kept.connections).chain(&kept.others);
-        let mut all: Vec<&(u64, Happened)> = all.collect();
+        let mut all: Vec<&(u64, EventRecord)> = all.collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         let skipped = all.len().saturating_sub(most);
         all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
@@ -114,16 +114,16 @@ impl Events {
     }
 
     /// A panic under this lock leaves the lists consistent: each change is one call.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, EventLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Subscription {
     /// Waits for the next event.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> SubscriptionItem {
         let Subscription { events, next } = self;
-        let mut wait = Wait { events, number: None };
+        let mut wait = EventWait { events, number: None };
         poll_fn(|context| {
             let mut kept = wait.events.kept();
             if let Some(heard) = kept.after(next) {
@@ -136,39 +136,39 @@ impl Subscription {
     }
 
     /// Returns the next event, if there is one already.
-    pub fn take(&mut self) -> Option<Heard> {
+    pub fn take(&mut self) -> Option<SubscriptionItem> {
         self.events.kept().after(&mut self.next)
     }
 }
 
-impl Kept {
+impl EventLog {
     /// The next item for a subscriber that has received `heard` events.
-    fn after(&self, heard: &mut u64) -> Option<Heard> {
+    fn after(&self, heard: &mut u64) -> Option<SubscriptionItem> {
         let rings = [&self.alarms, &self.connections, &self.others];
         let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *heard));
         let (number, happened) = firsts.min_by_key(|(number, _)| *number)?;
         if *number > *heard {
             let missed = *number - *heard;
             *heard = *number;
-            return Some(Heard::Missed(missed));
+            return Some(SubscriptionItem::Missed(missed));
         }
         *heard += 1;
-        Some(Heard::Event(happened.clone()))
+        Some(SubscriptionItem::Event(happened.clone()))
     }
 }
 
 /// The first event of a list with at least this number.
-fn first_from(ring: &VecDeque<(u64, Happened)>, number: u64) -> Option<&(u64, Happened)> {
+fn first_from(ring: &VecDeque<(u64, EventRecord)>, number: u64) -> Option<&(u64, EventRecord)> {
     ring.get(ring.partition_point(|(its, _)| *its < number))
 }
 
 /// A waiting subscriber. When dropped early, it removes its waker.
-struct Wait<'a> {
+struct EventWait<'a> {
     events: &'a Events,
     number: Option<u64>,
 }
 
-impl Drop for Wait<'_> {
+impl Drop for EventWait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.events.kept().waiting.forget(number);
@@ -184,7 +184,7 @@ mod tests {
     use bellrock_openflow::{MacAddr, Port};
 
     use super::*;
-    use crate::{Dpid, EndReason, Ended, HostId, SwitchPort};
+    use crate::{ConnectionEnd, Dpid, EndReason, HostId, SwitchPort};
 
     fn event(n: u32) -> Event {
         Event::ForgedAnnouncement { at: SwitchPort::new(Dpid(1), Port(n)) }
@@ -201,8 +201,8 @@ mod tests {
         let mut heard = events.subscribe();
         assert_eq!(heard.take(), None);
         (1..=ALARMS_KEPT as u32 + 3).for_each(|n| publish(&events, n));
-        assert_eq!(heard.take(), Some(Heard::Missed(3)));
-        let Some(Heard::Event(next)) = heard.take() else { panic!("there is one") };
+        assert_eq!(heard.take(), Some(SubscriptionItem::Missed(3)));
+        let Some(SubscriptionItem::Event(next)) = heard.take() else { panic!("there is one") };
         assert_eq!((next.at, next.event), (Duration::from_secs(4), event(4)));
         assert_eq!(events.count(), ALARMS_KEPT as u64 + 4);
         let latest = events.latest(2);
@@ -225,18 +225,21 @@ mod tests {
         assert_eq!(latest.len(), OTHERS_KEPT + 2);
         assert_eq!(latest.first().map(|it| it.event.clone()), Some(event(0)));
         assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(1)));
-        assert!(matches!(heard.take(), Some(Heard::Event(it)) if it.event == event(0)));
+        assert!(matches!(heard.take(), Some(SubscriptionItem::Event(it)) if it.event == event(0)));
         let missed = (2 * EVENTS_KEPT - OTHERS_KEPT) as u64;
-        assert_eq!(heard.take(), Some(Heard::Missed(missed)));
+        assert_eq!(heard.take(), Some(SubscriptionItem::Missed(missed)));
         let rest = std::iter::from_fn(|| heard.take());
-        assert_eq!(rest.filter(|it| matches!(it, Heard::Event(_))).count(), latest.len() - 1);
+        assert_eq!(
+            rest.filter(|it| matches!(it, SubscriptionItem::Event(_))).count(),
+            latest.len() - 1
+        );
     }
 
     #[test]
     fn connections_put_nothing_else_out() {
         let events = Events::default();
         publish(&events, 0);
-        let why = Ended { reason: EndReason::Malformed, text: "no OpenFlow".into() };
+        let why = ConnectionEnd { reason: EndReason::Malformed, text: "no OpenFlow".into() };
         for times in 1..=2 * EVENTS_KEPT as u64 {
             let from = Some(IpAddr::from([192, 0, 2, 1]));
             let ended = Event::ConnectionEnded { from, why: why.clone(), times };
@@ -260,7 +263,7 @@ mod tests {
         assert!(Future::poll(next.as_mut(), &mut context).is_pending());
         publish(&events, 7);
         let polled = Future::poll(next.as_mut(), &mut context);
-        let Poll::Ready(Heard::Event(it)) = polled else { panic!("it is there") };
+        let Poll::Ready(SubscriptionItem::Event(it)) = polled else { panic!("it is there") };
         assert_eq!(it.event.to_string(), "a forged announcement came in at 0000000000000001:7");
     }
 

@@ -22,8 +22,9 @@ mod app;
 mod app_id;
 mod batch;
 mod confirm;
+mod connection_end;
 mod counters;
-mod ended;
+mod empty_network;
 mod error;
 mod event;
 mod events;
@@ -31,7 +32,6 @@ mod flow;
 mod hosts;
 mod info;
 mod network;
-mod nowhere;
 mod own_flow;
 pub mod packet;
 mod role;
@@ -46,9 +46,9 @@ mod waiting;
 mod watch;
 
 pub use actions::Actions;
-pub use app::{App, DynApp, Forwards, Handler, LeftFlows, Needs, Verdict};
+pub use app::{App, DynApp, EarlierFlows, Forwards, Handler, Needs, Verdict};
 pub use app_id::AppId;
-pub use batch::{BATCH_PACKETS, Batch, Wants};
+pub use batch::{BATCH_PACKETS, Batch, PacketFilter};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
     Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowCommand, FlowFlags, FlowMod,
@@ -58,27 +58,27 @@ pub use bellrock_openflow::{
 };
 pub use bellrock_pace::{Backoff, RateLimit, Repeats};
 pub use confirm::{
-    Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Programmed, Reply, RequestError, Requested,
-    time_for_changes,
+    CHANGES_PER_SECOND, CONFIRM_WITHIN, ProgramFuture, PromiseFuture, Reply, RequestError,
+    RequestFuture, time_for_changes,
 };
-pub use counters::{Count, Counter, SharedCounter};
-pub use ended::{EndReason, Ended};
+pub use connection_end::{ConnectionEnd, EndReason};
+pub use counters::{Counter, CounterValue, SharedCounter};
+pub use empty_network::EmptyNetwork;
 pub use error::{Error, HandlerError, Result};
 /// Header parser of [`PacketIn::headers`].
 pub use etherparse;
 pub use event::{Event, HostGone, LinkDown, StormSign, Suspicion};
-pub use events::{EVENTS_KEPT, Events, Happened, Heard, Subscription};
+pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
-    BucketEntry, Change, Flow, FlowKey, GroupEntry, Loss, MeterEntry, Outcome, Refusal, ToldFlow,
-    ToldForm,
+    BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry, MeterEntry,
+    NoConfirmation, Refusal, ReportedFlow,
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use network::Network;
-pub use nowhere::Nowhere;
 pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};
 pub use packet::{PacketIn, VlanTag};
-pub use role::{ControllerRole, GrantedRole, RoleError, RoleOrder, RoleOrdered};
+pub use role::{ControllerRole, GrantedRole, RoleError, RoleOrder, RoleOrderFuture};
 pub use switch::{Switch, Xid};
 pub use switches::Switches;
 pub use task::{Sleep, TaskHandle};
@@ -88,4 +88,4 @@ pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
     atomically, try_atomically,
 };
-pub use watch::{Published, Publisher, Reader, Snapshot, Watch};
+pub use watch::{Published, Publisher, Snapshot, Watch, WatchReader};

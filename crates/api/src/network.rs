@@ -17,8 +17,8 @@ use crate::runtime::{Program, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, FlowTemplate, Hosts,
-    Interrupt, Outcome, Programmed, Requested, Result, RoleOrder, RoleOrdered, Snapshot,
+    Abort, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error, Events, FlowTemplate,
+    Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder, RoleOrderFuture, Snapshot,
     SwitchInfo, Switches, Topology, Transaction, Watch,
 };
 
@@ -37,13 +37,13 @@ pub trait Runtime: Send + Sync + 'static {
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error>;
 
     /// Sends changes to a switch, followed by a barrier.
-    fn program(&self, program: Program) -> Programmed;
+    fn program(&self, program: Program) -> ProgramFuture;
 
     /// Sends a request to a switch.
-    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested;
+    fn request(&self, to: Dpid, body: RequestBody<'_>) -> RequestFuture;
 
     /// Requests a role at a switch that is up or stands by.
-    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrdered;
+    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrderFuture;
 
     /// Runs a task.
     fn spawn(&self, task: NewTask) -> TaskHandle;
@@ -216,29 +216,37 @@ impl Network {
 
     /// Sends changes to a switch, and returns a future that waits for their confirmation. The
     /// changes are sent at once, in order, followed by a barrier. The future resolves to one
-    /// [`crate::Outcome`] for each change; an OpenFlow error becomes the outcome of the change that
-    /// caused it. If the switch's version does not support one of the changes, none is sent.
+    /// [`crate::ChangeOutcome`] for each change; an OpenFlow error becomes the outcome of the
+    /// change that caused it. If the switch's version does not support one of the changes, none is
+    /// sent.
     ///
     /// The switch has [`CONFIRM_WITHIN`] to confirm, and one second more for each
     /// [`crate::CHANGES_PER_SECOND`] changes that it must process until then, of all senders. A
     /// change that is not confirmed by then, or before the connection ends, may or may not have
-    /// happened: [`crate::Outcome::Unknown`].
-    pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
+    /// happened: [`crate::ChangeOutcome::Unknown`].
+    pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> ProgramFuture {
         self.program_within(dpid, changes, CONFIRM_WITHIN)
     }
 
     /// Like [`Network::program`], with another time limit, which is checked once a second.
-    pub fn program_within(&self, dpid: Dpid, changes: Vec<Change>, within: Duration) -> Programmed {
+    pub fn program_within(
+        &self,
+        dpid: Dpid,
+        changes: Vec<Change>,
+        within: Duration,
+    ) -> ProgramFuture {
         match self.app_id() {
             Some(app) => self.runtime.program(Program { app, to: dpid, changes, within }),
-            None => Programmed::ready(vec![Outcome::NotSent(Error::NotAnApp); changes.len()]),
+            None => {
+                ProgramFuture::ready(vec![ChangeOutcome::NotSent(Error::NotAnApp); changes.len()])
+            }
         }
     }
 
     /// Requests statistics or descriptions from a switch, for tasks. Handlers use
     /// [`crate::Switch::request`]. Flows in the reply have their priorities in the switch
     /// ([`crate::PriorityBand::lower`]).
-    pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> Requested {
+    pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> RequestFuture {
         self.runtime.request(dpid, body)
     }
 
@@ -361,7 +369,7 @@ impl Network {
 }
 
 impl RoleControl for Network {
-    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered {
+    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture {
         self.runtime.set_role(dpid, order)
     }
 

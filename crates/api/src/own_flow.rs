@@ -186,13 +186,13 @@ mod tests {
     use bellrock_openflow::{Bytes, ErrorCode};
 
     use super::*;
-    use crate::Nowhere;
+    use crate::EmptyNetwork;
 
     const DPID: Dpid = Dpid(7);
 
     #[test]
     fn a_refused_flow_is_tried_again_with_back_off_and_is_one_alarm() {
-        let network = Nowhere::network();
+        let network = EmptyNetwork::network();
         let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
         let mut flow = OwnFlow::new("table-miss entry");
         let (mut now, mut waits) = (Duration::ZERO, Vec::new());
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_refusal_over_many_connections_is_published_once_a_minute_with_its_number() {
         const MINUTES: usize = 10;
-        let network = Nowhere::network();
+        let network = EmptyNetwork::network();
         let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
         let mut now = Duration::ZERO;
         for _ in 0..60 * MINUTES {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn many_switches_that_refuse_are_reported_together_beyond_a_bound() {
-        let network = Nowhere::network();
+        let network = EmptyNetwork::network();
         let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
         let now = Duration::ZERO;
         for dpid in 0..2 * FLOWS_REPORTED_APART as u64 {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bellrock_openflow::RoleKind;
 
-use crate::{Answer, Error, Refusal};
+use crate::{Error, PromiseFuture, Refusal};
 
 /// The role of this controller at a switch (`ofp_controller_role`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -132,21 +132,23 @@ pub enum RoleError {
 /// An order on its way to a switch. It is already sent, whether or not a task awaits this future.
 #[must_use = "await it for the outcome of the order"]
 #[derive(Debug)]
-pub struct RoleOrdered(Result<Answer<Result<GrantedRole, RoleError>>, Option<RoleError>>);
+pub struct RoleOrderFuture(
+    Result<PromiseFuture<Result<GrantedRole, RoleError>>, Option<RoleError>>,
+);
 
-impl RoleOrdered {
+impl RoleOrderFuture {
     /// For runtimes: the order was sent; the promise of `answer` receives the outcome.
-    pub fn sent(answer: Answer<Result<GrantedRole, RoleError>>) -> Self {
-        RoleOrdered(Ok(answer))
+    pub fn sent(answer: PromiseFuture<Result<GrantedRole, RoleError>>) -> Self {
+        RoleOrderFuture(Ok(answer))
     }
 
     /// For runtimes: the order was not sent.
     pub fn not_sent(error: Error) -> Self {
-        RoleOrdered(Err(Some(error.into())))
+        RoleOrderFuture(Err(Some(error.into())))
     }
 }
 
-impl Future for RoleOrdered {
+impl Future for RoleOrderFuture {
     type Output = Result<GrantedRole, RoleError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -169,7 +171,7 @@ mod tests {
     use crate::Dpid;
     use crate::runtime::promise;
 
-    fn poll(ordered: RoleOrdered) -> Poll<Result<GrantedRole, RoleError>> {
+    fn poll(ordered: RoleOrderFuture) -> Poll<Result<GrantedRole, RoleError>> {
         pin!(ordered).poll(&mut Context::from_waker(Waker::noop()))
     }
 
@@ -178,12 +180,12 @@ mod tests {
         let granted = GrantedRole { role: ControllerRole::Master, generation_id: Some(3) };
         let (kept, answer) = promise();
         kept.keep(Ok(granted));
-        assert_eq!(poll(RoleOrdered::sent(answer)), Poll::Ready(Ok(granted)));
+        assert_eq!(poll(RoleOrderFuture::sent(answer)), Poll::Ready(Ok(granted)));
         let (broken, answer) = promise();
         drop(broken);
-        assert_eq!(poll(RoleOrdered::sent(answer)), Poll::Ready(Err(RoleError::Disconnected)));
+        assert_eq!(poll(RoleOrderFuture::sent(answer)), Poll::Ready(Err(RoleError::Disconnected)));
         let unknown = Error::UnknownSwitch(Dpid(1));
-        let not_sent = poll(RoleOrdered::not_sent(unknown));
+        let not_sent = poll(RoleOrderFuture::not_sent(unknown));
         assert_eq!(not_sent, Poll::Ready(Err(RoleError::NotSent(unknown))));
     }
 

@@ -1,4 +1,5 @@
-//! What runtimes call, and what puts a controller together. The handlers of apps need nothing of it.
+//! What runtimes call, and what puts a controller together. The handlers of apps need nothing of
+//! it.
 //!
 //! An app may use [`promise`] to answer callers of its own.
 
@@ -10,7 +11,7 @@ pub use crate::confirm::{Program, Promise, promise};
 pub use crate::network::{Extensions, NetworkState, Runtime};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
-use crate::{Dpid, DynApp, Hosts, RoleOrder, RoleOrdered, Switch, Switches, Topology, Watch};
+use crate::{Dpid, DynApp, Hosts, RoleOrder, RoleOrderFuture, Switch, Switches, Topology, Watch};
 
 /// Roles of the controller at its switches, by its [`Network`](crate::Network): for what decides
 /// which of several controllers is master.
@@ -25,7 +26,7 @@ pub trait RoleControl {
     /// When the switch confirms the role of master or equal, a switch that stands by comes up, as
     /// after a connect. When it confirms the role of slave, one that is up goes down for the apps
     /// and stands by; its flows stay.
-    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered;
+    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture;
 
     /// The switches that stand by, to wait for changes.
     fn standbys(&self) -> &Watch<Switches>;
@@ -43,8 +44,8 @@ pub trait BatchControl<'b> {
     fn begin(&mut self, version: Version);
 
     /// Adds packet_ins of the stream from `start` on. Stops at the first message of another type, a
-    /// packet_in of an uncommon form ([`PacketInView::common`](crate::PacketInView::common)), or one
-    /// that does not end within `max_bytes`. Returns where it stopped.
+    /// packet_in of an uncommon form ([`PacketInView::common`](crate::PacketInView::common)), or
+    /// one that does not end within `max_bytes`. Returns where it stopped.
     fn fill(&mut self, start: usize, max_bytes: usize) -> usize;
 
     /// Adds one packet_in of this batch's version, in any form. The caller checks

@@ -15,7 +15,7 @@ use crate::{AppId, Error, Result};
 ///
 /// [`bellrock_openflow::FlowTemplate`] lists the values that can change.
 #[derive(Clone, Debug)]
-pub struct FlowTemplate(bellrock_openflow::FlowTemplate);
+pub struct FlowTemplate(bellrock_openflow::FlowModTemplate);
 
 impl FlowTemplate {
     /// The OpenFlow version of the template.
@@ -57,7 +57,7 @@ impl AppId {
     /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
     pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         let flow = self.own(version, flow)?;
-        Ok(FlowTemplate(bellrock_openflow::FlowTemplate::new(version, self.owner(), &flow)?))
+        Ok(FlowTemplate(bellrock_openflow::FlowModTemplate::new(version, self.owner(), &flow)?))
     }
 }
 

@@ -21,12 +21,12 @@ pub(crate) fn contain(wake: impl FnOnce()) {
 ///
 /// A task that is dropped early removes its number.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WakerList {
     last: u64,
     tasks: Vec<(u64, Waker)>,
 }
 
-impl Waiting {
+impl WakerList {
     /// Wakes the task at the next publication. `number` is set the first time.
     pub(crate) fn wait(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {

@@ -9,10 +9,11 @@ use std::task::Poll;
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 
-use crate::waiting::{Waiting, wake};
+use crate::waiting::{WakerList, wake};
 
 /// Reads a value that its owner publishes as a whole. Readers take no lock, and a value never
-/// changes under them. Tasks can wait for the next value. Cheap to clone: all clones read one value.
+/// changes under them. Tasks can wait for the next value. Cheap to clone: all clones read one
+/// value.
 ///
 /// Only the [`Publisher`] changes the value, as with `Receiver` and `Sender` of tokio's `watch`.
 /// An app reads the switches, the topology and the hosts, and cannot replace them:
@@ -32,7 +33,7 @@ use crate::waiting::{Waiting, wake};
 /// ```
 ///
 /// The default is a watch without a publisher: its value never changes.
-pub struct Watch<T>(Arc<Inner<T>>);
+pub struct Watch<T>(Arc<WatchState<T>>);
 
 /// Publishes a value, for all its [`Watch`]es. Who holds the publisher owns the value.
 ///
@@ -52,11 +53,11 @@ pub struct Watch<T>(Arc<Inner<T>>);
 /// ```
 pub struct Publisher<T>(Watch<T>);
 
-struct Inner<T> {
+struct WatchState<T> {
     value: Arc<ArcSwap<Published<T>>>,
     /// Tasks that wait for the next version. Publishing holds this lock, so versions come one by
     /// one.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WakerList>,
 }
 
 /// A published value, with its version.
@@ -120,7 +121,7 @@ impl<T> Publisher<T> {
 impl<T> Watch<T> {
     fn of(value: T) -> Self {
         let value = Arc::new(ArcSwap::from_pointee(Published { version: 0, value }));
-        Watch(Arc::new(Inner { value, waiting: Mutex::default() }))
+        Watch(Arc::new(WatchState { value, waiting: Mutex::default() }))
     }
 
     /// The current value.
@@ -132,8 +133,8 @@ impl<T> Watch<T> {
     /// Makes a reader for frequent reads, such as in a handler. While nothing is published, a read
     /// compares two addresses and writes nothing.
     #[must_use]
-    pub fn reader(&self) -> Reader<T> {
-        Reader(Cache::new(Arc::clone(&self.0.value)))
+    pub fn reader(&self) -> WatchReader<T> {
+        WatchReader(Cache::new(Arc::clone(&self.0.value)))
     }
 
     /// Waits until the version is greater than `seen`, and returns the latest value. Values in
@@ -148,7 +149,7 @@ impl<T> Watch<T> {
     /// # }
     /// ```
     pub async fn changed(&self, seen: u64) -> Snapshot<T> {
-        let mut wait = Wait { waiting: &self.0.waiting, number: None };
+        let mut wait = WatchWait { waiting: &self.0.waiting, number: None };
         poll_fn(|context| {
             let mut waiting = lock(&self.0.waiting);
             let value = self.load();
@@ -179,12 +180,12 @@ impl<T> Watch<T> {
 }
 
 /// A waiting task. When dropped early, it removes its waker.
-struct Wait<'a> {
-    waiting: &'a Mutex<Waiting>,
+struct WatchWait<'a> {
+    waiting: &'a Mutex<WakerList>,
     number: Option<u64>,
 }
 
-impl Drop for Wait<'_> {
+impl Drop for WatchWait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             lock(self.waiting).forget(number);
@@ -193,7 +194,7 @@ impl Drop for Wait<'_> {
 }
 
 /// A panic under this lock has published nothing, and leaves the list consistent.
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock(waiting: &Mutex<WakerList>) -> MutexGuard<'_, WakerList> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -229,9 +230,9 @@ impl<T: fmt::Debug> fmt::Debug for Publisher<T> {
 
 /// Reads a [`Watch`] frequently. [`Watch::reader`] returns it.
 #[derive(Clone)]
-pub struct Reader<T>(Cache<Arc<ArcSwap<Published<T>>>, Snapshot<T>>);
+pub struct WatchReader<T>(Cache<Arc<ArcSwap<Published<T>>>, Snapshot<T>>);
 
-impl<T> Reader<T> {
+impl<T> WatchReader<T> {
     /// The current value.
     pub fn get(&mut self) -> &Published<T> {
         self.0.load()

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use bellrock_api::{
-    ATTEMPTS_PER_POLL, Abort, Error, Interrupt, MAX_ATTEMPTS, Nowhere, Result, TVar, Transaction,
-    TransactionError, atomically, try_atomically,
+    ATTEMPTS_PER_POLL, Abort, EmptyNetwork, Error, Interrupt, MAX_ATTEMPTS, Result, TVar,
+    Transaction, TransactionError, atomically, try_atomically,
 };
 use proptest::prelude::*;
 
@@ -219,7 +219,7 @@ fn a_transaction_that_is_always_overtaken_gives_up_in_a_handler() {
 
 #[test]
 fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
-    let network = Nowhere::network();
+    let network = EmptyNetwork::network();
     let (a, b, other) = (TVar::new(0), TVar::new(0), TVar::new(0));
     let woken = Arc::default();
     let both = |tx: &mut Transaction<'_>| {
@@ -240,7 +240,7 @@ fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
 
 #[test]
 fn a_task_that_goes_neither_way_waits_for_both() {
-    let network = Nowhere::network();
+    let network = EmptyNetwork::network();
     let pots = [TVar::new(0), TVar::new(0)];
     for pot in &pots {
         let woken = Arc::default();
@@ -256,7 +256,7 @@ fn a_task_that_goes_neither_way_waits_for_both() {
 
 #[test]
 fn a_task_that_is_dropped_waits_no_longer() {
-    let network = Nowhere::network();
+    let network = EmptyNetwork::network();
     let a = TVar::new(0);
     let woken = Arc::<Woken>::default();
     for _ in 0..3 {
@@ -269,7 +269,7 @@ fn a_task_that_is_dropped_waits_no_longer() {
 
 #[test]
 fn a_task_that_is_overtaken_lets_the_others_run() {
-    let network = Nowhere::network();
+    let network = EmptyNetwork::network();
     let a = TVar::new(0);
     let (runs, woken) = (Cell::new(0), Arc::default());
     let mut task = pin!(network.transaction(|tx| {
@@ -289,7 +289,7 @@ fn a_task_that_is_overtaken_lets_the_others_run() {
 
 #[test]
 fn no_wake_up_is_lost_between_threads() {
-    let network = Nowhere::network();
+    let network = EmptyNetwork::network();
     const ROUNDS: u32 = 2_000;
     let (ping, pong) = (TVar::new(0), TVar::new(0));
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Events of the network as lines of the log: alarms as warnings; links and the end of an alarm at
 //! level info; all other events at debug.
 
-use bellrock_api::{Event, Heard, Network, Subscription};
+use bellrock_api::{Event, Network, Subscription, SubscriptionItem};
 use tracing::{debug, info, warn};
 
 /// Writes the events of the network to the log from now on.
@@ -12,8 +12,8 @@ pub(crate) fn log_events(network: &Network) {
 async fn log(mut events: Subscription) {
     loop {
         let event = match events.next().await {
-            Heard::Event(it) => it.event,
-            Heard::Missed(n) => {
+            SubscriptionItem::Event(it) => it.event,
+            SubscriptionItem::Missed(n) => {
                 warn!("{n} events of the network came too fast to be logged");
                 continue;
             }

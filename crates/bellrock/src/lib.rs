@@ -57,7 +57,7 @@ pub mod prelude {
         Result, Switch, SwitchInfo, TVar, ToSwitch, Transaction, Verdict, Version, Watch, Xid,
         atomically, try_atomically,
     };
-    pub use bellrock_api::{Flow, FlowStats, LeftFlows};
+    pub use bellrock_api::{EarlierFlows, Flow, FlowStats};
     pub use bellrock_services::desired::{Desired, DesiredFlows};
     pub use bellrock_services::programming::{FlowProgramming, Plan};
 }

@@ -15,7 +15,7 @@
 //! addresses and ports are the same in all packets, as in cbench.
 
 use bellrock_openflow::{
-    Bytes, EncodeError, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port, Version,
+    Bytes, EncodeError, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, Port, Version,
 };
 
 /// Length of each frame, in bytes.
@@ -325,12 +325,12 @@ fn encode(
     port: u32,
     frame: &[u8],
 ) -> Result<Vec<u8>, EncodeError> {
-    let packet_in = PacketIn {
+    let packet_in = PacketInMessage {
         buffer_id,
         total_len: frame.len() as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
         matching: MatchView::port(Port(port)),
         data: Bytes(frame),
     };

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    App, ControllerRole, Dpid, GrantedRole, Network, RoleError, RoleOrder, RoleOrdered, ToSwitch,
+    App, ControllerRole, Dpid, GrantedRole, Network, RoleError, RoleOrder, RoleOrderFuture,
+    ToSwitch,
 };
 use bellrock_apps::{Learning, Routing};
 use bellrock_emulator::lab::{Lab, Version, on_both_versions};
@@ -53,12 +54,12 @@ fn network(lab: &Lab, controller: usize) -> Network {
 fn order(lab: &mut Lab, controller: usize, role: RoleOrder) -> Vec<Result<GrantedRole, RoleError>> {
     let network = network(lab, controller);
     let all = switches(lab).into_iter();
-    let orders: Vec<RoleOrdered> = all.map(|(_, dpid)| network.set_role(dpid, role)).collect();
+    let orders: Vec<RoleOrderFuture> = all.map(|(_, dpid)| network.set_role(dpid, role)).collect();
     lab.run_for(SECOND);
     orders.into_iter().map(|order| outcome(pin!(order))).collect()
 }
 
-fn outcome(order: Pin<&mut RoleOrdered>) -> Result<GrantedRole, RoleError> {
+fn outcome(order: Pin<&mut RoleOrderFuture>) -> Result<GrantedRole, RoleError> {
     match order.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => panic!("the order has no outcome after a second"),

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{EndReason, Ended, Event};
+use bellrock_api::{ConnectionEnd, EndReason, Event};
 
 /// Minimum time between two such events.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
@@ -29,14 +29,14 @@ pub(crate) enum RefusalReason {
 }
 
 impl RefusalReason {
-    fn ended(&self) -> Ended {
+    fn ended(&self) -> ConnectionEnd {
         let reason = match self {
             RefusalReason::Connections(_) | RefusalReason::Workers(_) | RefusalReason::Busy => {
                 EndReason::Limit
             }
             RefusalReason::Socket(_) => EndReason::ClosedByPeer,
         };
-        Ended { reason, text: self.to_string().into() }
+        ConnectionEnd { reason, text: self.to_string().into() }
     }
 }
 

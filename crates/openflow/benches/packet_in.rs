@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bellrock_openflow::{
-    Action, Bytes, FromSwitch, List, MatchView, Out, PacketIn, PacketInReason, PacketOut, Port,
-    ToSwitch, Version, frame,
+    Action, Bytes, FromSwitch, List, MatchView, Out, PacketInMessage, PacketInReason, PacketOut,
+    Port, ToSwitch, Version, frame,
 };
 
 /// Messages in the stream, which is decoded repeatedly. It stays in the first-level cache.
@@ -57,7 +57,7 @@ fn measure(version: Version, rounds: usize) {
 }
 
 /// Calls `handle` for each packet-in of a stream.
-fn each<'a>(mut stream: &'a [u8], mut handle: impl FnMut(&PacketIn<'a>)) {
+fn each<'a>(mut stream: &'a [u8], mut handle: impl FnMut(&PacketInMessage<'a>)) {
     while let Ok(Some(frame)) = frame(stream) {
         if let Ok(message) = FromSwitch::decode(frame.bytes)
             && let FromSwitch::PacketIn(packet) = &message.body
@@ -71,12 +71,12 @@ fn each<'a>(mut stream: &'a [u8], mut handle: impl FnMut(&PacketIn<'a>)) {
 fn stream(version: Version) -> Out {
     let mut out = Out::with_capacity(STREAM * 2 * PACKET_LEN);
     for port in 1..=STREAM as u32 {
-        let packet = FromSwitch::PacketIn(PacketIn {
+        let packet = FromSwitch::PacketIn(PacketInMessage {
             buffer_id: None,
             total_len: PACKET_LEN as u16,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: PacketIn::NO_COOKIE,
+            cookie: PacketInMessage::NO_COOKIE,
             matching: MatchView::port(Port(port)),
             data: Bytes(&[0; PACKET_LEN]),
         });

@@ -117,7 +117,7 @@ impl Header {
 
 /// One whole message of a stream: its header, and all its bytes (header included).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct MessageFrame<'a> {
     /// The header.
     pub header: Header,
     /// The message, `header.length` bytes.
@@ -129,7 +129,7 @@ pub struct Frame<'a> {
 /// # Errors
 /// A length below the header's own. The start of the next message is then unknown, so the
 /// connection has to be closed.
-pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, DecodeError> {
+pub fn frame(stream: &[u8]) -> Result<Option<MessageFrame<'_>>, DecodeError> {
     let Some(header) = Header::read(stream) else { return Ok(None) };
     let length = usize::from(header.length);
     if length < HEADER_LEN {
@@ -140,7 +140,7 @@ pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, DecodeError> {
             answer: ErrorCode::RequestBadLength,
         });
     }
-    Ok(stream.get(..length).map(|bytes| Frame { header, bytes }))
+    Ok(stream.get(..length).map(|bytes| MessageFrame { header, bytes }))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 //! - [`FromSwitch::decode`] and [`ToSwitch::decode`] read one whole message into a borrowed,
 //!   version-neutral view. They check everything: lists ([`List`]) and matches ([`MatchView`])
 //!   iterate afterwards without errors.
-//! - Messages from a switch are read liberally, messages to a switch strictly ([`Reading`]). A flow
-//!   that another program has installed exists, even if its match violates the specification.
+//! - Messages from a switch are read liberally, messages to a switch strictly ([`Strictness`]). A
+//!   flow that another program has installed exists, even if its match violates the specification.
 //! - `encode` writes the same types into an [`Out`]. A view that was read encodes to the same
 //!   bytes. Values built by hand have one canonical form, and `decode(encode(x)) == x`.
-//! - A [`FlowTemplate`] writes flow_mods that differ in a few values only, by the million.
+//! - A [`FlowModTemplate`] writes flow_mods that differ in a few values only, by the million.
 //! - Everything prints ([`std::fmt::Display`]), similar to `ovs-ofctl ofp-print`. With the feature
 //!   `serde` everything serialises.
 //!
@@ -59,7 +59,9 @@ pub use band::PriorityBand;
 pub use bytes::{Bytes, FixedStr};
 pub use error::{DecodeError, EncodeError, ErrorCode, Reason};
 pub use field::Field;
-pub use header::{Frame, HEADER_LEN, Header, MAX_MESSAGE_LEN, ParseVersionError, Version, frame};
+pub use header::{
+    HEADER_LEN, Header, MAX_MESSAGE_LEN, MessageFrame, ParseVersionError, Version, frame,
+};
 pub use instruction::{Instruction, Instructions};
 pub use kind::{MessageKind, MultipartKind};
 pub use list::{Element, Iter, List};
@@ -72,6 +74,6 @@ pub use port::{
     PortStatus,
 };
 pub use prerequisite::Prerequisite;
-pub use reader::Reading;
+pub use reader::Strictness;
 pub use request::RequestKind;
-pub use template::{Filling, FlowTemplate, MAX_TEMPLATE_LEN};
+pub use template::{Filling, FlowModTemplate, MAX_TEMPLATE_LEN};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::reader::{Reader, Reading};
+use crate::reader::{Reader, Strictness};
 use crate::{DecodeError, EncodeError, Out, Version};
 
 /// An element of a list: an action, an instruction, a bucket, a port, a flow's statistics.
@@ -29,7 +29,7 @@ pub struct List<'a, T>(Repr<'a, T>);
 
 #[derive(Clone, Copy)]
 enum Repr<'a, T> {
-    Wire { version: Version, bytes: &'a [u8], reading: Reading },
+    Wire { version: Version, bytes: &'a [u8], reading: Strictness },
     Items(&'a [T]),
 }
 
@@ -84,8 +84,10 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
     /// switch that has an item of invalid length.
     #[must_use]
     pub fn unread(&self) -> &'a [u8] {
-        let Repr::Wire { version, bytes, reading: Reading::Liberal } = self.0 else { return &[] };
-        let mut reader = Reader::new(bytes).reading(Reading::Liberal);
+        let Repr::Wire { version, bytes, reading: Strictness::Liberal } = self.0 else {
+            return &[];
+        };
+        let mut reader = Reader::new(bytes).reading(Strictness::Liberal);
         loop {
             let rest = reader.peek();
             if T::decode(version, &mut reader).is_err() || reader.len() == rest.len() {
@@ -97,7 +99,7 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
     /// Returns whether a strict reading accepts the whole list.
     pub(crate) fn is_strict(&self) -> bool {
         match self.0 {
-            Repr::Wire { version, bytes, reading: Reading::Liberal } => {
+            Repr::Wire { version, bytes, reading: Strictness::Liberal } => {
                 Self::decode(version, Reader::new(bytes)).is_ok()
             }
             _ => true,

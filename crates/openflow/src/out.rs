@@ -93,7 +93,7 @@ impl Out {
         xid: u32,
         body: impl FnOnce(&mut Out) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        let open = Open { start: self.len, out: self, closed: false };
+        let open = OpenMessage { start: self.len, out: self, closed: false };
         open.out.put(&wire::Header { version, kind, length: U16::ZERO, xid: U32::new(xid) })?;
         body(open.out)?;
         open.close()
@@ -151,13 +151,13 @@ impl std::fmt::Debug for Out {
 }
 
 /// A message being written. If dropped before it is closed, it is removed.
-struct Open<'o> {
+struct OpenMessage<'o> {
     out: &'o mut Out,
     start: usize,
     closed: bool,
 }
 
-impl Open<'_> {
+impl OpenMessage<'_> {
     fn close(mut self) -> Result<(), EncodeError> {
         if self.out.len - self.start > MAX_MESSAGE_LEN {
             return Err(EncodeError::TooLong { what: "message" });
@@ -168,7 +168,7 @@ impl Open<'_> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenMessage<'_> {
     fn drop(&mut self) {
         if !self.closed {
             self.out.truncate(self.start);

@@ -7,7 +7,7 @@ use crate::{DecodeError, ErrorCode, Reason};
 /// How strictly the content of a message is read. Framing is always strict: a length beyond the
 /// enclosing structure is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum Strictness {
     /// Everything has to follow the specification. For messages to a switch.
     Strict,
     /// Framed content without a meaning is kept as bytes: match types, instructions, actions, and
@@ -25,27 +25,27 @@ pub struct Reader<'a> {
     offset: usize,
     /// Error code for a length fault in this part of the message.
     bad_length: ErrorCode,
-    reading: Reading,
+    reading: Strictness,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(message: &'a [u8]) -> Self {
         let (offset, bad_length) = (0, ErrorCode::RequestBadLength);
-        Reader { rest: message, offset, bad_length, reading: Reading::Strict }
+        Reader { rest: message, offset, bad_length, reading: Strictness::Strict }
     }
 
     /// Sets how strictly the rest is read.
-    pub(crate) fn reading(mut self, reading: Reading) -> Self {
+    pub(crate) fn reading(mut self, reading: Strictness) -> Self {
         self.reading = reading;
         self
     }
 
-    /// Returns whether framed content without a meaning is kept as bytes ([`Reading::Liberal`]).
+    /// Returns whether framed content without a meaning is kept as bytes ([`Strictness::Liberal`]).
     pub(crate) fn is_liberal(&self) -> bool {
-        self.reading == Reading::Liberal
+        self.reading == Strictness::Liberal
     }
 
-    pub(crate) fn how(&self) -> Reading {
+    pub(crate) fn how(&self) -> Strictness {
         self.reading
     }
 

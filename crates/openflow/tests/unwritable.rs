@@ -4,7 +4,7 @@
 
 use bellrock_openflow::{
     Action, Bytes, EncodeError, Field, FlowMod, FromSwitch, GroupCommand, GroupMod, GroupType,
-    List, Match, Out, PacketIn, PacketInReason, PacketOut, Port, ToSwitch, Version,
+    List, Match, Out, PacketInMessage, PacketInReason, PacketOut, Port, ToSwitch, Version,
 };
 
 /// Returns the error of writing this message in this version.
@@ -37,12 +37,12 @@ fn what_a_version_cannot_say_is_named() {
     let group = ToSwitch::GroupMod(GroupMod { command, kind, group: 1, buckets: List::empty() });
     let what = "OFPT_GROUP_MOD";
     assert_eq!(unwritable(&group, v10), EncodeError::Unsupported { what, version: v10 });
-    let packet = FromSwitch::PacketIn(PacketIn {
+    let packet = FromSwitch::PacketIn(PacketInMessage {
         buffer_id: None,
         total_len: 0,
         reason: PacketInReason::NoMatch,
         table: 1,
-        cookie: PacketIn::NO_COOKIE,
+        cookie: PacketInMessage::NO_COOKIE,
         matching: (&any).into(),
         data: Bytes(&[]),
     });

@@ -5,7 +5,7 @@
 
 mod common;
 
-use bellrock_openflow::Reading;
+use bellrock_openflow::Strictness;
 use common::{Any, Vector, exercise, patch_length, vectors};
 
 /// Number of bytes of a vector to damage, one after the other: all, or only the first ones of a
@@ -99,7 +99,7 @@ fn each_flipped_bit_is_refused_or_another_message() {
 /// Reads a vector liberally. Its text is the message, and the error of a strict reading.
 fn odd(vector: &Vector) -> (Any<'_>, String) {
     let strict = Any::decode(vector.direction, &vector.bytes).unwrap_err();
-    let message = Any::decode_as(vector.direction, &vector.bytes, Reading::Liberal)
+    let message = Any::decode_as(vector.direction, &vector.bytes, Strictness::Liberal)
         .unwrap_or_else(|error| panic!("{}: {error}", vector.name()));
     let text = format!("{message}\n  remark: {strict} ({})\n", strict.answer);
     (message, text)

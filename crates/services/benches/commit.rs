@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bellrock_api::{
-    App, Dpid, Flow, Handler, LeftFlows, Match, Network, Port, SwitchInfo, Version,
+    App, Dpid, EarlierFlows, Flow, Handler, Match, Network, Port, SwitchInfo, Version,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
@@ -34,8 +34,8 @@ impl App for Hand {
     fn wants_packet_ins(&self) -> bool {
         false
     }
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
     fn start(&self, network: &Network) {
         *self.0.lock().unwrap() = Some(network.clone());

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
-    Bytes, FixedStr, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason,
-    ToSwitch, frame,
+    Bytes, FixedStr, FromSwitch, List, MatchView, MultipartReply, Out, PacketInMessage,
+    PacketInReason, ToSwitch, frame,
 };
 use bellrock_api::runtime::Chain;
 use bellrock_api::{MacAddr, Needs, Port, PortDesc, ReplyBody, Version};
@@ -85,12 +85,12 @@ fn packet(version: Version, source: u32, destination: [u8; 6], out: &mut Out) {
 }
 
 fn packet_in(version: Version, port: u32, buffer_id: Option<u32>, data: &[u8], out: &mut Out) {
-    let packet = PacketIn {
+    let packet = PacketInMessage {
         buffer_id,
         total_len: data.len() as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
         matching: MatchView::port(Port(port)),
         data: Bytes(data),
     };

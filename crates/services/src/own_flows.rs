@@ -117,7 +117,9 @@ fn send((flow, own): &mut (Flow, OwnFlow), switch: &mut Switch<'_>) -> Result<()
 #[cfg(test)]
 mod tests {
     use bellrock_api::openflow::{Bytes, MatchView, Out, frame};
-    use bellrock_api::{Backoff, Cookie, ErrorCode, Match, Nowhere, Port, RefusedFlows, ToSwitch};
+    use bellrock_api::{
+        Backoff, Cookie, EmptyNetwork, ErrorCode, Match, Port, RefusedFlows, ToSwitch,
+    };
 
     use super::*;
     use crate::testing::{ROOM_BYTES, event, info};
@@ -125,7 +127,7 @@ mod tests {
     fn flows() -> OwnFlows {
         let flow = || Flow::new(Match::any().eth_type(0x88cc)).output(Port::CONTROLLER);
         let flows = [("one", flow()), ("other", flow().priority(7))];
-        OwnFlows::new(&Nowhere::network(), &info(1), flows)
+        OwnFlows::new(&EmptyNetwork::network(), &info(1), flows)
     }
 
     /// Number of messages.

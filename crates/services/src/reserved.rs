@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use bellrock_api::openflow::PortConfig;
 use bellrock_api::{
-    Action, Dpid, Network, PacketIn, Port, PortDesc, Publisher, Reader, Result, Switch, SwitchPort,
-    Watch,
+    Action, Dpid, Network, PacketIn, Port, PortDesc, Publisher, Result, Switch, SwitchPort, Watch,
+    WatchReader,
 };
 
 /// The reserved ports, each with its VLAN. `None` stands for untagged frames.
@@ -58,7 +58,7 @@ impl ReservedPorts {
 /// Knows which frames a handler leaves alone at its switch.
 pub struct Fence {
     dpid: Dpid,
-    reserved: Reader<ReservedPorts>,
+    reserved: WatchReader<ReservedPorts>,
     /// The last list of output actions, kept to reuse its memory.
     actions: Vec<Action<'static>>,
 }
@@ -134,14 +134,14 @@ pub fn flood(fence: &mut Fence, switch: &mut Switch<'_>, packet: &PacketIn<'_>) 
 #[cfg(test)]
 mod tests {
     use bellrock_api::AppId;
-    use bellrock_api::Nowhere;
+    use bellrock_api::EmptyNetwork;
 
     use super::*;
     use crate::testing::{ROOM_BYTES, event, info};
 
     #[test]
     fn reserved_ports_are_left_out_of_flooding_for_their_vlan_only() {
-        let network = Nowhere::network_of("test", AppId::new(0, "test").unwrap());
+        let network = EmptyNetwork::network_of("test", AppId::new(0, "test").unwrap());
         let (mut fence, mut info) = (Fence::new(&network, Dpid(1)), info(4));
         let at = |dpid, port| SwitchPort::new(Dpid(dpid), Port(port));
         let ports = |fence: &mut Fence, info: &_, vlan| {

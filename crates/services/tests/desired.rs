@@ -126,7 +126,8 @@ fn what_handlers_installed_is_adopted_and_flows_of_nobody_stay_and_are_reported(
         assert_eq!(ours, [1, 2], "{version}: what no handler installed and nobody wants goes");
         let flows = lab.flows("s1");
         assert!(flows.iter().any(|flow| flow.contains("0xbad")), "{flows:#?}");
-        let Some(bellrock_api::Heard::Event(first)) = events.lock().unwrap().clone() else {
+        let Some(bellrock_api::SubscriptionItem::Event(first)) = events.lock().unwrap().clone()
+        else {
             panic!("nothing was heard");
         };
         assert_eq!(first.event, Event::ForeignFlows { dpid: Dpid(1), flows: 1 });
@@ -148,7 +149,8 @@ fn flows_that_make_no_sense_are_foreign_and_what_is_wanted_is_installed_and_audi
         desired.complete();
         settle(&mut lab, &hand, &desired);
         assert_eq!(flows_of(&lab, NAME).len(), 3, "{version}");
-        let Some(bellrock_api::Heard::Event(first)) = events.lock().unwrap().clone() else {
+        let Some(bellrock_api::SubscriptionItem::Event(first)) = events.lock().unwrap().clone()
+        else {
             panic!("nothing was heard");
         };
         assert_eq!(

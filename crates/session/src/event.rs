@@ -1,8 +1,8 @@
 //! Events of the controller's end.
 
 use bellrock_openflow::{
-    DecodeError, ErrorMessage, Experimenter, FlowRemoved, FromSwitch, MultipartKind, PacketIn,
-    PortStatus, RequestKind, Role, RoleStatus,
+    DecodeError, ErrorMessage, Experimenter, FlowRemoved, FromSwitch, MultipartKind,
+    PacketInMessage, PortStatus, RequestKind, RoleMessage, RoleStatus,
 };
 
 use crate::requests::CompleteReply;
@@ -24,7 +24,7 @@ pub enum SessionEvent<'b> {
         /// Its xid, usually 0.
         xid: u32,
         /// The packet.
-        packet: PacketIn<'b>,
+        packet: PacketInMessage<'b>,
     },
     /// A port was added, removed or changed. Before `Ready`, the change is also applied to the
     /// switch's ports.
@@ -54,8 +54,8 @@ pub enum SessionEvent<'b> {
     Role {
         /// The request's xid.
         xid: u32,
-        /// The controller's role. 1.0 has no generation ids: [`Role::NO_GENERATION`].
-        role: Role,
+        /// The controller's role. 1.0 has no generation ids: [`RoleMessage::NO_GENERATION`].
+        role: RoleMessage,
     },
     /// The switch has changed the controller's role, without a request. Only after `Ready`.
     RoleStatus(RoleStatus),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use bellrock_openflow::{
-    Bytes, EncodeError, ErrorCode, ErrorMessage, Frame, HEADER_LEN, Header, Hello, Out, ToSwitch,
-    Version, frame,
+    Bytes, EncodeError, ErrorCode, ErrorMessage, HEADER_LEN, Header, Hello, MessageFrame, Out,
+    ToSwitch, Version, frame,
 };
 
 use crate::close::{CloseReason, Stop};
@@ -84,7 +84,7 @@ impl fmt::Display for Name {
 
 /// Returns the first message of a stream, or `None` while it is incomplete. It is a hello or an
 /// error; anything else is another protocol.
-pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, CloseReason> {
+pub(crate) fn first_message(stream: &[u8]) -> Result<Option<MessageFrame<'_>>, CloseReason> {
     let mut start = [0; HEADER_LEN];
     start.iter_mut().zip(stream).for_each(|(to, from)| *to = *from);
     let not_openflow = CloseReason::NotOpenFlow { start };
@@ -98,7 +98,11 @@ pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, CloseRea
 }
 
 /// Agrees on a version with the peer's first message, or writes an error for the peer.
-pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result<Version, Stop> {
+pub(crate) fn agree(
+    message: MessageFrame<'_>,
+    ours: Versions,
+    out: &mut Out,
+) -> Result<Version, Stop> {
     if let Some(refused) = refusal(message) {
         return Err(refused.into());
     }
@@ -130,7 +134,7 @@ pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result
 }
 
 /// Whether a message refuses the hello, in any version: both ends may have none in common.
-pub(crate) fn refusal(message: Frame<'_>) -> Option<CloseReason> {
+pub(crate) fn refusal(message: MessageFrame<'_>) -> Option<CloseReason> {
     let (Header { kind: ERROR, .. }, Some([0, 0, high, low])) =
         (message.header, message.bytes.get(HEADER_LEN..HEADER_LEN + 4))
     else {
@@ -147,7 +151,7 @@ pub(crate) fn refusal(message: Frame<'_>) -> Option<CloseReason> {
 /// Writes an error about `message`, with the beginning of it. Both ends use the same form.
 pub(crate) fn write_error(
     version: Version,
-    message: Frame<'_>,
+    message: MessageFrame<'_>,
     code: ErrorCode,
     out: &mut Out,
 ) -> Result<(), EncodeError> {

@@ -7,8 +7,8 @@
 //! It has no timers: a switch waits for its controller.
 
 use bellrock_openflow::{
-    ConfigFlags, DecodeError, DescBuf, EncodeError, ErrorCode, Features, Frame, FromSwitch, Hello,
-    List, MessageKind, MultipartReply, MultipartRequest, Out, PortDesc, Reason, ReplyBody,
+    ConfigFlags, DecodeError, DescBuf, EncodeError, ErrorCode, Features, FromSwitch, Hello, List,
+    MessageFrame, MessageKind, MultipartReply, MultipartRequest, Out, PortDesc, Reason, ReplyBody,
     RequestBody, SwitchConfig, ToSwitch, Version, frame,
 };
 
@@ -167,7 +167,7 @@ impl SwitchSession {
 
     fn message<'b>(
         &mut self,
-        message: Frame<'b>,
+        message: MessageFrame<'b>,
         out: &mut Out,
     ) -> Result<SwitchSessionEvent<'b>, Stop> {
         if !self.ready {
@@ -190,7 +190,7 @@ impl SwitchSession {
         }
     }
 
-    fn decode<'b>(&self, message: Frame<'b>) -> Result<ToSwitch<'b>, DecodeError> {
+    fn decode<'b>(&self, message: MessageFrame<'b>) -> Result<ToSwitch<'b>, DecodeError> {
         if message.header.version != self.version().wire() {
             return Err(DecodeError {
                 what: "header.version",

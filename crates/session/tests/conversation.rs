@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Action, Bytes, ErrorCode, FlowMod, FlowRemoved, FlowRemovedReason, FromSwitch, Match,
-    MatchView, Message, MultipartKind, MultipartRequest, Out, PacketIn, PacketInReason, Port,
-    PortDesc, PortReason, PortState, PortStatus, RequestBody, RequestKind, Role, RoleKind,
-    ToSwitch, Version, frame,
+    MatchView, Message, MultipartKind, MultipartRequest, Out, PacketInMessage, PacketInReason,
+    Port, PortDesc, PortReason, PortState, PortStatus, RequestBody, RequestKind, RoleKind,
+    RoleMessage, ToSwitch, Version, frame,
 };
 use bellrock_session::{
     CloseReason, ControllerSession, SessionEvent, SessionSettings, SwitchDescription, Versions,
@@ -21,12 +21,12 @@ use common::{
 use proptest::prelude::*;
 
 fn packet_in(data: &[u8]) -> FromSwitch<'_> {
-    FromSwitch::PacketIn(PacketIn {
+    FromSwitch::PacketIn(PacketInMessage {
         buffer_id: Some(9),
         total_len: 1500,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: PacketIn::NO_COOKIE,
+        cookie: PacketInMessage::NO_COOKIE,
         matching: MatchView::port(Port(2)),
         data: Bytes(data),
     })
@@ -76,7 +76,7 @@ fn requests_are_answered_and_the_rest_is_handed_on() {
         let any = Match::any();
         let to_all = [Action::output(Port::ALL)];
         let flow = ToSwitch::FlowMod(FlowMod::add(&any).actions(&to_all));
-        let role = Role { role: RoleKind::Master, generation_id: 1 };
+        let role = RoleMessage { role: RoleKind::Master, generation_id: 1 };
         let role = ToSwitch::RoleRequest(role);
         let desc = ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Desc));
         let echo = ToSwitch::EchoRequest(Bytes(b"hi"));

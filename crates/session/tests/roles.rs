@@ -4,8 +4,8 @@
 mod common;
 
 use bellrock_openflow::{
-    Bytes, EncodeError, ErrorCode, ErrorMessage, FromSwitch, MessageKind, Out, RequestKind, Role,
-    RoleExtension, RoleKind, RoleReason, RoleStatus, ToSwitch, Version,
+    Bytes, EncodeError, ErrorCode, ErrorMessage, FromSwitch, MessageKind, Out, RequestKind,
+    RoleExtension, RoleKind, RoleMessage, RoleReason, RoleStatus, ToSwitch, Version,
 };
 use bellrock_session::{FirstRole, SessionEvent, SessionSettings, Versions};
 use common::{Alone, Pair, VERSIONS, bytes, description, last_xid, to_switch};
@@ -14,8 +14,8 @@ fn standby() -> SessionSettings {
     SessionSettings { first_role: FirstRole::Standby, ..SessionSettings::default() }
 }
 
-fn role(role: RoleKind, generation_id: u64) -> Role {
-    Role { role, generation_id }
+fn role(role: RoleKind, generation_id: u64) -> RoleMessage {
+    RoleMessage { role, generation_id }
 }
 
 /// The bytes of an extension's message.
@@ -92,7 +92,7 @@ fn a_role_is_requested_in_the_form_of_the_version_and_answered_by_one_event() {
         let (answer, expected) = match version {
             Version::V1_0 => {
                 let reply = RoleExtension::Reply(RoleKind::Master);
-                (extension(version, xid, reply), role(RoleKind::Master, Role::NO_GENERATION))
+                (extension(version, xid, reply), role(RoleKind::Master, RoleMessage::NO_GENERATION))
             }
             Version::V1_3 => (bytes(version, xid, &FromSwitch::RoleReply(wanted)), wanted),
         };

@@ -6,8 +6,8 @@ mod common;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Bytes, FromSwitch, List, MatchView, MultipartKind, MultipartReply, MultipartRequest, PacketIn,
-    PacketInReason, Port, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
+    Bytes, FromSwitch, List, MatchView, MultipartKind, MultipartReply, MultipartRequest,
+    PacketInMessage, PacketInReason, Port, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
 use bellrock_session::{CloseReason, MissingReply, PACKET_WAIT, SessionEvent, SessionSettings};
 use common::{Alone, Half, VERSIONS, asked, bytes, port, raw, refuse};
@@ -17,12 +17,12 @@ const LONGEST: Duration = Duration::from_millis(200);
 const TIMER_GRAIN: Duration = Duration::from_millis(50);
 
 fn packet_in(version: Version) -> Vec<u8> {
-    let packet = FromSwitch::PacketIn(PacketIn {
+    let packet = FromSwitch::PacketIn(PacketInMessage {
         buffer_id: None,
         total_len: 60,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: PacketIn::NO_COOKIE,
+        cookie: PacketInMessage::NO_COOKIE,
         matching: MatchView::port(Port(2)),
         data: Bytes(&[7; 60]),
     });

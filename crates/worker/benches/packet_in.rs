@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
-    Bytes, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason, ToSwitch,
+    Bytes, FromSwitch, List, MatchView, MultipartReply, Out, PacketInMessage, PacketInReason,
+    ToSwitch,
 };
 use bellrock_api::{DynApp, Port, ReplyBody, Version};
 use bellrock_apps::global_learning::{GlobalLearning, GlobalTable, InMutex, InTransactions};
@@ -113,12 +114,12 @@ fn packet(version: Version, switch: u64, source: u32, destination: [u8; 6], out:
     ]);
     data[34..38].copy_from_slice(&[0x12, 0x34, 0, 80]);
     data[46] = 0x50;
-    let packet = PacketIn {
+    let packet = PacketInMessage {
         buffer_id: Some(source + 1),
         total_len: 64,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
         matching: MatchView::port(Port(1 + source % 4)),
         data: Bytes(&data),
     };

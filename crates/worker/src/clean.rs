@@ -1,6 +1,6 @@
 //! Cleans a switch of the flows of an earlier run, before the apps see it. For each app, the flows
-//! are removed, kept ([`LeftFlows::Keep`]), or offered to the app one by one
-//! ([`LeftFlows::Adopt`]).
+//! are removed, kept ([`EarlierFlows::Keep`]), or offered to the app one by one
+//! ([`EarlierFlows::Adopt`]).
 //!
 //! In 1.3, an app's flows are removed by cookie. In 1.0 that is impossible: flows are requested,
 //! and those with an app's cookie are removed one by one. Flows to adopt are requested in both
@@ -21,7 +21,9 @@ use bellrock_api::openflow::{
     EncodeError, FlowStats, FlowStatsRequest, List, MultipartKind, MultipartRequest, RequestBody,
     RequestKind,
 };
-use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
+use bellrock_api::{
+    Cookie, EarlierFlows, FlowMod, Match, ReplyBody, SwitchInfo, ToSwitch, Version,
+};
 use bellrock_session::{CompleteReply, MissingReply, xid};
 use tracing::{debug, info, warn};
 
@@ -46,7 +48,7 @@ impl Worker {
             // A wanted table-miss entry replaces the old one, so that no packet is lost between the
             // two.
             let entry = (!self.wants_packet_ins()).then_some(Cookie::CONTROLLER);
-            let removed = self.cookies(LeftFlows::Remove).into_iter().chain(entry).collect();
+            let removed = self.cookies(EarlierFlows::Remove).into_iter().chain(entry).collect();
             self.remove_all_of(key, removed);
         }
         if self.flows_to_ask_for(&Match::any(), info.version).is_none() {
@@ -92,9 +94,9 @@ impl Worker {
         version: Version,
     ) -> Option<FlowStatsRequest<'m>> {
         let all = FlowStatsRequest::all(all);
-        let asking = self.cookies(LeftFlows::Adopt);
+        let asking = self.cookies(EarlierFlows::Adopt);
         match (version, asking.as_slice()) {
-            (Version::V1_0, []) if self.cookies(LeftFlows::Remove).is_empty() => None,
+            (Version::V1_0, []) if self.cookies(EarlierFlows::Remove).is_empty() => None,
             (Version::V1_3, []) => None,
             (Version::V1_3, [one]) => {
                 Some(FlowStatsRequest { cookie: one.with(0), cookie_mask: Cookie::MASK, ..all })
@@ -140,7 +142,7 @@ impl Worker {
         match reported {
             Ok(flows) if info.version == Version::V1_0 => {
                 let goes = |app: &WorkerApp, flow: &FlowStats<'_>| {
-                    app.does(LeftFlows::Remove) && app.owns(flow)
+                    app.does(EarlierFlows::Remove) && app.owns(flow)
                 };
                 for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
                     if self.apps.iter().any(|app| goes(app, &flow)) {
@@ -205,7 +207,7 @@ impl Worker {
             warn!(%dpid, reason = %why, "the switch does not report its flows: {becomes}");
         }
         if info.version == Version::V1_3 {
-            self.remove_all_of(key, self.cookies(LeftFlows::Adopt));
+            self.remove_all_of(key, self.cookies(EarlierFlows::Adopt));
         }
     }
 
@@ -222,7 +224,7 @@ impl Worker {
         let Some(info) = info else { return };
         let (mut adopted, mut removed) = (0, 0);
         for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-            let asks = |app: &WorkerApp| app.does(LeftFlows::Adopt) && app.owns(&flow);
+            let asks = |app: &WorkerApp| app.does(EarlierFlows::Adopt) && app.owns(&flow);
             // An app that was disabled meanwhile is not asked: its flows stay.
             let Some(place) = self.apps.iter().position(asks) else { continue };
             if self.adopts(key, place, flow, now) {
@@ -247,7 +249,7 @@ impl Worker {
     }
 
     /// Cookies of the apps whose old flows are treated this way.
-    fn cookies(&self, left: LeftFlows) -> Vec<Cookie> {
+    fn cookies(&self, left: EarlierFlows) -> Vec<Cookie> {
         self.apps.iter().filter(|app| app.does(left)).map(|app| app.id.cookie()).collect()
     }
 
@@ -310,7 +312,7 @@ fn age(flow: &FlowStats<'_>) -> Duration {
 impl WorkerApp {
     /// Whether the app's old flows are treated this way. False for a disabled app: its flows stay,
     /// as it gets no calls.
-    fn does(&self, left: LeftFlows) -> bool {
+    fn does(&self, left: EarlierFlows) -> bool {
         self.left_flows == left && !self.health.is_disabled()
     }
 

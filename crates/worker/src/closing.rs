@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{Ended, Event as Happening, SwitchInfo};
+use bellrock_api::{ConnectionEnd, Event as Happening, SwitchInfo};
 use bellrock_session::{CloseReason, ControllerSession};
 use tracing::{debug, info, warn};
 
@@ -112,7 +112,7 @@ impl Worker {
         &mut self,
         info: &SwitchInfo,
         peer: SocketAddr,
-        why: Ended,
+        why: ConnectionEnd,
         now: Duration,
     ) {
         if self.comings.allows(now) {
@@ -124,7 +124,7 @@ impl Worker {
     }
 
     fn publish_end(&mut self, connection: &Connection, end: &EndCause, now: Duration) {
-        let (peer, why) = (connection.peer, Ended::from(end));
+        let (peer, why) = (connection.peer, ConnectionEnd::from(end));
         let event = match &connection.stage {
             ConnectionStage::Up(UpSwitch { info, .. }) => {
                 return self.publish_down(info, peer, why, now);

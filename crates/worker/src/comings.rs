@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{EndReason, Ended, Event, RateLimit, Repeats};
+use bellrock_api::{ConnectionEnd, EndReason, Event, RateLimit, Repeats};
 use bellrock_session::CloseReason;
 
 use crate::connection::EndCause;
@@ -47,14 +47,19 @@ impl ConnectionEvents {
 
     /// Counts a connection that ended before its switch was up. Returns the event to publish, if
     /// one is due.
-    pub(crate) fn ended(&mut self, from: IpAddr, why: Ended, now: Duration) -> Option<Event> {
+    pub(crate) fn ended(
+        &mut self,
+        from: IpAddr,
+        why: ConnectionEnd,
+        now: Duration,
+    ) -> Option<Event> {
         let (key, others) = ((Some(from), why.reason), (None, why.reason));
         let ((from, _), times) = self.ended.note(key, others, now)?;
         Some(Event::ConnectionEnded { from, why, times })
     }
 }
 
-impl From<&EndCause> for Ended {
+impl From<&EndCause> for ConnectionEnd {
     fn from(end: &EndCause) -> Self {
         let reason = match end {
             EndCause::Session(CloseReason::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
@@ -73,7 +78,7 @@ impl From<&EndCause> for Ended {
             EndCause::UnfinishedReplies => EndReason::Limit,
             EndCause::Stop => EndReason::Stopped,
         };
-        Ended { reason, text: end.to_string().into() }
+        ConnectionEnd { reason, text: end.to_string().into() }
     }
 }
 
@@ -85,8 +90,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn why(reason: EndReason) -> Ended {
-        Ended { reason, text: "why".into() }
+    fn why(reason: EndReason) -> ConnectionEnd {
+        ConnectionEnd { reason, text: "why".into() }
     }
 
     fn times(event: Option<Event>) -> Option<(Option<IpAddr>, u64)> {

@@ -4,7 +4,7 @@
 //! have consecutive transaction ids of one owner, so an error identifies its change. All errors
 //! come before the barrier's reply (1.0 §5.3.7, 1.3.5 §7.3.8): a change without an error by then is
 //! installed. If the connection ends before, or the barrier's reply is late, the outcome is
-//! [`Outcome::Unknown`].
+//! [`ChangeOutcome::Unknown`].
 //!
 //! Waiting programs are written together, with one barrier. So the small programs of one app,
 //! however many, delay another app's program only by the barriers under way.
@@ -18,8 +18,8 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::{Program, Promise, promise};
 use bellrock_api::{
-    AppId, Dpid, Error, Loss, Outcome, Programmed, Refusal, Reply, RequestError, Requested, Result,
-    ToSwitch, Version, time_for_changes,
+    AppId, ChangeOutcome, Dpid, Error, NoConfirmation, ProgramFuture, Refusal, Reply, RequestError,
+    RequestFuture, Result, ToSwitch, Version, time_for_changes,
 };
 use bellrock_session::{CompleteReply, ControllerSession, xid};
 use tracing::debug;
@@ -68,7 +68,7 @@ pub(crate) struct PostedProgram {
     bytes: Box<[u8]>,
     changes: usize,
     within: Duration,
-    promise: Promise<Vec<Outcome>>,
+    promise: Promise<Vec<ChangeOutcome>>,
 }
 
 /// A request on its way to a switch.
@@ -110,7 +110,7 @@ struct SentBatch {
 struct SentProgram {
     app: AppId,
     changes: usize,
-    promise: Promise<Vec<Outcome>>,
+    promise: Promise<Vec<ChangeOutcome>>,
 }
 
 impl SentBatch {
@@ -122,11 +122,11 @@ impl SentBatch {
         Some(behind as usize).filter(|change| *change < self.changes)
     }
 
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: ChangeOutcome) {
         let mut outcomes = vec![outcome; self.changes];
         for (change, refusal) in self.refused {
             if let Some(outcome) = outcomes.get_mut(change) {
-                *outcome = Outcome::Refused(refusal);
+                *outcome = ChangeOutcome::Refused(refusal);
             }
         }
         let mut outcomes = outcomes.into_iter();
@@ -138,7 +138,7 @@ impl SentBatch {
 
 impl PostedProgram {
     fn not_sent(self, error: Error) {
-        self.promise.keep(vec![Outcome::NotSent(error); self.changes]);
+        self.promise.keep(vec![ChangeOutcome::NotSent(error); self.changes]);
     }
 
     /// Reports that the connection is gone.
@@ -169,7 +169,7 @@ pub(crate) fn post_program(
     program: &Program,
     version: Version,
     mut post: impl FnMut(PostedProgram) -> std::result::Result<(), PostedProgram>,
-) -> Programmed {
+) -> ProgramFuture {
     let mut parts = Vec::new();
     for changes in program.changes.chunks(PROGRAM_CHANGES) {
         let mut bytes = Vec::new();
@@ -181,11 +181,11 @@ pub(crate) fn post_program(
             });
             if let Err(error) = written {
                 let at = program.changes.iter().position(|other| std::ptr::eq(other, change));
-                let mut outcomes = vec![Outcome::Withheld; program.changes.len()];
+                let mut outcomes = vec![ChangeOutcome::Withheld; program.changes.len()];
                 if let Some(outcome) = at.and_then(|at| outcomes.get_mut(at)) {
-                    *outcome = Outcome::NotSent(error);
+                    *outcome = ChangeOutcome::NotSent(error);
                 }
-                return Programmed::ready(outcomes);
+                return ProgramFuture::ready(outcomes);
             }
         }
         parts.push((changes.len(), bytes));
@@ -200,7 +200,7 @@ pub(crate) fn post_program(
             posted.not_sent(Error::Full(dpid));
         }
     }
-    Programmed::in_parts(answers)
+    ProgramFuture::in_parts(answers)
 }
 
 /// Encodes a request in a version, and posts it.
@@ -209,18 +209,18 @@ pub(crate) fn post_request(
     body: RequestBody<'_>,
     version: Version,
     post: impl FnOnce(PostedRequest) -> std::result::Result<(), PostedRequest>,
-) -> Requested {
+) -> RequestFuture {
     let message = ToSwitch::MultipartRequest(MultipartRequest::of(body));
     let written = draft(|out| message.encode(version, 0, out).map(|()| Box::from(out.as_slice())));
     let bytes = match written {
         Ok(bytes) => bytes,
-        Err(error) => return Requested::not_sent(error.into()),
+        Err(error) => return RequestFuture::not_sent(error.into()),
     };
     let (promise, answer) = promise();
     let kind = RequestKind::Multipart(body.kind());
     match post(PostedRequest { dpid, bytes, kind, promise }) {
-        Ok(()) => Requested::sent(answer),
-        Err(_) => Requested::not_sent(Error::Full(dpid)),
+        Ok(()) => RequestFuture::sent(answer),
+        Err(_) => RequestFuture::not_sent(Error::Full(dpid)),
     }
 }
 
@@ -334,7 +334,13 @@ impl Worker {
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
             // Then its reply never comes.
-            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+            self.end_program(
+                key,
+                at,
+                ChangeOutcome::Unknown(NoConfirmation::TimedOut),
+                now,
+                transport,
+            );
         } else if let Some((sent, change)) =
             confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
             && let Entry::Vacant(place) = sent.refused.entry(change)
@@ -354,7 +360,7 @@ impl Worker {
     ) {
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            self.end_program(key, at, Outcome::Installed, now, transport);
+            self.end_program(key, at, ChangeOutcome::Installed, now, transport);
         }
     }
 
@@ -402,7 +408,13 @@ impl Worker {
         }
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+            self.end_program(
+                key,
+                at,
+                ChangeOutcome::Unknown(NoConfirmation::TimedOut),
+                now,
+                transport,
+            );
         }
     }
 
@@ -419,7 +431,13 @@ impl Worker {
             && let Some(at) = confirms.sent.iter().position(|sent| sent.until <= now)
         {
             debug!(key, "a program of changes was not confirmed in time");
-            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+            self.end_program(
+                key,
+                at,
+                ChangeOutcome::Unknown(NoConfirmation::TimedOut),
+                now,
+                transport,
+            );
         }
     }
 
@@ -427,7 +445,7 @@ impl Worker {
         &mut self,
         key: ConnectionKey,
         at: usize,
-        outcome: Outcome,
+        outcome: ChangeOutcome,
         now: Duration,
         transport: &mut T,
     ) {
@@ -438,7 +456,7 @@ impl Worker {
         connection.session.split().1.cancel(sent.barrier);
         let changes = sent.changes as u64;
         match outcome {
-            Outcome::Installed => {
+            ChangeOutcome::Installed => {
                 self.counters.changes_confirmed.add(changes - sent.refused.len() as u64);
             }
             _ => self.counters.changes_unknown.add(changes),
@@ -483,7 +501,9 @@ impl Confirmations {
     /// changes.
     pub(crate) fn end(self) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
-        self.sent.into_iter().for_each(|sent| sent.end(Outcome::Unknown(Loss::Disconnected)));
+        self.sent
+            .into_iter()
+            .for_each(|sent| sent.end(ChangeOutcome::Unknown(NoConfirmation::Disconnected)));
         self.waiting.into_iter().for_each(PostedProgram::undeliverable);
         for (_, promise) in self.asked {
             promise.keep(Err(RequestError::Disconnected));

@@ -15,8 +15,9 @@ use std::time::Duration;
 use bellrock_api::openflow::RequestBody;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
-    AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, Outcome, Programmed, Publisher,
-    Requested, Result, RoleOrder, RoleOrdered, SwitchInfo, Switches, TaskHandle, ToSwitch,
+    AppId, ChangeOutcome, Cookie, Dpid, DynApp, EarlierFlows, Error, Event, Network, ProgramFuture,
+    Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo, Switches, TaskHandle,
+    ToSwitch,
 };
 
 use tracing::error;
@@ -64,7 +65,7 @@ pub struct AppState {
 /// An app of the chain, with its answers at the start, which are final.
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
-    pub(crate) left_flows: LeftFlows,
+    pub(crate) left_flows: EarlierFlows,
     pub(crate) app: Box<dyn DynApp>,
 }
 
@@ -483,12 +484,15 @@ impl Runtime for Posts {
         }
     }
 
-    fn program(&self, program: Program) -> Programmed {
+    fn program(&self, program: Program) -> ProgramFuture {
         // Held until all is in the mailbox, as above.
         let directory = self.read();
         let Some(entry) = directory.up(program.to) else {
             let error = Error::UnknownSwitch(program.to);
-            return Programmed::ready(vec![Outcome::NotSent(error); program.changes.len()]);
+            return ProgramFuture::ready(vec![
+                ChangeOutcome::NotSent(error);
+                program.changes.len()
+            ]);
         };
         post_program(&program, entry.info.version, |posted| {
             let mail = Mail::Program { to: entry.id, posted };
@@ -499,10 +503,10 @@ impl Runtime for Posts {
         })
     }
 
-    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested {
+    fn request(&self, to: Dpid, body: RequestBody<'_>) -> RequestFuture {
         let directory = self.read();
         let Some(entry) = directory.up(to) else {
-            return Requested::not_sent(Error::UnknownSwitch(to));
+            return RequestFuture::not_sent(Error::UnknownSwitch(to));
         };
         post_request(to, body, entry.info.version, |question| {
             let mail = Mail::Question { to: entry.id, question };
@@ -513,16 +517,16 @@ impl Runtime for Posts {
         })
     }
 
-    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrdered {
+    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrderFuture {
         let directory = self.read();
         let Some(entry) = directory.switches.get(&to) else {
-            return RoleOrdered::not_sent(Error::UnknownSwitch(to));
+            return RoleOrderFuture::not_sent(Error::UnknownSwitch(to));
         };
         let (promise, answer) = promise();
         let order = PostedOrder { dpid: to, order, promise };
         match self.give(entry.id.worker, Mail::Role { to: entry.id, order }) {
-            Ok(()) => RoleOrdered::sent(answer),
-            Err(_) => RoleOrdered::not_sent(Error::Full(to)),
+            Ok(()) => RoleOrderFuture::sent(answer),
+            Err(_) => RoleOrderFuture::not_sent(Error::Full(to)),
         }
     }
 

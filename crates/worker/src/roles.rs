@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::openflow::{ErrorMessage, Role, RoleKind, RoleStatus};
+use bellrock_api::openflow::{ErrorMessage, RoleKind, RoleMessage, RoleStatus};
 use bellrock_api::runtime::Promise;
 use bellrock_api::{
     ControllerRole, Dpid, EndReason, Error, ErrorCode, GrantedRole, Refusal, RoleError, RoleOrder,
@@ -85,7 +85,7 @@ enum OrderStep {
 
 impl PendingOrder {
     /// The request of the present step.
-    fn request(&self) -> Role {
+    fn request(&self) -> RoleMessage {
         let (role, generation_id) = match (self.step, self.order) {
             (OrderStep::Newest | OrderStep::Stale, _) => (RoleKind::NoChange, 0),
             (OrderStep::Change, RoleOrder::Equal) => (RoleKind::Equal, 0),
@@ -97,7 +97,7 @@ impl PendingOrder {
                 (RoleKind::Slave, generation_id.or(self.newest).unwrap_or(0))
             }
         };
-        Role { role, generation_id }
+        RoleMessage { role, generation_id }
     }
 
     fn end(self, outcome: RoleOutcome) {
@@ -225,7 +225,7 @@ impl Worker {
         &mut self,
         key: ConnectionKey,
         xid: u32,
-        reply: Role,
+        reply: RoleMessage,
         now: Duration,
         transport: &mut T,
     ) {

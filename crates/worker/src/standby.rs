@@ -20,7 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{ControllerRole, EndReason, Ended, RoleOrder, SwitchInfo};
+use bellrock_api::{ConnectionEnd, ControllerRole, EndReason, RoleOrder, SwitchInfo};
 use bellrock_session::{FirstRole, xid};
 use tracing::info;
 
@@ -143,10 +143,10 @@ impl Worker {
 }
 
 /// Why a switch is down though its connection stays.
-fn ended(reason: EndReason) -> Ended {
+fn ended(reason: EndReason) -> ConnectionEnd {
     let text = match reason {
         EndReason::Demoted => "another controller has become its master; this one stands by",
         _ => "this controller was ordered to stand by",
     };
-    Ended { reason, text: text.into() }
+    ConnectionEnd { reason, text: text.into() }
 }

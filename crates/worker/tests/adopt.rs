@@ -10,7 +10,7 @@ use bellrock_api::openflow::{
     Bytes, FlowCommand, FromSwitch, MultipartKind, MultipartReply, Out, ReplyBody,
 };
 use bellrock_api::{
-    App, Cookie, DynApp, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, LeftFlows, Match,
+    App, Cookie, DynApp, EarlierFlows, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, Match,
     Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
@@ -24,13 +24,13 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 #[derive(Clone)]
 struct Asked {
     name: &'static str,
-    left: LeftFlows,
+    left: EarlierFlows,
     seen: Notes,
 }
 
 impl Asked {
     fn new(name: &'static str) -> Self {
-        Asked { name, left: LeftFlows::Adopt, seen: Notes::default() }
+        Asked { name, left: EarlierFlows::Adopt, seen: Notes::default() }
     }
 }
 
@@ -39,7 +39,7 @@ impl App for Asked {
     fn name(&self) -> &'static str {
         self.name
     }
-    fn left_flows(&self) -> LeftFlows {
+    fn earlier_flows(&self) -> EarlierFlows {
         self.left
     }
     fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Asked {
@@ -138,8 +138,8 @@ fn an_app_is_asked_about_each_of_its_flows_and_the_others_go() {
 #[test]
 fn a_switch_is_asked_for_no_more_flows_than_are_needed() {
     let (one, other) = (Asked::new("one"), Asked::new("other"));
-    let keeps = Asked { left: LeftFlows::Keep, ..Asked::new("keeps") };
-    let removes = Asked { left: LeftFlows::Remove, ..Asked::new("removes") };
+    let keeps = Asked { left: EarlierFlows::Keep, ..Asked::new("keeps") };
+    let removes = Asked { left: EarlierFlows::Remove, ..Asked::new("removes") };
     let asked = |apps: &[&Asked], version| {
         let mut lab = chain(apps);
         connect(&mut lab, version, &[]);
@@ -158,8 +158,8 @@ fn a_switch_is_asked_for_no_more_flows_than_are_needed() {
 fn beside_an_app_that_is_asked_the_flows_of_the_others_go_or_stay() {
     for version in VERSIONS {
         let asked = Asked::new("asked");
-        let keeps = Asked { left: LeftFlows::Keep, ..Asked::new("keeps") };
-        let removes = Asked { left: LeftFlows::Remove, ..Asked::new("removes") };
+        let keeps = Asked { left: EarlierFlows::Keep, ..Asked::new("keeps") };
+        let removes = Asked { left: EarlierFlows::Remove, ..Asked::new("removes") };
         let mut lab = chain(&[&asked, &keeps, &removes]);
         let flows = [flow(&asked, 1, 0xf010), flow(&keeps, 1, 0xe001), flow(&removes, 1, 0xd001)];
         let sent = connect(&mut lab, version, &flows);

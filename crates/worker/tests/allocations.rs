@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, ToSwitch,
+    Bytes, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, ToSwitch,
 };
 use bellrock_api::{Dpid, DynApp, Port, SwitchInfo, Switches, Version};
 use bellrock_apps::{Hub, Learning, LearningSettings, MatchKind};
@@ -87,12 +87,12 @@ fn mix(version: Version, rounds: usize) -> Vec<u8> {
             data.extend([0x12, 0x34, 0, 53, 0, 40, 0, 0]);
             data.extend(&payload[..if i % 3 == 0 { 1200 } else { 40 }]);
             let buffer_id = (i % 2 == 0).then_some(n);
-            let packet = PacketIn {
+            let packet = PacketInMessage {
                 buffer_id,
                 total_len: data.len() as u16,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
                 matching: MatchView::port(Port(port)),
                 data: Bytes(&data),
             };

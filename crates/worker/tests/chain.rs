@@ -11,9 +11,9 @@ use bellrock_api::openflow::{
     FlowCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, RequestBody,
 };
 use bellrock_api::{
-    App, Cookie, Dpid, DynApp, Error, Event, FlowMod, Handler, Happened, LeftFlows, Match, Network,
-    PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict,
-    Version, Xid,
+    App, Cookie, Dpid, DynApp, EarlierFlows, Error, Event, EventRecord, FlowMod, Handler, Match,
+    Network, PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch,
+    Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, flow_removed, quietly};
@@ -32,13 +32,13 @@ const TOO_HIGH: u8 = 4;
 struct Told {
     name: &'static str,
     number: u8,
-    left: LeftFlows,
+    left: EarlierFlows,
     seen: Notes,
 }
 
 impl Told {
     fn new(name: &'static str, number: u8) -> Self {
-        Told { name, number, left: LeftFlows::Remove, seen: Notes::default() }
+        Told { name, number, left: EarlierFlows::Remove, seen: Notes::default() }
     }
 }
 
@@ -47,7 +47,7 @@ impl App for Told {
     fn name(&self) -> &'static str {
         self.name
     }
-    fn left_flows(&self) -> LeftFlows {
+    fn earlier_flows(&self) -> EarlierFlows {
         self.left
     }
     fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Told {
@@ -197,11 +197,11 @@ fn in_1_0_an_app_hears_when_its_flows_could_not_be_removed() {
     // The operator is notified once a minute.
     assert_eq!(lab.counters("removals_unanswered"), [100]);
     let events = lab.shared.network().events().latest(usize::MAX);
-    let reported = |it: &&Happened| matches!(it.event, Event::RemovalUnanswered { .. });
+    let reported = |it: &&EventRecord| matches!(it.event, Event::RemovalUnanswered { .. });
     let reported: Vec<_> = events.iter().filter(reported).collect();
     assert!(matches!(
         reported[..],
-        [Happened { event: Event::RemovalUnanswered { app: "app", dpid: Dpid(5) }, .. }]
+        [EventRecord { event: Event::RemovalUnanswered { app: "app", dpid: Dpid(5) }, .. }]
     ));
 }
 
@@ -220,7 +220,7 @@ fn in_1_3_an_app_s_removal_names_its_cookies() {
 #[test]
 fn the_flows_of_an_earlier_run_stay_for_an_app_that_takes_them_on() {
     for version in VERSIONS {
-        let keeps = Told { left: LeftFlows::Keep, ..Told::new("keeps", 1) };
+        let keeps = Told { left: EarlierFlows::Keep, ..Told::new("keeps", 1) };
         let mut lab = chain(&[keeps, Told::new("removes", 2)]);
         let s = lab.connect(0, version, bellrock_session::SwitchDescription::new(5));
         let (kept, old) = (Cookie::of_app("keeps"), Cookie::of_app("removes"));

@@ -14,9 +14,9 @@ use bellrock_api::openflow::{
     EncodeError, FlowStatsRequest, FromSwitch, Message, Out, RequestBody,
 };
 use bellrock_api::{
-    App, Change, Dpid, Error, ErrorCode, ErrorMessage, Flow, Handler, Loss, Match, Network,
-    Outcome, Port, Programmed, Refusal, ReplyBody, RequestError, Result, Switch, SwitchInfo,
-    ToSwitch, Version, Xid,
+    App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, Handler, Match,
+    Network, NoConfirmation, Port, ProgramFuture, Refusal, ReplyBody, RequestError, Result, Switch,
+    SwitchInfo, ToSwitch, Version, Xid,
 };
 use bellrock_session::SwitchDescription;
 use bellrock_worker::WorkerSettings;
@@ -24,7 +24,8 @@ use lab::{Lab, SwitchId};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 const SWITCH: Dpid = Dpid(5);
-const TABLE_FULL: Outcome = Outcome::Refused(Refusal::Standard(ErrorCode::FlowModTableFull));
+const TABLE_FULL: ChangeOutcome =
+    ChangeOutcome::Refused(Refusal::Standard(ErrorCode::FlowModTableFull));
 
 /// An app that only keeps its handle to the network, and counts the errors that it gets.
 #[derive(Clone, Default)]
@@ -76,7 +77,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn outcome(programmed: &mut Programmed) -> Vec<Outcome> {
+fn outcome(programmed: &mut ProgramFuture) -> Vec<ChangeOutcome> {
     match poll(programmed) {
         Poll::Ready(outcomes) => outcomes,
         Poll::Pending => panic!("it is not known yet"),
@@ -91,7 +92,7 @@ fn an_error_is_the_outcome_of_the_change_that_caused_it_and_no_other() {
         let mut programmed = network.program(SWITCH, add(1..=5));
         assert!(poll(&mut programmed).is_pending());
         lab.run();
-        let installed = Outcome::Installed;
+        let installed = ChangeOutcome::Installed;
         let expected = [installed, installed, TABLE_FULL, installed, installed];
         assert_eq!(outcome(&mut programmed), expected);
         assert_eq!(*app.errors.lock().unwrap(), 0, "it is no error of a handler's message");
@@ -107,7 +108,7 @@ fn a_flow_goes_out_with_the_app_s_cookie_and_a_priority_of_its_band() {
         let changes = vec![Change::Add(flow(7)), Change::Remove(flow(7))];
         let mut programmed = network.program(SWITCH, changes);
         lab.run();
-        assert_eq!(outcome(&mut programmed), [Outcome::Installed; 2]);
+        assert_eq!(outcome(&mut programmed), [ChangeOutcome::Installed; 2]);
         let band = network.app_id().unwrap().band();
         for message in &lab.switches[s].received {
             let Message { body: ToSwitch::FlowMod(flow), .. } = ToSwitch::decode(message).unwrap()
@@ -130,10 +131,10 @@ fn a_switch_that_answers_no_barrier_has_installed_nothing_for_certain() {
         let within = Duration::from_secs(3);
         let mut short = network.program_within(SWITCH, add([9]), within);
         lab.advance(within + Duration::from_secs(1));
-        assert_eq!(outcome(&mut short), [Outcome::Unknown(Loss::TimedOut)]);
+        assert_eq!(outcome(&mut short), [ChangeOutcome::Unknown(NoConfirmation::TimedOut)]);
         assert!(poll(&mut programmed).is_pending());
         lab.advance(Duration::from_secs(8));
-        assert_eq!(outcome(&mut programmed), [Outcome::Unknown(Loss::TimedOut); 2]);
+        assert_eq!(outcome(&mut programmed), [ChangeOutcome::Unknown(NoConfirmation::TimedOut); 2]);
         // A late answer is ignored, and the session goes on.
         let late = lab.switches[s].ignored_barriers.take().unwrap();
         let mut out = Out::with_capacity(1024);
@@ -144,7 +145,7 @@ fn a_switch_that_answers_no_barrier_has_installed_nothing_for_certain() {
         lab.send_bytes(s, &bytes);
         let mut next = network.program(SWITCH, add([3]));
         lab.run();
-        assert_eq!(outcome(&mut next), [Outcome::Installed]);
+        assert_eq!(outcome(&mut next), [ChangeOutcome::Installed]);
         lab.advance(Duration::from_secs(2));
         assert_eq!(lab.counters("unexpected"), [2]);
     }
@@ -162,16 +163,16 @@ fn a_connection_that_ends_leaves_what_was_sent_unknown_and_the_rest_unsent() {
     lab.run();
     let outcomes: Vec<_> = programs.iter_mut().map(|programmed| outcome(programmed)[0]).collect();
     let (sent, unsent) = outcomes.split_at(8);
-    assert_eq!(sent, [Outcome::Unknown(Loss::Disconnected); 8]);
-    assert_eq!(unsent, [Outcome::NotSent(Error::UnknownSwitch(SWITCH)); 4]);
+    assert_eq!(sent, [ChangeOutcome::Unknown(NoConfirmation::Disconnected); 8]);
+    assert_eq!(unsent, [ChangeOutcome::NotSent(Error::UnknownSwitch(SWITCH)); 4]);
     assert_eq!(lab.counters("changes_unknown"), [8]);
     // No switch is there; when it is back, programs work again.
     let mut gone = network.program(SWITCH, add([1, 2]));
-    assert_eq!(outcome(&mut gone), [Outcome::NotSent(Error::UnknownSwitch(SWITCH)); 2]);
+    assert_eq!(outcome(&mut gone), [ChangeOutcome::NotSent(Error::UnknownSwitch(SWITCH)); 2]);
     lab.up(Version::V1_3, SWITCH.0);
     let mut back = network.program(SWITCH, add([1, 2]));
     lab.run();
-    assert_eq!(outcome(&mut back), [Outcome::Installed; 2]);
+    assert_eq!(outcome(&mut back), [ChangeOutcome::Installed; 2]);
 }
 
 #[test]
@@ -203,10 +204,13 @@ fn programs_that_had_to_wait_go_out_together_and_each_has_its_own_outcome() {
     assert_eq!(barriers.len(), 12);
     for (number, programmed) in programs.iter_mut().enumerate() {
         let refused = [15, 1_500].contains(&number);
-        assert_eq!(outcome(programmed), [if refused { TABLE_FULL } else { Outcome::Installed }]);
+        assert_eq!(
+            outcome(programmed),
+            [if refused { TABLE_FULL } else { ChangeOutcome::Installed }]
+        );
     }
-    assert_eq!(outcome(&mut impatient), [Outcome::Installed]);
-    assert_eq!(outcome(&mut behind), [Outcome::Installed; 2]);
+    assert_eq!(outcome(&mut impatient), [ChangeOutcome::Installed]);
+    assert_eq!(outcome(&mut behind), [ChangeOutcome::Installed; 2]);
     assert_eq!(lab.counters("changes_confirmed"), [2_001]);
 }
 
@@ -219,7 +223,7 @@ fn errors_that_came_before_the_connection_ended_are_certain() {
     lab.run();
     lab.hang_up(s);
     lab.run();
-    let lost = Outcome::Unknown(Loss::Disconnected);
+    let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
     assert_eq!(outcome(&mut programmed), [lost, TABLE_FULL, lost]);
 }
 
@@ -232,15 +236,15 @@ fn where_one_change_cannot_be_said_none_is_sent() {
     let mut programmed = network.program(SWITCH, changes);
     lab.run();
     let unsupported = EncodeError::Unsupported { what: "groups", version: Version::V1_0 };
-    let mut expected = [Outcome::Withheld; 4];
-    expected[1] = Outcome::NotSent(unsupported.into());
+    let mut expected = [ChangeOutcome::Withheld; 4];
+    expected[1] = ChangeOutcome::NotSent(unsupported.into());
     assert_eq!(outcome(&mut programmed), expected);
     let mut high = network.program(SWITCH, vec![Change::Add(flow(1).priority(4096))]);
-    let refused = Outcome::NotSent(Error::Priority { priority: 4096 });
+    let refused = ChangeOutcome::NotSent(Error::Priority { priority: 4096 });
     assert_eq!(outcome(&mut high), [refused]);
     assert!(lab.switches[s].received.is_empty());
     let mut nobodys = lab.shared.network().program(SWITCH, add([1]));
-    assert_eq!(outcome(&mut nobodys), [Outcome::NotSent(Error::NotAnApp)]);
+    assert_eq!(outcome(&mut nobodys), [ChangeOutcome::NotSent(Error::NotAnApp)]);
 }
 
 #[test]
@@ -251,7 +255,8 @@ fn many_changes_are_all_confirmed_each_at_its_place() {
     lab.run();
     let outcomes = outcome(&mut programmed);
     assert_eq!(outcomes.len(), 20_000);
-    let refused: Vec<_> = (0..20_000).filter(|i| outcomes[*i] != Outcome::Installed).collect();
+    let refused: Vec<_> =
+        (0..20_000).filter(|i| outcomes[*i] != ChangeOutcome::Installed).collect();
     assert_eq!(refused, [1_023, 1_024, 19_999]);
     assert!(refused.iter().all(|i| outcomes[*i] == TABLE_FULL));
     let numbers = lab.switches[s].received.iter().map(|message| {
@@ -269,11 +274,11 @@ fn what_is_too_much_for_a_switch_is_not_sent_and_the_rest_is() {
     let mut programs: Vec<_> =
         (0..programs).map(|_| network.program(SWITCH, add(0..1024))).collect();
     lab.run();
-    let full = Outcome::NotSent(Error::Full(SWITCH));
+    let full = ChangeOutcome::NotSent(Error::Full(SWITCH));
     assert_eq!(outcome(programs.last_mut().unwrap()), [full; 1024]);
     lab.switches[s].silent = false;
     lab.run();
-    assert_eq!(outcome(&mut programs[0]), [Outcome::Installed; 1024]);
+    assert_eq!(outcome(&mut programs[0]), [ChangeOutcome::Installed; 1024]);
 }
 
 #[test]
@@ -297,8 +302,11 @@ fn a_switch_that_is_handed_over_takes_its_programs_along() {
     let bytes = out.as_slice().to_vec();
     lab.send_bytes(s, &bytes);
     lab.run();
-    assert_eq!(outcome(&mut before), [Outcome::Installed, TABLE_FULL, Outcome::Installed]);
-    assert_eq!(outcome(&mut meanwhile), [Outcome::Installed]);
+    assert_eq!(
+        outcome(&mut before),
+        [ChangeOutcome::Installed, TABLE_FULL, ChangeOutcome::Installed]
+    );
+    assert_eq!(outcome(&mut meanwhile), [ChangeOutcome::Installed]);
     assert!(matches!(poll(&mut asked), Poll::Ready(Ok(_))));
 }
 
@@ -352,10 +360,10 @@ fn a_slow_switch_has_longer_for_many_changes_and_for_what_stands_before_them() {
     lab.advance(within + 2 * second);
     assert!(poll(&mut many).is_pending() && poll(&mut behind).is_pending());
     lab.advance(2 * second);
-    assert_eq!(outcome(&mut many), [Outcome::Unknown(Loss::TimedOut); 1_024]);
-    assert_eq!(outcome(&mut behind), [Outcome::Unknown(Loss::TimedOut)]);
+    assert_eq!(outcome(&mut many), [ChangeOutcome::Unknown(NoConfirmation::TimedOut); 1_024]);
+    assert_eq!(outcome(&mut behind), [ChangeOutcome::Unknown(NoConfirmation::TimedOut)]);
     // No change is before the next one.
     let mut alone = network.program_within(SWITCH, add([6_000]), within);
     lab.advance(within + second);
-    assert_eq!(outcome(&mut alone), [Outcome::Unknown(Loss::TimedOut)]);
+    assert_eq!(outcome(&mut alone), [ChangeOutcome::Unknown(NoConfirmation::TimedOut)]);
 }

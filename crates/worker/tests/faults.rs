@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Bytes, FromSwitch, Out};
 use bellrock_api::{
-    App, Change, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler, Match, Network,
-    Outcome, Port, Result, Switch, SwitchInfo, ToSwitch, Version,
+    App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler,
+    Match, Network, Port, Result, Switch, SwitchInfo, ToSwitch, Version,
 };
 use bellrock_worker::{FAULT_LINES_PER_SECOND, WorkerSettings};
 use lab::{Lab, Notes, SwitchId};
@@ -222,7 +222,7 @@ fn a_match_without_what_its_fields_depend_on_is_not_sent() {
         let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
         let poll = Future::poll(std::pin::Pin::new(&mut programmed), context);
         let std::task::Poll::Ready(outcomes) = poll else { panic!("it is known") };
-        let [Outcome::NotSent(error @ Error::Encode(_))] = outcomes[..] else {
+        let [ChangeOutcome::NotSent(error @ Error::Encode(_))] = outcomes[..] else {
             panic!("{outcomes:?}")
         };
         assert_eq!(error.to_string(), NEEDS);

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
 use bellrock_api::{
-    App, Dpid, DynApp, Handler, HostEntry, LeftFlows, MacAddr, Network, Port, Switch, SwitchInfo,
-    Verdict, Version,
+    App, Dpid, DynApp, EarlierFlows, Handler, HostEntry, MacAddr, Network, Port, Switch,
+    SwitchInfo, Verdict, Version,
 };
 use bellrock_worker::{AppCounter, MAX_PANICS, SeenHost, WorkerQuery, WorkerSettings};
 use lab::{Lab, Notes, quietly};
@@ -76,9 +76,9 @@ impl App for Fragile {
         self.is_asked();
         true
     }
-    fn left_flows(&self) -> LeftFlows {
+    fn earlier_flows(&self) -> EarlierFlows {
         self.is_asked();
-        LeftFlows::Remove
+        EarlierFlows::Remove
     }
     fn start(&self, _: &Network) {
         self.started.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@ mod lab;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use bellrock_api::{
-    App, Change, Flow, FlowMod, Handler, Match, Network, Outcome, Port, Switch, SwitchInfo,
+    App, Change, ChangeOutcome, Flow, FlowMod, Handler, Match, Network, Port, Switch, SwitchInfo,
     ToSwitch, Version,
 };
 use bellrock_session::SwitchDescription;
@@ -40,7 +40,7 @@ impl App for Eager {
             seen.note(format!("sent: {}", sent.is_ok()));
             let flow = Flow::new(Match::any().in_port(Port(1))).priority(8);
             let outcomes = its.program(dpid, vec![Change::Add(flow)]).await;
-            seen.note(format!("installed: {}", outcomes == [Outcome::Installed]));
+            seen.note(format!("installed: {}", outcomes == [ChangeOutcome::Installed]));
         });
         self.tasks.get().unwrap().lock().unwrap().run();
         self.seen.note("made");

@@ -5,7 +5,7 @@
 mod lab;
 
 use bellrock_api::openflow::{
-    Bytes, FlowCommand, FromSwitch, Message, PacketIn, PacketInReason, ToSwitch,
+    Bytes, FlowCommand, FromSwitch, Message, PacketInMessage, PacketInReason, ToSwitch,
 };
 use bellrock_api::{Action, ErrorCode, ErrorMessage, Instruction, MacAddr, Port, Version};
 use bellrock_apps::{Learning, LearningSettings};
@@ -95,12 +95,12 @@ fn a_truncated_packet_is_released_from_its_buffer_or_not_sent_at_all() {
         for (buffer_id, expected) in [(Some(9), 1), (None, 0)] {
             let (mut lab, s) = lab(version);
             let whole = frame([0xff; 6], TWO);
-            let packet = PacketIn {
+            let packet = PacketInMessage {
                 buffer_id,
                 total_len: 1500,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
                 matching: bellrock_api::openflow::MatchView::port(Port(2)),
                 data: Bytes(&whole),
             };

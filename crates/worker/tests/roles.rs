@@ -8,15 +8,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Bytes, FlowStats, FromSwitch, List, PacketOut, PortState, Role, RoleExtension, RoleKind,
+    Bytes, FlowStats, FromSwitch, List, PacketOut, PortState, RoleExtension, RoleKind, RoleMessage,
     RoleReason, RoleStatus, ToSwitch,
 };
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    Action, App, Change, ControllerRole, Cookie, Dpid, EndReason, Error, ErrorCode, ErrorMessage,
-    Event, Flow, GrantedRole, Handler, LeftFlows, Loss, MacAddr, Match, Network, Outcome, PacketIn,
-    Port, PortDesc, PortReason, PortStatus, Result, RoleError, RoleOrder, RoleOrdered, Switch,
-    SwitchInfo, Verdict, Version, Xid,
+    Action, App, Change, ChangeOutcome, ControllerRole, Cookie, Dpid, EarlierFlows, EndReason,
+    Error, ErrorCode, ErrorMessage, Event, Flow, GrantedRole, Handler, MacAddr, Match, Network,
+    NoConfirmation, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, RoleError, RoleOrder,
+    RoleOrderFuture, Switch, SwitchInfo, Verdict, Version, Xid,
 };
 use bellrock_session::{FirstRole, SwitchDescription};
 use bellrock_worker::WorkerSettings;
@@ -36,8 +36,8 @@ impl App for Watching {
         "watching"
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Adopt
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Adopt
     }
 
     fn switch_up(&self, _: &Network, info: &SwitchInfo) -> Watching {
@@ -100,12 +100,12 @@ fn port(number: u32) -> PortDesc {
     PortDesc::new(Port(number), MacAddr::from_u64(number.into()), name)
 }
 
-fn order(lab: &Lab, order: RoleOrder) -> RoleOrdered {
+fn order(lab: &Lab, order: RoleOrder) -> RoleOrderFuture {
     lab.shared.network().set_role(DPID, order)
 }
 
 /// Runs the lab; the order must have its outcome then.
-fn outcome(lab: &mut Lab, ordered: RoleOrdered) -> Result<GrantedRole, RoleError> {
+fn outcome(lab: &mut Lab, ordered: RoleOrderFuture) -> Result<GrantedRole, RoleError> {
     lab.run();
     match poll(ordered) {
         Poll::Ready(outcome) => outcome,
@@ -113,7 +113,7 @@ fn outcome(lab: &mut Lab, ordered: RoleOrdered) -> Result<GrantedRole, RoleError
     }
 }
 
-fn poll(ordered: RoleOrdered) -> Poll<Result<GrantedRole, RoleError>> {
+fn poll(ordered: RoleOrderFuture) -> Poll<Result<GrantedRole, RoleError>> {
     pin!(ordered).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -156,8 +156,10 @@ fn received(lab: &mut Lab, id: SwitchId) -> Vec<String> {
 
 /// The switch sends a role_status.
 fn role_status(lab: &mut Lab, id: SwitchId, role: RoleKind) {
-    let status =
-        RoleStatus { role: Role { role, generation_id: 9 }, reason: RoleReason::MasterRequest };
+    let status = RoleStatus {
+        role: RoleMessage { role, generation_id: 9 },
+        reason: RoleReason::MasterRequest,
+    };
     let mut out = bellrock_api::openflow::Out::with_capacity(64);
     RoleExtension::Status(status).write(Version::V1_3, 0, &mut out).unwrap();
     lab.send_bytes(id, out.as_slice());
@@ -479,7 +481,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
         }
     }
     #[derive(Default)]
-    struct Outcomes(std::sync::Mutex<Vec<Outcome>>);
+    struct Outcomes(std::sync::Mutex<Vec<ChangeOutcome>>);
     for version in BOTH {
         let mut lab = Lab::with_app(Programming);
         let id = lab.connect(0, version, SwitchDescription::new(DPID.0));
@@ -488,7 +490,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
         lab.advance(Duration::from_secs(6));
         ordered(&mut lab, SLAVE).unwrap();
         let outcomes: std::sync::Arc<Outcomes> = lab.shared.network().extension();
-        let lost = Outcome::Unknown(Loss::Disconnected);
+        let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
         assert_eq!(*outcomes.0.lock().unwrap(), [lost], "{version}");
     }
 }
@@ -557,7 +559,7 @@ fn replies_reach_the_app_that_has_asked() {
             switch.send(&ToSwitch::FeaturesRequest)?;
             if switch.version() == Version::V1_3 {
                 let role = RoleKind::NoChange;
-                switch.send(&ToSwitch::RoleRequest(Role { role, generation_id: 0 }))?;
+                switch.send(&ToSwitch::RoleRequest(RoleMessage { role, generation_id: 0 }))?;
             }
             Ok(())
         }

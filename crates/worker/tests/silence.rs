@@ -12,7 +12,7 @@ use bellrock_api::openflow::{
     Out, PortDesc, PortReason, ReplyBody,
 };
 use bellrock_api::{
-    App, Cookie, FlowStats, Handler, LeftFlows, Network, PacketIn, Port, Result, Switch,
+    App, Cookie, EarlierFlows, FlowStats, Handler, Network, PacketIn, Port, Result, Switch,
     SwitchInfo, Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
@@ -35,8 +35,8 @@ impl App for Learns {
     fn name(&self) -> &'static str {
         "learns"
     }
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Adopt
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Adopt
     }
     fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Learns {
         self.clone()

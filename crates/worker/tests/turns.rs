@@ -8,7 +8,7 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::{
-    App, Handler, LeftFlows, Network, PacketIn, Result, Switch, SwitchInfo, Verdict, Version,
+    App, EarlierFlows, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
 use lab::{Lab, Notes, SwitchId};
@@ -27,8 +27,8 @@ impl App for Adopts {
     fn name(&self) -> &'static str {
         "adopts"
     }
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Adopt
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Adopt
     }
     fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Adopts {
         self.clone()

@@ -8,7 +8,7 @@ use bellrock_openflow::{
     ToSwitch, Version,
 };
 
-use super::{Flow, ToldFlow};
+use super::{Flow, ReportedFlow};
 use crate::{AppId, Cookie, Error, Result};
 
 /// One change of one switch.
@@ -21,7 +21,7 @@ pub enum Change {
     Remove(Flow),
     /// Removes a flow of this app that the switch reported and an earlier run left, of any
     /// priority.
-    RemoveTold(ToldFlow),
+    RemoveReported(ReportedFlow),
     /// Adds a group (1.3).
     AddGroup(GroupEntry),
     /// Changes a group (1.3).
@@ -152,7 +152,7 @@ impl Change {
                     .priority(removed.priority);
                 flow(FlowCommand::DeleteStrict, &named, out)
             }
-            Change::RemoveTold(told) => told.encode_removal(app, version, xid, out),
+            Change::RemoveReported(told) => told.encode_removal(app, version, xid, out),
             Change::AddGroup(group) => group.encode(GroupCommand::Add, version, xid, out),
             Change::ModifyGroup(group) => group.encode(GroupCommand::Modify, version, xid, out),
             Change::RemoveGroup(id) => {
@@ -168,7 +168,7 @@ impl Change {
     }
 }
 
-impl ToldFlow {
+impl ReportedFlow {
     fn encode_removal(
         &self,
         app: AppId,
@@ -233,7 +233,7 @@ impl MeterEntry {
 
 /// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// The switch has confirmed it: the barrier reply came, and no error before it.
     Installed,
     /// The switch refused the change, which had no effect.
@@ -243,12 +243,12 @@ pub enum Outcome {
     /// It was not sent, because another change of the same program could not be sent.
     Withheld,
     /// It was sent, but its effect is unknown.
-    Unknown(Loss),
+    Unknown(NoConfirmation),
 }
 
 /// Why the outcome of a change is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Loss {
+pub enum NoConfirmation {
     /// The connection ended before the confirmation.
     #[error("the connection to the switch ended before it confirmed")]
     Disconnected,
@@ -284,30 +284,33 @@ impl From<&ErrorMessage<'_>> for Refusal {
     }
 }
 
-impl Outcome {
+impl ChangeOutcome {
     /// Whether the switch has confirmed the change.
     #[must_use]
     pub fn is_installed(self) -> bool {
-        self == Outcome::Installed
+        self == ChangeOutcome::Installed
     }
 
     /// Whether the change certainly had no effect.
     #[must_use]
     pub fn is_without_effect(self) -> bool {
-        matches!(self, Outcome::Refused(_) | Outcome::NotSent(_) | Outcome::Withheld)
+        matches!(
+            self,
+            ChangeOutcome::Refused(_) | ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld
+        )
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ChangeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Installed => f.write_str("installed"),
-            Outcome::Refused(refusal) => write!(f, "refused: {refusal}"),
-            Outcome::NotSent(error) => write!(f, "not sent: {error}"),
-            Outcome::Withheld => {
+            ChangeOutcome::Installed => f.write_str("installed"),
+            ChangeOutcome::Refused(refusal) => write!(f, "refused: {refusal}"),
+            ChangeOutcome::NotSent(error) => write!(f, "not sent: {error}"),
+            ChangeOutcome::Withheld => {
                 f.write_str("not sent, because another change of the program could not be sent")
             }
-            Outcome::Unknown(loss) => write!(f, "unknown: {loss}"),
+            ChangeOutcome::Unknown(loss) => write!(f, "unknown: {loss}"),
         }
     }
 }
@@ -319,7 +322,7 @@ impl fmt::Display for Change {
             Change::Remove(flow) => {
                 write!(f, "remove {} priority={}", flow.matching, flow.priority)
             }
-            Change::RemoveTold(told) => {
+            Change::RemoveReported(told) => {
                 write!(f, "remove {} of an earlier run", told.key.matching)
             }
             Change::AddGroup(group) => write!(f, "add group {}", group.id),

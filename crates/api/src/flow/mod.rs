@@ -1,16 +1,18 @@
 //! Flows as values: those that an app wants in a switch, and those that a switch reports.
 
 mod change;
+mod reported;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::fmt;
 
 use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, List, Match, Port};
 
-pub use change::{BucketEntry, Change, GroupEntry, Loss, MeterEntry, Outcome, Refusal};
-pub use told::{FlowKey, ToldFlow, ToldForm};
+pub use change::{
+    BucketEntry, Change, ChangeOutcome, GroupEntry, MeterEntry, NoConfirmation, Refusal,
+};
+pub use reported::{FlowKey, FlowNormalizer, ReportedFlow};
 
 use crate::PriorityBand;
 

@@ -52,7 +52,7 @@ fn what_a_switch_says_in_other_words_is_the_same() {
         .write_actions(&[Action::output(Port(2)), Action::PopVlan, Action::output(Port(3))])
         .write_metadata(0xff, 0x0f)
         .goto_table(2);
-    let mut form = ToldForm::new(Version::V1_3);
+    let mut form = FlowNormalizer::new(Version::V1_3);
     let wanted = form.of_flow(app(), &flow).unwrap();
 
     let apply = [Action::Output { port: Port(1), max_len: 0 }, Action::DecNwTtl];
@@ -72,7 +72,7 @@ fn what_a_switch_says_in_other_words_is_the_same() {
 #[test]
 fn a_flow_that_does_something_else_is_another() {
     let flow = Flow::new(web()).priority(9).number(5).output(Port(1));
-    let mut form = ToldForm::new(Version::V1_3);
+    let mut form = FlowNormalizer::new(Version::V1_3);
     let wanted = form.of_flow(app(), &flow).unwrap();
     let (matching, output) = (web(), [Action::output(Port(1))]);
     let same = told(&flow, &matching, Instructions::apply(&output));
@@ -102,7 +102,7 @@ fn in_1_0_what_is_wanted_is_compared_in_its_words() {
         Action::SetField(Field::TcpDst, 8080),
         Action::output(Port(1)),
     ]);
-    let mut form = ToldForm::new(Version::V1_0);
+    let mut form = FlowNormalizer::new(Version::V1_0);
     let wanted = form.of_flow(app(), &flow).unwrap();
     let actions = [Action::SetVlanVid(7), Action::SetTpDst(8080), Action::output(Port(1))];
     let matching = web();
@@ -133,9 +133,9 @@ fn a_flow_of_somebody_else_is_not_removed() {
     let flow = Flow::new(web());
     let matching = web();
     let stats = FlowStats { cookie: 1, ..told(&flow, &matching, Instructions::none()) };
-    let told = ToldForm::new(Version::V1_3).of_stats(&stats).unwrap();
+    let told = FlowNormalizer::new(Version::V1_3).of_stats(&stats).unwrap();
     let mut out = Out::with_capacity(1024);
-    let refused = Change::RemoveTold(told).encode(app(), Version::V1_3, 1, &mut out);
+    let refused = Change::RemoveReported(told).encode(app(), Version::V1_3, 1, &mut out);
     assert!(refused.is_err() && out.is_empty());
     let any = Match::any();
     let whole = FlowMod::delete(&any);

@@ -7,22 +7,22 @@ use std::task::Waker;
 
 use fast_stm as stm;
 
-use super::variable::{Slot, Value};
+use super::variable::{AnyTVar, Value};
 
 /// The reads and writes of a run, by the numbers of the variables.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct TransactionLog {
     /// Values that other transactions published, with those that an abandoned branch of `or_else`
     /// read.
-    read: BTreeMap<u64, (Arc<Slot>, Value)>,
+    read: BTreeMap<u64, (Arc<AnyTVar>, Value)>,
     written: Written,
 }
 
-pub(super) type Written = BTreeMap<u64, Arc<Slot>>;
+pub(super) type Written = BTreeMap<u64, Arc<AnyTVar>>;
 
-impl Log {
+impl TransactionLog {
     /// Notes a read.
-    pub(super) fn read(&mut self, slot: &Arc<Slot>, value: &Value) {
+    pub(super) fn read(&mut self, slot: &Arc<AnyTVar>, value: &Value) {
         // A run does not depend on its own writes.
         if !self.written.contains_key(&slot.number) {
             let read = || (Arc::clone(slot), Arc::clone(value));
@@ -31,7 +31,7 @@ impl Log {
     }
 
     /// Notes a write.
-    pub(super) fn wrote(&mut self, slot: &Arc<Slot>) {
+    pub(super) fn wrote(&mut self, slot: &Arc<AnyTVar>) {
         self.written.entry(slot.number).or_insert_with(|| Arc::clone(slot));
     }
 
@@ -69,21 +69,21 @@ impl Log {
 }
 
 /// The variables that a suspended transaction waits for.
-pub(super) struct Waits {
+pub(super) struct WaitSet {
     who: u64,
-    slots: Vec<Arc<Slot>>,
+    slots: Vec<Arc<AnyTVar>>,
 }
 
-impl Default for Waits {
+impl Default for WaitSet {
     fn default() -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        Waits { who: NUMBERS.fetch_add(1, Ordering::Relaxed), slots: Vec::new() }
+        WaitSet { who: NUMBERS.fetch_add(1, Ordering::Relaxed), slots: Vec::new() }
     }
 }
 
-impl Waits {
+impl WaitSet {
     /// Waits for a change of any variable that was read, and for nothing else.
-    pub(super) fn wait_for(&mut self, log: &Log, waker: &Waker) {
+    pub(super) fn wait_for(&mut self, log: &TransactionLog, waker: &Waker) {
         self.end();
         for (slot, _) in log.read.values() {
             slot.wait(self.who, waker);
@@ -97,7 +97,7 @@ impl Waits {
 }
 
 /// A task that is dropped while it waits removes its wakers.
-impl Drop for Waits {
+impl Drop for WaitSet {
     fn drop(&mut self) {
         self.end();
     }

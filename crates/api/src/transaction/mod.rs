@@ -67,7 +67,7 @@ use std::task::Poll;
 use fast_stm as stm;
 
 use crate::{Error, Result};
-use log::{Log, Waits};
+use log::{TransactionLog, WaitSet};
 pub use variable::TVar;
 
 /// Maximum number of runs of a transaction in a handler, before it gives up.
@@ -88,10 +88,10 @@ pub fn atomically<T>(
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
 ) -> Result<T, Error> {
     match run(MAX_ATTEMPTS, |tx| body(tx).map_err(Abort::<Infallible>::Interrupt)) {
-        Outcome::Done(value) => Ok(value),
-        Outcome::Waits(_) => Err(Error::WouldWait),
-        Outcome::Contended => Err(Error::Contended),
-        Outcome::Aborted(never) => match never {},
+        RunOutcome::Done(value) => Ok(value),
+        RunOutcome::Waits(_) => Err(Error::WouldWait),
+        RunOutcome::Contended => Err(Error::Contended),
+        RunOutcome::Aborted(never) => match never {},
     }
 }
 
@@ -120,10 +120,10 @@ pub fn try_atomically<T, E>(
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
 ) -> Result<T, TransactionError<E>> {
     match run(MAX_ATTEMPTS, body) {
-        Outcome::Done(value) => Ok(value),
-        Outcome::Waits(_) => Err(TransactionError::WouldWait),
-        Outcome::Contended => Err(TransactionError::Contended),
-        Outcome::Aborted(error) => Err(TransactionError::Aborted(error)),
+        RunOutcome::Done(value) => Ok(value),
+        RunOutcome::Waits(_) => Err(TransactionError::WouldWait),
+        RunOutcome::Contended => Err(TransactionError::Contended),
+        RunOutcome::Aborted(error) => Err(TransactionError::Aborted(error)),
     }
 }
 
@@ -141,14 +141,14 @@ pub(crate) async fn transaction<T>(
 pub(crate) async fn try_transaction<T, E>(
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
 ) -> Result<T, E> {
-    let mut waits = Waits::default();
+    let mut waits = WaitSet::default();
     poll_fn(|context| {
         let again = match run(ATTEMPTS_PER_POLL, &body) {
-            Outcome::Done(value) => return Poll::Ready(Ok(value)),
-            Outcome::Aborted(error) => return Poll::Ready(Err(error)),
-            Outcome::Contended => true,
+            RunOutcome::Done(value) => return Poll::Ready(Ok(value)),
+            RunOutcome::Aborted(error) => return Poll::Ready(Err(error)),
+            RunOutcome::Contended => true,
             // In this order: a change after the check finds the waker registered.
-            Outcome::Waits(log) => {
+            RunOutcome::Waits(log) => {
                 waits.wait_for(&log, context.waker());
                 !log.is_current()
             }
@@ -177,10 +177,10 @@ pub enum TransactionError<E> {
 
 /// Ends a run of a transaction's body: it retries, or was overtaken. Pass it on with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupt(Why);
+pub struct Interrupt(InterruptCause);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum InterruptCause {
     Retry,
     Overtaken,
 }
@@ -231,8 +231,8 @@ mod sealed {
 impl From<stm::StmError> for Interrupt {
     fn from(error: stm::StmError) -> Self {
         Interrupt(match error {
-            stm::StmError::Retry => Why::Retry,
-            stm::StmError::Failure => Why::Overtaken,
+            stm::StmError::Retry => InterruptCause::Retry,
+            stm::StmError::Failure => InterruptCause::Overtaken,
         })
     }
 }
@@ -240,8 +240,8 @@ impl From<stm::StmError> for Interrupt {
 impl From<Interrupt> for stm::StmError {
     fn from(interrupt: Interrupt) -> Self {
         match interrupt.0 {
-            Why::Retry => stm::StmError::Retry,
-            Why::Overtaken => stm::StmError::Failure,
+            InterruptCause::Retry => stm::StmError::Retry,
+            InterruptCause::Overtaken => stm::StmError::Failure,
         }
     }
 }
@@ -249,11 +249,11 @@ impl From<Interrupt> for stm::StmError {
 /// One run of a transaction's body. Its writes are invisible to others before the commit.
 pub struct Transaction<'a> {
     stm: RefCell<&'a mut stm::Transaction>,
-    log: &'a RefCell<Log>,
+    log: &'a RefCell<TransactionLog>,
 }
 
 impl<'a> Transaction<'a> {
-    fn new(stm: &'a mut stm::Transaction, log: &'a RefCell<Log>) -> Self {
+    fn new(stm: &'a mut stm::Transaction, log: &'a RefCell<TransactionLog>) -> Self {
         Transaction { stm: RefCell::new(stm), log }
     }
 
@@ -314,7 +314,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// Always [`Interrupt`]: pass it on.
     pub fn retry<T>(&self) -> Result<T, Interrupt> {
-        Err(Interrupt(Why::Retry))
+        Err(Interrupt(InterruptCause::Retry))
     }
 
     /// [Retries](Transaction::retry) unless `condition` holds.
@@ -366,11 +366,11 @@ impl<'a> Transaction<'a> {
 }
 
 /// The outcome of some runs of a transaction.
-enum Outcome<T, E> {
+enum RunOutcome<T, E> {
     Done(T),
     Aborted(E),
     /// It waits for a change of what it has read.
-    Waits(Log),
+    Waits(TransactionLog),
     /// Every run was overtaken.
     Contended,
 }
@@ -379,10 +379,10 @@ enum Outcome<T, E> {
 fn run<T, E>(
     attempts: usize,
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
-) -> Outcome<T, E> {
+) -> RunOutcome<T, E> {
     use stm::{StmError, TransactionControl, TransactionError, TransactionResult};
 
-    let log = RefCell::new(Log::default());
+    let log = RefCell::new(TransactionLog::default());
     let left = Cell::new(attempts);
     let outcome = stm::Transaction::with_control_and_err(
         // Never blocks the thread: a retry returns to the caller, which may be able to wait.
@@ -411,10 +411,10 @@ fn run<T, E>(
     match outcome {
         TransactionResult::Validated(value) => {
             log.wake();
-            Outcome::Done(value)
+            RunOutcome::Done(value)
         }
-        TransactionResult::Cancelled(error) => Outcome::Aborted(error),
-        TransactionResult::Abandoned if left.get() == 0 => Outcome::Contended,
-        TransactionResult::Abandoned => Outcome::Waits(log),
+        TransactionResult::Cancelled(error) => RunOutcome::Aborted(error),
+        TransactionResult::Abandoned if left.get() == 0 => RunOutcome::Contended,
+        TransactionResult::Abandoned => RunOutcome::Waits(log),
     }
 }

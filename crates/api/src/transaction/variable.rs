@@ -16,12 +16,12 @@ pub(super) type Value = Arc<dyn Any + Send + Sync>;
 
 /// A variable that transactions read and write. Cheap to clone: all clones are one variable.
 pub struct TVar<T> {
-    slot: Arc<Slot>,
+    slot: Arc<AnyTVar>,
     of: PhantomData<fn(T) -> T>,
 }
 
 /// A variable without its type.
-pub(super) struct Slot {
+pub(super) struct AnyTVar {
     /// Its number in the order of creation. It makes the order in which tasks are woken independent
     /// of addresses.
     pub(super) number: u64,
@@ -37,7 +37,7 @@ impl<T: Send + Sync + 'static> TVar<T> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let value: Value = Arc::new(value);
-        let slot = Slot { number, value: stm::TVar::new(value), waiting: Mutex::default() };
+        let slot = AnyTVar { number, value: stm::TVar::new(value), waiting: Mutex::default() };
         TVar { slot: Arc::new(slot), of: PhantomData }
     }
 
@@ -54,7 +54,7 @@ impl<T: Send + Sync + 'static> TVar<T> {
         &self.slot.value
     }
 
-    pub(super) fn slot(&self) -> &Arc<Slot> {
+    pub(super) fn slot(&self) -> &Arc<AnyTVar> {
         &self.slot
     }
 
@@ -85,7 +85,7 @@ impl<T: Clone + fmt::Debug + Send + Sync + 'static> fmt::Debug for TVar<T> {
     }
 }
 
-impl Slot {
+impl AnyTVar {
     /// Whether this is the current value.
     pub(super) fn has(&self, value: &Value) -> bool {
         Arc::ptr_eq(&self.value.read_atomic(), value)

@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, SwitchInfo, SwitchPort,
+    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, PromiseFuture, SwitchInfo,
+    SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
@@ -253,7 +254,7 @@ impl Reservations {
     }
 
     /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
-    pub fn reserve(&self, request: Request) -> Answer<Result<Reservation, NotReserved>> {
+    pub fn reserve(&self, request: Request) -> PromiseFuture<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
         match self.open(&request) {
             Ok((network, id, asked)) => {
@@ -266,7 +267,7 @@ impl Reservations {
     }
 
     /// Releases a reservation.
-    pub fn release(&self, id: u32) -> Answer<Result<(), NotReleased>> {
+    pub fn release(&self, id: u32) -> PromiseFuture<Result<(), NotReleased>> {
         let (promise, answer) = promise();
         match self.book().get(&id) {
             Some(entry) => give(&entry.orders, Order::Release(promise)),
@@ -470,8 +471,8 @@ impl App for Bandwidth {
         Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn start(&self, network: &Network) {

@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bellrock_api::{App, Dpid, Forwards, HostEntry, LeftFlows, Network, SwitchInfo};
+use bellrock_api::{App, Dpid, EarlierFlows, Forwards, HostEntry, Network, SwitchInfo};
 use bellrock_services::reserved::Fence;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
@@ -134,8 +134,8 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
         Forwards::All
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Adopt
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Adopt
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Self::Handler {

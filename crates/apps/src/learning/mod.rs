@@ -22,7 +22,7 @@ pub(crate) mod prepared;
 mod settings;
 mod switch;
 
-use bellrock_api::{App, Forwards, LeftFlows, Network, SwitchInfo};
+use bellrock_api::{App, EarlierFlows, Forwards, Network, SwitchInfo};
 use bellrock_services::reserved::Fence;
 use bellrock_tables::Budget;
 
@@ -79,8 +79,8 @@ impl App for Learning {
         Forwards::All
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Adopt
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Adopt
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> LearningSwitch {

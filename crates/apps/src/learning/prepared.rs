@@ -221,7 +221,7 @@ impl<'p> Plain<'p> {
 #[cfg(test)]
 pub(crate) mod tests {
     use bellrock_api::openflow::{self, Bytes, FromSwitch, MatchView, Out, PacketInReason, xid};
-    use bellrock_api::{AppId, Nowhere, PacketInView, ToSwitch};
+    use bellrock_api::{AppId, EmptyNetwork, PacketInView, ToSwitch};
     use proptest::prelude::*;
 
     use super::super::matching;
@@ -233,12 +233,12 @@ pub(crate) mod tests {
     }
 
     fn packet_in_of(version: Version, port: Port, data: &[u8]) -> Vec<u8> {
-        let packet = openflow::PacketIn {
+        let packet = openflow::PacketInMessage {
             buffer_id: None,
             total_len: data.len() as u16,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: if version == Version::V1_0 { openflow::PacketIn::NO_COOKIE } else { 0 },
+            cookie: if version == Version::V1_0 { openflow::PacketInMessage::NO_COOKIE } else { 0 },
             matching: MatchView::port(port),
             data: Bytes(data),
         };
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     }
 
     fn network() -> Network {
-        Nowhere::network_of("learning", app())
+        EmptyNetwork::network_of("learning", app())
     }
 
     /// The flow_mod of a plain packet from its template; `None` for other packets.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
+use bellrock_api::{App, EarlierFlows, Forwards, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
 use bellrock_services::reserved::reserve;
@@ -266,8 +266,8 @@ impl App for Provisioning {
         Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
     }
 
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn start(&self, network: &Network) {

@@ -78,7 +78,7 @@ fn entrance(matching: &Match) -> Option<(MacAddr, (Port, Option<u16>))> {
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::{Dpid, Host, Nowhere};
+    use bellrock_api::{Dpid, EmptyNetwork, Host};
 
     use super::*;
 
@@ -93,7 +93,7 @@ mod tests {
         for others in [enters(other, 4).untagged(), enters(mac, 4), Match::any().eth_src(mac)] {
             assert!(!places.is_looked_for(&others), "{others}");
         }
-        let network = Nowhere::network();
+        let network = EmptyNetwork::network();
         places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
         assert_eq!(places.last(mac), Some((at(4), Some(7))));
         places.follow(&Hosts::default());

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    AppId, Backoff, Change, Dpid, Event, Flow, FlowKey, Network, Outcome, Refusal, Repeats,
-    RequestError, ToldFlow, ToldForm, Version,
+    AppId, Backoff, Change, ChangeOutcome, Dpid, Event, Flow, FlowKey, FlowNormalizer, Network,
+    Refusal, Repeats, ReportedFlow, RequestError, Version,
 };
 use bellrock_services::desired::{AUDIT_EVERY, flows_told};
 use bellrock_services::wait::until;
@@ -82,7 +82,7 @@ pub(super) async fn keep(
 }
 
 /// The flows that a switch reports, or the error.
-type Told = Result<HashMap<FlowKey, ToldFlow>, RequestError>;
+type Told = Result<HashMap<FlowKey, ReportedFlow>, RequestError>;
 
 /// Requests the drops of a switch at the given time, when a turn is free.
 async fn told(network: Network, dpid: Dpid, version: Version, turns: Turns, at: Duration) -> Told {
@@ -104,7 +104,7 @@ struct Drops {
     /// Missing flows of wanted hosts, from the last report.
     missing: BTreeMap<Blocked, Vec<Flow>>,
     /// Reported flows that are not wanted: of an earlier run, or of entries removed since.
-    left: Vec<ToldFlow>,
+    left: Vec<ReportedFlow>,
     /// Whether the switch has reported its flows: later differences come from other programs.
     is_known: bool,
     /// Time of the last change sent: a report requested before it may be out of date.
@@ -208,7 +208,7 @@ impl Drops {
                 HashMap::new()
             }
         };
-        let mut form = ToldForm::new(self.version);
+        let mut form = FlowNormalizer::new(self.version);
         let mut wanted = HashSet::new();
         let mut altered = 0;
         let before = std::mem::take(&mut self.confirmed);
@@ -276,7 +276,7 @@ impl Drops {
                 } else {
                     self.confirmed.remove(blocked);
                 }
-                if let Outcome::Refused(why) = outcome {
+                if let ChangeOutcome::Refused(why) = outcome {
                     refusal.get_or_insert(why);
                 }
                 self.failed.remove(blocked);
@@ -300,7 +300,8 @@ impl Drops {
         }
     }
 
-    /// Publishes that the switch refuses drops: at the first refusal, and again at the longest pause.
+    /// Publishes that the switch refuses drops: at the first refusal, and again at the longest
+    /// pause.
     fn report(&mut self, why: Refusal) {
         let is_news = match self.reported {
             0 => true,
@@ -323,7 +324,7 @@ impl Drops {
     async fn remove_left(&mut self) {
         let left = std::mem::take(&mut self.left);
         for some in left.chunks(CHANGES_AT_A_TIME) {
-            let changes = some.iter().cloned().map(Change::RemoveTold).collect();
+            let changes = some.iter().cloned().map(Change::RemoveReported).collect();
             let outcomes = self.network.program(self.dpid, changes).await;
             self.has_space |= outcomes.iter().any(|outcome| outcome.is_installed());
             if !outcomes.iter().all(|outcome| outcome.is_installed()) {

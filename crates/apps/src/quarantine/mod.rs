@@ -15,7 +15,7 @@ mod lists;
 
 use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
-    App, Batch, Forwards, Handler, LeftFlows, Network, Result, Switch, SwitchInfo, TaskHandle,
+    App, Batch, EarlierFlows, Forwards, Handler, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
 
 use keep::{FIRST_ENTRIES, Turns, drops, keep};
@@ -55,8 +55,8 @@ impl App for Quarantine {
     }
 
     /// Listed hosts stay blocked while the controller is away, and while it restarts.
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Drops {

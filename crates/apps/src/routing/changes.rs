@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 
-use bellrock_api::{Dpid, Outcome, Port, Programmed};
+use bellrock_api::{ChangeOutcome, Dpid, Port, ProgramFuture};
 use bellrock_services::programming::UnderWay;
 
 use super::flows::Pair;
@@ -125,7 +125,7 @@ impl Changes {
     }
 
     /// Records that a batch was sent to a switch.
-    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: Programmed) {
+    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: ProgramFuture) {
         self.busy.insert(dpid);
         self.under_way.push((dpid, dues), program);
     }
@@ -136,7 +136,7 @@ impl Changes {
     }
 
     /// Returns the outcomes of changes that were not replaced meanwhile.
-    pub(super) fn take_ended(&mut self) -> Vec<(Due, Outcome)> {
+    pub(super) fn take_ended(&mut self) -> Vec<(Due, ChangeOutcome)> {
         let mut ended = Vec::new();
         for ((dpid, dues), outcomes) in self.under_way.take_ended() {
             self.busy.remove(&dpid);
@@ -193,10 +193,10 @@ mod tests {
         for (dpid, dues) in sent {
             let (promise, answer) = promise();
             promises.push((dpid, promise));
-            changes.sent(Dpid(dpid), dues, Programmed::in_parts([(1, answer)]));
+            changes.sent(Dpid(dpid), dues, ProgramFuture::in_parts([(1, answer)]));
         }
         assert!(pin!(changes.some_ended()).poll(&mut context).is_pending());
-        promises.remove(0).1.keep(vec![Outcome::Installed]);
+        promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
         assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
         let ended = changes.take_ended();
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
@@ -208,7 +208,7 @@ mod tests {
         // A pair with a new path does not wait for the slow switch, and gets no outcome from it.
         changes.begin(pair(1), [vec![add(others, 2)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
-        promises.remove(0).1.keep(vec![Outcome::Installed]);
+        promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
         assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
         assert_eq!(changes.take_ended(), []);
         let then = ready(&mut changes);

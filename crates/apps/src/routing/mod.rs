@@ -24,7 +24,7 @@ mod switch;
 
 use std::sync::Arc;
 
-use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
+use bellrock_api::{App, EarlierFlows, Forwards, Needs, Network, SwitchInfo};
 
 use news::Inbox;
 pub use switch::RoutingSwitch;
@@ -87,8 +87,8 @@ impl App for Routing {
     }
 
     /// Flows that carry traffic stay.
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn start(&self, network: &Network) {

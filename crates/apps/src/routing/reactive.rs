@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Backoff, Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed,
-    SharedCounter, Snapshot, SwitchPort, Watch,
+    Backoff, Change, ChangeOutcome, Dpid, Error, Flow, HostId, Hosts, Network, NoConfirmation,
+    Port, ProgramFuture, SharedCounter, Snapshot, SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
@@ -361,19 +361,19 @@ impl Routes {
         for (Due { pair, edit: Edit { at, port }, .. }, outcome) in self.changes.take_ended() {
             let Some(route) = self.routes.get_mut(&pair) else { continue };
             let may_go_on = match outcome {
-                Outcome::Installed => {
+                ChangeOutcome::Installed => {
                     route.set(at, port);
                     true
                 }
                 // Its flows are read when it returns.
-                Outcome::NotSent(Error::UnknownSwitch(_))
-                | Outcome::Unknown(Loss::Disconnected) => {
+                ChangeOutcome::NotSent(Error::UnknownSwitch(_))
+                | ChangeOutcome::Unknown(NoConfirmation::Disconnected) => {
                     route.set(at, None);
                     route.has_failed |= port.is_some();
                     port.is_none()
                 }
                 // Without a flow the controller delivers; an older flow might lead into a circle.
-                Outcome::Refused(_) if port.is_some() => {
+                ChangeOutcome::Refused(_) if port.is_some() => {
                     route.has_failed = true;
                     self.changes.insert(pair, Edit { at, port: None });
                     true
@@ -481,7 +481,7 @@ impl Routes {
         }
     }
 
-    fn send(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
+    fn send(&self, dpid: Dpid, changes: Vec<Change>) -> ProgramFuture {
         if let Some(flow_mods) = self.flow_mods.get(&dpid) {
             flow_mods.add(changes.len() as u64);
         }

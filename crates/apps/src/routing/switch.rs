@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bellrock_api::{
     Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, Host, HostId, Hosts, MacAddr, Network,
-    PacketIn, Port, RateLimit, Reader, Result, SharedCounter, Switch, SwitchPort, Verdict,
+    PacketIn, Port, RateLimit, Result, SharedCounter, Switch, SwitchPort, Verdict, WatchReader,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
@@ -19,9 +19,9 @@ use super::{RoutingMode, RoutingSettings};
 pub struct RoutingSwitch {
     settings: RoutingSettings,
     network: Network,
-    paths: Reader<Paths>,
-    hosts: Reader<Hosts>,
-    reserved: Reader<ReservedPorts>,
+    paths: WatchReader<Paths>,
+    hosts: WatchReader<Hosts>,
+    reserved: WatchReader<ReservedPorts>,
     inbox: Arc<Inbox>,
     counters: Counters,
     /// Counts the flows that the task sends to the switch.

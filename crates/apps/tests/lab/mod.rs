@@ -12,9 +12,9 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::{BatchControl, Requests};
 use bellrock_api::{
-    Action, App, AppId, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry,
-    MacAddr, Nowhere, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, SwitchInfo,
-    ToSwitch, Version, Xid,
+    Action, App, AppId, Batch, Cookie, Dpid, EmptyNetwork, ErrorCode, ErrorMessage, FlowMod,
+    Handler, HostEntry, MacAddr, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch,
+    SwitchInfo, ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -83,12 +83,12 @@ impl Packet {
 
     /// The encoded packet_in.
     pub fn message(&self, version: Version) -> Vec<u8> {
-        let packet = openflow::PacketIn {
+        let packet = openflow::PacketInMessage {
             buffer_id: self.buffer_id,
             total_len: self.total_len,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: openflow::PacketIn::NO_COOKIE,
+            cookie: openflow::PacketInMessage::NO_COOKIE,
             matching: MatchView::port(self.port),
             data: Bytes(&self.data),
         };
@@ -152,7 +152,7 @@ impl<H: Handler> Lab<H> {
     pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
         let info = switch_info(version);
         let id = AppId::new(0, app.name()).unwrap();
-        let handler = app.switch_up(&Nowhere::network_of(app.name(), id), &info);
+        let handler = app.switch_up(&EmptyNetwork::network_of(app.name(), id), &info);
         Lab {
             info,
             out: Out::with_capacity(1 << 20),

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bellrock_api::{Answer, Cookie, Dpid, Port, SwitchPort, Version};
+use bellrock_api::{Cookie, Dpid, Port, PromiseFuture, SwitchPort, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
     Bandwidth, BandwidthSettings, Line, NotReserved, Request, Reservation, Reservations, State,
@@ -32,7 +32,7 @@ pub fn request(from: &str, to: &str, rate: &str) -> Request {
     Request { from, to, rate: rate.parse().unwrap(), queue: None, wait: Duration::ZERO }
 }
 
-pub fn ask<T>(answer: &mut Answer<T>) -> Option<T> {
+pub fn ask<T>(answer: &mut PromiseFuture<T>) -> Option<T> {
     match Pin::new(answer).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer.unwrap()),
         Poll::Pending => None,
@@ -40,7 +40,7 @@ pub fn ask<T>(answer: &mut Answer<T>) -> Option<T> {
 }
 
 /// Runs the lab until there is an answer.
-pub fn wait<T>(lab: &mut Lab, mut answer: Answer<T>) -> T {
+pub fn wait<T>(lab: &mut Lab, mut answer: PromiseFuture<T>) -> T {
     let mut told = None;
     lab.run_until(PATIENCE, |_| {
         told = told.take().or_else(|| ask(&mut answer));

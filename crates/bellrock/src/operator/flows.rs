@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bellrock_api::openflow::{FlowStats, FlowStatsRequest, RequestBody};
-use bellrock_api::{Dpid, Match, Network, ReplyBody, Requested, SwitchInfo};
+use bellrock_api::{Dpid, Match, Network, ReplyBody, RequestFuture, SwitchInfo};
 use bellrock_query::{
     AppFlows, ErrorKind, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows,
 };
@@ -139,14 +139,14 @@ fn count<'a>(
         .collect()
 }
 
-fn ask(network: &Network, dpid: Dpid) -> Requested {
+fn ask(network: &Network, dpid: Dpid) -> RequestFuture {
     let all = Match::any();
     network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)))
 }
 
 /// Applies `make` to the flows that a switch reports, or returns why there are none.
 fn read_flows<T>(
-    asked: Requested,
+    asked: RequestFuture,
     until: Instant,
     make: impl FnOnce(&mut dyn Iterator<Item = FlowStats<'_>>) -> T,
 ) -> Result<T, (ErrorKind, String)> {

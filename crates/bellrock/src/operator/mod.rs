@@ -108,7 +108,7 @@ impl Operator for ControllerOperator {
 ///
 /// # Errors
 /// There is no answer in time, or at all.
-fn carried_out<T>(answer: bellrock_api::Answer<T>) -> Result<T, QueryError> {
+fn carried_out<T>(answer: bellrock_api::PromiseFuture<T>) -> Result<T, QueryError> {
     let answer = wait_until(Instant::now() + ORDER_TIMEOUT, answer).ok_or_else(|| {
         let limit = ORDER_TIMEOUT.as_secs();
         let why =

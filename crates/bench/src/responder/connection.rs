@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 
 use bellrock_openflow::{
-    ConfigFlags, EncodeError, Frame, FromSwitch, Hello, Message, MessageKind, Out, SwitchConfig,
-    ToSwitch, Version, frame,
+    ConfigFlags, EncodeError, FromSwitch, Hello, Message, MessageFrame, MessageKind, Out,
+    SwitchConfig, ToSwitch, Version, frame,
 };
 
 use super::answer::Answerer;
@@ -117,13 +117,13 @@ impl Connection {
     }
 
     /// Answers any other message that is a request.
-    fn control(&mut self, message: Frame<'_>) -> io::Result<()> {
+    fn control(&mut self, message: MessageFrame<'_>) -> io::Result<()> {
         let mut out = Out::with_capacity(message.bytes.len() + 64);
         self.control_to(message, &mut out).map_err(io::Error::other)?;
         self.write(out.as_slice())
     }
 
-    fn control_to(&mut self, message: Frame<'_>, out: &mut Out) -> Result<(), EncodeError> {
+    fn control_to(&mut self, message: MessageFrame<'_>, out: &mut Out) -> Result<(), EncodeError> {
         let Some(version) = self.version else {
             // The first message is a hello. The lower of both versions is used.
             let version = match message.header.version {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    DecodeError, FromSwitch, Header, Hello, Message as Decoded, Reading, ToSwitch, Version,
+    DecodeError, FromSwitch, Header, Hello, Message as Decoded, Strictness, ToSwitch, Version,
 };
 use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
@@ -149,7 +149,8 @@ pub(crate) fn run(arguments: &Decode) -> Result<Outcome, Failure> {
     }
 }
 
-/// The first bytes of capture files: pcap with microseconds and with nanoseconds in both byte orders, and pcapng.
+/// The first bytes of capture files: pcap with microseconds and with nanoseconds in both byte
+/// orders, and pcapng.
 const MAGIC: [[u8; MAGIC_BYTES]; 5] = [
     [0xd4, 0xc3, 0xb2, 0xa1],
     [0xa1, 0xb2, 0xc3, 0xd4],
@@ -590,10 +591,10 @@ type Remarked<T> = (Decoded<T>, Option<DecodeError>);
 /// Reads a message strictly, or liberally if the strict reading fails.
 fn read<'b, T>(
     bytes: &'b [u8],
-    decode: impl Fn(&'b [u8], Reading) -> Result<Decoded<T>, DecodeError>,
+    decode: impl Fn(&'b [u8], Strictness) -> Result<Decoded<T>, DecodeError>,
 ) -> Result<Remarked<T>, DecodeError> {
-    match decode(bytes, Reading::Strict) {
+    match decode(bytes, Strictness::Strict) {
         Ok(message) => Ok((message, None)),
-        Err(fault) => decode(bytes, Reading::Liberal).map(|message| (message, Some(fault))),
+        Err(fault) => decode(bytes, Strictness::Liberal).map(|message| (message, Some(fault))),
     }
 }

@@ -4,7 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use bellrock_api::openflow::{Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port};
+use bellrock_api::openflow::{
+    Bytes, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, Port,
+};
 use bellrock_engine::session::{SwitchDescription, SwitchSession, Versions};
 
 /// Time limit of a read, between two checks of the test's condition.
@@ -57,7 +59,7 @@ impl FakeSwitch {
 
     /// Sends a packet to the controller, unbuffered, as one that matched no flow.
     pub(crate) fn packet_in(&mut self, port: u32, packet: &[u8]) {
-        let message = FromSwitch::PacketIn(PacketIn {
+        let message = FromSwitch::PacketIn(PacketInMessage {
             buffer_id: None,
             total_len: packet.len() as u16,
             reason: PacketInReason::NoMatch,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Field, GroupType, PacketIn as WirePacketIn, PacketInReason, Port, PortConfig,
+    Action, Field, GroupType, PacketInMessage as WirePacketIn, PacketInReason, Port, PortConfig,
     SwitchConfig, Version,
 };
 
@@ -436,7 +436,7 @@ fn settle(run: &mut Run, effects: &mut Effects) {
     }
 }
 
-fn count(counter: &mut bellrock_openflow::Counter, len: u64) {
+fn count(counter: &mut bellrock_openflow::PacketByteCount, len: u64) {
     counter.packet_count += 1;
     counter.byte_count += len;
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bucket, Counter, ErrorCode, Field, Group, GroupCommand, GroupMod, GroupType, List, Port,
+    Action, Bucket, ErrorCode, Field, Group, GroupCommand, GroupMod, GroupType, List,
+    PacketByteCount, Port,
 };
 
 use super::action_set::ActionSet;
@@ -29,7 +30,7 @@ pub struct BucketEntry {
     /// Its actions, as the controller gave them.
     pub actions: Actions,
     /// Packets that it processed, and their bytes.
-    pub counter: Counter,
+    pub counter: PacketByteCount,
     set: ActionSet,
 }
 
@@ -84,7 +85,7 @@ pub struct GroupEntry {
     /// Its buckets.
     pub buckets: Vec<BucketEntry>,
     /// Packets that it processed, and their bytes.
-    pub counter: Counter,
+    pub counter: PacketByteCount,
     /// When it was added.
     pub created: Duration,
 }
@@ -199,7 +200,7 @@ impl Groups {
             GroupCommand::Add if self.0.len() >= MAX_GROUPS => {
                 return Err(ErrorCode::GroupModOutOfGroups);
             }
-            GroupCommand::Add => (Counter::default(), now),
+            GroupCommand::Add => (PacketByteCount::default(), now),
             GroupCommand::Modify => {
                 let old = self.0.get(&number).ok_or(ErrorCode::GroupModUnknownGroup)?;
                 (old.counter, old.created)
@@ -280,7 +281,7 @@ pub(super) fn compile(
             watch_group: group,
             set: ActionSet::of(&actions),
             actions,
-            counter: Counter::default(),
+            counter: PacketByteCount::default(),
         })
     });
     compiled.collect()

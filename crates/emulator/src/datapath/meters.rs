@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Band, BandType, Counter, ErrorCode, Field, Meter, MeterCommand, MeterFlags, MeterMod,
+    Band, BandType, ErrorCode, Field, Meter, MeterCommand, MeterFlags, MeterMod, PacketByteCount,
 };
 
 use crate::packet::Packet;
@@ -41,7 +41,7 @@ pub struct BandEntry {
     /// What the band does.
     pub effect: BandEffect,
     /// Packets above its rate, and their bytes.
-    pub counter: Counter,
+    pub counter: PacketByteCount,
     /// Tokens a second.
     fill: u128,
     /// Billionths of a token: the level now, and the maximum.
@@ -70,7 +70,7 @@ impl BandEntry {
             rate: band.rate,
             burst_size: band.burst_size,
             effect,
-            counter: Counter::default(),
+            counter: PacketByteCount::default(),
             fill,
             level: burst * NANOS,
             size: burst * NANOS,
@@ -110,7 +110,7 @@ pub struct MeterEntry {
     /// Its bands.
     pub bands: Vec<BandEntry>,
     /// Packets that reached it, and their bytes.
-    pub counter: Counter,
+    pub counter: PacketByteCount,
     /// When it was added.
     pub created: Duration,
     filled: Duration,
@@ -249,6 +249,6 @@ fn compile(request: &MeterMod<'_>, now: Duration) -> Result<MeterEntry, ErrorCod
     }
     let bands: Result<_, _> =
         request.bands.iter().map(|band| BandEntry::new(&band, flags)).collect();
-    let counter = Counter::default();
+    let counter = PacketByteCount::default();
     Ok(MeterEntry { flags, bands: bands?, counter, created: now, filled: now })
 }

@@ -1,7 +1,7 @@
 //! Notices for controllers: which controllers get them, and in which form.
 
 use bellrock_openflow::{
-    Bytes, EncodeError, Field, FlowRemoved, FromSwitch, Match, MatchView, Out, PacketIn,
+    Bytes, EncodeError, Field, FlowRemoved, FromSwitch, Match, MatchView, Out, PacketInMessage,
     PortStatus, Version,
 };
 
@@ -106,10 +106,10 @@ fn packet_in(
     let in_port = MatchView::port(packet.in_port);
     // 1.0 has neither the table nor the cookie.
     let (table, cookie) = match version {
-        Version::V1_0 => (0, PacketIn::NO_COOKIE),
+        Version::V1_0 => (0, PacketInMessage::NO_COOKIE),
         Version::V1_3 => (packet.table, packet.cookie),
     };
-    let message = FromSwitch::PacketIn(PacketIn {
+    let message = FromSwitch::PacketIn(PacketInMessage {
         buffer_id: packet.buffer_id,
         total_len: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
         reason: packet.reason,

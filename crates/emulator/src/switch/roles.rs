@@ -2,8 +2,8 @@
 //! requests in 1.0, which has no roles, and the ONF's role_status in 1.3.
 
 use bellrock_openflow::{
-    ErrorCode, Experimenter, FromSwitch, Role, RoleExtension, RoleKind, RoleReason, RoleStatus,
-    Version,
+    ErrorCode, Experimenter, FromSwitch, RoleExtension, RoleKind, RoleMessage, RoleReason,
+    RoleStatus, Version,
 };
 
 use super::{Close, Request, Switch};
@@ -17,7 +17,7 @@ impl Switch {
         &mut self,
         index: usize,
         request: Request<'_>,
-        asked: Role,
+        asked: RoleMessage,
     ) -> Result<(), Close> {
         let refused = match asked.role {
             RoleKind::Unknown(_) => Some(ErrorCode::RoleBadRole),
@@ -34,8 +34,8 @@ impl Switch {
         }
         self.set_role(index, asked.role);
         let role = self.channels[index].role;
-        let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
-        self.send(index, request.xid, &FromSwitch::RoleReply(Role { role, generation_id }))
+        let generation_id = self.generation.unwrap_or(RoleMessage::NO_GENERATION);
+        self.send(index, request.xid, &FromSwitch::RoleReply(RoleMessage { role, generation_id }))
     }
 
     /// Handles an experimenter's message. In 1.0 it can be a request for a role, as Open vSwitch
@@ -64,8 +64,8 @@ impl Switch {
         for (_, other) in others {
             if role == RoleKind::Master && other.role == RoleKind::Master {
                 other.role = RoleKind::Slave;
-                let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
-                let role = Role { role: RoleKind::Slave, generation_id };
+                let generation_id = self.generation.unwrap_or(RoleMessage::NO_GENERATION);
+                let role = RoleMessage { role: RoleKind::Slave, generation_id };
                 let status = RoleStatus { role, reason: RoleReason::MasterRequest };
                 let status = RoleExtension::Status(status);
                 // 1.0 does not have this message. The reply is not written yet.

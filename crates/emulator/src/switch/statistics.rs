@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Aggregate, Counter, ErrorCode, FlowFlags, FlowMod, FlowStats, FlowStatsRequest, Group,
-    GroupDesc, GroupFeatures, GroupStats, HEADER_LEN, Instructions, List, MatchView, Meter,
-    MeterConfig, MeterFeatures, MeterFlags, MeterStats, MultipartRequest, Port, PortStats,
+    Aggregate, ErrorCode, FlowFlags, FlowMod, FlowStats, FlowStatsRequest, Group, GroupDesc,
+    GroupFeatures, GroupStats, HEADER_LEN, Instructions, List, MatchView, Meter, MeterConfig,
+    MeterFeatures, MeterFlags, MeterStats, MultipartRequest, PacketByteCount, Port, PortStats,
     QueueStats, QueueStatsRequest, ReplyBody, RequestBody, TableDetails, TableStats, Version,
 };
 
@@ -306,7 +306,7 @@ fn groups(
     let groups = datapath.groups().iter();
     let groups: Vec<_> =
         groups.filter(|(group, _)| asked == Group::ALL || *group == asked).collect();
-    let buckets: Vec<Vec<Counter>> = groups
+    let buckets: Vec<Vec<PacketByteCount>> = groups
         .iter()
         .map(|(_, entry)| entry.buckets.iter().map(|bucket| bucket.counter).collect())
         .collect();
@@ -368,7 +368,7 @@ fn meters(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refused> {
     let meters = chosen_meters(datapath, asked)?;
-    let bands: Vec<Vec<Counter>> = meters
+    let bands: Vec<Vec<PacketByteCount>> = meters
         .iter()
         .map(|(_, entry)| entry.bands.iter().map(|band| band.counter).collect())
         .collect();

@@ -6,7 +6,8 @@ use bellrock_openflow::{
     FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, Group,
     GroupCommand, GroupMod, GroupType, List, MacAddr, MatchView, Meter, MeterCommand, MeterFlags,
     MeterMod, MultipartRequest, NICIRA, Out, PacketOut, Port, PortConfig, PortFeatures, PortMod,
-    QueueStatsRequest, RequestBody, Role, RoleKind, SwitchConfig, TableMod, ToSwitch, Version,
+    QueueStatsRequest, RequestBody, RoleKind, RoleMessage, SwitchConfig, TableMod, ToSwitch,
+    Version,
 };
 
 use super::actions::{actions, instructions, matching};
@@ -350,7 +351,7 @@ fn port_mod(text: &str, context: Context<'_>) -> Result<PortMod> {
     })
 }
 
-fn role(text: &str) -> Result<Role> {
+fn role(text: &str) -> Result<RoleMessage> {
     let mut words = Words::of(text);
     let role = match words.take("role") {
         Some("nochange") => RoleKind::NoChange,
@@ -362,7 +363,7 @@ fn role(text: &str) -> Result<Role> {
     };
     let generation_id = words.number("generation_id", 0)?;
     words.finish()?;
-    Ok(Role { role, generation_id })
+    Ok(RoleMessage { role, generation_id })
 }
 
 /// `packet_in=0x7/0x1`: the mask for master and equal, then the mask for slaves.

@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
-    Bytes, FromSwitch, List, MatchView, Message, MultipartReply, Out, PacketIn as WirePacketIn,
-    PacketInReason, ReplyBody, RequestBody, ToSwitch,
+    Bytes, FromSwitch, List, MatchView, Message, MultipartReply, Out,
+    PacketInMessage as WirePacketIn, PacketInReason, ReplyBody, RequestBody, ToSwitch,
 };
 use bellrock_api::{
     App, Dpid, DynApp, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::FlowCommand;
 use crate::header::Header;
-use crate::reader::{Reader, Reading};
+use crate::reader::{Reader, Strictness};
 use crate::wire::{U16, U64, v13};
 use crate::{HEADER_LEN, Match, MatchView, MessageKind, ToSwitch, Version, oxm};
 
@@ -39,7 +39,7 @@ impl<'a> Excerpt<'a> {
     }
 
     fn flow_mod(&self) -> Option<(FlowCommand, u16, Match)> {
-        let mut reader = Reader::new(self.bytes).reading(Reading::Liberal);
+        let mut reader = Reader::new(self.bytes).reading(Strictness::Liberal);
         reader.take(HEADER_LEN, "header").ok()?;
         match self.version {
             Version::V1_0 => {
@@ -78,7 +78,7 @@ impl fmt::Display for Excerpt<'_> {
                 ",..."
             });
         }
-        match ToSwitch::decode_as(self.bytes, Reading::Liberal).map(|message| message.body) {
+        match ToSwitch::decode_as(self.bytes, Strictness::Liberal).map(|message| message.body) {
             Ok(ToSwitch::PacketOut(packet)) => write!(f, " {packet}"),
             Ok(ToSwitch::GroupMod(group)) => write!(f, " group_id={}", group.group),
             Ok(ToSwitch::MeterMod(meter)) => write!(f, " meter={}", meter.meter),

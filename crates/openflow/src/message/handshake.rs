@@ -2,7 +2,7 @@
 
 use crate::flags::flags;
 use crate::list::{Element, List};
-use crate::reader::{Reader, Reading};
+use crate::reader::{Reader, Strictness};
 use crate::wire::{self, Tlv, U16, U32, U64, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
@@ -44,7 +44,7 @@ impl<'a> Hello<'a> {
     /// # Errors
     /// An invalid length in the header.
     pub fn decode_any(message: &'a [u8]) -> Result<(Header, Hello<'a>), DecodeError> {
-        Hello::decode_any_as(message, Reading::Liberal)
+        Hello::decode_any_as(message, Strictness::Liberal)
     }
 
     /// As [`Hello::decode_any`], with the given strictness.
@@ -53,7 +53,7 @@ impl<'a> Hello<'a> {
     /// An invalid length in the header or, in a strict reading, in an element.
     pub fn decode_any_as(
         message: &'a [u8],
-        reading: Reading,
+        reading: Strictness,
     ) -> Result<(Header, Hello<'a>), DecodeError> {
         let header = Header::read(message);
         let whole = header.filter(|header| usize::from(header.length) == message.len());
@@ -91,7 +91,7 @@ impl<'a> Hello<'a> {
         if version < FIRST_WITH_ELEMENTS {
             return List::empty();
         }
-        let body = Reader::new(self.body.0).reading(Reading::Liberal);
+        let body = Reader::new(self.body.0).reading(Strictness::Liberal);
         List::decode_within(Version::V1_3, body).unwrap_or_default()
     }
 

@@ -22,14 +22,14 @@ pub use handshake::{
 };
 pub use meter::{Band, BandType, Meter, MeterCommand, MeterFlags, MeterMod};
 pub use multipart::{MultipartReply, MultipartRequest, ReplyBody, RequestBody};
-pub use packet::{PacketIn, PacketInReason, PacketOut};
+pub use packet::{PacketInMessage, PacketInReason, PacketOut};
 pub use packet_view::PacketInView;
 pub use queue::{Queue, QueueConfig, QueueProperty};
-pub use role::{NICIRA, ONF, Role, RoleExtension, RoleKind, RoleReason, RoleStatus};
+pub use role::{NICIRA, ONF, RoleExtension, RoleKind, RoleMessage, RoleReason, RoleStatus};
 pub use stats::*;
 
 use crate::header::Header;
-use crate::reader::{Reader, Reading};
+use crate::reader::{Reader, Strictness};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, MessageKind, Out, Port, PortMod,
     PortStatus, Reason, Version,
@@ -60,12 +60,12 @@ macro_rules! direction {
 
         impl<'a> $name<'a> {
             /// Reads one whole message, as strictly as its direction requires: [`FromSwitch`]
-            /// liberally, [`ToSwitch`] strictly ([`Reading`]).
+            /// liberally, [`ToSwitch`] strictly ([`Strictness`]).
             ///
             /// # Errors
             /// As [`Self::decode_as`].
             pub fn decode(message: &'a [u8]) -> Result<Message<$name<'a>>, DecodeError> {
-                Self::decode_as(message, Reading::$reading)
+                Self::decode_as(message, Strictness::$reading)
             }
 
             /// Reads one whole message and checks all of it.
@@ -76,7 +76,7 @@ macro_rules! direction {
             /// value that is not allowed, or bytes left over.
             pub fn decode_as(
                 message: &'a [u8],
-                reading: Reading,
+                reading: Strictness,
             ) -> Result<Message<$name<'a>>, DecodeError> {
                 let (header, version, reader) = open(message)?;
                 let kind = MessageKind::from_wire(version, header.kind);
@@ -179,7 +179,7 @@ direction! {
         /// Configuration of the switch.
         GetConfigReply(SwitchConfig): content!(FromSwitch::GetConfigReply(SwitchConfig), decode), content!(FromSwitch::GetConfigReply(SwitchConfig), encode);
         /// A packet for the controller.
-        PacketIn(PacketIn<'a>): content!(FromSwitch::PacketIn(PacketIn), decode), content!(FromSwitch::PacketIn(PacketIn), encode);
+        PacketIn(PacketInMessage<'a>): content!(FromSwitch::PacketIn(PacketInMessage), decode), content!(FromSwitch::PacketIn(PacketIn), encode);
         /// A flow was removed.
         FlowRemoved(FlowRemoved<'a>): content!(FromSwitch::FlowRemoved(FlowRemoved), decode), content!(FromSwitch::FlowRemoved(FlowRemoved), encode);
         /// A port was added, removed or changed.
@@ -191,7 +191,7 @@ direction! {
         /// The queues of a port.
         QueueGetConfigReply(QueueConfig<'a>): content!(FromSwitch::QueueGetConfigReply(QueueConfig), decode), content!(FromSwitch::QueueGetConfigReply(QueueConfig), encode);
         /// The controller's current role.
-        RoleReply(Role): content!(FromSwitch::RoleReply(Role), decode), content!(FromSwitch::RoleReply(Role), encode);
+        RoleReply(RoleMessage): content!(FromSwitch::RoleReply(RoleMessage), decode), content!(FromSwitch::RoleReply(Role), encode);
         /// Which messages the switch sends by itself.
         GetAsyncReply(AsyncConfig): content!(FromSwitch::GetAsyncReply(AsyncConfig), decode), content!(FromSwitch::GetAsyncReply(AsyncConfig), encode);
     }
@@ -239,7 +239,7 @@ direction! {
                 _ => Ok(()),
             };
         /// Requests a role.
-        RoleRequest(Role): content!(ToSwitch::RoleRequest(Role), decode), content!(ToSwitch::RoleRequest(Role), encode);
+        RoleRequest(RoleMessage): content!(ToSwitch::RoleRequest(RoleMessage), decode), content!(ToSwitch::RoleRequest(Role), encode);
         /// Requests which messages the switch sends by itself.
         GetAsyncRequest: empty!(ToSwitch::GetAsyncRequest, decode), empty!(ToSwitch::GetAsyncRequest, encode);
         /// Sets which messages the switch sends by itself.

@@ -6,7 +6,7 @@ use super::stats::{
     TableFeatures, TableStats,
 };
 use crate::list::{Element, List};
-use crate::reader::{Reader, Reading};
+use crate::reader::{Reader, Strictness};
 use crate::wire::{self, U16, U32, v10, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, MultipartKind, Out, Port, PortDesc, Reason, Version,
@@ -255,7 +255,7 @@ impl<'a> ReplyBody<'a> {
         kind: MultipartKind,
         bytes: &'a [u8],
     ) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes).reading(Reading::Liberal);
+        let mut reader = Reader::new(bytes).reading(Strictness::Liberal);
         let body = ReplyBody::decode(version, kind, &mut reader)?;
         reader.finish("multipart reply")?;
         Ok(body)

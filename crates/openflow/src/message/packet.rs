@@ -54,7 +54,7 @@ impl PacketInReason {
 /// A packet sent to the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct PacketIn<'a> {
+pub struct PacketInMessage<'a> {
     /// Buffer of the packet at the switch, if it is buffered.
     pub buffer_id: Option<u32>,
     /// Length of the whole packet in bytes.
@@ -71,7 +71,7 @@ pub struct PacketIn<'a> {
     pub data: Bytes<'a>,
 }
 
-impl<'a> PacketIn<'a> {
+impl<'a> PacketInMessage<'a> {
     /// `cookie` for none.
     pub const NO_COOKIE: u64 = u64::MAX;
 
@@ -93,7 +93,7 @@ impl<'a> PacketIn<'a> {
         match version {
             Version::V1_0 => {
                 let wire: &v10::PacketIn = reader.fixed("packet_in")?;
-                Ok(PacketIn {
+                Ok(PacketInMessage {
                     buffer_id: buffer_from_wire(wire.buffer_id.get()),
                     total_len: wire.total_len.get(),
                     reason: PacketInReason::from_wire(wire.reason),
@@ -108,7 +108,7 @@ impl<'a> PacketIn<'a> {
                 let matching = MatchView::decode(version, reader)?;
                 // Two bytes align the packet's IP header to 32 bits.
                 reader.take(2, "packet_in padding")?;
-                Ok(PacketIn {
+                Ok(PacketInMessage {
                     buffer_id: buffer_from_wire(wire.buffer_id.get()),
                     total_len: wire.total_len.get(),
                     reason: PacketInReason::from_wire(wire.reason),

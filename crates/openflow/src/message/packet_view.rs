@@ -4,7 +4,7 @@ use std::hint::cold_path;
 
 use zerocopy::FromBytes;
 
-use super::packet::{PacketIn, PacketInReason, buffer_from_wire};
+use super::packet::{PacketInMessage, PacketInReason, buffer_from_wire};
 use super::{FromSwitch, Message};
 use crate::template::InPort;
 use crate::wire::{v10, v13};
@@ -18,7 +18,7 @@ const V13_PACKET_IN: u32 = u32::from_be_bytes([4, 10, 0, 0]);
 const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
 
 /// A checked packet_in. Fields are read from its bytes on demand, so an app that reads three fields
-/// pays for three. They equal those of the [`PacketIn`] that [`FromSwitch::decode`] returns.
+/// pays for three. They equal those of the [`PacketInMessage`] that [`FromSwitch::decode`] returns.
 #[derive(Clone, Copy)]
 pub struct PacketInView<'a> {
     head: Head<'a>,
@@ -166,14 +166,14 @@ impl<'a> PacketInView<'a> {
         self.message.len()
     }
 
-    /// See [`PacketIn::buffer_id`].
+    /// See [`PacketInMessage::buffer_id`].
     #[must_use]
     #[inline(always)]
     pub fn buffer_id(&self) -> Option<u32> {
         buffer_from_wire(u32::from_be_bytes(self.wire_buffer_id()))
     }
 
-    /// See [`PacketIn::total_len`].
+    /// See [`PacketInMessage::total_len`].
     #[must_use]
     #[inline(always)]
     pub fn total_len(&self) -> u16 {
@@ -184,7 +184,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// See [`PacketIn::reason`].
+    /// See [`PacketInMessage::reason`].
     #[must_use]
     pub fn reason(&self) -> PacketInReason {
         PacketInReason::from_wire(match self.head {
@@ -194,16 +194,16 @@ impl<'a> PacketInView<'a> {
         })
     }
 
-    /// See [`PacketIn::table`].
+    /// See [`PacketInMessage::table`].
     #[must_use]
     pub fn table(&self) -> u8 {
         self.v13().map_or(0, |head| head.table_id)
     }
 
-    /// See [`PacketIn::cookie`].
+    /// See [`PacketInMessage::cookie`].
     #[must_use]
     pub fn cookie(&self) -> u64 {
-        self.v13().map_or(PacketIn::NO_COOKIE, |head| head.cookie.get())
+        self.v13().map_or(PacketInMessage::NO_COOKIE, |head| head.cookie.get())
     }
 
     /// Returns the ingress port; [`Port::ANY`] if the switch did not report it.
@@ -249,7 +249,7 @@ impl<'a> PacketInView<'a> {
 
     /// Decodes all fields, including those of the match.
     #[must_use]
-    pub fn decode(&self) -> Option<PacketIn<'a>> {
+    pub fn decode(&self) -> Option<PacketInMessage<'a>> {
         match FromSwitch::decode(self.message).ok()?.body {
             FromSwitch::PacketIn(packet) => Some(packet),
             _ => None,
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::{Bytes, Match, MatchView, Out};
 
-    fn encoded(version: Version, packet: PacketIn<'_>) -> Vec<u8> {
+    fn encoded(version: Version, packet: PacketInMessage<'_>) -> Vec<u8> {
         let mut out = Out::with_capacity(1024);
         FromSwitch::PacketIn(packet).encode(version, 7, &mut out).unwrap();
         out.as_slice().to_vec()
@@ -277,7 +277,7 @@ mod tests {
     fn packets(version: Version) -> Vec<Vec<u8>> {
         let more = Match::any().in_port(Port(5)).metadata(9);
         let (cookie, table) = match version {
-            Version::V1_0 => (PacketIn::NO_COOKIE, 0),
+            Version::V1_0 => (PacketInMessage::NO_COOKIE, 0),
             Version::V1_3 => (0x1234_5678_9abc_def0, 3),
         };
         let mut all = Vec::new();
@@ -287,8 +287,15 @@ mod tests {
             {
                 for data in [&b""[..], b"a packet"] {
                     let data = Bytes(data);
-                    let packet =
-                        PacketIn { buffer_id, total_len: 8, reason, table, cookie, matching, data };
+                    let packet = PacketInMessage {
+                        buffer_id,
+                        total_len: 8,
+                        reason,
+                        table,
+                        cookie,
+                        matching,
+                        data,
+                    };
                     all.push(encoded(version, packet));
                 }
             }

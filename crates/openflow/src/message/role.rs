@@ -35,7 +35,7 @@ pub enum RoleKind {
 /// Requests or reports a role (1.3.5 §7.3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Role {
+pub struct RoleMessage {
     /// The role.
     pub role: RoleKind,
     /// Generation of the election of a master. The switch refuses an older one than the last.
@@ -64,20 +64,20 @@ impl RoleKind {
     }
 }
 
-impl Role {
+impl RoleMessage {
     /// The generation id that a switch reports before the first election (1.3.5 §7.3.9).
     pub const NO_GENERATION: u64 = u64::MAX;
 
     /// The generation id; `None` before the first election, and in OpenFlow 1.0.
     #[must_use]
     pub fn generation(&self) -> Option<u64> {
-        Some(self.generation_id).filter(|id| *id != Role::NO_GENERATION)
+        Some(self.generation_id).filter(|id| *id != RoleMessage::NO_GENERATION)
     }
 
     pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let wire: &v13::Role = reader.fixed("role")?;
         let role = RoleKind::from_wire(wire.role.get());
-        Ok(Role { role, generation_id: wire.generation_id.get() })
+        Ok(RoleMessage { role, generation_id: wire.generation_id.get() })
     }
 
     pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
@@ -126,7 +126,7 @@ impl RoleReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleStatus {
     /// The new role, with the generation id of the election.
-    pub role: Role,
+    pub role: RoleMessage,
     /// Why it has changed.
     pub reason: RoleReason,
 }
@@ -169,7 +169,7 @@ impl RoleExtension {
                 // Three bytes of padding. Properties may follow the generation id.
                 let (reason, rest) = data.split_first_chunk::<4>()?;
                 let generation_id = u64::from_be_bytes(*rest.first_chunk()?);
-                let (role, reason) = (Role { role, generation_id }, reason[0]);
+                let (role, reason) = (RoleMessage { role, generation_id }, reason[0]);
                 let reason = RoleReason::from_wire(reason);
                 Some(RoleExtension::Status(RoleStatus { role, reason }))
             }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn extensions_have_the_bytes_of_open_vswitch() {
         let status = |role, reason, generation_id| {
-            let role = Role { role, generation_id };
+            let role = RoleMessage { role, generation_id };
             RoleExtension::Status(RoleStatus { role, reason })
         };
         for (version, xid, text, message) in [
@@ -294,7 +294,7 @@ mod tests {
                 10,
                 "04 04 00 20 00 00 00 0a 4f 4e 46 00 00 00 07 77 00 00 00 03 00 00 00 00 ff ff ff \
                  ff ff ff ff ff",
-                status(RoleKind::Slave, RoleReason::MasterRequest, Role::NO_GENERATION),
+                status(RoleKind::Slave, RoleReason::MasterRequest, RoleMessage::NO_GENERATION),
             ),
         ] {
             let bytes = hex(text);
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_an_extension_cannot_say_is_an_error() {
-        let role = Role { role: RoleKind::Slave, generation_id: 1 };
+        let role = RoleMessage { role: RoleKind::Slave, generation_id: 1 };
         let status = RoleStatus { role, reason: RoleReason::MasterRequest };
         for message in [RoleExtension::Request(RoleKind::NoChange), RoleExtension::Status(status)] {
             let mut out = Out::with_capacity(64);

@@ -49,9 +49,9 @@ impl Display for Action<'_> {
 }
 
 /// Prints actions, separated by commas; `drop` for none.
-pub(super) struct Actions<'a>(pub(super) List<'a, Action<'a>>);
+pub(super) struct ActionList<'a>(pub(super) List<'a, Action<'a>>);
 
-impl Display for Actions<'_> {
+impl Display for ActionList<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { f.write_str("drop") } else { actions(self.0, f) }
     }
@@ -130,7 +130,7 @@ impl Display for Bucket<'_> {
         if self.watch_group != Group::ANY {
             write!(f, "watch_group:{},", GroupName(self.watch_group))?;
         }
-        write!(f, "actions={}", Actions(self.actions))
+        write!(f, "actions={}", ActionList(self.actions))
     }
 }
 

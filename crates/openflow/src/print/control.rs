@@ -8,7 +8,7 @@ use crate::message::bitmap_versions;
 use crate::{
     AsyncConfig, AsyncMasks, Bytes, ErrorCode, ErrorMessage, Experimenter, Features, Header, Hello,
     HelloElement, MessageKind, PortDesc, PortFeatures, PortMod, PortReason, PortStatus, Queue,
-    QueueConfig, QueueProperty, Role, RoleExtension, RoleKind, RoleReason, RoleStatus,
+    QueueConfig, QueueProperty, RoleExtension, RoleKind, RoleMessage, RoleReason, RoleStatus,
     SwitchConfig, TableMod, Version,
 };
 
@@ -205,7 +205,7 @@ impl Display for RoleKind {
     }
 }
 
-impl Display for Role {
+impl Display for RoleMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "role={}, generation_id={:#x}", self.role, self.generation_id)
     }

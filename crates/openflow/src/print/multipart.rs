@@ -7,9 +7,9 @@ use super::packet::{TableName, ageing, cookie, rule, towards};
 use super::{Bits, Duration, Hex, ITEM, SUBITEM, count, dump, lines};
 use crate::list::Element;
 use crate::{
-    Aggregate, Counter, Desc, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
-    List, MeterConfig, MeterFeatures, MeterFlags, MeterStats, MultipartReply, MultipartRequest,
-    PortStats, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
+    Aggregate, Desc, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats, List,
+    MeterConfig, MeterFeatures, MeterFlags, MeterStats, MultipartReply, MultipartRequest,
+    PacketByteCount, PortStats, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
 };
 
 /// Returns whether the kind is the whole content.
@@ -206,7 +206,7 @@ impl Display for QueueStats {
     }
 }
 
-impl Display for Counter {
+impl Display for PacketByteCount {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (packets, bytes) = (Count(self.packet_count), Count(self.byte_count));
         write!(f, "packet_count={packets}, byte_count={bytes}")
@@ -226,7 +226,7 @@ fn items<'a, T: Element<'a> + Clone + Display>(
 }
 
 /// Prints counters of buckets or bands, each after its index.
-fn counters(name: &str, list: &List<'_, Counter>, f: &mut Formatter<'_>) -> fmt::Result {
+fn counters(name: &str, list: &List<'_, PacketByteCount>, f: &mut Formatter<'_>) -> fmt::Result {
     for (i, counter) in list.iter().enumerate() {
         write!(f, "{SUBITEM}{name} {i}: {counter}")?;
     }

@@ -2,21 +2,21 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::action::{Actions, GroupName, MeterName};
+use super::action::{ActionList, GroupName, MeterName};
 use super::{Duration, Hex, ITEM, dump, lines};
 use crate::{
     Band, BandType, FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, GroupCommand,
-    GroupMod, GroupType, MatchView, MeterCommand, MeterMod, PacketIn, PacketInReason, PacketOut,
-    Port,
+    GroupMod, GroupType, MatchView, MeterCommand, MeterMod, PacketInMessage, PacketInReason,
+    PacketOut, Port,
 };
 
-impl Display for PacketIn<'_> {
+impl Display for PacketInMessage<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         // 1.0 has neither table nor cookie.
-        if self.table != 0 || self.cookie != PacketIn::NO_COOKIE {
+        if self.table != 0 || self.cookie != PacketInMessage::NO_COOKIE {
             write!(f, "table_id={} ", self.table)?;
         }
-        if self.cookie != PacketIn::NO_COOKIE {
+        if self.cookie != PacketInMessage::NO_COOKIE {
             write!(f, "cookie={:#x} ", self.cookie)?;
         }
         write!(f, "total_len={} {} (via {})", self.total_len, self.matching, self.reason)?;
@@ -43,7 +43,7 @@ impl Display for PacketInReason {
 
 impl Display for PacketOut<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "in_port={} actions={} ", self.in_port, Actions(self.actions))?;
+        write!(f, "in_port={} actions={} ", self.in_port, ActionList(self.actions))?;
         match self.buffer_id {
             Some(id) => write!(f, "buffer={id:#010x}")?,
             None => write!(f, "data_len={}", self.data.len())?,

@@ -1,7 +1,7 @@
 //! Similar flow_mods: encoded once, then sent repeatedly with other values.
 //!
 //! The flows that a learning switch or a router installs by the million differ in a dozen values:
-//! addresses, ports, the buffer of the packet. A [`FlowTemplate`] is such a flow_mod with the
+//! addresses, ports, the buffer of the packet. A [`FlowModTemplate`] is such a flow_mod with the
 //! offset of each value, similar to a prepared statement with parameters. Writing one is a copy and
 //! a few stores. [`FlowMod::add`], with an encoder that handles every field, costs about ten times
 //! as much.
@@ -48,11 +48,11 @@ const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 /// the output action at its end.
 ///
 /// ```
-/// use bellrock_openflow::{Action, Field, FlowMod, FlowTemplate, MacAddr, Match, Out, Port, Version};
+/// use bellrock_openflow::{Action, Field, FlowMod, FlowModTemplate, MacAddr, Match, Out, Port, Version};
 ///
 /// let any = Match::any().in_port(Port(1)).eth_dst(MacAddr([0; 6]));
 /// let flow = FlowMod::add(&any).idle_timeout(60).actions(const { &[Action::output(Port(1))] });
-/// let template = FlowTemplate::new(Version::V1_3, 1, &flow)?;
+/// let template = FlowModTemplate::new(Version::V1_3, 1, &flow)?;
 ///
 /// let mut out = Out::with_capacity(4096);
 /// let mut flow = template.fill(7, &mut out)?;
@@ -63,7 +63,7 @@ const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 /// # Ok::<(), bellrock_openflow::EncodeError>(())
 /// ```
 #[derive(Clone)]
-pub struct FlowTemplate {
+pub struct FlowModTemplate {
     /// The message, with its original values.
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
@@ -79,7 +79,7 @@ pub struct FlowTemplate {
     output_at: u8,
 }
 
-impl FlowTemplate {
+impl FlowModTemplate {
     /// Encodes `flow`, for this owner of transaction ids ([`xid`]). Its match has the fields that
     /// will get other values; their current values do not matter. Fields with masks keep their
     /// values. In 1.0, so do fields without their own bytes in its match: ARP operation, ICMP type
@@ -119,7 +119,7 @@ impl FlowTemplate {
         if version == Version::V1_3 || len == V10_LEN {
             fields |= OTHER_LEN;
         }
-        Ok(FlowTemplate {
+        Ok(FlowModTemplate {
             message,
             len,
             version,
@@ -147,7 +147,7 @@ impl FlowTemplate {
         self.fill_as(self.version, count, out)
     }
 
-    /// As [`FlowTemplate::fill`], for the flow of a packet. Sets its ingress port and, if it is
+    /// As [`FlowModTemplate::fill`], for the flow of a packet. Sets its ingress port and, if it is
     /// buffered, its buffer.
     ///
     /// # Errors
@@ -250,12 +250,12 @@ impl FlowTemplate {
 /// written.
 #[must_use = "it is written when it is finished"]
 pub struct Filling<'f> {
-    template: &'f FlowTemplate,
+    template: &'f FlowModTemplate,
     /// Version of the template. If possible, a constant in the caller.
     version: Version,
     message: &'f mut [u8; WINDOW_LEN],
     out_len: &'f mut usize,
-    /// Values that were set, in the bits of [`FlowTemplate::missing`]. The bits are constants in
+    /// Values that were set, in the bits of [`FlowModTemplate::missing`]. The bits are constants in
     /// the caller, so their union is one too.
     filled: u64,
 }
@@ -537,7 +537,7 @@ fn ends_with_output(flow: &FlowMod<'_>) -> bool {
     }
 }
 
-impl fmt::Debug for FlowTemplate {
+impl fmt::Debug for FlowModTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FlowTemplate({} bytes of {})", self.len, self.version)
     }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketIn, PacketInReason};
+use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketInMessage, PacketInReason};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 const OWNER: u8 = 3;
@@ -45,7 +45,7 @@ fn a_filled_template_is_what_the_encoder_writes() {
     for version in BOTH {
         let (one, two) = (tcp(1, 1), tcp(0xff00, 77));
         let flow = |matching| FlowMod::add(matching).cookie(5).idle_timeout(60).actions(TO_ONE);
-        let template = FlowTemplate::new(version, OWNER, &flow(&one)).unwrap();
+        let template = FlowModTemplate::new(version, OWNER, &flow(&one)).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.in_port(Port(0xff00)).unwrap();
@@ -70,7 +70,7 @@ fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1)).untagged();
         let flow = FlowMod::add(&matching).buffer_id(Some(8)).actions(TO_ONE);
-        let template = FlowTemplate::new(version, OWNER, &flow).unwrap();
+        let template = FlowModTemplate::new(version, OWNER, &flow).unwrap();
         let mut out = dirty();
         template.fill(9, &mut out).unwrap().finish().unwrap();
         assert_eq!(out.as_slice(), written(version, flow), "{version}");
@@ -87,12 +87,12 @@ fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
 fn what_has_no_place_is_an_error_and_nothing_is_written() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1));
-        let output = FlowTemplate::new(version, OWNER, &FlowMod::add(&matching).actions(TO_ONE));
-        let drop = FlowTemplate::new(version, OWNER, &FlowMod::add(&matching)).unwrap();
+        let output = FlowModTemplate::new(version, OWNER, &FlowMod::add(&matching).actions(TO_ONE));
+        let drop = FlowModTemplate::new(version, OWNER, &FlowMod::add(&matching)).unwrap();
         let output = output.unwrap();
         let mut out = dirty();
         type Fill = dyn Fn(&mut Filling<'_>) -> Result<(), EncodeError>;
-        let mut refused = |template: &FlowTemplate, fill: &Fill| {
+        let mut refused = |template: &FlowModTemplate, fill: &Fill| {
             let mut filling = template.fill(9, &mut out).unwrap();
             let refused = fill(&mut filling).and_then(|()| filling.finish());
             assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
@@ -125,7 +125,7 @@ fn addresses_and_ports_go_in_by_pairs() {
                 .ipv4_dst(Ipv4Addr::new(10, 0, 0, dst));
             addresses.udp_src(1000 + u16::from(src)).udp_dst(1000 + u16::from(dst))
         };
-        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&flow(1, 1))).unwrap();
+        let template = FlowModTemplate::new(version, OWNER, &FlowMod::add(&flow(1, 1))).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.set_ipv4(&[10, 0, 0, 5, 10, 0, 0, 6]);
@@ -139,12 +139,12 @@ fn addresses_and_ports_go_in_by_pairs() {
 fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
     for version in BOTH {
         for (port, buffer_id) in [(Port(3), Some(7)), (Port::LOCAL, None)] {
-            let packet = PacketIn {
+            let packet = PacketInMessage {
                 buffer_id,
                 total_len: 0,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
                 matching: MatchView::port(port),
                 data: Bytes(&[]),
             };
@@ -153,7 +153,7 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
             let packet = PacketInView::of_any_form(message.as_slice()).unwrap();
             let any = Match::any().in_port(Port(1));
             let flow = FlowMod::add(&any).actions(TO_ONE);
-            let template = FlowTemplate::new(version, OWNER, &flow).unwrap();
+            let template = FlowModTemplate::new(version, OWNER, &flow).unwrap();
             let mut out = dirty();
             template.fill_for(&packet, 9, &mut out).unwrap().finish().unwrap();
             let matching = Match::any().in_port(port);
@@ -161,10 +161,11 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
             assert_eq!(out.as_slice(), written(version, expected), "{version}");
 
             let other = BOTH.into_iter().find(|other| *other != version).unwrap();
-            let other = FlowTemplate::new(other, OWNER, &flow).unwrap();
+            let other = FlowModTemplate::new(other, OWNER, &flow).unwrap();
             let refused = other.fill_for(&packet, 9, &mut out).unwrap().finish();
             assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
-            let no_port = FlowTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
+            let no_port =
+                FlowModTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
             let refused = no_port.fill_for(&packet, 9, &mut out).unwrap().finish();
             assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
         }
@@ -179,13 +180,13 @@ fn an_ethernet_header_gives_its_addresses_and_nothing_else() {
     };
     for version in BOTH {
         let (one, two) = (link(1), link(77));
-        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&one)).unwrap();
+        let template = FlowModTemplate::new(version, OWNER, &FlowMod::add(&one)).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.set_eth(&[2, 0, 0, 0, 2, 77, 2, 0, 0, 0, 1, 77, 0x86, 0xdd]);
         filling.finish().unwrap();
         assert_eq!(out.as_slice(), written(version, FlowMod::add(&two)), "{version}");
-        let none = FlowTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
+        let none = FlowModTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
         let mut filling = none.fill(9, &mut out).unwrap();
         filling.set_eth(&[0; 14]);
         assert!(matches!(filling.finish(), Err(EncodeError::Unsupported { .. })));
@@ -196,12 +197,12 @@ fn an_ethernet_header_gives_its_addresses_and_nothing_else() {
 fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
     let any = Match::any();
     for version in BOTH {
-        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&any)).unwrap();
+        let template = FlowModTemplate::new(version, OWNER, &FlowMod::add(&any)).unwrap();
         let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
         assert_eq!(template.fill(9, &mut out).err(), Some(EncodeError::Full));
         let many = [Action::output(Port(1)); 40];
         assert_eq!(
-            FlowTemplate::new(version, OWNER, &FlowMod::add(&any).actions(&many)).err(),
+            FlowModTemplate::new(version, OWNER, &FlowMod::add(&any).actions(&many)).err(),
             Some(EncodeError::TooLong { what: "flow template" })
         );
     }
@@ -221,7 +222,7 @@ fn a_flow_of_any_length_is_what_the_encoder_writes() {
                 0 => (template(&[]), template(&[])),
                 _ => (template(&one), template(&two)),
             };
-            let template = FlowTemplate::new(version, OWNER, &one).unwrap();
+            let template = FlowModTemplate::new(version, OWNER, &one).unwrap();
             let mut out = dirty();
             let mut filling = template.fill(9, &mut out).unwrap();
             if count > 0 {

@@ -286,7 +286,7 @@ fn config() -> impl Strategy<Value = SwitchConfig> {
     })
 }
 
-fn role() -> impl Strategy<Value = Role> {
+fn role() -> impl Strategy<Value = RoleMessage> {
     let kinds = vec![
         RoleKind::NoChange,
         RoleKind::Equal,
@@ -294,7 +294,8 @@ fn role() -> impl Strategy<Value = Role> {
         RoleKind::Slave,
         RoleKind::Unknown(4),
     ];
-    (select(kinds), any::<u64>()).prop_map(|(role, generation_id)| Role { role, generation_id })
+    (select(kinds), any::<u64>())
+        .prop_map(|(role, generation_id)| RoleMessage { role, generation_id })
 }
 
 fn async_config() -> impl Strategy<Value = AsyncConfig> {
@@ -308,7 +309,7 @@ fn async_config() -> impl Strategy<Value = AsyncConfig> {
     (masks(), masks()).prop_map(|(master, slave)| AsyncConfig { master, slave })
 }
 
-fn packet_in(version: Version) -> impl Strategy<Value = PacketIn<'static>> {
+fn packet_in(version: Version) -> impl Strategy<Value = PacketInMessage<'static>> {
     let reasons = vec![
         PacketInReason::NoMatch,
         PacketInReason::Action,
@@ -316,11 +317,11 @@ fn packet_in(version: Version) -> impl Strategy<Value = PacketIn<'static>> {
         PacketInReason::Unknown(3),
     ];
     let origin = match version {
-        Version::V1_0 => Just((0, PacketIn::NO_COOKIE)).boxed(),
+        Version::V1_0 => Just((0, PacketInMessage::NO_COOKIE)).boxed(),
         Version::V1_3 => any::<(u8, u64)>().boxed(),
     };
     (buffer(), any::<u16>(), select(reasons), origin, packet_fields(version), bytes()).prop_map(
-        |(buffer_id, total_len, reason, (table, cookie), matching, data)| PacketIn {
+        |(buffer_id, total_len, reason, (table, cookie), matching, data)| PacketInMessage {
             buffer_id,
             total_len,
             reason,

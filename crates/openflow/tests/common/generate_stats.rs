@@ -153,10 +153,10 @@ fn queue_stats(version: Version) -> impl Strategy<Value = QueueStats> {
     })
 }
 
-fn counters() -> impl Strategy<Value = List<'static, Counter>> {
+fn counters() -> impl Strategy<Value = List<'static, PacketByteCount>> {
     list(
         any::<(u64, u64)>()
-            .prop_map(|(packet_count, byte_count)| Counter { packet_count, byte_count }),
+            .prop_map(|(packet_count, byte_count)| PacketByteCount { packet_count, byte_count }),
     )
 }
 

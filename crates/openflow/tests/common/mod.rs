@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bellrock_openflow::{
-    DecodeError, EncodeError, FromSwitch, HEADER_LEN, Message, Out, Reading, ToSwitch,
+    DecodeError, EncodeError, FromSwitch, HEADER_LEN, Message, Out, Strictness, ToSwitch,
 };
 
 /// Twice the length of the longest message: space for any message that was read, and to detect
@@ -89,13 +89,13 @@ pub enum Any<'a> {
 impl<'a> Any<'a> {
     /// Reads strictly.
     pub fn decode(direction: Direction, bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Any::decode_as(direction, bytes, Reading::Strict)
+        Any::decode_as(direction, bytes, Strictness::Strict)
     }
 
     pub fn decode_as(
         direction: Direction,
         bytes: &'a [u8],
-        reading: Reading,
+        reading: Strictness,
     ) -> Result<Self, DecodeError> {
         match direction {
             Direction::FromSwitch => FromSwitch::decode_as(bytes, reading).map(Any::From),
@@ -134,8 +134,8 @@ pub fn exercise(bytes: &[u8]) -> bool {
     let mut valid = false;
     for direction in BOTH {
         let strict = Any::decode(direction, bytes);
-        let reading = if strict.is_ok() { Reading::Strict } else { Reading::Liberal };
-        let Ok(message) = Any::decode_as(direction, bytes, Reading::Liberal) else {
+        let reading = if strict.is_ok() { Strictness::Strict } else { Strictness::Liberal };
+        let Ok(message) = Any::decode_as(direction, bytes, Strictness::Liberal) else {
             assert!(strict.is_err(), "a liberal reading takes whatever a strict one does");
             continue;
         };

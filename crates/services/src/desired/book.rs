@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellrock_api::{AppId, Dpid, Error, Flow, ToldFlow, ToldForm, Version};
+use bellrock_api::{AppId, Dpid, Error, Flow, FlowNormalizer, ReportedFlow, Version};
 
 use super::Wanted;
 use super::read::Objects;
@@ -56,7 +56,7 @@ pub(super) struct Entry {
     pub(super) distance: u32,
     pub(super) wanted: Wanted,
     /// The flow as a switch of this version reports it, or why that version cannot express it.
-    told: Option<(Version, Result<ToldFlow, Error>)>,
+    told: Option<(Version, Result<ReportedFlow, Error>)>,
 }
 
 impl Entry {
@@ -74,7 +74,7 @@ impl Entry {
     }
 
     /// Returns the flow, and the form in which a switch reports it, after [`Book::tell`].
-    pub(super) fn flow(&self) -> Option<(&Flow, &Result<ToldFlow, Error>)> {
+    pub(super) fn flow(&self) -> Option<(&Flow, &Result<ReportedFlow, Error>)> {
         let Wanted::Flow(flow) = &self.wanted else { return None };
         Some((flow, &self.told.as_ref()?.1))
     }
@@ -192,7 +192,7 @@ impl Book {
             if let Wanted::Flow(flow) = &entry.wanted
                 && entry.told.as_ref().is_none_or(|(its, _)| *its != version)
             {
-                let form = form.get_or_insert_with(|| ToldForm::new(version));
+                let form = form.get_or_insert_with(|| FlowNormalizer::new(version));
                 entry.told = Some((version, form.of_flow(app, flow)));
             }
         }

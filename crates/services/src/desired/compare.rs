@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
-use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, Version};
+use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version};
 
 use super::book::Book;
 use super::order::{AtSwitch, Why};
@@ -21,7 +21,7 @@ pub(super) struct Due {
 /// The result of a change.
 #[derive(Clone, Debug)]
 pub(super) enum Made {
-    Flow(ToldFlow),
+    Flow(ReportedFlow),
     NoFlow(FlowKey),
     Group(u32, String),
     Meter(u32, String),
@@ -116,7 +116,7 @@ pub(super) fn difference(
     let mut all = Difference::default();
     book.tell(dpid, app, version);
     // The intent that has each flow key, and its flow.
-    let mut keys: HashMap<&FlowKey, (u32, &ToldFlow)> = HashMap::new();
+    let mut keys: HashMap<&FlowKey, (u32, &ReportedFlow)> = HashMap::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // If two intents have flows with the same key, the higher intent number wins.
     for (intent, entry) in book.of(dpid).rev() {
@@ -232,7 +232,7 @@ fn unused(
 }
 
 /// Whether two flows differ in their cookie at most: two intents may want the same flow.
-fn is_same(one: &ToldFlow, other: &ToldFlow) -> bool {
+fn is_same(one: &ReportedFlow, other: &ReportedFlow) -> bool {
     let mut one = one.clone();
     one.cookie = other.cookie;
     one == *other
@@ -242,9 +242,9 @@ fn is_same(one: &ToldFlow, other: &ToldFlow) -> bool {
 fn leftovers(
     book: &Book,
     known: &Known,
-    wanted: &HashMap<&FlowKey, (u32, &ToldFlow)>,
+    wanted: &HashMap<&FlowKey, (u32, &ReportedFlow)>,
 ) -> (Vec<Due>, BTreeSet<u32>) {
-    let number = |told: &ToldFlow| (told.cookie & !Cookie::MASK) as u32;
+    let number = |told: &ReportedFlow| (told.cookie & !Cookie::MASK) as u32;
     let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());
     for told in known.flows.values().filter(|told| !wanted.contains_key(&told.key)) {
         let was_intent = book.known.contains(&number(told));
@@ -260,9 +260,9 @@ fn leftovers(
     gone.sort_by_cached_key(|told| {
         (told.key.table, told.key.priority, told.key.matching.to_string())
     });
-    let due = |told: &ToldFlow| Due {
+    let due = |told: &ReportedFlow| Due {
         intent: number(told),
-        change: Change::RemoveTold(told.clone()),
+        change: Change::RemoveReported(told.clone()),
         made: Made::NoFlow(told.key.clone()),
     };
     (gone.into_iter().map(due).collect(), strangers)
@@ -296,9 +296,9 @@ impl Made {
 impl Known {
     /// Returns the number of flows that differ from the known ones, except reactive flows.
     pub(super) fn altered(&self, told: &Known) -> usize {
-        let stays = |(_, flow): &(&FlowKey, &ToldFlow)| !is_reactive(flow);
-        let differs = |(key, flow): &(&FlowKey, &ToldFlow)| told.flows.get(key) != Some(flow);
-        let is_new = |(key, _): &(&FlowKey, &ToldFlow)| !self.flows.contains_key(key);
+        let stays = |(_, flow): &(&FlowKey, &ReportedFlow)| !is_reactive(flow);
+        let differs = |(key, flow): &(&FlowKey, &ReportedFlow)| told.flows.get(key) != Some(flow);
+        let is_new = |(key, _): &(&FlowKey, &ReportedFlow)| !self.flows.contains_key(key);
         self.flows.iter().filter(stays).filter(differs).count()
             + told.flows.iter().filter(stays).filter(is_new).count()
     }

@@ -12,14 +12,14 @@ use bellrock_api::openflow::{
     Band, FlowStatsRequest, GroupDesc, Meter, MeterConfig, MeterFlags, RequestBody,
 };
 use bellrock_api::{
-    Cookie, Dpid, FlowKey, Match, Network, Reply, ReplyBody, RequestError, Requested, ToldFlow,
-    ToldForm, Version,
+    Cookie, Dpid, FlowKey, FlowNormalizer, Match, Network, Reply, ReplyBody, ReportedFlow,
+    RequestError, RequestFuture, Version,
 };
 
 /// An app's entries in a switch, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) flows: HashMap<FlowKey, ToldFlow>,
+    pub(super) flows: HashMap<FlowKey, ReportedFlow>,
     /// All groups and meters, of any app, in the form for comparison.
     pub(super) groups: BTreeMap<u32, String>,
     pub(super) meters: BTreeMap<u32, String>,
@@ -79,7 +79,7 @@ pub async fn flows_told(
     network: &Network,
     dpid: Dpid,
     version: Version,
-) -> Result<HashMap<FlowKey, ToldFlow>, RequestError> {
+) -> Result<HashMap<FlowKey, ReportedFlow>, RequestError> {
     let reply = ask_for_flows(network, dpid, version, Asked::Own).await?;
     Ok(flows_in(&reply, network, version)?.0)
 }
@@ -130,7 +130,7 @@ pub(super) async fn read(
 }
 
 /// Requests flows. The request is sent at once.
-fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) -> Requested {
+fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) -> RequestFuture {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
     if asked == Asked::Own && version == Version::V1_3 {
@@ -144,13 +144,13 @@ fn flows_in(
     reply: &Reply,
     network: &Network,
     version: Version,
-) -> Result<(HashMap<FlowKey, ToldFlow>, usize), RequestError> {
+) -> Result<(HashMap<FlowKey, ReportedFlow>, usize), RequestError> {
     let told = match reply.body() {
         Ok(ReplyBody::Flow(told)) => told,
         Ok(_) => return Err(RequestError::Unanswered),
         Err(error) => return Err(RequestError::Unreadable(error)),
     };
-    let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
+    let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, FlowNormalizer::new(version));
     for flow in told {
         // An own flow that cannot be compared counts as foreign. The other flows stay known.
         let is_own = network.cookie().owns_flow(&flow);
@@ -240,7 +240,7 @@ fn meter_meant(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
 }
 
 /// Whether a handler installed a flow for packets that it saw: it has a timeout, or number 0.
-pub(super) fn is_reactive(told: &ToldFlow) -> bool {
+pub(super) fn is_reactive(told: &ReportedFlow) -> bool {
     told.has_timeout() || told.cookie & !Cookie::MASK == 0
 }
 

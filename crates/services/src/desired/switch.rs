@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use bellrock_api::{Error, FlowKey, Outcome, Refusal, SwitchInfo, Version};
+use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, SwitchInfo, Version};
 
 use super::book::Book;
 use super::compare::{Difference, Due, Made, Refused};
@@ -314,20 +314,25 @@ impl InSwitch {
     }
 
     /// Notes the outcomes of a program.
-    pub(super) fn ended(&mut self, now: Duration, all: Vec<Sent>, outcomes: Vec<Outcome>) -> Ended {
+    pub(super) fn ended(
+        &mut self,
+        now: Duration,
+        all: Vec<Sent>,
+        outcomes: Vec<ChangeOutcome>,
+    ) -> Ended {
         let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
         (self.under_way, self.is_overtaken) = (0, false);
         self.unconfirmed.clear();
         for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
             let known = match outcome {
-                Outcome::Installed => {
+                ChangeOutcome::Installed => {
                     if due.made.adds() {
                         self.installed += 1;
                         ended.made.insert((due.intent, distance));
                     }
                     Some(due.made)
                 }
-                Outcome::Refused(why) => {
+                ChangeOutcome::Refused(why) => {
                     self.refusals += 1;
                     self.refused_until.get_or_insert(now + REFUSED_AGAIN);
                     self.refused.note(due, why);
@@ -337,19 +342,19 @@ impl InSwitch {
                     }
                     before
                 }
-                Outcome::NotSent(_) | Outcome::Withheld => {
+                ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld => {
                     self.not_before = now + FULL_AGAIN;
                     before
                 }
                 // The change may be in place or not: the next read reports it.
-                Outcome::Unknown(_) => {
+                ChangeOutcome::Unknown(_) => {
                     self.reading = Reading::At(now + READ_AGAIN);
                     self.unconfirmed.insert(due.intent);
                     None
                 }
             };
             // Installed and refused entries may have the same distance.
-            ended.compare |= outcome != Outcome::Installed || !self.stuck.is_empty();
+            ended.compare |= outcome != ChangeOutcome::Installed || !self.stuck.is_empty();
             if let (Some(all), Some(known)) = (&mut self.known, known) {
                 all.note(known);
             }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use bellrock_api::{Change, Dpid, Error, Loss, Network, Outcome, Programmed, Refusal};
+use bellrock_api::{
+    Change, ChangeOutcome, Dpid, Error, Network, NoConfirmation, ProgramFuture, Refusal,
+};
 
 use super::plan::{Moment, Step};
 use super::{DRAIN, Plan};
@@ -21,7 +23,7 @@ pub enum Fate {
     /// It was not sent, because an earlier change failed.
     NotReached,
     /// The outcome is unknown: it may be in place or not.
-    Unknown(Loss),
+    Unknown(NoConfirmation),
 }
 
 /// A change of a plan, and its outcome.
@@ -158,11 +160,11 @@ async fn round(network: &Network, steps: &mut [Step]) -> bool {
     for (at, outcome) in send(network, steps, &all, change).await {
         if let Some(step) = steps.get_mut(at) {
             step.fate = match outcome {
-                Outcome::Installed => Fate::Installed,
-                Outcome::Refused(refusal) => Fate::Refused(refusal),
-                Outcome::NotSent(error) => Fate::NotSent(error),
-                Outcome::Withheld => Fate::NotReached,
-                Outcome::Unknown(loss) => Fate::Unknown(loss),
+                ChangeOutcome::Installed => Fate::Installed,
+                ChangeOutcome::Refused(refusal) => Fate::Refused(refusal),
+                ChangeOutcome::NotSent(error) => Fate::NotSent(error),
+                ChangeOutcome::Withheld => Fate::NotReached,
+                ChangeOutcome::Unknown(loss) => Fate::Unknown(loss),
             };
         }
     }
@@ -190,12 +192,13 @@ async fn take_back(network: &Network, steps: &mut [Step]) {
         for (at, outcome) in send(network, steps, &undone, |step| step.undo.clone()).await {
             let Some(step) = steps.get_mut(at) else { continue };
             match outcome {
-                Outcome::Installed => step.fate = Fate::RolledBack,
-                Outcome::Unknown(loss) => step.fate = Fate::Unknown(loss),
+                ChangeOutcome::Installed => step.fate = Fate::RolledBack,
+                ChangeOutcome::Unknown(loss) => step.fate = Fate::Unknown(loss),
                 // The change was not undone: it is still installed.
-                Outcome::Refused(_) | Outcome::NotSent(_) | Outcome::Withheld => {}
+                ChangeOutcome::Refused(_) | ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld => {
+                }
             }
-            lost |= outcome != Outcome::Installed;
+            lost |= outcome != ChangeOutcome::Installed;
         }
         if lost {
             // Going on could remove flows that a remaining flow leads to.
@@ -211,12 +214,12 @@ async fn send(
     steps: &[Step],
     at: &[usize],
     what: impl Fn(&Step) -> Option<Change>,
-) -> Vec<(usize, Outcome)> {
+) -> Vec<(usize, ChangeOutcome)> {
     let mut by_switch: Vec<(Dpid, usize)> =
         at.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();
     // The sort is stable: changes of one switch stay in order.
     by_switch.sort_by_key(|(dpid, _)| *dpid);
-    let mut waiting: Vec<(Vec<usize>, Programmed)> = Vec::new();
+    let mut waiting: Vec<(Vec<usize>, ProgramFuture)> = Vec::new();
     for of_one in by_switch.chunk_by(|(a, _), (b, _)| a == b) {
         let Some((dpid, _)) = of_one.first() else { continue };
         let (places, changes): (Vec<usize>, Vec<Change>) =

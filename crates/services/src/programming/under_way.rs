@@ -4,13 +4,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bellrock_api::{Outcome, Programmed};
+use bellrock_api::{ChangeOutcome, ProgramFuture};
 
 /// Any number of programs under way, each with a value that identifies it. None waits for another:
 /// they end in the order in which the switches confirm.
 pub struct UnderWay<T> {
-    programs: Vec<(T, Programmed)>,
-    ended: Vec<(T, Vec<Outcome>)>,
+    programs: Vec<(T, ProgramFuture)>,
+    ended: Vec<(T, Vec<ChangeOutcome>)>,
 }
 
 impl<T> Default for UnderWay<T> {
@@ -21,7 +21,7 @@ impl<T> Default for UnderWay<T> {
 
 impl<T> UnderWay<T> {
     /// Adds a program.
-    pub fn push(&mut self, what: T, program: Programmed) {
+    pub fn push(&mut self, what: T, program: ProgramFuture) {
         self.programs.push((what, program));
     }
 
@@ -34,18 +34,18 @@ impl<T> UnderWay<T> {
     }
 
     /// Returns the programs that have ended, with the outcomes of their changes.
-    pub fn take_ended(&mut self) -> Vec<(T, Vec<Outcome>)> {
+    pub fn take_ended(&mut self) -> Vec<(T, Vec<ChangeOutcome>)> {
         std::mem::take(&mut self.ended)
     }
 
     fn look(&mut self, context: &mut Context<'_>) {
         let mut outcomes = Vec::new();
-        let is_over = |(_, program): &mut (T, Programmed)| {
+        let is_over = |(_, program): &mut (T, ProgramFuture)| {
             let Poll::Ready(of_one) = Pin::new(program).poll(context) else { return false };
             outcomes.push(of_one);
             true
         };
-        let over: Vec<(T, Programmed)> = self.programs.extract_if(.., is_over).collect();
+        let over: Vec<(T, ProgramFuture)> = self.programs.extract_if(.., is_over).collect();
         self.ended.extend(over.into_iter().map(|(what, _)| what).zip(outcomes));
     }
 }
@@ -64,18 +64,18 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let mut under_way = UnderWay::default();
         let (first, answer) = promise();
-        under_way.push("first", Programmed::in_parts([(1, answer)]));
+        under_way.push("first", ProgramFuture::in_parts([(1, answer)]));
         let (second, answer) = promise();
-        under_way.push("second", Programmed::in_parts([(1, answer)]));
+        under_way.push("second", ProgramFuture::in_parts([(1, answer)]));
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
-        second.keep(vec![Outcome::Installed]);
+        second.keep(vec![ChangeOutcome::Installed]);
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready(), "nothing is lost");
-        assert_eq!(under_way.take_ended(), [("second", vec![Outcome::Installed])]);
+        assert_eq!(under_way.take_ended(), [("second", vec![ChangeOutcome::Installed])]);
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
-        first.keep(vec![Outcome::Withheld]);
+        first.keep(vec![ChangeOutcome::Withheld]);
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
-        assert_eq!(under_way.take_ended(), [("first", vec![Outcome::Withheld])]);
+        assert_eq!(under_way.take_ended(), [("first", vec![ChangeOutcome::Withheld])]);
         assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
     }
 }

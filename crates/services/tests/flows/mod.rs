@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use bellrock_api::{
-    App, Cookie, Dpid, Flow, Handler, LeftFlows, MacAddr, Match, Network, Port, SwitchInfo,
+    App, Cookie, Dpid, EarlierFlows, Flow, Handler, MacAddr, Match, Network, Port, SwitchInfo,
 };
 use bellrock_emulator::check::{Analysis, Finding};
 use bellrock_emulator::lab::Lab;
@@ -32,8 +32,8 @@ impl App for Hand {
     fn wants_packet_ins(&self) -> bool {
         false
     }
-    fn left_flows(&self) -> LeftFlows {
-        LeftFlows::Keep
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
     fn start(&self, network: &Network) {
         *self.0.lock().unwrap() = Some(network.clone());

@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
+    DecodeError, ErrorCode, ErrorMessage, Features, FromSwitch, MessageFrame, MultipartKind,
     MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
 
@@ -76,7 +76,7 @@ impl ControllerSession {
     /// Handles the first message: agrees on a version and requests the features.
     pub(super) fn hello<'b>(
         &mut self,
-        message: Frame<'b>,
+        message: MessageFrame<'b>,
         out: &mut Out,
     ) -> Result<SessionEvent<'b>, Stop> {
         let version = hello::agree(message, self.settings.versions, out)?;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    DecodeError, ErrorCode, ErrorMessage, Frame, FromSwitch, HEADER_LEN, Header, MessageKind,
-    MultipartReply, Out, Reason, RequestKind, Role, RoleExtension, ToSwitch,
+    DecodeError, ErrorCode, ErrorMessage, FromSwitch, HEADER_LEN, Header, MessageFrame,
+    MessageKind, MultipartReply, Out, Reason, RequestKind, RoleExtension, RoleMessage, ToSwitch,
 };
 
 use super::ControllerSession;
@@ -21,7 +21,7 @@ impl ControllerSession {
     /// of xids.
     pub(super) fn message<'b>(
         &mut self,
-        message: Frame<'b>,
+        message: MessageFrame<'b>,
         now: Duration,
         out: &mut Out,
     ) -> Result<SessionEvent<'b>, Stop> {
@@ -54,7 +54,7 @@ impl ControllerSession {
         Ok(event)
     }
 
-    fn decode<'b>(&self, message: Frame<'b>) -> Result<FromSwitch<'b>, DecodeError> {
+    fn decode<'b>(&self, message: MessageFrame<'b>) -> Result<FromSwitch<'b>, DecodeError> {
         if message.header.version != self.version.wire() {
             return Err(DecodeError {
                 what: "header.version",
@@ -77,7 +77,7 @@ impl ControllerSession {
                 match RoleExtension::read(&message) {
                     Some(RoleExtension::Reply(role)) if requested => SessionEvent::Role {
                         xid,
-                        role: Role { role, generation_id: Role::NO_GENERATION },
+                        role: RoleMessage { role, generation_id: RoleMessage::NO_GENERATION },
                     },
                     Some(RoleExtension::Status(status)) if !requested => {
                         SessionEvent::RoleStatus(status)
@@ -107,7 +107,7 @@ impl ControllerSession {
     /// Handles a multipart reply, or a part of one, already checked by itself.
     fn multipart<'b>(
         &mut self,
-        message: Frame<'b>,
+        message: MessageFrame<'b>,
         now: Duration,
         out: &mut Out,
     ) -> Result<SessionEvent<'b>, Stop> {
@@ -157,7 +157,7 @@ impl ControllerSession {
     /// ended), and is not answered: errors are about requests. Any other message is answered.
     fn malformed<'b>(
         &mut self,
-        message: Frame<'b>,
+        message: MessageFrame<'b>,
         error: DecodeError,
         ended: Option<RequestKind>,
         now: Duration,
@@ -203,14 +203,14 @@ impl ControllerSession {
         out: &mut Out,
     ) -> CloseReason {
         if let (Some(header), Some(bytes)) = (Header::read(stream), stream.get(..HEADER_LEN)) {
-            self.answer(Frame { header, bytes }, error.answer, now, out);
+            self.answer(MessageFrame { header, bytes }, error.answer, now, out);
         }
         CloseReason::BadLength(error)
     }
 
     /// Answers with an error: never to an error, within the rate limit, and only if `out` has
     /// space.
-    fn answer(&mut self, message: Frame<'_>, code: ErrorCode, now: Duration, out: &mut Out) {
+    fn answer(&mut self, message: MessageFrame<'_>, code: ErrorCode, now: Duration, out: &mut Out) {
         if message.header.kind == ERROR {
             return;
         }

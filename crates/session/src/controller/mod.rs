@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Action, Bytes, ConfigFlags, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port,
-    RequestKind, Role, RoleExtension, SwitchConfig, ToSwitch, Version, frame,
+    RequestKind, RoleExtension, RoleMessage, SwitchConfig, ToSwitch, Version, frame,
 };
 use bellrock_pace::RateLimit;
 
@@ -263,9 +263,9 @@ impl ControllerSession {
         ToSwitch::SetConfig(set_up).encode(self.version, xid, out)
     }
 
-    /// Requests a role, and returns the xid of the request. [`SessionEvent::Role`] is the answer;
-    /// [`SessionEvent::Error`] and [`SessionEvent::Silent`] end the request too. The caller bounds
-    /// the number of such requests: they do not count among those of
+    /// Requests a role, and returns the xid of the request. [`SessionEvent::Role`] is the
+    /// answer; [`SessionEvent::Error`] and [`SessionEvent::Silent`] end the request too. The caller
+    /// bounds the number of such requests: they do not count among those of
     /// [`ControllerSession::request`].
     ///
     /// 1.0 has no roles. The request is that of Open vSwitch's extension there, without a
@@ -276,7 +276,7 @@ impl ControllerSession {
     /// role.
     pub fn request_role(
         &mut self,
-        role: Role,
+        role: RoleMessage,
         now: Duration,
         out: &mut Out,
     ) -> Result<u32, EncodeError> {

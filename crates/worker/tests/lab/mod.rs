@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{
     Bytes, FlowCommand, FlowStats, FromSwitch, Instructions, List, MatchView, Message,
-    MultipartKind, MultipartReply, Out, PacketIn, PacketInReason, ReplyBody, RequestBody, ToSwitch,
-    frame,
+    MultipartKind, MultipartReply, Out, PacketInMessage, PacketInReason, ReplyBody, RequestBody,
+    ToSwitch, frame,
 };
 use bellrock_api::{
     Cookie, DynApp, ErrorCode, ErrorMessage, FlowFlags, FlowRemoved, FlowRemovedReason, Match,
@@ -553,13 +553,13 @@ pub fn packet_in<'a>(
     buffer_id: Option<u32>,
     data: &'a [u8],
     version: &Version,
-) -> PacketIn<'a> {
-    PacketIn {
+) -> PacketInMessage<'a> {
+    PacketInMessage {
         buffer_id,
         total_len: data.len() as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if *version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        cookie: if *version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
         matching: MatchView::port(Port(port)),
         data: Bytes(data),
     }

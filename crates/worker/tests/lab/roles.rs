@@ -1,7 +1,7 @@
 //! Roles of a switch that a test plays.
 
 use bellrock_api::openflow::{
-    Bytes, ErrorMessage, FromSwitch, Out, Role, RoleExtension, RoleKind, ToSwitch,
+    Bytes, ErrorMessage, FromSwitch, Out, RoleExtension, RoleKind, RoleMessage, ToSwitch,
 };
 use bellrock_api::{ErrorCode, Version};
 
@@ -36,7 +36,7 @@ impl FakeRoles {
             ToSwitch::Experimenter(message) => match RoleExtension::read(message) {
                 // Without a generation id, none is stale.
                 Some(RoleExtension::Request(role)) => {
-                    Role { role, generation_id: self.generation.unwrap_or(0) }
+                    RoleMessage { role, generation_id: self.generation.unwrap_or(0) }
                 }
                 _ => return,
             },
@@ -61,8 +61,8 @@ impl FakeRoles {
         match version {
             Version::V1_0 => RoleExtension::Reply(role).write(version, xid, out).unwrap(),
             Version::V1_3 => {
-                let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
-                let reply = FromSwitch::RoleReply(Role { role, generation_id });
+                let generation_id = self.generation.unwrap_or(RoleMessage::NO_GENERATION);
+                let reply = FromSwitch::RoleReply(RoleMessage { role, generation_id });
                 reply.encode(version, xid, out).unwrap();
             }
         }

@@ -1,6 +1,6 @@
 //! Tests of cached hosts, noted hosts, and the disconnect of a switch.
 
-use bellrock_api::{App, Nowhere, PacketInView};
+use bellrock_api::{App, EmptyNetwork, PacketInView};
 use bellrock_tables::{Budget, SharedTable};
 
 use super::*;
@@ -62,7 +62,7 @@ fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up(
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
     let hosts = |enough: usize| {
         let mut seen = Vec::new();
-        App::hosts(&app, &Nowhere::network(), &mut |dpid, host| {
+        App::hosts(&app, &EmptyNetwork::network(), &mut |dpid, host| {
             seen.push((dpid.0, host.mac.0[5], host.port.0, host.flapping));
             if seen.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });

@@ -1,15 +1,15 @@
 //! Connections: versions, roles, restarts.
 
 use bellrock_openflow::{
-    Bytes, ConfigFlags, FlowMod, FromSwitch, Match, Role, RoleExtension, RoleKind, RoleReason,
-    RoleStatus, SwitchConfig, TableMod,
+    Bytes, ConfigFlags, FlowMod, FromSwitch, Match, RoleExtension, RoleKind, RoleMessage,
+    RoleReason, RoleStatus, SwitchConfig, TableMod,
 };
 
 use super::*;
 use crate::switch::{MAX_CHANNELS, NoRoom};
 
 fn role(role: RoleKind, generation_id: u64) -> ToSwitch<'static> {
-    ToSwitch::RoleRequest(Role { role, generation_id })
+    ToSwitch::RoleRequest(RoleMessage { role, generation_id })
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn a_new_master_makes_the_old_one_a_slave() {
     let (mut lab, first) = Lab::with(V1_3);
     let second = lab.join(V1_3);
     let said = lab.ask(first, &role(RoleKind::NoChange, 0));
-    let none_yet = Role { role: RoleKind::Equal, generation_id: u64::MAX };
+    let none_yet = RoleMessage { role: RoleKind::Equal, generation_id: u64::MAX };
     assert_eq!(said.only(), FromSwitch::RoleReply(none_yet));
     let said = lab.ask(first, &role(RoleKind::Master, 5));
-    let master = Role { role: RoleKind::Master, generation_id: 5 };
+    let master = RoleMessage { role: RoleKind::Master, generation_id: 5 };
     assert_eq!(said.only(), FromSwitch::RoleReply(master));
     lab.ask(second, &role(RoleKind::Master, 6));
     // The switch tells it at once.
-    let slave = Role { role: RoleKind::Slave, generation_id: 6 };
+    let slave = RoleMessage { role: RoleKind::Slave, generation_id: 6 };
     let status = RoleStatus { role: slave, reason: RoleReason::MasterRequest };
     let said = lab.take(first);
     let FromSwitch::Experimenter(told) = said.only() else { panic!() };

@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, ConfigFlags, FlowFlags, FlowRemovedReason, Instruction, Instructions,
-    List, PacketInReason, PortConfig, PortMod, PortReason, Role, RoleKind, SwitchConfig,
+    List, PacketInReason, PortConfig, PortMod, PortReason, RoleKind, RoleMessage, SwitchConfig,
 };
 
 use super::*;
@@ -86,7 +86,7 @@ fn slaves_hear_of_ports_only_until_they_ask_for_more() {
     let any = Match::any();
     let up = [Action::output(Port::CONTROLLER)];
     lab.flow(peer, miss_to_controller(&any, &up));
-    lab.ask(peer, &ToSwitch::RoleRequest(Role { role: RoleKind::Slave, generation_id: 1 }));
+    lab.ask(peer, &ToSwitch::RoleRequest(RoleMessage { role: RoleKind::Slave, generation_id: 1 }));
     lab.packet(2, &packet(60));
     assert!(lab.take(peer).0.is_empty());
     lab.switch.set_link(1, false, &mut lab.effects);

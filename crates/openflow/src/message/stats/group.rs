@@ -10,17 +10,20 @@ use crate::{DecodeError, EncodeError, Out, Version};
 /// Packets and bytes of a bucket or of a band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Counter {
+pub struct PacketByteCount {
     /// Packets.
     pub packet_count: u64,
     /// Bytes.
     pub byte_count: u64,
 }
 
-impl<'a> Element<'a> for Counter {
+impl<'a> Element<'a> for PacketByteCount {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &v13::Counter = reader.fixed("counter")?;
-        Ok(Counter { packet_count: wire.packet_count.get(), byte_count: wire.byte_count.get() })
+        Ok(PacketByteCount {
+            packet_count: wire.packet_count.get(),
+            byte_count: wire.byte_count.get(),
+        })
     }
 
     fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
@@ -48,7 +51,7 @@ pub struct GroupStats<'a> {
     /// Additional nanoseconds.
     pub duration_nsec: u32,
     /// Counters of each of its buckets.
-    pub buckets: List<'a, Counter>,
+    pub buckets: List<'a, PacketByteCount>,
 }
 
 impl<'a> Element<'a> for GroupStats<'a> {

@@ -1,7 +1,7 @@
 //! Meters: counters, configuration, and features of a switch (1.3.5 §7.3.5.12 to §7.3.5.14).
 
 use super::flow::entry;
-use super::group::Counter;
+use super::group::PacketByteCount;
 use crate::list::{Element, List};
 use crate::message::{Band, MeterFlags};
 use crate::reader::Reader;
@@ -25,7 +25,7 @@ pub struct MeterStats<'a> {
     /// Additional nanoseconds.
     pub duration_nsec: u32,
     /// Counters of each of its bands.
-    pub bands: List<'a, Counter>,
+    pub bands: List<'a, PacketByteCount>,
 }
 
 impl<'a> Element<'a> for MeterStats<'a> {

@@ -8,7 +8,7 @@ mod switch;
 mod table;
 
 pub use flow::{Aggregate, FlowStats, FlowStatsRequest};
-pub use group::{Counter, GroupDesc, GroupFeatures, GroupStats};
+pub use group::{GroupDesc, GroupFeatures, GroupStats, PacketByteCount};
 pub use meter::{MeterConfig, MeterFeatures, MeterStats};
 pub use port::{PortCounters, PortStats, QueueStats, QueueStatsRequest};
 pub use switch::{Desc, DescBuf};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Match, Network, PacketIn, Port,
-    PortDesc, PortReason, PortStatus, Reader, Result, Switch, SwitchInfo, SwitchPort, Topology,
-    Verdict, Wants, Xid,
+    Action, Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Match, Network, PacketFilter,
+    PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, SwitchInfo, SwitchPort,
+    Topology, Verdict, WatchReader, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
@@ -40,7 +40,7 @@ pub struct DiscoverySwitch {
     /// Ticks since the switch came up. They decide which ports are announced.
     second: u32,
     control: Control,
-    topology: Reader<Topology>,
+    topology: WatchReader<Topology>,
     /// The flow that brings announcements.
     flow: OwnFlows,
 }
@@ -216,7 +216,7 @@ pub(super) fn is_up(desc: &PortDesc) -> bool {
     desc.port.is_ingress() && desc.is_up()
 }
 
-impl Wants for DiscoverySwitch {
+impl PacketFilter for DiscoverySwitch {
     /// Whether a packet is LLDP, without a tag.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! Handlers of switches with too many ports: events go in, messages come out.
 
 use bellrock_api::openflow::{Bytes, Out, PortState as LinkState, frame};
-use bellrock_api::{ErrorCode, Nowhere, RefusedFlows, ToSwitch};
+use bellrock_api::{EmptyNetwork, ErrorCode, RefusedFlows, ToSwitch};
 
 use super::super::Secrets;
 use super::*;
@@ -22,7 +22,7 @@ impl Scene {
     fn new(ports: u32) -> Self {
         let info = info(ports);
         let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
-        let network = Nowhere::network();
+        let network = EmptyNetwork::network();
         let handler = DiscoverySwitch::new(shared, Arc::default(), &info, &network);
         Scene { handler, network, info, now: SECOND }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bellrock_api::{
-    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, Network, PacketIn, Port,
-    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
+    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, Network, PacketFilter,
+    PacketIn, Port, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, WatchReader, Xid,
 };
 
 use super::cache::{Cache, Key};
@@ -32,8 +32,8 @@ pub struct HostsAtSwitch {
     shared: Arc<Shared>,
     own: Arc<PerSwitch>,
     dpid: Dpid,
-    topology: Reader<Topology>,
-    hosts: Reader<Hosts>,
+    topology: WatchReader<Topology>,
+    hosts: WatchReader<Hosts>,
     /// Hosts at ports that need no action, until the topology or `stale` changes.
     cache: Cache,
     topology_version: u64,
@@ -56,8 +56,8 @@ struct ToldOf {
     impostor: bool,
 }
 
-/// Returns the flows that bring the answers to probes, with their names. A forged ARP reply can make a host send
-/// other packets to that address. IPv4 is never an answer, so the switch drops it.
+/// Returns the flows that bring the answers to probes, with their names. A forged ARP reply can
+/// make a host send other packets to that address. IPv4 is never an answer, so the switch drops it.
 fn flows_for_answers() -> [(&'static str, Flow); 2] {
     let to_probe_source = || Match::any().eth_dst(PROBE_SOURCE);
     [
@@ -197,7 +197,7 @@ impl HostsAtSwitch {
     }
 }
 
-impl Wants for HostsAtSwitch {
+impl PacketFilter for HostsAtSwitch {
     /// Whether a packet needs a closer look. For nearly all, the sender is known at its port.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {

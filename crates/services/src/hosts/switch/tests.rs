@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
 };
-use bellrock_api::{Dpid, Host, HostId, MacAddr, Nowhere, Publisher, Version};
+use bellrock_api::{Dpid, EmptyNetwork, Host, HostId, MacAddr, Publisher, Version};
 
 use super::*;
 use crate::hosts::MAX_WAITING;
@@ -27,7 +27,7 @@ impl Scene {
             hosts.insert(Host { id, at: AT, addresses: Vec::new(), since });
         }
         let topology = Publisher::new(Topology::of([(AT.dpid, vec![AT.port])], []));
-        let (info, network) = (info(1), Nowhere::network());
+        let (info, network) = (info(1), EmptyNetwork::network());
         let shared = Arc::new(Shared::new(1));
         let mut handler = HostsAtSwitch::new(shared, Arc::default(), &network, &info);
         handler.topology = topology.watch().reader();
@@ -41,12 +41,12 @@ impl Scene {
         data[..6].fill(0xff);
         data[6..12].copy_from_slice(&mac(n).0);
         data[12..14].copy_from_slice(&ETH_TYPE_IPV4.to_be_bytes());
-        let packet = openflow::PacketIn {
+        let packet = openflow::PacketInMessage {
             buffer_id: None,
             total_len: 60,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: openflow::PacketIn::NO_COOKIE,
+            cookie: openflow::PacketInMessage::NO_COOKIE,
             matching: MatchView::port(AT.port),
             data: Bytes(&data),
         };

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// Why a connection ended, or a switch is down: a kind for programs, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ConnectionEnd {
     /// The kind of reason.
     pub reason: EndReason,
     /// What happened, and what the operator can do about it.
     pub text: Box<str>,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -8,29 +8,30 @@ use bellrock_openflow::{RequestBody, ToSwitch};
 use crate::runtime::{NetworkState, Program, Runtime};
 use crate::task::{NewTask, RunningTask, TaskHandle, TimerId};
 use crate::{
-    AppId, Dpid, Error, Network, Outcome, Programmed, Requested, Result, RoleOrder, RoleOrdered,
+    AppId, ChangeOutcome, Dpid, Error, Network, ProgramFuture, RequestFuture, Result, RoleOrder,
+    RoleOrderFuture,
 };
 
 /// A network without switches and events, for tests of code that needs a [`Network`] but does not
 /// use it. Nothing can be sent, tasks end as soon as they are started, and no time passes.
 #[derive(Debug, Default)]
-pub struct Nowhere(NetworkState);
+pub struct EmptyNetwork(NetworkState);
 
-impl Nowhere {
+impl EmptyNetwork {
     /// Makes a handle to a new one.
     #[must_use]
     pub fn network() -> Network {
-        Network::new(Arc::new(Nowhere::default()))
+        Network::new(Arc::new(EmptyNetwork::default()))
     }
 
     /// Makes a handle of an app to a new one.
     #[must_use]
     pub fn network_of(name: &'static str, app: AppId) -> Network {
-        Network::of_app(Arc::new(Nowhere::default()), name, app)
+        Network::of_app(Arc::new(EmptyNetwork::default()), name, app)
     }
 }
 
-impl Runtime for Nowhere {
+impl Runtime for EmptyNetwork {
     fn state(&self) -> &NetworkState {
         &self.0
     }
@@ -43,21 +44,21 @@ impl Runtime for Nowhere {
         Err(Error::UnknownSwitch(to))
     }
 
-    fn program(&self, program: Program) -> Programmed {
-        let unknown = Outcome::NotSent(Error::UnknownSwitch(program.to));
-        Programmed::ready(vec![unknown; program.changes.len()])
+    fn program(&self, program: Program) -> ProgramFuture {
+        let unknown = ChangeOutcome::NotSent(Error::UnknownSwitch(program.to));
+        ProgramFuture::ready(vec![unknown; program.changes.len()])
     }
 
-    fn request(&self, to: Dpid, _: RequestBody<'_>) -> Requested {
-        Requested::not_sent(Error::UnknownSwitch(to))
+    fn request(&self, to: Dpid, _: RequestBody<'_>) -> RequestFuture {
+        RequestFuture::not_sent(Error::UnknownSwitch(to))
     }
 
-    fn set_role(&self, to: Dpid, _: RoleOrder) -> RoleOrdered {
-        RoleOrdered::not_sent(Error::UnknownSwitch(to))
+    fn set_role(&self, to: Dpid, _: RoleOrder) -> RoleOrderFuture {
+        RoleOrderFuture::not_sent(Error::UnknownSwitch(to))
     }
 
     fn spawn(&self, _: NewTask) -> TaskHandle {
-        TaskHandle::new(Arc::new(Over))
+        TaskHandle::new(Arc::new(EndedTask))
     }
 
     fn set_timer(&self, at: Duration, _: &std::task::Waker) -> TimerId {
@@ -68,9 +69,9 @@ impl Runtime for Nowhere {
 }
 
 /// A task that has ended.
-struct Over;
+struct EndedTask;
 
-impl RunningTask for Over {
+impl RunningTask for EndedTask {
     fn is_over(&self) -> bool {
         true
     }

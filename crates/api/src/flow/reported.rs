@@ -25,7 +25,7 @@ pub struct FlowKey {
 
 /// A flow that a switch reports. Two are equal if they mean the same to switches of their version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldFlow {
+pub struct ReportedFlow {
     /// Its table, priority and match.
     pub key: FlowKey,
     /// Its whole cookie.
@@ -37,7 +37,7 @@ pub struct ToldFlow {
     instructions: Box<[u8]>,
 }
 
-impl ToldFlow {
+impl ReportedFlow {
     /// Whether it expires: after a time, or after a time without packets.
     #[must_use]
     pub fn has_timeout(&self) -> bool {
@@ -50,14 +50,14 @@ const KEPT_FLAGS: FlowFlags =
     FlowFlags::SEND_FLOW_REM.union(FlowFlags::NO_PKT_COUNTS).union(FlowFlags::NO_BYT_COUNTS);
 
 /// Normalizes flows for comparison, for switches of one version.
-pub struct ToldForm {
+pub struct FlowNormalizer {
     version: Version,
     out: Out,
     /// Number of bytes of a flow_mod before its instructions, if it matches everything.
     before_instructions: usize,
 }
 
-impl ToldForm {
+impl FlowNormalizer {
     /// A form for switches of this version.
     #[must_use]
     pub fn new(version: Version) -> Self {
@@ -65,16 +65,16 @@ impl ToldForm {
         // The shortest flow_mod always fits.
         let _ = ToSwitch::FlowMod(FlowMod::add(&Match::any())).encode(version, 0, &mut out);
         let before_instructions = out.len();
-        ToldForm { version, out, before_instructions }
+        FlowNormalizer { version, out, before_instructions }
     }
 
     /// Normalizes a reported flow.
     ///
     /// # Errors
     /// [`EncodeError`]: none in practice, since the flow came in one message.
-    pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ToldFlow, Error> {
+    pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ReportedFlow, Error> {
         let matching = flow.matching.to_match();
-        Ok(ToldFlow {
+        Ok(ReportedFlow {
             key: FlowKey { table: flow.table, priority: flow.priority, matching },
             cookie: flow.cookie,
             idle_timeout: flow.idle_timeout,
@@ -88,7 +88,7 @@ impl ToldForm {
     ///
     /// # Errors
     /// [`crate::Error::Priority`], or what the version does not support.
-    pub fn of_flow(&mut self, app: AppId, flow: &Flow) -> Result<ToldFlow, Error> {
+    pub fn of_flow(&mut self, app: AppId, flow: &Flow) -> Result<ReportedFlow, Error> {
         let version = self.version;
         self.out.clear();
         flow.with_flow_mod(FlowCommand::Add, |flow| -> Result<(), Error> {
