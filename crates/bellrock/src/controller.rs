@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bellrock_api::runtime::RoleControl;
-use bellrock_api::{App, Dpid, DynApp, Network, RoleOrder, RoleOrdered, Snapshot, Switches};
+use bellrock_api::{App, Dpid, DynApp, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
 use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists};
 #[cfg(feature = "control")]
@@ -365,12 +365,12 @@ impl Controller {
     }
 
     /// Orders a role at a switch that is up or stands by (1.3.5 §6.3.4), and returns the future of
-    /// its outcome. The order is sent at once, whether or not somebody waits. [`Network::spawn`] runs
-    /// a task that waits.
+    /// its outcome. The order is sent at once, whether or not somebody waits. [`Network::spawn`]
+    /// runs a task that waits.
     ///
     /// Master and equal bring a standby up, as after a connect. Slave takes a switch down for the
     /// apps; its flows stay.
-    pub fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered {
+    pub fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture {
         self.network().set_role(dpid, order)
     }
 

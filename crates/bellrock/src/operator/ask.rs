@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bellrock_api::{ReplyBody, Requested};
+use bellrock_api::{ReplyBody, RequestFuture};
 use bellrock_query::ErrorKind;
 
 use super::wait::wait_until;
@@ -13,10 +13,10 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(8);
 /// Switches asked at a time. Their replies are in memory together.
 pub(super) const AT_A_TIME: usize = 8;
 
-/// Applies `make` to the reply of a switch, or returns why there is none. `make` returns `None` for a
-/// reply of another kind. `what` completes "it did not report its ...".
+/// Applies `make` to the reply of a switch, or returns why there is none. `make` returns `None` for
+/// a reply of another kind. `what` completes "it did not report its ...".
 pub(super) fn read<T>(
-    asked: Requested,
+    asked: RequestFuture,
     until: Instant,
     what: &str,
     make: impl FnOnce(ReplyBody<'_>) -> Option<T>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bellrock_api::openflow::{PortConfig, PortState, PortStats, RequestBody};
-use bellrock_api::{Network, Port, PortDesc, ReplyBody, Requested, SwitchInfo, Version};
+use bellrock_api::{Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version};
 use bellrock_query::{LinkState, Page, PortCounters, PortStatsRow, Rows};
 
 use super::ask::{AT_A_TIME, TIMEOUT, read};
@@ -40,7 +40,7 @@ pub(super) fn list(
 }
 
 /// Asks the switch of these ports: for one, or for all of the switch.
-fn ask(network: &Network, ports: &[(&SwitchInfo, &PortDesc)]) -> Requested {
+fn ask(network: &Network, ports: &[(&SwitchInfo, &PortDesc)]) -> RequestFuture {
     let (info, first) = ports[0];
     let which = if ports.len() == 1 { first.port } else { Port::ANY };
     network.request(info.dpid, RequestBody::PortStats(which))
