@@ -79,7 +79,8 @@ pub struct NetworkState {
 /// An app's handle to the network. Cheap to clone, usable in any thread.
 ///
 /// [`switches`](Network::switches), [`topology`](Network::topology) and [`hosts`](Network::hosts)
-/// are read without a lock. To read them for every packet, keep a [`crate::Reader`] in the handler.
+/// are read without a lock. To read them for every packet, keep a [`crate::WatchReader`] in the
+/// handler.
 #[derive(Clone)]
 pub struct Network {
     runtime: Arc<dyn Runtime>,

@@ -13,7 +13,7 @@ use crate::{AppId, Error, Result};
 /// [`Switch::install_from`](crate::Switch::install_from). The flows have the cookie and priority
 /// band of the template's app. That app gets the switch's answers, whichever handler installs them.
 ///
-/// [`bellrock_openflow::FlowTemplate`] lists the values that can change.
+/// [`bellrock_openflow::FlowModTemplate`] lists the values that can change.
 #[derive(Clone, Debug)]
 pub struct FlowTemplate(bellrock_openflow::FlowModTemplate);
 
@@ -25,7 +25,7 @@ impl FlowTemplate {
         self.0.version()
     }
 
-    /// See [`bellrock_openflow::FlowTemplate::fill`].
+    /// See [`bellrock_openflow::FlowModTemplate::fill`].
     ///
     /// # Errors
     /// As for that function.
@@ -34,7 +34,7 @@ impl FlowTemplate {
         self.0.fill(count, out)
     }
 
-    /// See [`bellrock_openflow::FlowTemplate::fill_for`].
+    /// See [`bellrock_openflow::FlowModTemplate::fill_for`].
     ///
     /// # Errors
     /// As for that function.

@@ -10,8 +10,8 @@ pub const MAX_PORTS: usize = 8192;
 
 /// A switch's own description: features, texts and ports.
 ///
-/// The controller's end receives it in the handshake ([`crate::Controller::take_switch`]). The
-/// switch's end is made from one.
+/// The controller's end receives it in the handshake ([`crate::ControllerSession::take_switch`]).
+/// The switch's end is made from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchDescription {
     /// Datapath id.

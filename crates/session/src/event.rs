@@ -16,7 +16,7 @@ pub enum SessionEvent<'b> {
     /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
     /// and call again with the same bytes.
     OutFull,
-    /// The handshake is over: [`crate::Controller::take_switch`] returns the switch.
+    /// The handshake is over: [`crate::ControllerSession::take_switch`] returns the switch.
     Ready,
     /// A packet for the controller. If it comes before `Ready`, the switch has traffic: the
     /// handshake then waits only [`crate::PACKET_WAIT`] longer for optional answers.
@@ -50,7 +50,8 @@ pub enum SessionEvent<'b> {
         /// Whether it answers a registered request.
         requested: bool,
     },
-    /// The answer to a request for a role, in either version ([`crate::Controller::request_role`]).
+    /// The answer to a request for a role, in either version
+    /// ([`crate::ControllerSession::request_role`]).
     Role {
         /// The request's xid.
         xid: u32,
@@ -74,16 +75,16 @@ pub enum SessionEvent<'b> {
         reply: CompleteReply<'b>,
     },
     /// The answer to a multipart request exceeded
-    /// [`max_multipart_bytes`](crate::Settings::max_multipart_bytes) and was dropped. The request
-    /// is over.
+    /// [`max_multipart_bytes`](crate::SessionSettings::max_multipart_bytes) and was dropped. The
+    /// request is over.
     MultipartOverflow {
         /// The request's xid.
         xid: u32,
         /// Kind of the request.
         kind: MultipartKind,
     },
-    /// The reply to the barrier behind a request ([`crate::Controller::follow`]) came without an
-    /// answer before it: the switch does not support the request, which is over.
+    /// The reply to the barrier behind a request ([`crate::ControllerSession::follow`]) came
+    /// without an answer before it: the switch does not support the request, which is over.
     Silent {
         /// The request's xid.
         xid: u32,
@@ -100,7 +101,7 @@ pub enum SessionEvent<'b> {
         /// The request that it would have answered, which is over.
         request: Option<RequestKind>,
     },
-    /// The answer to [`crate::Controller::probe`].
+    /// The answer to [`crate::ControllerSession::probe`].
     ProbeAnswered,
 }
 

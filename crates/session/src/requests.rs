@@ -11,7 +11,7 @@ pub enum RequestRejected {
     /// The maximum number of requests is unanswered.
     #[error("{limit} requests to this switch are unanswered; wait for some of them")]
     TooMany {
-        /// [`max_requests`](crate::Settings::max_requests).
+        /// [`max_requests`](crate::SessionSettings::max_requests).
         limit: u16,
     },
     /// A request with this xid is unanswered.

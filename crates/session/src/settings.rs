@@ -42,7 +42,7 @@ pub enum FirstRole {
     #[default]
     Equal,
     /// Standby: the handshake only reads, and nothing that could change the switch is sent until
-    /// [`Controller::configure`](crate::Controller::configure).
+    /// [`Controller::configure`](crate::ControllerSession::configure).
     Standby,
 }
 
@@ -53,9 +53,9 @@ pub struct SessionSettings {
     pub versions: Versions,
     /// Role with which a connection begins. Default: equal.
     pub first_role: FirstRole,
-    /// Maximum time from the start of the connection to [`Event::Ready`](crate::Event::Ready).
-    /// Without features by then, the connection is closed; without description or ports, the
-    /// handshake ends. Default: 5 s.
+    /// Maximum time from the start of the connection to
+    /// [`SessionEvent::Ready`](crate::SessionEvent::Ready). Without features by then, the
+    /// connection is closed; without description or ports, the handshake ends. Default: 5 s.
     pub handshake_timeout: Duration,
     /// Silence after which an echo request is sent. Default: 15 s.
     pub echo_after: Duration,

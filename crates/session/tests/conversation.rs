@@ -156,7 +156,7 @@ fn a_switch_that_does_not_tell_its_features_is_not() {
             let close = end.give(&answer).unwrap_err();
             match refused {
                 true => {
-                    assert_eq!(close, CloseReason::FeaturesRefused(ErrorCode::RequestBadMultipart))
+                    assert_eq!(close, CloseReason::FeaturesRefused(ErrorCode::RequestBadMultipart));
                 }
                 false => assert!(matches!(close, CloseReason::BadReply { .. }), "{close:?}"),
             }

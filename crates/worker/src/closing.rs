@@ -78,7 +78,7 @@ impl Worker {
         if self.log.allows(now, &self.counters) {
             match end {
                 EndCause::Peer | EndCause::Stop => {
-                    info!(%dpid, %peer, reason = %end, "connection closed")
+                    info!(%dpid, %peer, reason = %end, "connection closed");
                 }
                 _ => warn!(%dpid, %peer, reason = %end, "connection closed"),
             }
@@ -141,7 +141,7 @@ impl Worker {
         self.counters.connections_closed.add(1);
         match end {
             EndCause::Session(CloseReason::HandshakeTimeout { .. }) => {
-                self.counters.handshake_timeouts.add(1)
+                self.counters.handshake_timeouts.add(1);
             }
             EndCause::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
             EndCause::Session(_) => self.counters.protocol_closes.add(1),

@@ -56,7 +56,7 @@ pub(crate) const TASK_REQUESTS: usize = 16;
 /// Maximum number of unanswered requests of tasks to one switch, with barriers.
 pub const TASKS_UNANSWERED: u16 = (TASK_REQUESTS + BARRIERS_UNANSWERED) as u16;
 
-/// Minimum for [`bellrock_session::Settings::max_requests`]: requests of tasks, and some for
+/// Minimum for [`bellrock_session::SessionSettings::max_requests`]: requests of tasks, and some for
 /// handlers.
 pub const MIN_REQUESTS: u16 = TASKS_UNANSWERED + 8;
 

@@ -94,7 +94,7 @@ impl Mailbox {
     }
 
     /// Asks the worker. `false` if its mailbox is full. To ask all workers, use
-    /// [`crate::Shared::ask`].
+    /// [`crate::SharedState::ask`].
     #[must_use]
     pub fn ask(&self, query: WorkerQuery) -> bool {
         self.push(Mail::Query(query))

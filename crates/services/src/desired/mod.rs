@@ -15,7 +15,7 @@
 //! slow switch delays only the flows that lead to it.
 //!
 //! # After a restart
-//! The app adopts the flows of its last run ([`bellrock_api::LeftFlows::Keep`]). None is removed
+//! The app adopts the flows of its last run ([`bellrock_api::EarlierFlows::Keep`]). None is removed
 //! until the app reports that it has set all its intents ([`Desired::complete`]). Then its flows
 //! that belong to no intent are removed, except flows with a timeout or the number 0. Handlers
 //! installed those for packets that they saw: they stay until they time out or the app removes
@@ -120,7 +120,7 @@ impl From<MeterEntry> for Wanted {
 /// Gives an app its handle to desired state.
 pub trait DesiredFlows {
     /// Returns the desired state of this app. All handles of an app share one state. The app must
-    /// adopt the flows of its last run: its [`bellrock_api::App::left_flows`] is `Keep`.
+    /// adopt the flows of its last run: its [`bellrock_api::App::earlier_flows`] is `Keep`.
     fn desired(&self) -> Desired;
 }
 

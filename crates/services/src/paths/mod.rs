@@ -7,8 +7,9 @@
 //! [`PathService`] is the task that does so in a running controller; [`paths`] returns its
 //! snapshots.
 //!
-//! A handler reads them through a [`bellrock_api::Reader`]: without a lock, at the cost of a few
-//! words. Paths that avoid links, and several paths, are searched on request; that is for tasks.
+//! A handler reads them through a [`bellrock_api::WatchReader`]: without a lock, at the cost of a
+//! few words. Paths that avoid links, and several paths, are searched on request; that is for
+//! tasks.
 //!
 //! # What it is not
 //! Each link counts as one hop, whatever its rate; an app that knows better avoids links

@@ -126,7 +126,7 @@ pub struct FlowStats<'a> {
 
 impl<'a> FlowStats<'a> {
     /// Returns whether its match and instructions have a meaning here. This is true for every flow
-    /// of this controller, but not always for other flows ([`crate::Reading::Liberal`]).
+    /// of this controller, but not always for other flows ([`crate::Strictness::Liberal`]).
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.matching.to_match().is_well_formed() && self.instructions.is_well_formed()
