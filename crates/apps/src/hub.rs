@@ -3,7 +3,7 @@
 use bellrock_api::{
     App, Forwards, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict,
 };
-use bellrock_services::reserved::{Fence, flood};
+use bellrock_services::reserved::{ReservedFrames, flood};
 
 use crate::storm::StormGuard;
 
@@ -16,7 +16,7 @@ pub struct Hub;
 
 /// A hub at one switch.
 pub struct HubSwitch {
-    fence: Fence,
+    fence: ReservedFrames,
     storm: StormGuard,
 }
 
@@ -32,7 +32,10 @@ impl App for Hub {
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HubSwitch {
-        HubSwitch { fence: Fence::new(network, info.dpid), storm: StormGuard::new(network) }
+        HubSwitch {
+            fence: ReservedFrames::new(network, info.dpid),
+            storm: StormGuard::new(network),
+        }
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct StormGuard {
     involved_until: Duration,
     /// Whether the app has learnt of the storm ([`StormGuard::begins`]).
     is_known: bool,
-    frames: Vec<Seen>,
+    frames: Vec<FloodedFrame>,
     /// Storms that this switch was the first to detect.
     storms: u64,
     floods_held: u64,
@@ -90,7 +90,7 @@ pub(crate) struct StormGuard {
 
 /// A flooded frame.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct FloodedFrame {
     digest: u64,
     at: Duration,
     /// Port of its last arrival.
@@ -99,7 +99,7 @@ struct Seen {
 }
 
 /// The entry of a frame, or a free entry for it.
-enum Slot {
+enum FrameSlot {
     Known(usize),
     Free(usize),
     None,
@@ -134,16 +134,19 @@ impl StormGuard {
         }
         let digest = digest(packet);
         let holds = match self.slot(digest, now) {
-            Slot::Known(slot) => {
+            FrameSlot::Known(slot) => {
                 self.came_again(switch, packet, slot);
                 // This copy may have started a storm.
                 self.is_on()
             }
-            Slot::Free(slot) => {
-                self.remember(slot, Seen { digest, at: now, port: packet.in_port(), copies: 1 });
+            FrameSlot::Free(slot) => {
+                self.remember(
+                    slot,
+                    FloodedFrame { digest, at: now, port: packet.in_port(), copies: 1 },
+                );
                 false
             }
-            Slot::None => in_storm && now < self.involved_until,
+            FrameSlot::None => in_storm && now < self.involved_until,
         };
         self.floods_held += u64::from(holds);
         holds
@@ -156,7 +159,7 @@ impl StormGuard {
             return false;
         }
         self.count_in(switch.now());
-        let Slot::Known(slot) = self.slot(digest(packet), switch.now()) else { return false };
+        let FrameSlot::Known(slot) = self.slot(digest(packet), switch.now()) else { return false };
         self.came_again(switch, packet, slot);
         self.floods_held += 1;
         true
@@ -221,24 +224,24 @@ impl StormGuard {
         }
     }
 
-    fn slot(&self, digest: u64, now: Duration) -> Slot {
-        let is_old = |seen: &Seen| now >= seen.at + REMEMBERED;
+    fn slot(&self, digest: u64, now: Duration) -> FrameSlot {
+        let is_old = |seen: &FloodedFrame| now >= seen.at + REMEMBERED;
         let mut free = None;
         for (slot, seen) in self.frames.iter().enumerate() {
             match (is_old(seen), seen.digest == digest) {
                 (true, _) => free = free.or(Some(slot)),
-                (false, true) => return Slot::Known(slot),
+                (false, true) => return FrameSlot::Known(slot),
                 (false, false) => {}
             }
         }
         match free {
-            Some(slot) => Slot::Free(slot),
-            None if self.frames.len() < MAX_FRAMES => Slot::Free(self.frames.len()),
-            None => Slot::None,
+            Some(slot) => FrameSlot::Free(slot),
+            None if self.frames.len() < MAX_FRAMES => FrameSlot::Free(self.frames.len()),
+            None => FrameSlot::None,
         }
     }
 
-    fn remember(&mut self, slot: usize, seen: Seen) {
+    fn remember(&mut self, slot: usize, seen: FloodedFrame) {
         if let Some(old) = self.frames.get_mut(slot) {
             *old = seen;
             return;

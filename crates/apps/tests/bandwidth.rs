@@ -8,7 +8,10 @@ mod reserving;
 use std::time::Duration;
 
 use bellrock_api::{Dpid, Port, SwitchPort, Version};
-use bellrock_apps::bandwidth::{BandwidthSettings, Line, NotReleased, NotReserved, Request, State};
+use bellrock_apps::bandwidth::{
+    BandwidthSettings, LinkDirection, NotReleased, NotReserved, ReservationRequest,
+    ReservationState,
+};
 use known::SETTLED;
 use reserving::*;
 
@@ -65,7 +68,7 @@ fn another_path_is_taken_where_the_shortest_is_full() {
     assert_eq!(kbps, 60_000 * (3 + 4));
 
     // A waiting request gets the released bandwidth.
-    let patient = Request { wait: PATIENCE, ..request("10.0.0.1", "10.0.0.4", "60M") };
+    let patient = ReservationRequest { wait: PATIENCE, ..request("10.0.0.1", "10.0.0.4", "60M") };
     let mut patient = book.reserve(patient);
     lab.run_for(Duration::from_secs(1));
     assert_eq!(ask(&mut patient), None, "nothing is free yet");
@@ -90,7 +93,7 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
 
     lab.link_down("s1", other);
     lab.run_for(Duration::from_secs(1));
-    let State::Lost(why) = &book.list()[0].state else { panic!("{:?}", book.list()) };
+    let ReservationState::Lost(why) = &book.list()[0].state else { panic!("{:?}", book.list()) };
     assert!(why.contains("no path leads from"), "{why}");
     assert_eq!(reserved(&book), []);
     lab.link_up("s1", other);
@@ -125,7 +128,8 @@ fn what_cannot_be_done_is_said_and_nothing_is_half_done() {
             "there is no queue \"gold\"; none is configured",
         ),
     ] {
-        let request = Request { queue: queue.map(str::to_owned), ..request(from, to, rate) };
+        let request =
+            ReservationRequest { queue: queue.map(str::to_owned), ..request(from, to, rate) };
         let error = reserve(&mut lab, &book, request).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
@@ -138,7 +142,8 @@ fn what_cannot_be_done_is_said_and_nothing_is_half_done() {
 fn a_refused_flow_gives_everything_back() {
     let queues = [("gold".to_owned(), 7)].into();
     let (mut lab, book) = lab(Version::V1_0, BandwidthSettings { queues, ..Default::default() });
-    let request = Request { queue: Some("gold".into()), ..request("10.0.0.1", "10.0.0.3", "1M") };
+    let request =
+        ReservationRequest { queue: Some("gold".into()), ..request("10.0.0.1", "10.0.0.3", "1M") };
     let before = flows_of(&lab, "");
     let error = reserve(&mut lab, &book, request).unwrap_err();
     assert!(matches!(error, NotReserved::NotInstalled(_)), "{error}");
@@ -161,7 +166,7 @@ fn requests_of_one_moment_share_what_there_is() {
     let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     assert!((4..12).contains(&done), "{outcomes:#?}");
     for (line, kbps) in reserved(&book) {
-        let (Line::From(at) | Line::To(at)) = line;
+        let (LinkDirection::From(at) | LinkDirection::To(at)) = line;
         let is_wide = at == SwitchPort::new(Dpid(1), Port(1));
         assert!(kbps <= if is_wide { 150_000 } else { 100_000 }, "{line}: {kbps}");
     }
@@ -206,8 +211,10 @@ fn who_releases_what_is_gone_meanwhile_is_told_so() {
     assert_eq!(wait(&mut lab, second), Err(NotReleased::Unknown(1)));
 
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
-    let patient =
-        Request { wait: Duration::from_secs(5), ..request("10.0.0.2", "10.0.0.3", "600M") };
+    let patient = ReservationRequest {
+        wait: Duration::from_secs(5),
+        ..request("10.0.0.2", "10.0.0.3", "600M")
+    };
     let (patient, release) = (book.reserve(patient), book.release(2));
     assert!(matches!(wait(&mut lab, patient), Err(NotReserved::Taken { .. })));
     assert_eq!(wait(&mut lab, release), Err(NotReleased::Unknown(2)));
@@ -227,7 +234,7 @@ fn what_is_lost_is_tried_again_when_another_is_released() {
     let taken = reserve(&mut lab, &book, request(&from, "10.0.0.3", "600M")).unwrap();
     lab.link_down("s1", &format!("s{by}"));
     lab.run_for(Duration::from_secs(1));
-    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    assert!(matches!(book.list()[0].state, ReservationState::Lost(_)), "{:?}", book.list());
     let kbps: u64 = reserved(&book).iter().map(|(_, kbps)| kbps).sum();
     assert_eq!(kbps, 600_000 * 3, "only what the other has: {:?}", reserved(&book));
     let released = book.release(taken.id);

@@ -11,7 +11,7 @@ use bellrock_api::{Cookie, Dpid, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
     AWAY_FOR, Bandwidth, BandwidthSettings, CLEAR_WITHIN, KEEP_LEFT_FLOWS, NotReleased, RETRY_LOST,
-    Request, Reservations, State,
+    ReservationRequest, ReservationState, Reservations,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::network::NetworkSettings;
@@ -30,12 +30,12 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
 
     lab.disconnect("s2");
     lab.run_for(Duration::from_secs(3));
-    let away = State::Unknown("switch 0000000000000002 is not connected".into());
+    let away = ReservationState::Unknown("switch 0000000000000002 is not connected".into());
     assert_eq!(book.list()[0].state, away);
     assert!(lab.ping("h1", "h4"), "its packets go on");
     lab.reconnect("s2");
     assert!(lab.run_until(Duration::from_secs(20), |_| {
-        matches!(book.list()[0].state, State::Installed(_))
+        matches!(book.list()[0].state, ReservationState::Installed(_))
     }));
     assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
     let after = flow_of_first(&lab, "s2").unwrap();
@@ -53,7 +53,7 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
     assert_eq!(book.list()[0].state, away);
     assert!(!reserved(&book).is_empty());
     lab.run_for(Duration::from_secs(15));
-    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    assert!(matches!(book.list()[0].state, ReservationState::Lost(_)), "{:?}", book.list());
     assert_eq!(reserved(&book), []);
     assert_eq!(flow_of_first(&lab, "s1"), None);
     lab.disconnect("s1");
@@ -71,7 +71,7 @@ fn what_somebody_else_removes_is_put_back() {
     lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(all)).unwrap();
     assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s2").is_none()));
     assert!(lab.run_until(2 * AUDIT_EVERY, |lab| flow_of_first(lab, "s2").is_some()));
-    assert!(matches!(book.list()[0].state, State::Installed(_)));
+    assert!(matches!(book.list()[0].state, ReservationState::Installed(_)));
 }
 
 /// The next run does not continue the reservations of this one.
@@ -122,8 +122,7 @@ fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and
         let matching = Match::any().in_port(Port(1000 + port));
         send(&lab, FlowMod::add(&matching).cookie(0xbad).priority(1));
     }
-    let lost =
-        |_: &Lab| matches!(&book.list()[0].state, State::Lost(why) if why.contains("refuses"));
+    let lost = |_: &Lab| matches!(&book.list()[0].state, ReservationState::Lost(why) if why.contains("refuses"));
     assert!(lab.run_until(2 * AUDIT_EVERY, lost), "{:?}", book.list());
     lab.run_for(Duration::from_secs(5));
     assert_eq!(reserved(&book), []);
@@ -135,7 +134,10 @@ fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and
     assert!((4..100).contains(&tried), "{tried} changes in two minutes");
     let theirs = FlowMod::delete(&any).cookie_mask(0xbad, u64::MAX);
     send(&lab, theirs);
-    assert!(lab.run_until(2 * RETRY_LOST, |_| matches!(book.list()[0].state, State::Installed(_))));
+    assert!(lab.run_until(2 * RETRY_LOST, |_| matches!(
+        book.list()[0].state,
+        ReservationState::Installed(_)
+    )));
     assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
 }
 
@@ -148,7 +150,8 @@ fn many_switches_that_come_back_together_lose_no_reservation() {
     let lab = Lab::seeded(7).topology(linear(SWITCHES, 1)).version(Version::V1_3);
     let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.40", "600M")).unwrap();
-    let other = Request { wait: 10 * PATIENCE, ..request("10.0.0.2", "10.0.0.3", "600M") };
+    let other =
+        ReservationRequest { wait: 10 * PATIENCE, ..request("10.0.0.2", "10.0.0.3", "600M") };
     let mut other = book.reserve(other);
     let all: Vec<String> = (1..=SWITCHES).map(|number| format!("s{number}")).collect();
     all.iter().for_each(|switch| lab.disconnect(switch));
@@ -157,7 +160,7 @@ fn many_switches_that_come_back_together_lose_no_reservation() {
     let mut lost = Vec::new();
     lab.run_until(PATIENCE, |_| {
         let state = &book.list()[0].state;
-        lost.extend(matches!(state, State::Lost(_)).then(|| state.clone()));
+        lost.extend(matches!(state, ReservationState::Lost(_)).then(|| state.clone()));
         false
     });
     assert_eq!(lost, []);
@@ -210,7 +213,7 @@ fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
     lab.run_for(Duration::from_secs(1));
     lab.disconnect(&format!("s{by}"));
     lab.run_for(Duration::from_secs(10));
-    assert!(matches!(book.list()[0].state, State::Unknown(_)), "{:?}", book.list());
+    assert!(matches!(book.list()[0].state, ReservationState::Unknown(_)), "{:?}", book.list());
     for switch in ["s1", "s3"] {
         assert!(flow_of_first(&lab, switch).is_some(), "{switch}");
     }
@@ -242,7 +245,7 @@ fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
     lab.disconnect("s1");
     lab.run_for(2 * AWAY_FOR);
-    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    assert!(matches!(book.list()[0].state, ReservationState::Lost(_)), "{:?}", book.list());
     let released = book.release(1);
     assert_eq!(wait(&mut lab, released), Err(NotReleased::FlowsLeft(NotCommitted::Away(Dpid(1)))));
 }

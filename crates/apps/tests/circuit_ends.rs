@@ -11,7 +11,7 @@ use bellrock_apps::{Hub, Learning};
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_emulator::topology::{Named, ring, single};
 use bellrock_services::chain::ServiceSettings;
-use bellrock_services::hosts::{HostSettings, PROBE_SOURCE};
+use bellrock_services::hosts::{HostTrackingSettings, PROBE_SOURCE};
 
 /// By then discovery has probed all ports.
 const SETTLED: Duration = Duration::from_secs(12);
@@ -31,7 +31,7 @@ fn circuits(texts: &[&str]) -> Circuits {
 }
 
 fn builder(topology: Named, version: Version) -> LabBuilder {
-    let hosts = HostSettings { max_age: MAX_AGE, ..HostSettings::default() };
+    let hosts = HostTrackingSettings { max_age: MAX_AGE, ..HostTrackingSettings::default() };
     let services = ServiceSettings { hosts, ..ServiceSettings::default() };
     Lab::seeded(3).topology(topology).version(version).services(services)
 }

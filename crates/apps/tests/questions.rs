@@ -19,18 +19,19 @@ use bellrock_emulator::network::Way;
 use bellrock_emulator::topology::ring;
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::desired::AUDIT_EVERY;
-use bellrock_services::hosts::HostSettings;
+use bellrock_services::hosts::HostTrackingSettings;
 use known::known;
 use reserving::{request, reserve};
 
-/// After how long a host is asked whether it is there, and after that the flows that carry its packets.
+/// After how long a host is asked whether it is there, and after that the flows that carry its
+/// packets.
 const MAX_AGE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 /// A host that answers no question, and is known by what its circuit carries.
 const SILENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);
 
-/// The kinds of statistics that switches were asked for are those of the table in `docs/book/src/internals/session.md`. What is
-/// not in it, such as table features, is not asked.
+/// The kinds of statistics that switches were asked for are those of the table in
+/// `docs/book/src/internals/session.md`. What is not in it, such as table features, is not asked.
 #[test]
 fn nothing_is_asked_but_what_the_manual_lists() {
     use MultipartKind::{Aggregate, Desc, Flow, GroupDesc, MeterConfig, PortDesc};
@@ -43,7 +44,7 @@ fn nothing_is_asked_but_what_the_manual_lists() {
         let circuits = Circuits::new(settings).unwrap();
         let (lists, book) = (BlockLists::default(), Reservations::default());
         lists.add("10.0.0.9".parse().unwrap()).unwrap();
-        let hosts = HostSettings { max_age: MAX_AGE, ..HostSettings::default() };
+        let hosts = HostTrackingSettings { max_age: MAX_AGE, ..HostTrackingSettings::default() };
         let services = ServiceSettings { hosts, ..ServiceSettings::default() };
         let lab = Lab::seeded(7).topology(ring(4, 1)).version(version).services(services);
         let lab = lab.app(Quarantine::new(&lists)).app(Provisioning::new(&circuits));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellrock_api::Network;
-use bellrock_apps::bandwidth::{Reservation, Reservations, State as ReservationState};
+use bellrock_apps::bandwidth::{Reservation, ReservationState, Reservations};
 use bellrock_apps::provisioning::{CircuitState, CircuitStatus, Circuits};
 use tracing::{info, warn};
 
@@ -77,8 +77,8 @@ fn reservations(reservations: &Reservations) -> Vec<(String, State)> {
     reservations.list().into_iter().map(state).collect()
 }
 
-/// Returns the states that went up or down since `before`, which becomes `now`. `UnderWay` counts as
-/// no change.
+/// Returns the states that went up or down since `before`, which becomes `now`. `UnderWay` counts
+/// as no change.
 fn changes(
     before: &mut BTreeMap<String, State>,
     now: Vec<(String, State)>,

@@ -7,7 +7,7 @@ use bellrock_apps::{LearningSettings, RoutingMode, RoutingSettings};
 use bellrock_engine::Pinning;
 use bellrock_engine::session::SessionSettings;
 use bellrock_services::chain::{self, AppRole};
-use bellrock_services::hosts::HostSettings;
+use bellrock_services::hosts::HostTrackingSettings;
 
 use super::apps::{AppChoice, TableKind};
 use super::settings::{self, Setting};
@@ -194,7 +194,7 @@ impl Config {
                 warning(&[key], text)
             })
         });
-        let (hosts, usual) = (&self.services.hosts, HostSettings::default());
+        let (hosts, usual) = (&self.services.hosts, HostTrackingSettings::default());
         let per_port = hosts.max_hosts_per_port;
         let never = per_port != usual.max_hosts_per_port && per_port > hosts.max_hosts;
         let never = never.then(|| {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bellrock_apps::quarantine::{BadLine, BlockList};
-use bellrock_services::discovery::{Key, ParseKeyError};
+use bellrock_services::discovery::{DiscoveryKey, ParseKeyError};
 
 use super::Config;
 use super::apps::AppChoice;
@@ -86,12 +86,13 @@ pub fn read_block_list(path: &Path) -> Result<BlockList, BlockListError> {
 }
 
 /// Reads the key of discovery.
-pub(crate) fn read_key(path: &Path) -> Result<Key, KeyFileError> {
+pub(crate) fn read_key(path: &Path) -> Result<DiscoveryKey, KeyFileError> {
     let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
     let mut text = String::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
-    Key::from_hex(&text).map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
+    DiscoveryKey::from_hex(&text)
+        .map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
 }
 
 /// What is wrong with the files that a configuration names.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellrock_api::{Needs, SwitchPort};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::discovery::DiscoverySettings;
-use bellrock_services::hosts::HostSettings;
+use bellrock_services::hosts::HostTrackingSettings;
 
 use super::Config;
 use super::files::{KeyFileError, read_key};
@@ -29,7 +29,7 @@ pub struct ServiceConfig {
     /// Ports that lead to other switches.
     pub trusted_ports: BTreeSet<SwitchPort>,
     /// Host tracking.
-    pub hosts: HostSettings,
+    pub hosts: HostTrackingSettings,
 }
 
 impl ServiceConfig {
@@ -60,7 +60,7 @@ impl Default for ServiceConfig {
             key_file: discovery.key.map(|_| PathBuf::new()),
             refuse_slow_links: discovery.refuse_slow_links,
             trusted_ports: discovery.trusted_ports,
-            hosts: HostSettings::default(),
+            hosts: HostTrackingSettings::default(),
         }
     }
 }

@@ -10,9 +10,9 @@ use mio::{Registry, Token};
 use tracing::{debug, warn};
 
 use crate::channel::{Channel, Received};
-use crate::held::{HELD_BYTES, ShortAnswers};
 use crate::linger::Lingering;
 use crate::queue::{SendQueue, write_some};
+use crate::short_answers::{HELD_BYTES, ShortAnswers};
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
@@ -407,7 +407,7 @@ mod tests {
     use socket2::{Domain, SockRef, Socket as RawSocket, Type};
 
     use super::*;
-    use crate::held::HELD_ANSWERS;
+    use crate::short_answers::HELD_ANSWERS;
 
     fn channel(stream: std::net::TcpStream) -> Channel {
         Channel::Plain(TcpStream::from_std(stream))

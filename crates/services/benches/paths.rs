@@ -10,7 +10,7 @@ mod networks;
 use std::time::{Duration, Instant};
 
 use bellrock_api::{SwitchPort, Topology};
-use bellrock_services::paths::Tracker;
+use bellrock_services::paths::PathTracker;
 use fastrand::Rng;
 use networks::{fat_tree, random_regular, snapshot, unlink};
 
@@ -37,9 +37,9 @@ fn main() {
 
 fn measure(topology: &Topology) {
     let whole = snapshot(topology);
-    let full = (0..FULL).map(|_| timed(|| Tracker::default().update(&whole)));
+    let full = (0..FULL).map(|_| timed(|| PathTracker::default().update(&whole)));
     tell("  all next hops", full.collect());
-    let mut tracker = Tracker::default();
+    let mut tracker = PathTracker::default();
     let mut published = tracker.update(&whole);
     let mut rng = Rng::with_seed(1);
     let ends: Vec<SwitchPort> = topology.links.keys().copied().collect();

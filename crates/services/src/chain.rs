@@ -6,7 +6,7 @@ use bellrock_api::runtime::Chain;
 use bellrock_api::{DynApp, Forwards, Needs, Publisher};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
-use crate::hosts::{HostSettings, HostTracking};
+use crate::hosts::{HostTracking, HostTrackingSettings};
 use crate::paths::PathService;
 
 /// Settings of services, and which services run even if no app needs them.
@@ -17,7 +17,7 @@ pub struct ServiceSettings {
     /// Settings of discovery.
     pub discovery: DiscoverySettings,
     /// Settings of host tracking.
-    pub hosts: HostSettings,
+    pub hosts: HostTrackingSettings,
 }
 
 /// Returns the chain of these apps: first the services that any app needs, in order of their

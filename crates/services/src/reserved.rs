@@ -4,7 +4,7 @@
 //! the port belong to the app, and no other app sends such frames out of the port.
 //!
 //! An app reserves ports in [`bellrock_api::App::start`], before any switch is up. Every app that
-//! floods, learns or forwards asks its [`Fence`] which frames to leave alone.
+//! floods, learns or forwards asks its [`ReservedFrames`] which frames to leave alone.
 
 use std::collections::BTreeSet;
 
@@ -56,18 +56,18 @@ impl ReservedPorts {
 }
 
 /// Knows which frames a handler leaves alone at its switch.
-pub struct Fence {
+pub struct ReservedFrames {
     dpid: Dpid,
     reserved: WatchReader<ReservedPorts>,
     /// The last list of output actions, kept to reuse its memory.
     actions: Vec<Action<'static>>,
 }
 
-impl Fence {
+impl ReservedFrames {
     /// Creates the fence for the handler of this switch.
     #[must_use]
     pub fn new(network: &Network, dpid: Dpid) -> Self {
-        Fence { dpid, reserved: reserved_ports(network).reader(), actions: Vec::new() }
+        ReservedFrames { dpid, reserved: reserved_ports(network).reader(), actions: Vec::new() }
     }
 
     /// Whether another app has reserved frames of a VLAN at a port of the switch.
@@ -121,11 +121,15 @@ pub fn vlan_of(packet: &PacketIn<'_>) -> Option<u16> {
     packet.vlan().map(|tag| tag.id).filter(|id| *id != 0)
 }
 
-/// Floods a packet, with the actions that [`Fence::flood`] returns.
+/// Floods a packet, with the actions that [`ReservedFrames::flood`] returns.
 ///
 /// # Errors
 /// Those of [`Switch::packet_out_with`].
-pub fn flood(fence: &mut Fence, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+pub fn flood(
+    fence: &mut ReservedFrames,
+    switch: &mut Switch<'_>,
+    packet: &PacketIn<'_>,
+) -> Result<()> {
     let actions = fence.flood(switch, packet.in_port(), || vlan_of(packet));
     switch.packet_out_with(packet, actions)?;
     Ok(())
@@ -142,9 +146,9 @@ mod tests {
     #[test]
     fn reserved_ports_are_left_out_of_flooding_for_their_vlan_only() {
         let network = EmptyNetwork::network_of("test", AppId::new(0, "test").unwrap());
-        let (mut fence, mut info) = (Fence::new(&network, Dpid(1)), info(4));
+        let (mut fence, mut info) = (ReservedFrames::new(&network, Dpid(1)), info(4));
         let at = |dpid, port| SwitchPort::new(Dpid(dpid), Port(port));
-        let ports = |fence: &mut Fence, info: &_, vlan| {
+        let ports = |fence: &mut ReservedFrames, info: &_, vlan| {
             let flooded = |switch: &mut Switch<'_>| {
                 let actions = fence.flood(switch, Port(3), || vlan).to_vec();
                 actions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")

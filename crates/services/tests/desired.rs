@@ -18,7 +18,7 @@ use bellrock_emulator::check::{LoggedMessage, Way};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Topology, ring};
 use bellrock_services::desired::{
-    AUDIT_EVERY, Desired, DesiredFlows, REFUSAL_REPORTED_EVERY, Wanted, WhyNot,
+    AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows, MissingReason, REFUSAL_REPORTED_EVERY,
 };
 use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
@@ -181,7 +181,7 @@ fn a_flow_whose_match_lacks_a_field_is_not_sent_and_the_field_is_named() {
         desired.set_independent(2, [(Dpid(1), flow(1, 2))]);
         lab.run_for(Duration::from_secs(1));
         let state = desired.state().load();
-        let WhyNot::Unsayable(why) = state.refused[&Dpid(1)] else { panic!("{state:?}") };
+        let MissingReason::Unsayable(why) = state.refused[&Dpid(1)] else { panic!("{state:?}") };
         assert_eq!(why.to_string(), "tcp_dst needs ip_proto 6: add .ip_proto(6)", "{version}");
         assert_eq!(flows_of(&lab, NAME).len(), 1, "{version}: the other intent is there");
     }
@@ -449,9 +449,9 @@ fn groups_and_meters_are_kept_too_and_what_a_version_cannot_say_is_told() {
         let group = GroupEntry::new(5, GroupType::FastFailover).bucket(bucket);
         let used = Flow::new(Match::any().eth_dst(MacAddr([2; 6]))).meter(6).group(5);
         [
-            (Dpid(1), Wanted::Flow(used)),
-            (Dpid(1), Wanted::Group(group)),
-            (Dpid(1), Wanted::Meter(MeterEntry::drop_above_kbps(6, 1000))),
+            (Dpid(1), DesiredEntry::Flow(used)),
+            (Dpid(1), DesiredEntry::Group(group)),
+            (Dpid(1), DesiredEntry::Meter(MeterEntry::drop_above_kbps(6, 1000))),
         ]
     };
     let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
@@ -479,7 +479,7 @@ fn groups_and_meters_are_kept_too_and_what_a_version_cannot_say_is_told() {
     lab.run_for(Duration::from_secs(1));
     let state = desired.state().load();
     assert!(!state.is_settled());
-    assert!(matches!(state.refused[&Dpid(1)], WhyNot::Unsayable(_)), "{state:?}");
+    assert!(matches!(state.refused[&Dpid(1)], MissingReason::Unsayable(_)), "{state:?}");
     assert_eq!(flows_of(&lab, NAME).len(), 1, "the other intent is there");
 }
 
@@ -504,7 +504,7 @@ fn where_a_switch_refuses_many_flows_the_reason_is_told_once_and_what_it_takes_i
     desired.set_independent(1, refused.chain(taken).map(|flow| (Dpid(1), flow)));
     lab.run_for(Duration::from_secs(5));
     let state = desired.state().load();
-    assert!(matches!(state.refused[&Dpid(1)], WhyNot::Refused(_)), "{state:?}");
+    assert!(matches!(state.refused[&Dpid(1)], MissingReason::Refused(_)), "{state:?}");
     assert_eq!((state.installed, state.wanted), (1_000, 6_000));
     let told = hand.network().events().latest(100);
     let is_refusal = |event: &Event| matches!(event, Event::WantedRefused { .. });

@@ -11,7 +11,9 @@ use bellrock_api::{Dpid, Event, Flow, FlowMod, Match, MeterEntry, Port, ToSwitch
 use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
-use bellrock_services::desired::{Commit, DesiredFlows, IntentState, NotCommitted, Wanted, WhyNot};
+use bellrock_services::desired::{
+    Commit, DesiredEntry, DesiredFlows, IntentState, MissingReason, NotCommitted,
+};
 use bellrock_worker::WorkerSettings;
 use flows::{Hand, NAME, flows_of};
 
@@ -73,7 +75,7 @@ fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
     let metered = || [(Dpid(3), flow(1, 2)), (Dpid(2), flow(1, 2).meter(9)), (Dpid(1), flow(1, 2))];
     let path = commit(&hand, 1, metered());
     let error = outcome(&mut lab, &hand, path).unwrap_err();
-    assert!(matches!(error, NotCommitted::Refused(Dpid(2), WhyNot::Refused(_))), "{error}");
+    assert!(matches!(error, NotCommitted::Refused(Dpid(2), MissingReason::Refused(_))), "{error}");
     assert!(
         error.to_string().starts_with("switch 0000000000000002: the switch refuses it"),
         "{error}"
@@ -82,7 +84,7 @@ fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
     assert_eq!(there, [Dpid(3)], "nothing leads to the switch that refuses");
 
     let meter = MeterEntry::drop_above_kbps(9, 1000);
-    hand.network().desired().set(2, [(Dpid(2), Wanted::Meter(meter))]);
+    hand.network().desired().set(2, [(Dpid(2), DesiredEntry::Meter(meter))]);
     lab.run_for(Duration::from_secs(1));
     let again = commit(&hand, 1, metered());
     assert_eq!(outcome(&mut lab, &hand, again), Ok(()), "30 s are not over yet");
@@ -91,7 +93,10 @@ fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
     let (mut lab, hand) = self::lab(Version::V1_0);
     let error = commit(&hand, 1, metered());
     let error = outcome(&mut lab, &hand, error).unwrap_err();
-    assert!(matches!(error, NotCommitted::Refused(Dpid(2), WhyNot::Unsayable(_))), "{error}");
+    assert!(
+        matches!(error, NotCommitted::Refused(Dpid(2), MissingReason::Unsayable(_))),
+        "{error}"
+    );
 }
 
 #[test]
@@ -195,7 +200,7 @@ fn meters_are_confirmed_refused_and_away_as_flows_are() {
     bad.bands[0].kind = BandType::DscpRemark(0);
     let refused = desired.commit(2, [(Dpid(1), bad)]);
     let error = outcome(&mut lab, &hand, refused).unwrap_err();
-    assert!(matches!(error, NotCommitted::Refused(Dpid(1), WhyNot::Refused(_))), "{error}");
+    assert!(matches!(error, NotCommitted::Refused(Dpid(1), MissingReason::Refused(_))), "{error}");
     lab.disconnect("s2");
     lab.run_for(Duration::from_secs(1));
     let away = desired.commit(3, [(Dpid(2), meter(9))]);
@@ -240,7 +245,7 @@ fn a_flow_whose_place_another_intent_has_is_not_told_to_be_there() {
     assert_eq!(outcome(&mut lab, &hand, first), Ok(()));
     let second = commit(&hand, 1, [(Dpid(1), flow(1, 1))]);
     let error = outcome(&mut lab, &hand, second);
-    assert_eq!(error, Err(NotCommitted::Refused(Dpid(1), WhyNot::Shadowed)));
+    assert_eq!(error, Err(NotCommitted::Refused(Dpid(1), MissingReason::Shadowed)));
     hand.network().desired().withdraw(2);
     lab.run_for(Duration::from_secs(1));
     let second = commit(&hand, 1, [(Dpid(1), flow(1, 1))]);
@@ -293,8 +298,8 @@ fn a_number_that_becomes_an_intent_takes_what_an_earlier_run_left_under_it_every
 fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
     let (mut lab, hand) = lab(Version::V1_3);
     let desired = hand.network().desired();
-    let used: Wanted = flow(1, 2).meter(9).into();
-    let meter: Wanted = MeterEntry::drop_above_kbps(9, 1000).into();
+    let used: DesiredEntry = flow(1, 2).meter(9).into();
+    let meter: DesiredEntry = MeterEntry::drop_above_kbps(9, 1000).into();
     let path = desired.commit(1, [(Dpid(2), used), (Dpid(2), meter)]);
     assert_eq!((outcome(&mut lab, &hand, path), meters(&lab, "s2")), (Ok(()), 1));
     lab.disconnect("s3");

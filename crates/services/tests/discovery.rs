@@ -11,7 +11,7 @@ use bellrock_apps::Learning;
 use bellrock_emulator::lab::Lab;
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::discovery::{
-    DiscoverySettings, Key, MISSED_ROUNDS, NEW_PORT, PUBLISH_AT_ONCE, PUBLISH_EVERY,
+    DiscoveryKey, DiscoverySettings, MISSED_ROUNDS, NEW_PORT, PUBLISH_AT_ONCE, PUBLISH_EVERY,
 };
 use lab::*;
 
@@ -261,7 +261,7 @@ fn a_flood_of_lldp_harms_the_port_that_it_comes_from_only() {
 
 #[test]
 fn a_key_that_two_controllers_share_makes_their_announcements_genuine_and_no_links() {
-    let key = Key::new(&[7; 32]).unwrap();
+    let key = DiscoveryKey::new(&[7; 32]).unwrap();
     let settings = || {
         let discovery =
             DiscoverySettings { key: Some(key.clone()), ..DiscoverySettings::default() };

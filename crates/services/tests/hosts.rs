@@ -12,7 +12,7 @@ use bellrock_api::{
 use bellrock_apps::Learning;
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_services::chain::ServiceSettings;
-use bellrock_services::hosts::{HostSettings, PROBE_SOURCE, SIGHTINGS_PER_PORT_PER_S};
+use bellrock_services::hosts::{HostTrackingSettings, PROBE_SOURCE, SIGHTINGS_PER_PORT_PER_S};
 use lab::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -196,7 +196,7 @@ fn nobody_takes_an_address_by_a_port_that_has_just_come_up() {
 
 #[test]
 fn a_host_that_says_nothing_is_asked_and_stays_while_it_answers() {
-    let settings = HostSettings { max_age: SECOND * 60, ..HostSettings::default() };
+    let settings = HostTrackingSettings { max_age: SECOND * 60, ..HostTrackingSettings::default() };
     let services =
         ServiceSettings { always: Needs::HOSTS, hosts: settings, ..ServiceSettings::default() };
     let mut lab = learning(Version::V1_3).services(services).run(Learning::default());
@@ -237,7 +237,7 @@ fn a_host_with_a_million_addresses_takes_no_room_from_others() {
         lab.run_for(SECOND / 1000);
     }
     lab.run_for(SECOND);
-    let most = HostSettings::default().max_hosts_per_port;
+    let most = HostTrackingSettings::default().max_hosts_per_port;
     assert_eq!(hosts(&lab).at(at(4, 3)).count(), most);
     assert_eq!(hosts(&lab).len(), before - 1 + most);
     assert!(events(&lab).contains(&"too_many_hosts"));

@@ -7,7 +7,7 @@ mod networks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{Dpid, Port, SwitchPort, Topology};
-use bellrock_services::paths::{Hop, MAX_SWITCHES, Path, Paths, Tracker};
+use bellrock_services::paths::{Hop, MAX_SWITCHES, Path, PathTracker, Paths};
 use networks::{at, fat_tree, link, link_way, random_regular, snapshot, unlink};
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn ring(n: u64) -> Topology {
 }
 
 fn of(topology: &Topology) -> Paths {
-    Tracker::default().update(&snapshot(topology))
+    PathTracker::default().update(&snapshot(topology))
 }
 
 /// Returns the switches of a path.
@@ -134,7 +134,7 @@ fn check_flooding(paths: &Paths, topology: &Topology) {
 #[test]
 fn a_link_that_goes_affects_the_paths_over_it_and_no_others() {
     let mut topology = ring(6);
-    let mut tracker = Tracker::default();
+    let mut tracker = PathTracker::default();
     let before = tracker.update(&snapshot(&topology));
     unlink(&mut topology, at(1, 1));
     let after = tracker.update(&snapshot(&topology));
@@ -215,7 +215,7 @@ fn links_that_may_not_be_used_are_gone_around() {
 fn nothing_is_flooded_before_the_topology_is_settled() {
     let mut topology = ring(3);
     topology.settled = false;
-    let mut tracker = Tracker::default();
+    let mut tracker = PathTracker::default();
     let paths = tracker.update(&snapshot(&topology));
     assert!(!paths.is_settled() && paths.flood_ports(Dpid(1)).is_empty());
     assert!(paths.edge_ports(Dpid(1)).is_empty());
@@ -256,7 +256,7 @@ fn switches_above_the_bound_are_left_out_and_find_room_when_others_go() {
         topology.switches.insert(Dpid(dpid), vec![Port(1), Port(2)]);
     }
     link(&mut topology, at(bound, 1), at(bound + 1, 2));
-    let mut tracker = Tracker::default();
+    let mut tracker = PathTracker::default();
     let paths = tracker.update(&snapshot(&topology));
     assert_eq!((paths.left_out(), paths.distance(Dpid(bound), Dpid(bound + 1))), (2, None));
     topology.switches.remove(&Dpid(0));
@@ -367,7 +367,7 @@ proptest! {
         for dpid in 0..SWITCHES {
             Event::SwitchUp(dpid).happen(&mut topology);
         }
-        let mut tracker = Tracker::default();
+        let mut tracker = PathTracker::default();
         for events in steps {
             events.iter().for_each(|event| event.happen(&mut topology));
             let paths = tracker.update(&snapshot(&topology));
@@ -388,7 +388,7 @@ proptest! {
         events in prop::collection::vec((any::<usize>(), any::<bool>()), 1..20),
     ) {
         let whole = random_regular(40, 3, seed);
-        let (mut topology, mut tracker) = (whole.clone(), Tracker::default());
+        let (mut topology, mut tracker) = (whole.clone(), PathTracker::default());
         tracker.update(&snapshot(&whole));
         for (n, goes) in events {
             let (end, to) = {
@@ -409,7 +409,7 @@ proptest! {
     ) {
         let mut topology = Topology { settled: true, ..Topology::default() };
         (0..SWITCHES).for_each(|dpid| Event::SwitchUp(dpid).happen(&mut topology));
-        let mut tracker = Tracker::default();
+        let mut tracker = PathTracker::default();
         let mut before = tracker.update(&snapshot(&topology));
         for events in events {
             events.iter().for_each(|event| event.happen(&mut topology));

@@ -11,7 +11,9 @@ use bellrock_api::{
 };
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Node, Topology, ring};
-use bellrock_services::programming::{CommitError, Committed, DRAIN, Fate, FlowProgramming, Plan};
+use bellrock_services::programming::{
+    CommitError, Committed, DRAIN, FlowProgramming, Plan, PlanOutcome,
+};
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, flows_of, mesh};
 
@@ -130,10 +132,15 @@ fn a_refused_change_takes_the_whole_plan_back() {
             .remove(Dpid(1), flow(9, 9));
         let error = commit(&mut lab, &hand, plan, |_| {}).unwrap_err();
         let CommitError::Failed(reports) = &error else { panic!("{error}") };
-        let fates: Vec<Fate> = reports.iter().map(|report| report.fate).collect();
-        let refused = Fate::Refused(Refusal::Standard(ErrorCode::FlowModOverlap));
-        let expected =
-            [Fate::RolledBack, Fate::RolledBack, refused, Fate::NotReached, Fate::NotReached];
+        let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.fate).collect();
+        let refused = PlanOutcome::Refused(Refusal::Standard(ErrorCode::FlowModOverlap));
+        let expected = [
+            PlanOutcome::RolledBack,
+            PlanOutcome::RolledBack,
+            refused,
+            PlanOutcome::NotReached,
+            PlanOutcome::NotReached,
+        ];
         assert_eq!(fates, expected);
         let text = error.to_string();
         assert!(text.contains("0000000000000003") && text.contains("2 were rolled back"), "{text}");
@@ -151,8 +158,8 @@ fn what_a_version_cannot_say_is_known_before_anything_of_that_switch_is_sent() {
     let CommitError::Failed(reports) = commit(&mut lab, &hand, plan, |_| {}).unwrap_err() else {
         panic!("it is sent, and fails");
     };
-    assert_eq!(reports[0].fate, Fate::RolledBack);
-    let Fate::NotSent(bellrock_api::Error::Encode(EncodeError::Unsupported { .. })) =
+    assert_eq!(reports[0].fate, PlanOutcome::RolledBack);
+    let PlanOutcome::NotSent(bellrock_api::Error::Encode(EncodeError::Unsupported { .. })) =
         reports[1].fate
     else {
         panic!("{:?}", reports[1].fate);
@@ -172,9 +179,12 @@ fn a_lost_switch_stops_the_plan_and_what_is_certain_stays() {
     );
     let error = commit(&mut lab, &hand, plan, |_| {}).unwrap_err();
     let CommitError::Failed(reports) = &error else { panic!("{error}") };
-    let fates: Vec<Fate> = reports.iter().map(|report| report.fate).collect();
+    let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.fate).collect();
     assert!(
-        matches!(fates[..], [Fate::Installed, Fate::Unknown(_), Fate::NotReached]),
+        matches!(
+            fates[..],
+            [PlanOutcome::Installed, PlanOutcome::Unknown(_), PlanOutcome::NotReached]
+        ),
         "{fates:?}"
     );
     assert_eq!(flows_of(&lab, NAME).len(), 1, "what was confirmed stays");
@@ -340,5 +350,5 @@ fn groups_and_meters_come_before_the_flows_that_use_them_and_go_after() {
     let error = commit(&mut lab, &hand, without, |_| {}).unwrap_err();
     let CommitError::Failed(reports) = &error else { panic!("{error}") };
     assert!(matches!(reports[0].change, Change::Add(_)));
-    assert!(matches!(reports[0].fate, Fate::Refused(_)), "{error}");
+    assert!(matches!(reports[0].fate, PlanOutcome::Refused(_)), "{error}");
 }

@@ -15,7 +15,7 @@ use bellrock_api::{
 use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::{Lab, Unanswered};
 use bellrock_emulator::topology::ring;
-use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted};
+use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows};
 use flows::{Hand, NAME, flows_of};
 
 /// Longer than settling takes without a wait, and shorter than the timeout of a request.
@@ -85,9 +85,9 @@ fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
             let (mut lab, hand) = lab(version);
             lab.unanswered("s1", kind, Some(how));
             let desired = hand.network().desired();
-            let mut wanted = vec![Wanted::Flow(flow())];
+            let mut wanted = vec![DesiredEntry::Flow(flow())];
             if version == Version::V1_3 {
-                wanted.extend([Wanted::Group(group()), Wanted::Meter(meter())]);
+                wanted.extend([DesiredEntry::Group(group()), DesiredEntry::Meter(meter())]);
             }
             let things = wanted.len();
             desired.set(1, wanted.into_iter().map(|wanted| (Dpid(1), wanted)));

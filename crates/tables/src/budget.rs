@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A table asks before it allocates. If it is refused, it keeps its size and evicts entries. Bytes
 /// that one table returns, another can use.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Bytes>);
+pub struct Budget(Arc<ByteCounter>);
 
 #[derive(Debug)]
-struct Bytes {
+struct ByteCounter {
     limit: usize,
     used: AtomicUsize,
     /// Bytes of `used` for which the kernel accepted the advice to use huge pages.
     huge: AtomicUsize,
     /// The reservation in the larger budget, if this budget is a part of one.
-    whole: Option<Reservation>,
+    whole: Option<MemoryReservation>,
 }
 
 impl Budget {
@@ -28,9 +28,9 @@ impl Budget {
         Self::within(limit, None)
     }
 
-    fn within(limit: usize, whole: Option<Reservation>) -> Self {
+    fn within(limit: usize, whole: Option<MemoryReservation>) -> Self {
         let (used, huge) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self(Arc::new(Bytes { limit, used, huge, whole }))
+        Self(Arc::new(ByteCounter { limit, used, huge, whole }))
     }
 
     /// Takes a budget of `limit` bytes out of this one, for tables that together may use no more;
@@ -71,7 +71,7 @@ impl Budget {
     }
 
     /// Takes `bytes` until the reservation is dropped; `None` if too few are left.
-    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
+    pub(crate) fn reserve(&self, bytes: usize) -> Option<MemoryReservation> {
         // Relaxed: the number guards no other memory.
         self.0
             .used
@@ -79,7 +79,7 @@ impl Budget {
                 used.checked_add(bytes).filter(|&sum| sum <= self.0.limit)
             })
             .ok()
-            .map(|_| Reservation { budget: self.clone(), bytes })
+            .map(|_| MemoryReservation { budget: self.clone(), bytes })
     }
 }
 
@@ -99,12 +99,12 @@ impl Drop for Advised {
 
 /// Bytes taken out of a [`Budget`]; dropping it returns them.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct MemoryReservation {
     budget: Budget,
     bytes: usize,
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// The budget that the bytes are taken out of.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
@@ -123,7 +123,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.give_back(self.bytes);
     }

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use crate::budget::{Advised, Budget};
 use crate::line::LINE_BYTES;
-use crate::slab::Slot;
+use crate::slab::SlabSlot;
 
 /// Bytes of a huge page on `x86_64`, and usually elsewhere.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -22,7 +22,7 @@ pub(crate) struct Chunk<T> {
     len: usize,
     capacity: usize,
     /// The part of a slab that holds the chunk; `None` for a chunk with its own allocation.
-    slot: Option<Slot>,
+    slot: Option<SlabSlot>,
     /// Counts the bytes that the kernel accepted for huge pages.
     _advised: Option<Advised>,
 }
@@ -48,7 +48,7 @@ impl<T: Copy> Chunk<T> {
         if layout.size() == 0 {
             return Some(Chunk::empty());
         }
-        let slot = Slot::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
+        let slot = SlabSlot::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
         let (start, advised) = match &slot {
             Some(slot) => (slot.start(), slot.is_advised()),
             None => {

@@ -6,7 +6,7 @@
 
 use std::hint::{cold_path, select_unpredictable};
 
-use crate::budget::{Budget, Reservation};
+use crate::budget::{Budget, MemoryReservation};
 use crate::chunk::{Chunk, HUGE_PAGE_BYTES};
 use crate::line::{Entry, LINE_BYTES, Line, SLOTS_PER_LINE};
 use crate::prefetch;
@@ -27,7 +27,7 @@ pub(crate) const MAX_ROOM_LINES: usize =
 
 /// The place of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntryPosition {
     pub(crate) line: usize,
     pub(crate) slot: usize,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Lines<V> {
     target: usize,
     /// Lines before this one are empty, and their chunks are freed.
     drained: usize,
-    reservation: Option<Reservation>,
+    reservation: Option<MemoryReservation>,
 }
 
 /// The allocator refused.
@@ -80,7 +80,8 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         let left = self.target - self.count;
         let filled = self.count % CHUNK_LINES;
         if filled == 0 && left > 0 {
-            let budget = self.reservation.as_ref().map(Reservation::budget).ok_or(OutOfMemory)?;
+            let budget =
+                self.reservation.as_ref().map(MemoryReservation::budget).ok_or(OutOfMemory)?;
             let chunk = Chunk::with_capacity(left.min(CHUNK_LINES), budget);
             let chunk = chunk.ok_or(OutOfMemory)?;
             // Within what was reserved, so this never allocates.
@@ -101,7 +102,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
 
     /// Number of bytes charged to the budget.
     pub(crate) fn bytes(&self) -> usize {
-        self.reservation.as_ref().map_or(0, Reservation::bytes)
+        self.reservation.as_ref().map_or(0, MemoryReservation::bytes)
     }
 
     /// The next line that a resize drains. Lines before it may not be read any more.
@@ -245,7 +246,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     }
 
     /// Finds the place of a key.
-    pub(crate) fn find(&self, at: Hashed) -> Option<Place> {
+    pub(crate) fn find(&self, at: Hashed) -> Option<EntryPosition> {
         if self.count == 0 {
             return None;
         }
@@ -253,15 +254,15 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.find_in(first, at.key).or_else(|| self.find_in(second, at.key))
     }
 
-    fn find_in(&self, line: usize, key: u64) -> Option<Place> {
+    fn find_in(&self, line: usize, key: u64) -> Option<EntryPosition> {
         if line < self.drained {
             return None;
         }
-        self.line(line).find(key).map(|slot| Place { line, slot })
+        self.line(line).find(key).map(|slot| EntryPosition { line, slot })
     }
 
     /// Returns a free slot for the hash, if moving at most two entries frees one.
-    pub(crate) fn make_room(&mut self, at: Hashed, seed: &Seed) -> Option<Place> {
+    pub(crate) fn make_room(&mut self, at: Hashed, seed: &Seed) -> Option<EntryPosition> {
         if self.count == 0 {
             return None;
         }
@@ -274,30 +275,30 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
             .or_else(|| homes.into_iter().find_map(|line| self.free_by_two_moves(line, seed)))
     }
 
-    fn free_in(&self, line: usize) -> Option<Place> {
-        self.line(line).free().map(|slot| Place { line, slot })
+    fn free_in(&self, line: usize) -> Option<EntryPosition> {
+        self.line(line).free().map(|slot| EntryPosition { line, slot })
     }
 
     /// Moves an entry of a full line to its other line, if that has a free slot.
-    fn free_by_one_move(&mut self, line: usize, seed: &Seed) -> Option<Place> {
+    fn free_by_one_move(&mut self, line: usize, seed: &Seed) -> Option<EntryPosition> {
         let full = *self.line(line);
         full.entries().find_map(|(slot, entry)| {
             let room = self.free_in(self.other_line(entry.key, line, seed))?;
-            Some(self.shift(Place { line, slot }, room))
+            Some(self.shift(EntryPosition { line, slot }, room))
         })
     }
 
     /// Moves an entry of a full line to its other line, after moving an entry of that line on.
-    fn free_by_two_moves(&mut self, line: usize, seed: &Seed) -> Option<Place> {
+    fn free_by_two_moves(&mut self, line: usize, seed: &Seed) -> Option<EntryPosition> {
         let full = *self.line(line);
         full.entries().find_map(|(slot, entry)| {
             let room = self.free_by_one_move(self.other_line(entry.key, line, seed), seed)?;
-            Some(self.shift(Place { line, slot }, room))
+            Some(self.shift(EntryPosition { line, slot }, room))
         })
     }
 
     /// Moves the entry at `from` to the free slot `to`; the freed slot is `from`.
-    fn shift(&mut self, from: Place, to: Place) -> Place {
+    fn shift(&mut self, from: EntryPosition, to: EntryPosition) -> EntryPosition {
         let entry = self.line_mut(from.line).take(from.slot);
         self.line_mut(to.line).put(to.slot, entry);
         from

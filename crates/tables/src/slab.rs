@@ -34,12 +34,12 @@ thread_local! {
 }
 
 /// A part of a slab for one chunk, aligned to a cache line. Not cleared.
-pub(crate) struct Slot {
+pub(crate) struct SlabSlot {
     slab: Arc<Slab>,
     range: Range<usize>,
 }
 
-impl Slot {
+impl SlabSlot {
     /// Takes `bytes` of a slab. `None` below [`MIN_SLOT_BYTES`], from a huge page up, or without
     /// memory.
     pub(crate) fn take(bytes: usize) -> Option<Self> {
@@ -63,7 +63,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for SlabSlot {
     fn drop(&mut self) {
         self.slab.free().give_back(self.range.clone());
     }
@@ -77,7 +77,7 @@ struct Slabs {
 }
 
 impl Slabs {
-    fn take(&mut self, bytes: usize) -> Option<Slot> {
+    fn take(&mut self, bytes: usize) -> Option<SlabSlot> {
         for _ in 0..self.slabs.len().min(MAX_SLABS_LOOKED_THROUGH) {
             if self.next >= self.slabs.len() {
                 self.next = 0;
@@ -121,9 +121,9 @@ impl Slab {
         Some(Arc::new(Slab { start, advised, free: Mutex::new(Free::all()) }))
     }
 
-    fn take(self: &Arc<Self>, bytes: usize) -> Option<Slot> {
+    fn take(self: &Arc<Self>, bytes: usize) -> Option<SlabSlot> {
         let range = self.free().take(bytes)?;
-        Some(Slot { slab: Arc::clone(self), range })
+        Some(SlabSlot { slab: Arc::clone(self), range })
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn slots_lie_apart_and_what_is_given_back_is_taken_again() {
-        let slots: Vec<Slot> = (0..4).map(|_| Slot::take(10_000).unwrap()).collect();
+        let slots: Vec<SlabSlot> = (0..4).map(|_| SlabSlot::take(10_000).unwrap()).collect();
         let starts: Vec<usize> = slots.iter().map(|slot| slot.start().as_ptr().addr()).collect();
         assert!(starts.is_sorted() && starts.windows(2).all(|two| two[1] - two[0] >= 10_000));
         assert!(starts.iter().all(|start| start.is_multiple_of(LINE_BYTES)));
@@ -205,10 +205,10 @@ mod tests {
     #[test]
     fn a_slot_is_given_back_by_another_thread() {
         let (first, second) =
-            (Slot::take(MIN_SLOT_BYTES).unwrap(), Slot::take(MIN_SLOT_BYTES).unwrap());
+            (SlabSlot::take(MIN_SLOT_BYTES).unwrap(), SlabSlot::take(MIN_SLOT_BYTES).unwrap());
         let start = first.start();
         std::thread::spawn(move || drop(first)).join().unwrap();
-        let third = Slot::take(MIN_SLOT_BYTES).unwrap();
+        let third = SlabSlot::take(MIN_SLOT_BYTES).unwrap();
         assert_eq!(third.start(), start);
         drop((second, third));
     }
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn a_full_slab_is_followed_by_another() {
         let bytes = HUGE_PAGE_BYTES - LINE_BYTES;
-        let slots: Vec<Slot> =
-            (0..=SLAB_BYTES / bytes).map(|_| Slot::take(bytes).unwrap()).collect();
+        let slots: Vec<SlabSlot> =
+            (0..=SLAB_BYTES / bytes).map(|_| SlabSlot::take(bytes).unwrap()).collect();
         let (first, last) = (slots.first().unwrap(), slots.last().unwrap());
         assert!(!Arc::ptr_eq(&first.slab, &last.slab));
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_is_small_or_a_huge_page_of_its_own_gets_no_slot() {
         for bytes in [0, MIN_SLOT_BYTES - 1, HUGE_PAGE_BYTES, usize::MAX] {
-            assert!(Slot::take(bytes).is_none(), "{bytes}");
+            assert!(SlabSlot::take(bytes).is_none(), "{bytes}");
         }
     }
 

@@ -11,9 +11,9 @@
 mod balance;
 mod clean;
 mod closing;
-mod comings;
 mod confirm;
 mod connection;
+mod connection_events;
 mod contend;
 mod counters;
 mod directory;

@@ -17,8 +17,8 @@ use tracing::{debug, info, warn};
 
 use crate::balance::{OverloadWindows, SwitchLoad};
 use crate::closing::count_session;
-use crate::comings::ConnectionEvents;
 use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of};
+use crate::connection_events::ConnectionEvents;
 use crate::counters::WorkerCounters;
 use crate::directory::SharedState;
 use crate::dispatch::{WorkerApp, handlers};

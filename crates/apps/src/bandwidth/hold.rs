@@ -9,10 +9,11 @@ use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
 use futures_lite::FutureExt;
 
-use super::ledger::{Way, give_back, take_one};
-use super::route::{Route, Standing, carries};
+use super::ledger::{LedgerPath, give_back, take_one};
+use super::route::{HostRoute, RouteState, carries};
 use super::{
-    Kbps, Line, NotReleased, NotReserved, Order, Orders, Reservation, Reservations, State, next,
+    Kbps, LinkDirection, NotReleased, NotReserved, Orders, Reservation, ReservationOrder,
+    ReservationState, Reservations, next,
 };
 
 /// Maximum number of paths that are tried, shortest first.
@@ -35,7 +36,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
 
 /// A valid request.
-pub(super) struct Asked {
+pub(super) struct ValidRequest {
     pub(super) id: u32,
     pub(super) from: HostId,
     pub(super) to: HostId,
@@ -45,9 +46,9 @@ pub(super) struct Asked {
 }
 
 /// The path of a reservation, and the bandwidth taken on it.
-struct Held {
-    route: Route,
-    way: Way,
+struct HeldPath {
+    route: HostRoute,
+    way: LedgerPath,
     doubt: Option<Doubt>,
 }
 
@@ -64,11 +65,11 @@ struct Doubt {
 pub(super) async fn hold(
     network: Network,
     book: Reservations,
-    asked: Asked,
+    asked: ValidRequest,
     wait: Duration,
     answer: Promise<Result<Reservation, NotReserved>>,
 ) {
-    let task = Holding { desired: network.desired(), network, book, asked };
+    let task = ReservationTask { desired: network.desired(), network, book, asked };
     let first = match task.reserve(wait).await {
         Ok(held) => held,
         Err(why) => {
@@ -82,8 +83,8 @@ pub(super) async fn hold(
     let mut held = Some(first);
     loop {
         match task.next(&held).await {
-            Order::Look => held = task.look(held).await,
-            Order::Release(answer) => {
+            ReservationOrder::Look => held = task.look(held).await,
+            ReservationOrder::Release(answer) => {
                 let released = match held {
                     Some(held) => task.let_go(held).await,
                     // Its flows may remain in a switch that was disconnected then.
@@ -98,50 +99,50 @@ pub(super) async fn hold(
 }
 
 /// A route, and the capacity of each of its lines in kbit/s.
-type Candidate = (Route, Vec<(Line, u64)>);
+type CandidateRoute = (HostRoute, Vec<(LinkDirection, u64)>);
 
 /// A route with bandwidth taken on all lines.
-type Found = (Route, Way);
+type ReservedRoute = (HostRoute, LedgerPath);
 
-struct Holding {
+struct ReservationTask {
     network: Network,
     desired: Desired,
     book: Reservations,
-    asked: Asked,
+    asked: ValidRequest,
 }
 
-impl Holding {
+impl ReservationTask {
     /// Returns the next order. A lost or doubtful reservation is also checked from time to time.
-    async fn next(&self, held: &Option<Held>) -> Order {
+    async fn next(&self, held: &Option<HeldPath>) -> ReservationOrder {
         let order = next(&self.asked.orders);
         let look_at = match held {
             None => self.network.now() + RETRY_LOST,
-            Some(Held { doubt: Some(doubt), .. }) => doubt.look_at.min(doubt.until),
+            Some(HeldPath { doubt: Some(doubt), .. }) => doubt.look_at.min(doubt.until),
             Some(_) => return order.await,
         };
         let look = async {
             self.network.sleep_until(look_at).await;
-            Order::Look
+            ReservationOrder::Look
         };
         order.or(look).await
     }
 
-    fn note(&self, state: State) -> Option<Reservation> {
+    fn note(&self, state: ReservationState) -> Option<Reservation> {
         self.book.note(self.asked.id, state)
     }
 
-    fn note_installed(&self, held: &Held) -> Option<Reservation> {
-        self.note(State::Installed(held.route.ports().collect()))
+    fn note_installed(&self, held: &HeldPath) -> Option<Reservation> {
+        self.note(ReservationState::Installed(held.route.ports().collect()))
     }
 
     /// Checks a reservation after a change, and moves it to another path if necessary.
-    async fn look(&self, held: Option<Held>) -> Option<Held> {
+    async fn look(&self, held: Option<HeldPath>) -> Option<HeldPath> {
         let Some(held) = held else { return self.noted(self.reserve(Duration::ZERO).await) };
         let (why, look_at) = match held.route.standing(&self.network) {
-            Standing::Intact => return self.stay(held).await,
-            Standing::Broken => return self.replace(held).await,
-            Standing::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
-            Standing::New(dpid, until) => (format!("switch {dpid} has just reconnected"), until),
+            RouteState::Intact => return self.stay(held).await,
+            RouteState::Broken => return self.replace(held).await,
+            RouteState::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
+            RouteState::New(dpid, until) => (format!("switch {dpid} has just reconnected"), until),
         };
         // The flows may still be in place: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
@@ -167,7 +168,7 @@ impl Holding {
     }
 
     /// Handles an intact path. A switch that was disconnected, or that refuses, may lack flows.
-    async fn stay(&self, held: Held) -> Option<Held> {
+    async fn stay(&self, held: HeldPath) -> Option<HeldPath> {
         let state = self.desired.state().load();
         let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
         if held.doubt.is_none() && !is_refused {
@@ -175,7 +176,7 @@ impl Holding {
         }
         let commit = self.commit(&held.route);
         match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
-            Ok(()) => self.noted(Ok(Held { doubt: None, ..held })),
+            Ok(()) => self.noted(Ok(HeldPath { doubt: None, ..held })),
             Err(NotCommitted::Refused(..)) => self.start_anew(held, None).await,
             Err(error) => {
                 let look_at = self.network.now() + ASK_AGAIN;
@@ -185,7 +186,7 @@ impl Holding {
     }
 
     /// Handles a broken path.
-    async fn replace(&self, held: Held) -> Option<Held> {
+    async fn replace(&self, held: HeldPath) -> Option<HeldPath> {
         let found = match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
             Ok(found) => found,
             Err(why) => return self.lose(held, why).await,
@@ -203,7 +204,7 @@ impl Holding {
 
     /// Releases all bandwidth, also that taken on another path, and reserves anew: a flow refused
     /// on one path may be accepted on another.
-    async fn start_anew(&self, held: Held, other: Option<&Way>) -> Option<Held> {
+    async fn start_anew(&self, held: HeldPath, other: Option<&LedgerPath>) -> Option<HeldPath> {
         let other = other.map(|other| other.without(&held.way));
         // Ignored: a remaining flow that leads nowhere has no effect.
         let _ = self.let_go(held).await;
@@ -215,7 +216,7 @@ impl Holding {
     }
 
     /// Keeps a doubtful reservation for a while.
-    async fn doubt(&self, held: Held, why: String, look_at: Duration) -> Option<Held> {
+    async fn doubt(&self, held: HeldPath, why: String, look_at: Duration) -> Option<HeldPath> {
         let now = self.network.now();
         let until = match &held.doubt {
             // A different reason restarts the time.
@@ -225,12 +226,12 @@ impl Holding {
         if now >= until {
             return self.lose(held, NotReserved::Doubtful(why)).await;
         }
-        self.note(State::Unknown(why.clone()));
-        Some(Held { doubt: Some(Doubt { why, look_at, until }), ..held })
+        self.note(ReservationState::Unknown(why.clone()));
+        Some(HeldPath { doubt: Some(Doubt { why, look_at, until }), ..held })
     }
 
     /// Ends the hold on all lines.
-    async fn lose(&self, held: Held, why: NotReserved) -> Option<Held> {
+    async fn lose(&self, held: HeldPath, why: NotReserved) -> Option<HeldPath> {
         // Ignored: a remaining flow that leads nowhere has no effect.
         let _ = self.let_go(held).await;
         self.book.look_for_lost();
@@ -238,14 +239,14 @@ impl Holding {
     }
 
     /// Records the result.
-    fn noted(&self, held: Result<Held, NotReserved>) -> Option<Held> {
+    fn noted(&self, held: Result<HeldPath, NotReserved>) -> Option<HeldPath> {
         match held {
             Ok(held) => {
                 self.note_installed(&held);
                 Some(held)
             }
             Err(why) => {
-                self.note(State::Lost(why.to_string()));
+                self.note(ReservationState::Lost(why.to_string()));
                 None
             }
         }
@@ -253,7 +254,7 @@ impl Holding {
 
     /// Takes the bandwidth on a path, and installs the flows. If a switch refuses its part, tries
     /// paths without this switch.
-    async fn reserve(&self, wait: Duration) -> Result<Held, NotReserved> {
+    async fn reserve(&self, wait: Duration) -> Result<HeldPath, NotReserved> {
         let (mut refused, mut without) = (None, BTreeSet::new());
         loop {
             let wait = if without.is_empty() { wait } else { Duration::ZERO };
@@ -278,10 +279,10 @@ impl Holding {
     /// No path passes `without`.
     async fn find(
         &self,
-        before: Option<&Held>,
+        before: Option<&HeldPath>,
         wait: Duration,
         without: &BTreeSet<Dpid>,
-    ) -> Result<Found, NotReserved> {
+    ) -> Result<ReservedRoute, NotReserved> {
         let mut routes = self.routes(without)?;
         match self.take(&routes, before, wait).await {
             Some((index, way)) => Ok((routes.swap_remove(index).0, way)),
@@ -292,7 +293,11 @@ impl Holding {
     /// Installs the flows of a route, in place of those of the previous path. If this fails without
     /// a previous path, the bandwidth is released. Otherwise the caller releases it, when the flows
     /// of both paths are removed or restored.
-    async fn lay(&self, (route, way): Found, before: Option<&Held>) -> Result<Held, NotReserved> {
+    async fn lay(
+        &self,
+        (route, way): ReservedRoute,
+        before: Option<&HeldPath>,
+    ) -> Result<HeldPath, NotReserved> {
         let commit = self.commit(&route);
         let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
         // Bandwidth is released when its flows are gone, or after the time limit.
@@ -301,7 +306,7 @@ impl Holding {
                 if before.is_some() {
                     let _ = commit.settled(&self.network, CLEAR_WITHIN).await;
                 }
-                Ok(Held { route, way, doubt: None })
+                Ok(HeldPath { route, way, doubt: None })
             }
             (Err(error), None) => {
                 let _ = self.withdraw().await;
@@ -313,14 +318,14 @@ impl Holding {
     }
 
     /// Removes the flows, and releases the bandwidth.
-    async fn let_go(&self, held: Held) -> Result<(), NotCommitted> {
+    async fn let_go(&self, held: HeldPath) -> Result<(), NotCommitted> {
         let withdrawn = self.withdraw().await;
         self.give_back(&held.way).await;
         withdrawn
     }
 
-    fn commit(&self, route: &Route) -> Commit {
-        let Asked { id, rate, queue, .. } = self.asked;
+    fn commit(&self, route: &HostRoute) -> Commit {
+        let ValidRequest { id, rate, queue, .. } = self.asked;
         self.desired.commit(id, route.entries(id, rate, queue))
     }
 
@@ -330,8 +335,8 @@ impl Holding {
 
     /// Returns the shortest paths whose lines have the capacity and that avoid these switches, with
     /// the capacity of each line.
-    fn routes(&self, without: &BTreeSet<Dpid>) -> Result<Vec<Candidate>, NotReserved> {
-        let Asked { from, to, rate, queue, .. } = self.asked;
+    fn routes(&self, without: &BTreeSet<Dpid>) -> Result<Vec<CandidateRoute>, NotReserved> {
+        let ValidRequest { from, to, rate, queue, .. } = self.asked;
         let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
         let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
         let ends = [host(from)?, host(to)?];
@@ -343,25 +348,26 @@ impl Holding {
             return Err(NotReserved::NotConnected(host.at.dpid));
         }
         let (settings, paths) = (&self.book.0.settings, paths(&self.network).load());
-        let carries = |line: Line| carries(line, settings, &switches, &paths);
-        let enough = |line: Line| match carries(line)? {
+        let carries = |line: LinkDirection| carries(line, settings, &switches, &paths);
+        let enough = |line: LinkDirection| match carries(line)? {
             kbps if kbps < rate.0 => {
                 Err(NotReserved::AboveRate { rate, line, carries: Kbps(kbps) })
             }
             kbps => Ok((line, kbps)),
         };
-        enough(Line::To(ends[0].at))?;
-        enough(Line::From(ends[1].at))?;
+        enough(LinkDirection::To(ends[0].at))?;
+        enough(LinkDirection::From(ends[1].at))?;
 
         let [first, last] = ends.map(|host| host.at.dpid);
-        let usable =
-            |from: SwitchPort| !without.contains(&from.dpid) && enough(Line::From(from)).is_ok();
+        let usable = |from: SwitchPort| {
+            !without.contains(&from.dpid) && enough(LinkDirection::From(from)).is_ok()
+        };
         let found = match first == last {
             true => vec![Path { from: first, to: last, hops: Vec::new() }],
             false => paths.k_shortest(first, last, ALTERNATIVES, |hop| usable(hop.from)),
         };
         let mut routes = Vec::new();
-        for route in found.iter().filter_map(|path| Route::over(path, ends, &switches)) {
+        for route in found.iter().filter_map(|path| HostRoute::over(path, ends, &switches)) {
             if queue.is_none() {
                 route.check_meters()?;
             }
@@ -373,7 +379,7 @@ impl Holding {
             // Decides whether the rate is too high or there is no path at all.
             let any = paths.k_shortest(first, last, 1, |_| true);
             for hop in any.iter().flat_map(|path| &path.hops) {
-                enough(Line::From(hop.from))?;
+                enough(LinkDirection::From(hop.from))?;
             }
             return Err(NotReserved::NoPath { from, to });
         }
@@ -383,14 +389,18 @@ impl Holding {
     /// Takes the bandwidth on the first of these paths that has it, except on lines held already.
     async fn take(
         &self,
-        routes: &[Candidate],
-        before: Option<&Held>,
+        routes: &[CandidateRoute],
+        before: Option<&HeldPath>,
         wait: Duration,
-    ) -> Option<(usize, Way)> {
+    ) -> Option<(usize, LedgerPath)> {
         let ledger = &self.book.0.ledger;
-        let ways: Vec<Way> = routes.iter().map(|(_, lines)| ledger.way(lines.clone())).collect();
-        let new = |way: &Way| before.map_or_else(|| way.clone(), |before| way.without(&before.way));
-        let (kbps, missing): (u64, Vec<Way>) = (self.asked.rate.0, ways.iter().map(new).collect());
+        let ways: Vec<LedgerPath> =
+            routes.iter().map(|(_, lines)| ledger.way(lines.clone())).collect();
+        let new = |way: &LedgerPath| {
+            before.map_or_else(|| way.clone(), |before| way.without(&before.way))
+        };
+        let (kbps, missing): (u64, Vec<LedgerPath>) =
+            (self.asked.rate.0, ways.iter().map(new).collect());
         let now = self.network.transaction(|tx| {
             tx.or_else(|tx| take_one(tx, &missing, kbps).map(Some), |_| Ok(None))
         });
@@ -405,10 +415,10 @@ impl Holding {
     }
 
     /// The error when other reservations use the missing bandwidth.
-    fn taken(&self, routes: &[Candidate]) -> NotReserved {
-        let Asked { from, to, rate, .. } = self.asked;
+    fn taken(&self, routes: &[CandidateRoute]) -> NotReserved {
+        let ValidRequest { from, to, rate, .. } = self.asked;
         let ledger = &self.book.0.ledger;
-        let free = |(line, carries): (Line, u64)| {
+        let free = |(line, carries): (LinkDirection, u64)| {
             (carries.saturating_sub(ledger.promised(line)), line, carries)
         };
         let lines = routes.first().into_iter().flat_map(|(_, lines)| lines.iter().copied());
@@ -420,7 +430,7 @@ impl Holding {
         }
     }
 
-    async fn give_back(&self, way: &Way) {
+    async fn give_back(&self, way: &LedgerPath) {
         self.network.transaction(|tx| give_back(tx, way, self.asked.rate.0)).await;
     }
 }

@@ -11,69 +11,69 @@ use bellrock_api::{Interrupt, SwitchPort, TVar, Transaction};
 
 /// A direction of a line, named by the switch port at its start or end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Line {
+pub enum LinkDirection {
     /// From this port to the switch or host behind it.
     From(SwitchPort),
     /// From the host behind this port to the switch.
     To(SwitchPort),
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for LinkDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Line::From(port) => write!(f, "the line from port {port}"),
-            Line::To(port) => write!(f, "the line of the host at {port}"),
+            LinkDirection::From(port) => write!(f, "the line from port {port}"),
+            LinkDirection::To(port) => write!(f, "the line of the host at {port}"),
         }
     }
 }
 
 /// Reserved rate of each line, in kbit/s.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<BTreeMap<Line, TVar<u64>>>);
+pub(super) struct Ledger(Mutex<BTreeMap<LinkDirection, TVar<u64>>>);
 
 /// The lines of one path from host to host.
 #[derive(Clone, Debug)]
-pub(super) struct Way(Vec<Part>);
+pub(super) struct LedgerPath(Vec<LedgerEntry>);
 
 /// A line of a path.
 #[derive(Clone, Debug)]
-struct Part {
-    line: Line,
+struct LedgerEntry {
+    line: LinkDirection,
     /// Reserved rate, in kbit/s.
     promised: TVar<u64>,
     /// Capacity, in kbit/s.
     carries: u64,
 }
 
-impl Way {
+impl LedgerPath {
     /// The lines that another way does not have.
-    pub(super) fn without(&self, other: &Way) -> Way {
-        let is_other = |part: &&Part| !other.0.iter().any(|its| its.line == part.line);
-        Way(self.0.iter().filter(is_other).cloned().collect())
+    pub(super) fn without(&self, other: &LedgerPath) -> LedgerPath {
+        let is_other = |part: &&LedgerEntry| !other.0.iter().any(|its| its.line == part.line);
+        LedgerPath(self.0.iter().filter(is_other).cloned().collect())
     }
 }
 
 impl Ledger {
     /// A way over these lines, each with its capacity.
-    pub(super) fn way(&self, lines: impl IntoIterator<Item = (Line, u64)>) -> Way {
+    pub(super) fn way(&self, lines: impl IntoIterator<Item = (LinkDirection, u64)>) -> LedgerPath {
         let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let part = |(line, carries)| {
             let promised = promised.entry(line).or_default().clone();
-            Part { line, promised, carries }
+            LedgerEntry { line, promised, carries }
         };
-        Way(lines.into_iter().map(part).collect())
+        LedgerPath(lines.into_iter().map(part).collect())
     }
 
     /// Reserved rate of a line, in kbit/s.
-    pub(super) fn promised(&self, line: Line) -> u64 {
+    pub(super) fn promised(&self, line: LinkDirection) -> u64 {
         let promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         promised.get(&line).map_or(0, TVar::load)
     }
 }
 
 /// Reserves `kbps` on each line of a way, or waits until all lines have enough left.
-pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
-    for Part { promised, carries, .. } in &way.0 {
+pub(super) fn take(tx: &Transaction<'_>, way: &LedgerPath, kbps: u64) -> Result<(), Interrupt> {
+    for LedgerEntry { promised, carries, .. } in &way.0 {
         let taken = tx.read(promised)?.saturating_add(kbps);
         tx.require(taken <= *carries)?;
         tx.write(promised, taken)?;
@@ -84,7 +84,7 @@ pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Int
 /// Reserves `kbps` on the first way with enough left, or waits for one. Returns its index.
 pub(super) fn take_one(
     tx: &mut Transaction<'_>,
-    ways: &[Way],
+    ways: &[LedgerPath],
     kbps: u64,
 ) -> Result<usize, Interrupt> {
     let [way, others @ ..] = ways else { return tx.retry() };
@@ -95,8 +95,12 @@ pub(super) fn take_one(
 }
 
 /// Releases a rate on all lines of a way.
-pub(super) fn give_back(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
-    for Part { promised, .. } in &way.0 {
+pub(super) fn give_back(
+    tx: &Transaction<'_>,
+    way: &LedgerPath,
+    kbps: u64,
+) -> Result<(), Interrupt> {
+    for LedgerEntry { promised, .. } in &way.0 {
         tx.modify(promised, |promised| promised.saturating_sub(kbps))?;
     }
     Ok(())
@@ -113,8 +117,8 @@ mod tests {
 
     const CARRIES: u64 = 100;
 
-    fn line(number: u8) -> Line {
-        Line::From(SwitchPort::new(Dpid(1), Port(number.into())))
+    fn line(number: u8) -> LinkDirection {
+        LinkDirection::From(SwitchPort::new(Dpid(1), Port(number.into())))
     }
 
     /// An operation: reserves on one of two paths, and may release its previous reservation.
@@ -146,7 +150,7 @@ mod tests {
                 let run = |thread: usize| {
                     let (ledger, deeds) = (&ledger, &deeds);
                     move || {
-                        let mut held: Vec<(Way, u64, Vec<u8>)> = Vec::new();
+                        let mut held: Vec<(LedgerPath, u64, Vec<u8>)> = Vec::new();
                         for number in 0..1000 {
                             let deed = &deeds[(number * (thread + 1) + thread) % deeds.len()];
                             let way = |path: &Vec<u8>| {

@@ -30,7 +30,7 @@ use futures_lite::FutureExt;
 
 pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
 use ledger::Ledger;
-pub use ledger::Line;
+pub use ledger::LinkDirection;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
 pub use route::LINKS_WITHIN;
 
@@ -54,7 +54,7 @@ pub struct BandwidthSettings {
 
 /// A request for a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ReservationRequest {
     /// The host that sends.
     pub from: HostName,
     /// The host that receives.
@@ -81,12 +81,12 @@ pub struct Reservation {
     /// The name of its queue.
     pub queue: Option<String>,
     /// Its state.
-    pub state: State,
+    pub state: ReservationState,
 }
 
 /// State of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ReservationState {
     /// It is being installed.
     Pending,
     /// Its flows are confirmed; packets leave switches by these ports.
@@ -155,14 +155,14 @@ pub enum NotReserved {
     NoMeters(Dpid),
     /// The capacity of a line is unknown.
     #[error("{0} does not report its speed; set `rate`, or `lines` for this line")]
-    NoRate(Line),
+    NoRate(LinkDirection),
     /// The whole capacity of a line is less than the requested rate.
     #[error("{line} carries {carries}, less than {rate}, and there is no path without such a line")]
     AboveRate {
         /// Requested rate.
         rate: Kbps,
         /// The line.
-        line: Line,
+        line: LinkDirection,
         /// Its capacity.
         carries: Kbps,
     },
@@ -180,7 +180,7 @@ pub enum NotReserved {
         /// Requested rate.
         rate: Kbps,
         /// The line of the shortest path with the minimum left.
-        line: Line,
+        line: LinkDirection,
         /// Free rate on this line.
         free: Kbps,
         /// Its capacity.
@@ -218,25 +218,25 @@ pub enum NotReleased {
 
 /// The handle for requests. All clones share the same reservations.
 #[derive(Clone, Default)]
-pub struct Reservations(Arc<Inner>);
+pub struct Reservations(Arc<ReservationBook>);
 
 #[derive(Default)]
-struct Inner {
+struct ReservationBook {
     settings: BandwidthSettings,
     /// Set when the app starts.
     network: OnceLock<Network>,
     ledger: Ledger,
-    book: Mutex<BTreeMap<u32, Entry>>,
+    book: Mutex<BTreeMap<u32, ReservationEntry>>,
 }
 
 /// A reservation in the book.
-struct Entry {
+struct ReservationEntry {
     told: Reservation,
     orders: Orders,
 }
 
 /// An order for the task of a reservation.
-enum Order {
+enum ReservationOrder {
     /// The network has changed: check the path.
     Look,
     /// Release the bandwidth, and end.
@@ -244,17 +244,20 @@ enum Order {
 }
 
 /// The orders of one reservation.
-type Orders = Arc<Mutex<(VecDeque<Order>, Option<Waker>)>>;
+type Orders = Arc<Mutex<(VecDeque<ReservationOrder>, Option<Waker>)>>;
 
 impl Reservations {
     /// Creates a handle for an app with these settings.
     #[must_use]
     pub fn new(settings: BandwidthSettings) -> Self {
-        Reservations(Arc::new(Inner { settings, ..Inner::default() }))
+        Reservations(Arc::new(ReservationBook { settings, ..ReservationBook::default() }))
     }
 
     /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
-    pub fn reserve(&self, request: Request) -> PromiseFuture<Result<Reservation, NotReserved>> {
+    pub fn reserve(
+        &self,
+        request: ReservationRequest,
+    ) -> PromiseFuture<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
         match self.open(&request) {
             Ok((network, id, asked)) => {
@@ -270,7 +273,7 @@ impl Reservations {
     pub fn release(&self, id: u32) -> PromiseFuture<Result<(), NotReleased>> {
         let (promise, answer) = promise();
         match self.book().get(&id) {
-            Some(entry) => give(&entry.orders, Order::Release(promise)),
+            Some(entry) => give(&entry.orders, ReservationOrder::Release(promise)),
             None => promise.keep(Err(NotReleased::Unknown(id))),
         }
         answer
@@ -284,12 +287,15 @@ impl Reservations {
 
     /// Reserved rate on a line.
     #[must_use]
-    pub fn reserved(&self, line: Line) -> Kbps {
+    pub fn reserved(&self, line: LinkDirection) -> Kbps {
         Kbps(self.0.ledger.promised(line))
     }
 
     /// Resolves the hosts and the queue of a request, and assigns a number.
-    fn open(&self, request: &Request) -> Result<(&Network, u32, hold::Asked), NotReserved> {
+    fn open(
+        &self,
+        request: &ReservationRequest,
+    ) -> Result<(&Network, u32, hold::ValidRequest), NotReserved> {
         let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
         let queue = request.queue.as_deref().map(|name| self.queue(name)).transpose()?;
         let hosts = network.hosts().load();
@@ -305,17 +311,17 @@ impl Reservations {
             return Err(NotReserved::SamePort(at));
         }
         let mut book = self.book();
-        let same = |entry: &&Entry| (entry.told.from, entry.told.to) == (from, to);
+        let same = |entry: &&ReservationEntry| (entry.told.from, entry.told.to) == (from, to);
         if let Some(id) = book.values().find(same).map(|entry| entry.told.id) {
             return Err(NotReserved::Reserved { from, to, id });
         }
         let id = (1..=MAX_RESERVATIONS).find(|id| !book.contains_key(id));
         let id = id.ok_or(NotReserved::TooMany)?;
-        let (rate, state) = (request.rate, State::Pending);
+        let (rate, state) = (request.rate, ReservationState::Pending);
         let told = Reservation { id, from, to, rate, queue: request.queue.clone(), state };
         let orders = Orders::default();
-        book.insert(id, Entry { told, orders: Arc::clone(&orders) });
-        Ok((network, id, hold::Asked { id, from, to, rate, queue, orders }))
+        book.insert(id, ReservationEntry { told, orders: Arc::clone(&orders) });
+        Ok((network, id, hold::ValidRequest { id, from, to, rate, queue, orders }))
     }
 
     fn queue(&self, name: &str) -> Result<u32, NotReserved> {
@@ -327,7 +333,7 @@ impl Reservations {
     }
 
     /// Records the state of a reservation; returns the reservation.
-    fn note(&self, id: u32, state: State) -> Option<Reservation> {
+    fn note(&self, id: u32, state: ReservationState) -> Option<Reservation> {
         let mut book = self.book();
         let told = &mut book.get_mut(&id)?.told;
         told.state = state;
@@ -337,10 +343,10 @@ impl Reservations {
     /// Ends a reservation. Waiting releases fail, as it no longer exists.
     fn close(&self, id: u32) {
         let closed = self.book().remove(&id);
-        let Some(Entry { orders, .. }) = closed else { return };
+        let Some(ReservationEntry { orders, .. }) = closed else { return };
         let waiting = std::mem::take(&mut lock(&orders).0);
         for order in waiting {
-            if let Order::Release(answer) = order {
+            if let ReservationOrder::Release(answer) = order {
                 answer.keep(Err(NotReleased::Unknown(id)));
             }
         }
@@ -349,8 +355,8 @@ impl Reservations {
     /// Makes every lost reservation look for a path: bandwidth was released.
     fn look_for_lost(&self) {
         for entry in self.book().values() {
-            if matches!(entry.told.state, State::Lost(_)) {
-                give(&entry.orders, Order::Look);
+            if matches!(entry.told.state, ReservationState::Lost(_)) {
+                give(&entry.orders, ReservationOrder::Look);
             }
         }
     }
@@ -367,7 +373,7 @@ impl Reservations {
                 paths.newer(seen.0).or(hosts.newer(seen.1)).or(switches.newer(seen.2));
             network_changes.or(desired.state().newer(before.version())).await;
             if versions() != std::mem::replace(&mut seen, versions()) {
-                self.book().values().for_each(|entry| give(&entry.orders, Order::Look));
+                self.book().values().for_each(|entry| give(&entry.orders, ReservationOrder::Look));
             }
             let state = desired.state().load();
             let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
@@ -382,30 +388,32 @@ impl Reservations {
     /// their own refusals would make them retry.
     fn look_at(&self, switches: &BTreeSet<Dpid>) {
         for entry in self.book().values() {
-            if let State::Installed(ports) = &entry.told.state
+            if let ReservationState::Installed(ports) = &entry.told.state
                 && ports.iter().any(|port| switches.contains(&port.dpid))
             {
-                give(&entry.orders, Order::Look);
+                give(&entry.orders, ReservationOrder::Look);
             }
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+    fn book(&self) -> MutexGuard<'_, BTreeMap<u32, ReservationEntry>> {
         // Each change of it is one insertion, removal or assignment.
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<Order>, Option<Waker>)> {
+fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<ReservationOrder>, Option<Waker>)> {
     // Each change of it is one insertion or removal.
     orders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Queues an order. Several waiting orders to look become one.
-fn give(orders: &Orders, order: Order) {
+fn give(orders: &Orders, order: ReservationOrder) {
     let mut orders = lock(orders);
     let (waiting, waker) = &mut *orders;
-    if !(matches!(order, Order::Look) && waiting.iter().any(|order| matches!(order, Order::Look))) {
+    if !(matches!(order, ReservationOrder::Look)
+        && waiting.iter().any(|order| matches!(order, ReservationOrder::Look)))
+    {
         waiting.push_back(order);
     }
     if let Some(waker) = waker.take() {
@@ -414,7 +422,7 @@ fn give(orders: &Orders, order: Order) {
 }
 
 /// Waits for the next order.
-async fn next(orders: &Orders) -> Order {
+async fn next(orders: &Orders) -> ReservationOrder {
     std::future::poll_fn(|context| {
         let mut orders = lock(orders);
         match orders.0.pop_front() {

@@ -6,17 +6,17 @@ use bellrock_api::{
     Action, Dpid, Flow, Host, HostId, Match, MeterEntry, Network, Port, SwitchPort, Switches,
     Version,
 };
-use bellrock_services::desired::Wanted;
+use bellrock_services::desired::DesiredEntry;
 use bellrock_services::paths::{Path, Paths, paths};
 
-use super::{BandwidthSettings, Kbps, Line, NotReserved};
+use super::{BandwidthSettings, Kbps, LinkDirection, NotReserved};
 
 /// Time for discovery to find the links of a switch that has connected: two rounds.
 pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 
 /// State of a route in the present network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RouteState {
     /// The hosts have not moved, and the lines between them are up.
     Intact,
     /// This switch is not connected: packets may or may not pass it.
@@ -28,7 +28,7 @@ pub(super) enum Standing {
 
 /// A route at one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct RouteStep {
     dpid: Dpid,
     version: Version,
     in_port: Port,
@@ -37,13 +37,13 @@ struct Step {
 
 /// A route from host to host, switch by switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct HostRoute {
     from: HostId,
     to: HostId,
-    steps: Vec<Step>,
+    steps: Vec<RouteStep>,
 }
 
-impl Route {
+impl HostRoute {
     /// The route over a path between two hosts' switches. `None` if one has just disconnected.
     pub(super) fn over(path: &Path, [from, to]: [&Host; 2], switches: &Switches) -> Option<Self> {
         let ins = path.hops.iter().map(|hop| hop.to.port);
@@ -51,21 +51,21 @@ impl Route {
         let (ins, outs) =
             (std::iter::once(from.at.port).chain(ins), outs.chain(std::iter::once(to.at.port)));
         let steps = path.switches().zip(ins.zip(outs)).map(|(dpid, (in_port, out_port))| {
-            Some(Step { dpid, version: switches.get(dpid)?.version, in_port, out_port })
+            Some(RouteStep { dpid, version: switches.get(dpid)?.version, in_port, out_port })
         });
-        Some(Route { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
+        Some(HostRoute { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
     }
 
     /// The lines of the route, including the line of the sending host.
-    pub(super) fn lines(&self) -> impl Iterator<Item = Line> {
-        let outs = self.ports().map(Line::From);
-        let first = self.steps.first().map(|step| Line::To(step.from()));
+    pub(super) fn lines(&self) -> impl Iterator<Item = LinkDirection> {
+        let outs = self.ports().map(LinkDirection::From);
+        let first = self.steps.first().map(|step| LinkDirection::To(step.from()));
         first.into_iter().chain(outs)
     }
 
     /// The output ports of the route.
     pub(super) fn ports(&self) -> impl Iterator<Item = SwitchPort> {
-        self.steps.iter().map(Step::to)
+        self.steps.iter().map(RouteStep::to)
     }
 
     /// The switches of the route.
@@ -74,23 +74,24 @@ impl Route {
     }
 
     /// Returns whether packets still get through.
-    pub(super) fn standing(&self, network: &Network) -> Standing {
+    pub(super) fn standing(&self, network: &Network) -> RouteState {
         let (switches, hosts) = (network.switches(), network.hosts().load());
         let (topology, paths) = (network.topology().load(), paths(network).load());
         let at = |id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
-        let first = self.steps.first().map(Step::from);
-        let last = self.steps.last().map(Step::to);
-        let speaks = |step: &Step| {
+        let first = self.steps.first().map(RouteStep::from);
+        let last = self.steps.last().map(RouteStep::to);
+        let speaks = |step: &RouteStep| {
             let info = switches.get(step.dpid);
             info.is_none_or(|info| info.version == step.version)
         };
         if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(speaks) {
-            return Standing::Broken;
+            return RouteState::Broken;
         }
         // A disconnected switch has neither ports nor links in the topology, and a newly connected
         // one gets them a little later.
-        let is_down = |step: &&Step| !topology.is_up(step.from()) || !topology.is_up(step.to());
-        let is_parted = |pair: &&[Step]| {
+        let is_down =
+            |step: &&RouteStep| !topology.is_up(step.from()) || !topology.is_up(step.to());
+        let is_parted = |pair: &&[RouteStep]| {
             let [step, next] = pair else { return false };
             paths.hop_at(step.to()).is_none_or(|hop| hop.to != next.from())
         };
@@ -102,14 +103,14 @@ impl Route {
         // A down port is certain at a switch that has been connected for long.
         let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);
         if down.iter().any(|dpid| is_certain(&dpid)) {
-            return Standing::Broken;
+            return RouteState::Broken;
         }
         let doubtful: Vec<Dpid> = down.iter().copied().chain(parted).collect();
         match (away, doubtful.iter().copied().find(is_new)) {
-            (Some(away), _) => Standing::Away(away),
-            (None, Some(new)) => Standing::New(new, since(new).unwrap_or_default()),
-            (None, None) if doubtful.is_empty() => Standing::Intact,
-            (None, None) => Standing::Broken,
+            (Some(away), _) => RouteState::Away(away),
+            (None, Some(new)) => RouteState::New(new, since(new).unwrap_or_default()),
+            (None, None) if doubtful.is_empty() => RouteState::Intact,
+            (None, None) => RouteState::Broken,
         }
     }
 
@@ -121,13 +122,13 @@ impl Route {
         meter: u32,
         rate: Kbps,
         queue: Option<u32>,
-    ) -> Vec<(Dpid, Wanted)> {
+    ) -> Vec<(Dpid, DesiredEntry)> {
         // Rates are parsed as 32 bits.
         let kbps = u32::try_from(rate.0).unwrap_or(u32::MAX);
         let limit = MeterEntry::drop_above_kbps(meter, kbps);
         let first = self.steps.first().filter(|_| queue.is_none());
         let meters = first.map(|step| (step.dpid, limit.into()));
-        let flow = |(index, step): (usize, &Step)| {
+        let flow = |(index, step): (usize, &RouteStep)| {
             let matching =
                 Match::any().in_port(step.in_port).eth_src(self.from.mac).eth_dst(self.to.mac);
             let flow = Flow::new(match self.from.vlan {
@@ -158,7 +159,7 @@ impl Route {
     }
 }
 
-impl Step {
+impl RouteStep {
     /// The ingress port.
     fn from(&self) -> SwitchPort {
         SwitchPort::new(self.dpid, self.in_port)
@@ -173,12 +174,12 @@ impl Step {
 /// Capacity of a line, in kbit/s: as configured for a port at one of its ends, else as configured
 /// for all lines, else the speed of its port.
 pub(super) fn carries(
-    line: Line,
+    line: LinkDirection,
     settings: &BandwidthSettings,
     switches: &Switches,
     paths: &Paths,
 ) -> Result<u64, NotReserved> {
-    let (Line::From(at) | Line::To(at)) = line;
+    let (LinkDirection::From(at) | LinkDirection::To(at)) = line;
     let ends = [Some(at), paths.hop_at(at).map(|hop| hop.to)];
     let set = ends.iter().flatten().filter_map(|end| settings.lines.get(end)).min();
     if let Some(&Kbps(set)) = set.or(settings.rate.as_ref()) {

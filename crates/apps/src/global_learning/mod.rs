@@ -13,21 +13,21 @@
 //! - A switch learns the port towards another switch from packets of that switch's hosts. So one
 //!   packet from a switch shows the way to all its hosts, and flows to them need no flooding.
 
+mod host_cache;
 mod hosts;
-mod near;
 mod notes;
 mod place;
+mod ports_to_switches;
 mod switches;
 mod tables;
 mod transactions;
-mod ways;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bellrock_api::{App, Dpid, EarlierFlows, Forwards, HostEntry, Network, SwitchInfo};
-use bellrock_services::reserved::Fence;
+use bellrock_services::reserved::ReservedFrames;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
@@ -39,9 +39,9 @@ use crate::learning::frame::HostKey;
 use crate::learning::prepared::ByVersion;
 use crate::learning::{LearningSettings, LearningSwitch, seconds};
 use crate::storm::StormGuard;
-use notes::Notes;
+use notes::HostNotes;
 use place::Attachment;
-use switches::Switches;
+use switches::SharedSwitches;
 
 /// The app, with one of three tables: without locks ([`SharedTable`]), behind a mutex
 /// ([`InMutex`]), or in transactions ([`InTransactions`]). Use the first; the others show the cost
@@ -51,18 +51,18 @@ pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     budget: Budget,
     seed: Option<u64>,
     prepared: ByVersion,
-    shared: OnceLock<Arc<Shared<T>>>,
+    shared: OnceLock<Arc<GlobalState<T>>>,
 }
 
 /// State that all switches share.
-struct Shared<T> {
+struct GlobalState<T> {
     table: T,
     /// Seed of the table.
     seed: Seed,
     /// Budget of the switches' caches of the table.
     near_budget: Budget,
-    switches: Switches,
-    notes: Notes,
+    switches: SharedSwitches,
+    notes: HostNotes,
     max_age_s: u32,
 }
 
@@ -90,20 +90,20 @@ impl<T: GlobalTable> GlobalLearning<T> {
 
     /// Zero if the budget has too few bytes left, or switches keep no cache of this table.
     fn near_budget(&self) -> Budget {
-        let bytes = if T::IS_KEPT_NEAR { near::NEAR_BYTES } else { 0 };
+        let bytes = if T::IS_KEPT_NEAR { host_cache::HOST_CACHE_BYTES } else { 0 };
         self.budget.part(bytes).unwrap_or(Budget::new(0))
     }
 
-    fn share(&self, seed: Option<u64>) -> Arc<Shared<T>> {
+    fn share(&self, seed: Option<u64>) -> Arc<GlobalState<T>> {
         let make = || {
             let seed = seed.map_or_else(Seed::random, Seed::from_number);
             let table = T::new(self.settings.max_entries, &self.budget, seed.clone());
-            Arc::new(Shared {
+            Arc::new(GlobalState {
                 table,
                 seed,
                 near_budget: self.near_budget(),
-                switches: Switches::new(self.settings.max_macs_per_port),
-                notes: Notes::default(),
+                switches: SharedSwitches::new(self.settings.max_macs_per_port),
+                notes: HostNotes::default(),
                 max_age_s: match self.settings.max_age_s {
                     0 => MAX_AGE_TICKS,
                     age => age.min(MAX_AGE_TICKS),
@@ -144,7 +144,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
             self.settings,
             self.prepared.of(info.version, &self.settings, network),
             GlobalHosts::new(shared, info.dpid),
-            Fence::new(network, info.dpid),
+            ReservedFrames::new(network, info.dpid),
             StormGuard::new(network),
         )
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::place::SwitchNumber;
-use crate::learning::frame::{HostKey, Place};
+use crate::learning::frame::{HostKey, HostPlace};
 
 /// Maximum number of notes of all switches, some hundred bytes each. Further flows are refused.
 const MAX_NOTES: usize = 1 << 18;
@@ -36,14 +36,14 @@ const GOING_S: u32 = 2;
 const MAX_GOING: usize = 4096;
 
 #[derive(Default)]
-pub(super) struct Notes {
+pub(super) struct HostNotes {
     are_any: AtomicBool,
-    book: Mutex<Book>,
+    book: Mutex<NotesByHost>,
 }
 
 #[derive(Default)]
-struct Book {
-    notes: HashMap<u64, Vec<Note>>,
+struct NotesByHost {
+    notes: HashMap<u64, Vec<HostNote>>,
     count: usize,
     /// Hosts whose flows are being removed; until this time only group packets teach their place.
     going: HashMap<u64, u32>,
@@ -51,9 +51,9 @@ struct Book {
 
 /// A switch that may have flows about a host, and the place of the host at this switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct HostNote {
     pub(super) switch: SwitchNumber,
-    pub(super) place: Place,
+    pub(super) place: HostPlace,
     /// Whether it comes from a flow of an earlier run, not from a packet.
     pub(super) is_of_flow: bool,
     /// In seconds.
@@ -62,7 +62,7 @@ pub(super) struct Note {
 
 /// Result of adding a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
+pub(super) enum NoteAdded {
     New,
     /// It agrees with another note.
     Known,
@@ -72,7 +72,7 @@ pub(super) enum Added {
 
 /// State of a host that is not in the table, when one of its packets comes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum NotedHost {
     /// There is no note.
     Nothing,
     /// The host is at the place in this switch's note, or behind it.
@@ -81,36 +81,36 @@ pub(super) enum Heard {
     /// another.
     Noted { since: u32 },
     /// The host is attached here; these other switches have flows about it.
-    Attached(Vec<Note>),
+    Attached(Vec<HostNote>),
     /// All these flows are wrong, also those of this switch.
-    Elsewhere(Vec<Note>),
+    Elsewhere(Vec<HostNote>),
     /// Its flows are being removed.
     Going,
 }
 
-impl Notes {
+impl HostNotes {
     #[inline]
     pub(super) fn are_any(&self) -> bool {
         self.are_any.load(Ordering::Relaxed)
     }
 
-    pub(super) fn add(&self, host: HostKey, note: Note) -> Added {
+    pub(super) fn add(&self, host: HostKey, note: HostNote) -> NoteAdded {
         let mut book = self.book();
         if let Some(known) = book.of(host, note.switch) {
-            return if known.place == note.place { Added::Known } else { Added::Refused };
+            return if known.place == note.place { NoteAdded::Known } else { NoteAdded::Refused };
         }
         let added = book.add(host, note);
         self.look_round(&book);
-        if added { Added::New } else { Added::Refused }
+        if added { NoteAdded::New } else { NoteAdded::Refused }
     }
 
     /// The place of a host at a switch, from the switch's note.
-    pub(super) fn place(&self, host: HostKey, switch: SwitchNumber) -> Option<Place> {
+    pub(super) fn place(&self, host: HostKey, switch: SwitchNumber) -> Option<HostPlace> {
         self.book().of(host, switch).map(|note| note.place)
     }
 
     /// Removes a switch's note of a place; returns whether it was still there.
-    pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber, place: Place) -> bool {
+    pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber, place: HostPlace) -> bool {
         let mut book = self.book();
         let Some(notes) = book.notes.get_mut(&host.0) else { return false };
         let before = notes.len();
@@ -125,16 +125,16 @@ impl Notes {
     }
 
     /// Handles a packet of a host at a switch and place. Notes that are decided by it are removed.
-    pub(super) fn heard(&self, host: HostKey, by: Note, to_group: bool, now: u32) -> Heard {
+    pub(super) fn heard(&self, host: HostKey, by: HostNote, to_group: bool, now: u32) -> NotedHost {
         let mut book = self.book();
         let own = book.of(host, by.switch);
         match own {
-            Some(own) if own.place == by.place && !to_group => return Heard::AsNoted,
+            Some(own) if own.place == by.place && !to_group => return NotedHost::AsNoted,
             None if !to_group && book.notes.contains_key(&host.0) => {
                 let notes = book.notes.get(&host.0).into_iter().flatten();
                 let since = notes.map(|note| note.since).min().unwrap_or(by.since);
-                let added = book.add(host, Note { since, ..by });
-                return if added { Heard::Noted { since } } else { Heard::Going };
+                let added = book.add(host, HostNote { since, ..by });
+                return if added { NotedHost::Noted { since } } else { NotedHost::Going };
             }
             _ => {}
         }
@@ -142,10 +142,10 @@ impl Notes {
             None => {
                 let is_going = book.going.get(&host.0).is_some_and(|until| *until > now);
                 if is_going && !to_group {
-                    return Heard::Going;
+                    return NotedHost::Going;
                 }
                 book.going.remove(&host.0);
-                Heard::Nothing
+                NotedHost::Nothing
             }
             Some(mut notes) => {
                 book.count -= notes.len();
@@ -153,9 +153,9 @@ impl Notes {
                 book.goes(host, now);
                 if own.is_some_and(|own| own.place == by.place && own.is_of_flow) {
                     notes.retain(|note| note.switch != by.switch);
-                    Heard::Attached(notes)
+                    NotedHost::Attached(notes)
                 } else {
-                    Heard::Elsewhere(notes)
+                    NotedHost::Elsewhere(notes)
                 }
             }
         };
@@ -170,24 +170,24 @@ impl Notes {
         self.look_round(&book);
     }
 
-    fn look_round(&self, book: &Book) {
+    fn look_round(&self, book: &NotesByHost) {
         let are_any = book.count > 0 || !book.going.is_empty();
         self.are_any.store(are_any, Ordering::Relaxed);
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, NotesByHost> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl NotesByHost {
     /// The note of a switch about a host.
-    fn of(&self, host: HostKey, switch: SwitchNumber) -> Option<Note> {
+    fn of(&self, host: HostKey, switch: SwitchNumber) -> Option<HostNote> {
         self.notes.get(&host.0)?.iter().find(|note| note.switch == switch).copied()
     }
 
     /// Adds a note, if there is space.
-    fn add(&mut self, host: HostKey, note: Note) -> bool {
+    fn add(&mut self, host: HostKey, note: HostNote) -> bool {
         let fits = self.count < MAX_NOTES;
         if fits {
             self.count += 1;
@@ -214,56 +214,56 @@ mod tests {
 
     const A: HostKey = HostKey(7);
 
-    fn note(switch: u32, port: u32) -> Note {
-        let place = Place::at(Port(port)).unwrap();
-        Note { switch: SwitchNumber(switch), place, is_of_flow: true, since: 1 }
+    fn note(switch: u32, port: u32) -> HostNote {
+        let place = HostPlace::at(Port(port)).unwrap();
+        HostNote { switch: SwitchNumber(switch), place, is_of_flow: true, since: 1 }
     }
 
-    fn packet(switch: u32, port: u32) -> Note {
-        Note { is_of_flow: false, ..note(switch, port) }
+    fn packet(switch: u32, port: u32) -> HostNote {
+        HostNote { is_of_flow: false, ..note(switch, port) }
     }
 
     /// Three switches have flows about A.
-    fn noted() -> Notes {
-        let notes = Notes::default();
+    fn noted() -> HostNotes {
+        let notes = HostNotes::default();
         for (switch, port) in [(1, 1), (2, 4), (3, 5)] {
-            assert_eq!(notes.add(A, note(switch, port)), Added::New);
+            assert_eq!(notes.add(A, note(switch, port)), NoteAdded::New);
         }
-        assert_eq!(notes.add(A, note(2, 4)), Added::Known);
-        assert_eq!(notes.add(A, note(2, 5)), Added::Refused);
+        assert_eq!(notes.add(A, note(2, 4)), NoteAdded::Known);
+        assert_eq!(notes.add(A, note(2, 5)), NoteAdded::Refused);
         notes
     }
 
     #[test]
     fn what_goes_to_a_station_by_the_noted_port_decides_nothing() {
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(2, 4), false, 10), Heard::AsNoted);
+        assert_eq!(notes.heard(A, packet(2, 4), false, 10), NotedHost::AsNoted);
         assert_eq!(notes.place(A, SwitchNumber(1)), Some(note(1, 1).place));
     }
 
     #[test]
     fn a_switch_without_a_note_notes_where_it_sees_a_host() {
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted { since: 1 });
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::AsNoted);
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::AsNoted);
         let others = vec![note(2, 4), note(3, 5), packet(4, 6)];
-        assert_eq!(notes.heard(A, packet(1, 1), true, 10), Heard::Attached(others));
+        assert_eq!(notes.heard(A, packet(1, 1), true, 10), NotedHost::Attached(others));
         // This alone does not show whether it has moved to that switch.
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted { since: 1 });
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
         let all = vec![note(1, 1), note(2, 4), note(3, 5), packet(4, 6)];
-        assert_eq!(notes.heard(A, packet(4, 6), true, 10), Heard::Elsewhere(all));
+        assert_eq!(notes.heard(A, packet(4, 6), true, 10), NotedHost::Elsewhere(all));
     }
 
     #[test]
     fn what_goes_to_a_group_tells_where_a_host_is_attached() {
         let notes = noted();
         let others = vec![note(2, 4), note(3, 5)];
-        assert_eq!(notes.heard(A, note(1, 1), true, 10), Heard::Attached(others));
+        assert_eq!(notes.heard(A, note(1, 1), true, 10), NotedHost::Attached(others));
         assert_eq!(notes.place(A, SwitchNumber(1)), None);
         // No other switch learns it before it is in the table.
-        assert_eq!(notes.heard(A, note(2, 4), false, 11), Heard::Going);
-        assert_eq!(notes.heard(A, note(2, 4), false, 12), Heard::Nothing);
+        assert_eq!(notes.heard(A, note(2, 4), false, 11), NotedHost::Going);
+        assert_eq!(notes.heard(A, note(2, 4), false, 12), NotedHost::Nothing);
         assert!(!notes.are_any());
     }
 
@@ -272,10 +272,10 @@ mod tests {
         let all = vec![note(1, 1), note(2, 4), note(3, 5)];
         for (by, to_group) in [(packet(1, 2), false), (packet(1, 2), true), (packet(4, 1), true)] {
             let notes = noted();
-            assert_eq!(notes.heard(A, by, to_group, 10), Heard::Elsewhere(all.clone()));
-            assert_eq!(notes.heard(A, by, false, 11), Heard::Going);
-            assert_eq!(notes.heard(A, by, true, 11), Heard::Nothing);
-            assert_eq!(notes.heard(A, by, false, 11), Heard::Nothing);
+            assert_eq!(notes.heard(A, by, to_group, 10), NotedHost::Elsewhere(all.clone()));
+            assert_eq!(notes.heard(A, by, false, 11), NotedHost::Going);
+            assert_eq!(notes.heard(A, by, true, 11), NotedHost::Nothing);
+            assert_eq!(notes.heard(A, by, false, 11), NotedHost::Nothing);
             assert!(!notes.are_any());
         }
     }
@@ -290,6 +290,6 @@ mod tests {
             assert!(!notes.withdraw(A, SwitchNumber(switch), note(switch, port).place));
         }
         assert!(!notes.are_any());
-        assert_eq!(notes.heard(A, note(1, 1), false, 10), Heard::Nothing);
+        assert_eq!(notes.heard(A, note(1, 1), false, 10), NotedHost::Nothing);
     }
 }

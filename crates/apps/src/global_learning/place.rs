@@ -1,6 +1,6 @@
 //! The table's value for a host, in one word.
 
-use crate::learning::frame::{HAS_FLOWS, Place};
+use crate::learning::frame::{HAS_FLOWS, HostPlace};
 
 /// The attachment of a host, and whether switches have flows to remove with the host.
 ///
@@ -25,7 +25,7 @@ impl SwitchNumber {
 
 impl Attachment {
     #[inline(always)]
-    pub(super) fn new(switch: SwitchNumber, place: Place) -> Self {
+    pub(super) fn new(switch: SwitchNumber, place: HostPlace) -> Self {
         Attachment(u64::from(switch.0) << SWITCH_SHIFT | u64::from(place.0))
     }
 
@@ -36,8 +36,8 @@ impl Attachment {
 
     /// The place at its own switch, including whether that switch has flows.
     #[inline(always)]
-    pub(super) fn place(self) -> Place {
-        Place(self.0 as u32)
+    pub(super) fn place(self) -> HostPlace {
+        HostPlace(self.0 as u32)
     }
 
     /// Returns whether its own switch has flows.
@@ -77,7 +77,7 @@ mod tests {
     fn an_attachment_gives_back_what_it_is_made_of() {
         for port in [Port(1), Port(0x3fff_ffff), Port::LOCAL] {
             for switch in [0, 1, 0xff_ffff].map(SwitchNumber) {
-                let place = Place::at(port).unwrap();
+                let place = HostPlace::at(port).unwrap();
                 let plain = Attachment::new(switch, place);
                 assert_eq!((plain.switch(), plain.place()), (switch, place));
                 assert!(!plain.has_flows_there() && !plain.has_flows_elsewhere());

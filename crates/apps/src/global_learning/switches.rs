@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bellrock_api::{Dpid, Port};
 
-use super::notes::Note;
+use super::notes::HostNote;
 use super::place::{Attachment, SwitchNumber};
-use super::ways::Ways;
-use crate::learning::frame::{HostKey, Place};
+use super::ports_to_switches::PortsToSwitches;
+use crate::learning::frame::{HostKey, HostPlace};
 
 /// Maximum number of switches over the life of a controller. Hosts of further switches are not
 /// learnt: their packets are flooded.
@@ -22,22 +22,22 @@ pub const PORT_COUNTS: usize = 256;
 /// Maximum number of letters that wait for a switch. If more come, it removes all its flows.
 pub const MAX_NEWS: usize = 1024;
 
-pub(super) struct Switches {
+pub(super) struct SharedSwitches {
     /// Switches by their numbers, and the numbers by datapath id.
-    known: RwLock<Known>,
+    known: RwLock<SwitchRegistry>,
     /// Number of connected switches.
     up: AtomicUsize,
     max_hosts_per_port: u32,
 }
 
 #[derive(Default)]
-struct Known {
-    corners: Vec<Arc<Corner>>,
+struct SwitchRegistry {
+    switches: Vec<Arc<SharedSwitch>>,
     numbers: HashMap<Dpid, SwitchNumber>,
 }
 
 /// State of a switch that other switches access.
-pub(super) struct Corner {
+pub(super) struct SharedSwitch {
     pub(super) number: SwitchNumber,
     dpid: Dpid,
     is_up: AtomicBool,
@@ -47,39 +47,39 @@ pub(super) struct Corner {
     max_hosts_per_port: u32,
     /// Whether there are letters: the only check while there are none.
     has_letters: AtomicBool,
-    letters: Mutex<Letters>,
+    letters: Mutex<SwitchMessages>,
     /// While it is not connected: the ways to other switches that it knew, for its return. Flows of
     /// the other switches may hide from it the packets that would show the ways.
-    ways: Mutex<Ways>,
+    ways: Mutex<PortsToSwitches>,
 }
 
 #[derive(Default)]
-struct Letters {
-    waiting: Vec<Letter>,
+struct SwitchMessages {
+    waiting: Vec<SwitchMessage>,
     lost: bool,
 }
 
 /// A message from another switch.
-pub(super) enum Letter {
+pub(super) enum SwitchMessage {
     /// A host has left this place.
     Gone(HostKey, Attachment),
     /// A host is attached to that switch; flows of an earlier run have it at this place.
-    Attached(HostKey, SwitchNumber, Place),
+    Attached(HostKey, SwitchNumber, HostPlace),
     /// There were too many letters.
     Lost,
 }
 
-impl Switches {
+impl SharedSwitches {
     pub(super) fn new(max_hosts_per_port: u32) -> Self {
         let max_hosts_per_port = match max_hosts_per_port {
             0 => u32::MAX,
             limit => limit,
         };
-        Switches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
+        SharedSwitches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
     }
 
     /// Registers a switch that connects. Discards old letters: all its flows are read again.
-    pub(super) fn comes(&self, dpid: Dpid) -> Arc<Corner> {
+    pub(super) fn comes(&self, dpid: Dpid) -> Arc<SharedSwitch> {
         self.up.fetch_add(1, Ordering::Relaxed);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(corner) = known.numbers.get(&dpid).and_then(|number| known.get(*number)) {
@@ -87,18 +87,18 @@ impl Switches {
             corner.is_up.store(true, Ordering::Relaxed);
             return Arc::clone(corner);
         }
-        let number = SwitchNumber(known.corners.len() as u32);
-        if known.corners.len() >= MAX_SWITCHES {
-            return Arc::new(Corner::new(number, dpid, 0));
+        let number = SwitchNumber(known.switches.len() as u32);
+        if known.switches.len() >= MAX_SWITCHES {
+            return Arc::new(SharedSwitch::new(number, dpid, 0));
         }
-        let corner = Arc::new(Corner::new(number, dpid, self.max_hosts_per_port));
-        known.corners.push(Arc::clone(&corner));
+        let corner = Arc::new(SharedSwitch::new(number, dpid, self.max_hosts_per_port));
+        known.switches.push(Arc::clone(&corner));
         known.numbers.insert(dpid, number);
         corner
     }
 
     /// Records that a switch has disconnected.
-    pub(super) fn goes(&self, corner: &Corner) {
+    pub(super) fn goes(&self, corner: &SharedSwitch) {
         corner.is_up.store(false, Ordering::Relaxed);
         self.up.fetch_sub(1, Ordering::Relaxed);
     }
@@ -108,8 +108,8 @@ impl Switches {
     }
 
     /// All switches that have ever connected, in the order of their numbers.
-    pub(super) fn all(&self) -> Vec<Arc<Corner>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).corners.clone()
+    pub(super) fn all(&self) -> Vec<Arc<SharedSwitch>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).switches.clone()
     }
 
     /// Records that a host has left its place. Its port counts it no longer, and the switches that
@@ -119,29 +119,30 @@ impl Switches {
         if let Some(its) = known.get(was.switch()) {
             its.leave(was.place());
             if was.has_flows_there() && was.switch() != knows {
-                its.write(Letter::Gone(host, was));
+                its.write(SwitchMessage::Gone(host, was));
             }
         }
         if was.has_flows_elsewhere() {
-            let others = |corner: &&Arc<Corner>| ![knows, was.switch()].contains(&corner.number);
-            let others = known.corners.iter().filter(others);
-            others.for_each(|corner| corner.write(Letter::Gone(host, was)));
+            let others =
+                |corner: &&Arc<SharedSwitch>| ![knows, was.switch()].contains(&corner.number);
+            let others = known.switches.iter().filter(others);
+            others.for_each(|corner| corner.write(SwitchMessage::Gone(host, was)));
         }
     }
 
     /// Sends letters that a host is attached to a switch, to the switches with these notes.
-    pub(super) fn attached(&self, host: HostKey, to: SwitchNumber, notes: &[Note]) {
-        self.tell(notes, |note| Letter::Attached(host, to, note.place));
+    pub(super) fn attached(&self, host: HostKey, to: SwitchNumber, notes: &[HostNote]) {
+        self.tell(notes, |note| SwitchMessage::Attached(host, to, note.place));
     }
 
     /// Sends letters that a host is not at the noted places: the flows are removed.
-    pub(super) fn gone(&self, host: HostKey, notes: &[Note]) {
+    pub(super) fn gone(&self, host: HostKey, notes: &[HostNote]) {
         self.tell(notes, |note| {
-            Letter::Gone(host, Attachment::new(note.switch, note.place.with_flows()))
+            SwitchMessage::Gone(host, Attachment::new(note.switch, note.place.with_flows()))
         });
     }
 
-    fn tell(&self, notes: &[Note], letter: impl Fn(&Note) -> Letter) {
+    fn tell(&self, notes: &[HostNote], letter: impl Fn(&HostNote) -> SwitchMessage) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         for note in notes {
             if let Some(corner) = known.get(note.switch) {
@@ -151,15 +152,15 @@ impl Switches {
     }
 }
 
-impl Known {
-    fn get(&self, number: SwitchNumber) -> Option<&Arc<Corner>> {
-        self.corners.get(number.index())
+impl SwitchRegistry {
+    fn get(&self, number: SwitchNumber) -> Option<&Arc<SharedSwitch>> {
+        self.switches.get(number.index())
     }
 }
 
-impl Corner {
+impl SharedSwitch {
     fn new(number: SwitchNumber, dpid: Dpid, max_hosts_per_port: u32) -> Self {
-        Corner {
+        SharedSwitch {
             number,
             dpid,
             is_up: AtomicBool::new(true),
@@ -192,16 +193,16 @@ impl Corner {
     }
 
     /// Stores the ways of its switch until the switch returns.
-    pub(super) fn keep(&self, ways: Ways) {
+    pub(super) fn keep(&self, ways: PortsToSwitches) {
         *self.ways.lock().unwrap_or_else(PoisonError::into_inner) = ways;
     }
 
-    pub(super) fn ways(&self) -> Ways {
+    pub(super) fn ways(&self) -> PortsToSwitches {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a host at a port, if the port is below its limit.
-    pub(super) fn enter(&self, place: Place) -> bool {
+    pub(super) fn enter(&self, place: HostPlace) -> bool {
         let count = self.count(place.port());
         if count.fetch_add(1, Ordering::Relaxed) < self.max_hosts_per_port {
             return true;
@@ -210,7 +211,7 @@ impl Corner {
         false
     }
 
-    pub(super) fn leave(&self, place: Place) {
+    pub(super) fn leave(&self, place: HostPlace) {
         self.count(place.port()).fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -229,11 +230,11 @@ impl Corner {
         self.has_letters.load(Ordering::Acquire)
     }
 
-    pub(super) fn next_letter(&self) -> Option<Letter> {
+    pub(super) fn next_letter(&self) -> Option<SwitchMessage> {
         let mut letters = self.letters();
         if std::mem::take(&mut letters.lost) {
             letters.waiting.clear();
-            return Some(Letter::Lost);
+            return Some(SwitchMessage::Lost);
         }
         let letter = letters.waiting.pop();
         if letter.is_none() {
@@ -242,7 +243,7 @@ impl Corner {
         letter
     }
 
-    fn write(&self, letter: Letter) {
+    fn write(&self, letter: SwitchMessage) {
         let mut letters = self.letters();
         if letters.waiting.len() < MAX_NEWS {
             letters.waiting.push(letter);
@@ -254,11 +255,11 @@ impl Corner {
 
     fn clear(&self) {
         let mut letters = self.letters();
-        *letters = Letters::default();
+        *letters = SwitchMessages::default();
         self.has_letters.store(false, Ordering::Relaxed);
     }
 
-    fn letters(&self) -> MutexGuard<'_, Letters> {
+    fn letters(&self) -> MutexGuard<'_, SwitchMessages> {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,23 +30,23 @@ const HALF_OF_CLOCK: u32 = u32::MAX / 2;
 pub struct InTransactions {
     seed: Seed,
     /// Variables are created at their first write.
-    buckets: Box<[OnceLock<TVar<Bucket>>]>,
+    buckets: Box<[OnceLock<TVar<HostBucket>>]>,
     len: AtomicUsize,
     bound: usize,
     sweep: AtomicUsize,
 }
 
-type Bucket = std::sync::Arc<[Entry]>;
+type HostBucket = std::sync::Arc<[HostVariable]>;
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct HostVariable {
     key: u64,
     value: u64,
     /// In seconds.
     seen: u32,
 }
 
-impl Entry {
+impl HostVariable {
     fn age(&self, now: u32) -> u32 {
         // A clock behind that of the last write means that the entry is new.
         Some(now.wrapping_sub(self.seen)).filter(|age| *age <= HALF_OF_CLOCK).unwrap_or(0)
@@ -54,47 +54,51 @@ impl Entry {
 }
 
 /// Change of a bucket in a transaction.
-enum Change {
+enum BucketChange {
     Nothing,
-    Put(usize, Entry),
-    Push(Entry),
+    Put(usize, HostVariable),
+    Push(HostVariable),
     Remove(usize),
 }
 
 impl InTransactions {
-    fn bucket(&self, at: Hashed) -> Option<&OnceLock<TVar<Bucket>>> {
+    fn bucket(&self, at: Hashed) -> Option<&OnceLock<TVar<HostBucket>>> {
         let index = (u128::from(at.hash()) * self.buckets.len() as u128) >> 64;
         self.buckets.get(index as usize)
     }
 
     /// Reads one bucket in a transaction. `None` if there is none, or others interfered too often.
-    fn read<R>(&self, at: Hashed, look: impl Fn(&[Entry]) -> R) -> Option<R> {
+    fn read<R>(&self, at: Hashed, look: impl Fn(&[HostVariable]) -> R) -> Option<R> {
         let bucket = self.bucket(at)?.get()?;
         atomically(|tx| Ok(look(&tx.read(bucket)?))).ok()
     }
 
     /// Changes one bucket in a transaction. `None` as for [`InTransactions::read`].
-    fn change<R>(&self, at: Hashed, decide: impl Fn(&[Entry]) -> (Change, R)) -> Option<R> {
-        let bucket = self.bucket(at)?.get_or_init(|| TVar::new(Bucket::default()));
+    fn change<R>(
+        &self,
+        at: Hashed,
+        decide: impl Fn(&[HostVariable]) -> (BucketChange, R),
+    ) -> Option<R> {
+        let bucket = self.bucket(at)?.get_or_init(|| TVar::new(HostBucket::default()));
         self.change_bucket(bucket, decide)
     }
 
     fn change_bucket<R>(
         &self,
-        bucket: &TVar<Bucket>,
-        decide: impl Fn(&[Entry]) -> (Change, R),
+        bucket: &TVar<HostBucket>,
+        decide: impl Fn(&[HostVariable]) -> (BucketChange, R),
     ) -> Option<R> {
         let (before, after, result) = atomically(|tx| {
             let mut entries = tx.read(bucket)?.to_vec();
             let before = entries.len();
             let (change, result) = decide(&entries);
             match change {
-                Change::Nothing => return Ok((before, before, result)),
-                Change::Put(slot, entry) => {
+                BucketChange::Nothing => return Ok((before, before, result)),
+                BucketChange::Put(slot, entry) => {
                     entries.get_mut(slot).into_iter().for_each(|its| *its = entry);
                 }
-                Change::Push(entry) => entries.push(entry),
-                Change::Remove(slot) => drop(entries.swap_remove(slot)),
+                BucketChange::Push(entry) => entries.push(entry),
+                BucketChange::Remove(slot) => drop(entries.swap_remove(slot)),
             }
             let after = entries.len();
             tx.write(bucket, entries.into())?;
@@ -113,12 +117,12 @@ impl InTransactions {
         &self,
         at: Hashed,
         expected: u64,
-        change: impl Fn(usize, Entry) -> Change,
+        change: impl Fn(usize, HostVariable) -> BucketChange,
     ) -> Result<(), NotReplaced> {
         let exchanged = self.change(at, |entries| match find(entries, at.key()) {
-            None => (Change::Nothing, Err(NotReplaced::Absent)),
+            None => (BucketChange::Nothing, Err(NotReplaced::Absent)),
             Some((_, entry)) if entry.value != expected => {
-                (Change::Nothing, Err(NotReplaced::Is(entry.value)))
+                (BucketChange::Nothing, Err(NotReplaced::Is(entry.value)))
             }
             Some((slot, entry)) => (change(slot, entry), Ok(())),
         });
@@ -128,17 +132,17 @@ impl InTransactions {
     /// Removes the entries of a bucket that `doomed` selects.
     fn remove_in(
         &self,
-        bucket: &TVar<Bucket>,
-        doomed: &mut dyn FnMut(&Entry) -> bool,
+        bucket: &TVar<HostBucket>,
+        doomed: &mut dyn FnMut(&HostVariable) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
         // Selected outside the transaction, which may run again.
         for doomed in bucket.load().iter().filter(|entry| doomed(entry)) {
             let gone = self.change_bucket(bucket, |entries| match find(entries, doomed.key) {
                 Some((slot, its)) if its.value == doomed.value && its.seen == doomed.seen => {
-                    (Change::Remove(slot), true)
+                    (BucketChange::Remove(slot), true)
                 }
-                _ => (Change::Nothing, false),
+                _ => (BucketChange::Nothing, false),
             });
             if gone == Some(true) {
                 removed(doomed.key, doomed.value);
@@ -147,7 +151,7 @@ impl InTransactions {
     }
 }
 
-fn find(entries: &[Entry], key: u64) -> Option<(usize, Entry)> {
+fn find(entries: &[HostVariable], key: u64) -> Option<(usize, HostVariable)> {
     entries.iter().copied().enumerate().find(|(_, entry)| entry.key == key)
 }
 
@@ -179,8 +183,9 @@ impl GlobalTable for InTransactions {
         })??;
         if seen != now {
             // If the value has changed meanwhile, the other writer has also set its age.
-            let _seen = self
-                .exchange(at, value, |slot, entry| Change::Put(slot, Entry { seen: now, ..entry }));
+            let _seen = self.exchange(at, value, |slot, entry| {
+                BucketChange::Put(slot, HostVariable { seen: now, ..entry })
+            });
         }
         Some(value)
     }
@@ -195,19 +200,19 @@ impl GlobalTable for InTransactions {
     }
 
     fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
-        let new = Entry { key: at.key(), value, seen: now };
+        let new = HostVariable { key: at.key(), value, seen: now };
         let inserted = self.change(at, |entries| {
             if let Some((_, entry)) = find(entries, at.key()) {
-                return (Change::Nothing, SharedInsert::There { value: entry.value });
+                return (BucketChange::Nothing, SharedInsert::There { value: entry.value });
             }
             let full = self.len.load(Ordering::Relaxed) >= self.bound;
             let oldest = entries.iter().enumerate().max_by_key(|(_, entry)| entry.age(now));
             match oldest {
                 Some((slot, old)) if full || entries.len() >= MAX_ENTRIES_PER_BUCKET => (
-                    Change::Put(slot, new),
+                    BucketChange::Put(slot, new),
                     SharedInsert::Evicted { key: old.key, value: old.value },
                 ),
-                _ => (Change::Push(new), SharedInsert::Inserted),
+                _ => (BucketChange::Push(new), SharedInsert::Inserted),
             }
         });
         inserted.unwrap_or(SharedInsert::Busy)
@@ -215,16 +220,18 @@ impl GlobalTable for InTransactions {
 
     fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced> {
         self.exchange(at, expected, |slot, entry| {
-            Change::Put(slot, Entry { value, seen: now, ..entry })
+            BucketChange::Put(slot, HostVariable { value, seen: now, ..entry })
         })
     }
 
     fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
-        self.exchange(at, expected, |slot, entry| Change::Put(slot, Entry { value, ..entry }))
+        self.exchange(at, expected, |slot, entry| {
+            BucketChange::Put(slot, HostVariable { value, ..entry })
+        })
     }
 
     fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced> {
-        self.exchange(at, expected, |slot, _| Change::Remove(slot))
+        self.exchange(at, expected, |slot, _| BucketChange::Remove(slot))
     }
 
     fn remove_where(

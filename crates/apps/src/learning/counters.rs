@@ -5,7 +5,7 @@ use bellrock_api::counters;
 counters! {
     /// Events counted at one switch. Only its handler adds to them.
     #[derive(Clone, Copy)]
-    pub(super) struct Counters: u64 {
+    pub(super) struct LearningCounters: u64 {
         /// Flows installed.
         flow_mods,
         /// Packets sent to the port of their destination by packet_out.

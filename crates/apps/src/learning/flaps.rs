@@ -20,10 +20,10 @@ const MAX_WATCHED: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Flaps {
-    watched: Vec<Watched>,
+    watched: Vec<FlapEntry>,
 }
 
-struct Watched {
+struct FlapEntry {
     host: HostKey,
     moves: u32,
     last_move_s: u32,
@@ -40,19 +40,19 @@ impl Flaps {
         if self.watched.len() < MAX_WATCHED {
             // Once, with full capacity: handlers do not allocate while packets come.
             self.watched.reserve_exact(MAX_WATCHED - self.watched.len());
-            self.watched.push(Watched { host, moves: 1, last_move_s: now_s });
+            self.watched.push(FlapEntry { host, moves: 1, last_move_s: now_s });
         }
         false
     }
 
     pub(super) fn is_flapping(&self, host: HostKey) -> bool {
-        let flaps = |watched: &Watched| watched.host == host && watched.moves >= MOVES_TO_FLAP;
+        let flaps = |watched: &FlapEntry| watched.host == host && watched.moves >= MOVES_TO_FLAP;
         self.watched.iter().any(flaps)
     }
 
     /// The flapping hosts.
     pub(super) fn flapping(&self) -> impl Iterator<Item = HostKey> {
-        let flaps = |watched: &&Watched| watched.moves >= MOVES_TO_FLAP;
+        let flaps = |watched: &&FlapEntry| watched.moves >= MOVES_TO_FLAP;
         self.watched.iter().filter(flaps).map(|watched| watched.host)
     }
 

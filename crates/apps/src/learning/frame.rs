@@ -4,7 +4,7 @@ use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
 /// The Ethernet header of a packet, with its VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct FrameHeader {
     /// Source and destination, as in [`HostKey`].
     src: u64,
     dst: u64,
@@ -23,7 +23,7 @@ pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
 /// The group bit of an address, the first bit on the wire, in a key.
 const GROUP: u64 = 1;
 
-impl Frame {
+impl FrameHeader {
     /// Reads the header. `None` for a packet that ends within its Ethernet header or VLAN tag.
     pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
@@ -49,7 +49,7 @@ impl Frame {
         let (dst_and_src, eth_type) = header.split_last_chunk()?;
         let src = u64::from_le_bytes(*dst_and_src.last_chunk()?) >> (u64::BITS - VLAN_SHIFT);
         let eth_type = u16::from_be_bytes(*eth_type);
-        Some(Frame { src, dst, key_vlan: 0, vlan: None, eth_type })
+        Some(FrameHeader { src, dst, key_vlan: 0, vlan: None, eth_type })
     }
 
     fn behind_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
@@ -57,7 +57,7 @@ impl Frame {
         let tag = packet.vlan()?;
         let key_vlan = u64::from(tag.id) << VLAN_SHIFT;
         let eth_type = u16::from_be_bytes(eth_type);
-        Some(Frame { key_vlan, vlan: Some(tag), eth_type, ..self })
+        Some(FrameHeader { key_vlan, vlan: Some(tag), eth_type, ..self })
     }
 
     #[inline(always)]
@@ -155,17 +155,17 @@ impl HostKey {
 /// The place of a host, in the 32 bits of a table's value: its port, and whether flows from or to
 /// it were installed, which must be removed with the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct HostPlace(pub(crate) u32);
 
 pub(crate) const HAS_FLOWS: u32 = 1 << 31;
 
-impl Place {
+impl HostPlace {
     /// `None` for a port that cannot have hosts, and for numbers from 2^30 up, which do not fit; no
     /// switch is known to use them.
     #[inline]
     pub(crate) fn at(port: Port) -> Option<Self> {
         match port {
-            Port::LOCAL | Port(1..0x4000_0000) => Some(Place(port.0 & !HAS_FLOWS)),
+            Port::LOCAL | Port(1..0x4000_0000) => Some(HostPlace(port.0 & !HAS_FLOWS)),
             _ => None,
         }
     }
@@ -174,7 +174,7 @@ impl Place {
     /// value that no host with flows has.
     #[inline(always)]
     pub(crate) fn with_flows_at(port: Port) -> Self {
-        Place(port.0 ^ HAS_FLOWS)
+        HostPlace(port.0 ^ HAS_FLOWS)
     }
 
     #[inline]
@@ -190,7 +190,7 @@ impl Place {
 
     #[inline]
     pub(crate) fn with_flows(self) -> Self {
-        Place(self.0 | HAS_FLOWS)
+        HostPlace(self.0 | HAS_FLOWS)
     }
 }
 
@@ -202,10 +202,10 @@ mod tests {
 
     use super::*;
 
-    fn frame(tag: &[u8]) -> Frame {
+    fn frame(tag: &[u8]) -> FrameHeader {
         let data = [&[2, 3, 4, 5, 6, 7, 2, 0, 0, 0, 0, 1][..], tag, &[8, 0]].concat();
         let message = packet_in(Port(1), &data);
-        Frame::read(&PacketIn::new(PacketInView::of_any_form(&message).unwrap())).unwrap()
+        FrameHeader::read(&PacketIn::new(PacketInView::of_any_form(&message).unwrap())).unwrap()
     }
 
     #[test]
@@ -234,21 +234,21 @@ mod tests {
     #[test]
     fn a_place_keeps_every_port_that_hosts_can_be_behind() {
         for port in [Port(1), Port(0xff00), Port(0x3fff_ffff), Port::LOCAL] {
-            let place = Place::at(port).unwrap();
+            let place = HostPlace::at(port).unwrap();
             assert_eq!((place.port(), place.has_flows()), (port, false));
             assert_eq!((place.with_flows().port(), place.with_flows().has_flows()), (port, true));
         }
         for port in [Port(1), Port(0xff00), Port(0x3fff_ffff)] {
-            assert_eq!(Place::with_flows_at(port), Place::at(port).unwrap().with_flows());
+            assert_eq!(HostPlace::with_flows_at(port), HostPlace::at(port).unwrap().with_flows());
         }
         for number in [0, 0x4000_0000, 0x7fff_fffe, 0x8000_0001, Port::MAX.0, Port::ANY.0] {
-            assert_eq!(Place::at(Port(number)), None);
+            assert_eq!(HostPlace::at(Port(number)), None);
         }
         // No port that cannot have hosts looks like a port with hosts and flows.
         let places =
-            [1, 5, 0x3fff_ffff].map(Port).map(|port| Place::at(port).unwrap().with_flows());
+            [1, 5, 0x3fff_ffff].map(Port).map(|port| HostPlace::at(port).unwrap().with_flows());
         for number in [0, 0x4000_0000, 0x8000_0001, 0x8000_0005, 0xbfff_ffff, Port::ANY.0] {
-            assert!(!places.contains(&Place::with_flows_at(Port(number))), "{number:#x}");
+            assert!(!places.contains(&HostPlace::with_flows_at(Port(number))), "{number:#x}");
         }
     }
 }

@@ -8,8 +8,8 @@ use bellrock_api::{PacketIn, Port, SwitchInfo};
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
 
 use super::LearningSettings;
-use super::frame::{Frame, HostKey, Place};
-use super::left::Ends;
+use super::earlier_flows::FlowEnds;
+use super::frame::{FrameHeader, HostKey, HostPlace};
 
 /// Maximum number of ports of a switch with hosts. Hosts behind further ports are not learnt, as if
 /// those ports were at their limit. Far above real switches.
@@ -25,7 +25,8 @@ const SMALL_TABLE_BYTES: usize = 1024 * 1024;
 
 /// The hosts of a learning switch: in its own table, or in one table for all switches.
 ///
-/// A [`Place`] is one at this switch: the port by which it sends to a host. Times are in seconds.
+/// A [`HostPlace`] is one at this switch: the port by which it sends to a host. Times are in
+/// seconds.
 pub(crate) trait HostTable: Send + 'static {
     fn hash(&self, host: HostKey) -> Hashed;
 
@@ -43,21 +44,26 @@ pub(crate) trait HostTable: Send + 'static {
 
     /// Returns the destination of a packet without a tag, if both addresses are known stations with
     /// flows, behind different ports, and the source has not moved. `None` means nothing more.
-    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place>;
+    fn with_flows(
+        &mut self,
+        packet: &PacketIn<'_>,
+        frame: &FrameHeader,
+        now: u32,
+    ) -> Option<HostPlace>;
 
     /// Records that a host was seen at a place. `to_group`: its packet went to a group of stations.
-    fn learn(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Learnt;
+    fn learn(&mut self, host: Hashed, at: HostPlace, to_group: bool, now: u32) -> Learnt;
 
-    fn find(&self, host: Hashed, now: u32) -> Found;
+    fn find(&self, host: Hashed, now: u32) -> Destination;
 
     /// Records that flows to or from a host at a place are about to be installed. Returns false if
     /// the host is not there any more; then no flow may be installed.
     #[must_use]
-    fn note_flows(&mut self, host: Hashed, at: Place) -> bool;
+    fn note_flows(&mut self, host: Hashed, at: HostPlace) -> bool;
 
     /// Returns whether a flow with these ends, left by an earlier run, may stay. If so, both hosts
     /// are recorded at their places, with flows. No other host is forgotten for it.
-    fn adopt(&mut self, ends: &Ends, now: u32) -> bool;
+    fn adopt(&mut self, ends: &FlowEnds, now: u32) -> bool;
 
     /// Forgets a host that [`HostTable::find`] returned as stale.
     fn forget(&mut self, host: Hashed);
@@ -69,11 +75,15 @@ pub(crate) trait HostTable: Send + 'static {
     fn lines(&self) -> usize;
 
     /// Forgets the old hosts in the next line of the table, and passes each to `forgotten`.
-    fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, Place));
+    fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, HostPlace));
 
     /// Reports the hosts behind this switch with their ages, without those that are too old, until
     /// `report` breaks. Reports none if the app itself lists them ([`bellrock_api::App::hosts`]).
-    fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>);
+    fn for_each(
+        &self,
+        now: u32,
+        report: &mut dyn FnMut(HostKey, HostPlace, u32) -> ControlFlow<()>,
+    );
 
     /// Takes the list of all flapping hosts, every second, for a table that other switches display.
     fn note_flapping(&mut self, _: impl Iterator<Item = HostKey>) {}
@@ -85,15 +95,15 @@ pub(crate) trait HostTable: Send + 'static {
     }
 
     /// The next such change.
-    fn next_news(&mut self) -> Option<News> {
+    fn next_news(&mut self) -> Option<HostChange> {
         None
     }
 }
 
 /// A change made by another switch.
-pub(crate) enum News {
+pub(crate) enum HostChange {
     /// A host is no longer at a place.
-    Gone(HostKey, Place),
+    Gone(HostKey, HostPlace),
     /// Hosts that were behind a port are now behind another one.
     Rerouted(Port),
     /// More changes than could be stored.
@@ -101,8 +111,8 @@ pub(crate) enum News {
 }
 
 /// The hosts behind one switch, in its own table.
-pub struct Hosts {
-    table: FlatTable<Place>,
+pub struct SwitchHosts {
+    table: FlatTable<HostPlace>,
     /// Number of hosts by port, sorted by port; only ports with hosts.
     ports: Vec<(Port, u32)>,
     max_per_port: u32,
@@ -114,13 +124,13 @@ pub struct Hosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Learnt {
     /// It is at the same place as before.
-    Known(Place),
+    Known(HostPlace),
     /// It is new; in a full table it replaced this other host.
-    New(Place, Option<(HostKey, Place)>),
+    New(HostPlace, Option<(HostKey, HostPlace)>),
     /// It was at another place before.
-    Moved { from: Place, to: Place },
+    Moved { from: HostPlace, to: HostPlace },
     /// Its port is at its limit of hosts. If it came from another port, it is forgotten there.
-    OverLimit { from: Option<Place> },
+    OverLimit { from: Option<HostPlace> },
     /// Not learnt by this switch: it is behind another one.
     Elsewhere,
     /// The memory of all tables is used up.
@@ -129,14 +139,14 @@ pub(crate) enum Learnt {
 
 /// Place of the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    At(Place),
+pub(crate) enum Destination {
+    At(HostPlace),
     /// It was there, but too long ago.
-    Stale(Place),
+    Stale(HostPlace),
     Nowhere,
 }
 
-impl HostTable for Hosts {
+impl HostTable for SwitchHosts {
     #[inline]
     fn hash(&self, host: HostKey) -> Hashed {
         self.table.hash(host.0)
@@ -163,7 +173,12 @@ impl HostTable for Hosts {
     }
 
     #[inline(always)]
-    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
+    fn with_flows(
+        &mut self,
+        packet: &PacketIn<'_>,
+        frame: &FrameHeader,
+        now: u32,
+    ) -> Option<HostPlace> {
         // No check for group addresses: the table has none. Reserved ports of 1.0 have no hosts.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
         // Makes the second look-up load the table's fields again from the first-level cache. Kept
@@ -171,13 +186,13 @@ impl HostTable for Hosts {
         compiler_fence(Ordering::SeqCst);
         let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
         let in_port = Port(packet.in_port_number());
-        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
+        if from != HostPlace::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
             return None;
         }
         (to != from).then_some(to)
     }
 
-    fn learn(&mut self, host: Hashed, at: Place, _: bool, now: u32) -> Learnt {
+    fn learn(&mut self, host: Hashed, at: HostPlace, _: bool, now: u32) -> Learnt {
         match self.table.touch_hashed(host, now) {
             Some(known) if known.port() == at.port() => Learnt::Known(known),
             Some(from) => self.learn_move(host, from, at, now),
@@ -185,22 +200,22 @@ impl HostTable for Hosts {
         }
     }
 
-    fn find(&self, host: Hashed, now: u32) -> Found {
+    fn find(&self, host: Hashed, now: u32) -> Destination {
         match self.find_fresh(host, now) {
-            Some(place) => Found::At(place),
-            None => self.table.lookup_hashed(host).map_or(Found::Nowhere, Found::Stale),
+            Some(place) => Destination::At(place),
+            None => self.table.lookup_hashed(host).map_or(Destination::Nowhere, Destination::Stale),
         }
     }
 
     #[inline]
-    fn note_flows(&mut self, host: Hashed, at: Place) -> bool {
+    fn note_flows(&mut self, host: Hashed, at: HostPlace) -> bool {
         if !at.has_flows() {
             self.table.replace_hashed(host, at.with_flows());
         }
         true
     }
 
-    fn adopt(&mut self, ends: &Ends, now: u32) -> bool {
+    fn adopt(&mut self, ends: &FlowEnds, now: u32) -> bool {
         let Some(from_is_new) = self.take_on(ends.from, now) else { return false };
         let adopted = self.take_on(ends.to, now).is_some();
         if !adopted && from_is_new {
@@ -222,8 +237,8 @@ impl HostTable for Hosts {
         }
     }
 
-    fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
-        let Hosts { table, ports, max_age, .. } = self;
+    fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, HostPlace)) {
+        let SwitchHosts { table, ports, max_age, .. } = self;
         table.age(now, *max_age, 1, |key, place| {
             leave(ports, place);
             forgotten(HostKey(key), place);
@@ -234,14 +249,18 @@ impl HostTable for Hosts {
         self.table.lines()
     }
 
-    fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {
+    fn for_each(
+        &self,
+        now: u32,
+        report: &mut dyn FnMut(HostKey, HostPlace, u32) -> ControlFlow<()>,
+    ) {
         let fresh = self.table.iter_ages(now).filter(|(_, _, age)| *age <= self.max_age);
         let mut hosts = fresh.map(|(key, place, age)| (HostKey(key), place, age));
         let _enough = hosts.try_for_each(|(host, place, age)| report(host, place, age));
     }
 }
 
-impl Hosts {
+impl SwitchHosts {
     pub(super) fn new(
         settings: &LearningSettings,
         budget: &Budget,
@@ -249,7 +268,7 @@ impl Hosts {
         info: &SwitchInfo,
     ) -> Self {
         let seed = seed.map_or_else(Seed::random, |seed| Seed::from_number(seed ^ info.dpid.0));
-        Hosts {
+        SwitchHosts {
             table: FlatTable::with_seed(settings.max_entries, budget, seed),
             ports: Vec::new(),
             max_per_port: match settings.max_macs_per_port {
@@ -263,7 +282,7 @@ impl Hosts {
         }
     }
 
-    fn learn_move(&mut self, host: Hashed, from: Place, to: Place, now: u32) -> Learnt {
+    fn learn_move(&mut self, host: Hashed, from: HostPlace, to: HostPlace, now: u32) -> Learnt {
         self.leave(from);
         if !self.enter(to) {
             self.table.remove(host.key());
@@ -273,7 +292,7 @@ impl Hosts {
         Learnt::Moved { from, to }
     }
 
-    fn learn_new(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
+    fn learn_new(&mut self, host: Hashed, at: HostPlace, now: u32) -> Learnt {
         if !self.enter(at) {
             return Learnt::OverLimit { from: None };
         }
@@ -292,7 +311,7 @@ impl Hosts {
 
     /// Records a host at a place with flows, if it may be there. Returns whether it is new; a new
     /// host counts as just seen. `None` if it is at another place, or there is no space for it.
-    fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
+    fn take_on(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
         let host = self.hash(host);
         if let Some(known) = self.table.lookup_hashed(host) {
             let is_there = known.port() == at.port();
@@ -310,12 +329,12 @@ impl Hosts {
 
     /// The place of a host, if it was seen recently.
     #[inline(always)]
-    fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
+    fn find_fresh(&self, host: Hashed, now: u32) -> Option<HostPlace> {
         self.table.lookup_fresh_hashed(host, now, &self.max_age)
     }
 
     /// Counts a host at a port, if the port is below its limit.
-    fn enter(&mut self, place: Place) -> bool {
+    fn enter(&mut self, place: HostPlace) -> bool {
         match self.slot(place.port()) {
             Ok(at) => match self.ports.get_mut(at) {
                 Some((_, hosts)) if *hosts < self.max_per_port => {
@@ -332,7 +351,7 @@ impl Hosts {
         }
     }
 
-    fn leave(&mut self, place: Place) {
+    fn leave(&mut self, place: HostPlace) {
         leave(&mut self.ports, place);
     }
 
@@ -341,7 +360,7 @@ impl Hosts {
     }
 }
 
-fn leave(ports: &mut Vec<(Port, u32)>, place: Place) {
+fn leave(ports: &mut Vec<(Port, u32)>, place: HostPlace) {
     let Ok(at) = ports.binary_search_by_key(&place.port(), |(port, _)| *port) else { return };
     match ports.get_mut(at) {
         Some((_, hosts)) if *hosts > 1 => *hosts -= 1,

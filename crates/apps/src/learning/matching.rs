@@ -17,7 +17,7 @@ use etherparse::{
     LaxNetSlice, LenSource, TransportSlice, ip_number,
 };
 
-use super::frame::{Frame, is_vlan_tag};
+use super::frame::{FrameHeader, is_vlan_tag};
 
 /// Smaller values of the Ethernet type are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
@@ -25,7 +25,7 @@ const FIRST_ETH_TYPE: u16 = 0x0600;
 /// Sets the fields of 1.0 (§3.4) that the packet has, without the omitted ones; in 1.3 all of them,
 /// and the corresponding fields for IPv6, SCTP and ICMPv6.
 #[inline(never)]
-pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
+pub(super) fn exact(packet: &PacketIn<'_>, frame: &FrameHeader, version: Version) -> Match {
     let mut matching = Match::any();
     link(&mut matching, packet, frame);
     if let Some(tag) = frame.vlan
@@ -41,7 +41,7 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> M
     matching
 }
 
-fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) {
+fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &FrameHeader) {
     matching.set(Field::InPort, packet.in_port().0.into());
     matching.set(Field::EthSrc, frame.src().to_u64().into());
     matching.set(Field::EthDst, frame.dst().to_u64().into());
@@ -49,7 +49,7 @@ fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) {
 }
 
 /// Sets the fields above the link.
-fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: Version) {
+fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &FrameHeader, version: Version) {
     let Ok(headers) = packet.headers() else { return };
     // The parser accepts more kinds of tags than a switch does.
     if headers.link_exts.len() != usize::from(frame.vlan.is_some()) {

@@ -13,17 +13,17 @@
 //!   detects the storm that a loop causes, reports it, and slows it down (`storm.rs`).
 
 mod counters;
+pub(crate) mod earlier_flows;
 mod flaps;
 pub(crate) mod frame;
 pub(crate) mod hosts;
-pub(crate) mod left;
 mod matching;
 pub(crate) mod prepared;
 mod settings;
 mod switch;
 
 use bellrock_api::{App, EarlierFlows, Forwards, Network, SwitchInfo};
-use bellrock_services::reserved::Fence;
+use bellrock_services::reserved::ReservedFrames;
 use bellrock_tables::Budget;
 
 use prepared::ByVersion;
@@ -88,8 +88,8 @@ impl App for Learning {
         LearningSwitch::new(
             self.settings,
             self.prepared.of(info.version, &self.settings, network),
-            hosts::Hosts::new(&self.settings, &self.budget, seed, info),
-            Fence::new(network, info.dpid),
+            hosts::SwitchHosts::new(&self.settings, &self.budget, seed, info),
+            ReservedFrames::new(network, info.dpid),
             StormGuard::new(network),
         )
     }

@@ -12,7 +12,7 @@ use bellrock_api::{
 };
 use etherparse::ip_number;
 
-use super::frame::{ETH_TYPE_IPV4, Frame, HEADER_LEN};
+use super::frame::{ETH_TYPE_IPV4, FrameHeader, HEADER_LEN};
 use super::{LearningSettings, MatchKind};
 
 /// Templates of all flows, for one version. All switches share them: they stay in the cache.
@@ -61,7 +61,7 @@ pub(crate) struct ByTag {
 
 impl ByTag {
     #[inline(always)]
-    pub(super) fn of(&self, frame: &Frame) -> &FlowTemplate {
+    pub(super) fn of(&self, frame: &FrameHeader) -> &FlowTemplate {
         if frame.vlan.is_none() { &self.untagged } else { &self.tagged }
     }
 }
@@ -115,7 +115,7 @@ impl Prepared {
 pub(super) fn fill_link(
     flow: &mut Filling<'_>,
     packet: &PacketIn<'_>,
-    frame: &Frame,
+    frame: &FrameHeader,
     port: Port,
 ) -> Result<(), EncodeError> {
     if let Some(header) = packet.data().first_chunk() {
@@ -153,12 +153,12 @@ impl<'p> Plain<'p> {
     pub(super) fn untagged(
         packet: &PacketIn<'p>,
         templates: &'p ByProtocol,
-    ) -> Option<(Frame, Self)> {
+    ) -> Option<(FrameHeader, Self)> {
         // After this check, the code below needs no further check of the length.
         if packet.data().len() < HEADER_LEN + IPV4_HEADER_LEN + TCP_HEADER_LEN {
             return None;
         }
-        let frame = Frame::read_untagged(packet)?;
+        let frame = FrameHeader::read_untagged(packet)?;
         Some((frame, Self::read(packet, &frame, templates)?))
     }
 
@@ -166,7 +166,7 @@ impl<'p> Plain<'p> {
     #[inline(always)]
     pub(super) fn read(
         packet: &PacketIn<'p>,
-        frame: &Frame,
+        frame: &FrameHeader,
         templates: &'p ByProtocol,
     ) -> Option<Self> {
         const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
@@ -201,7 +201,7 @@ impl<'p> Plain<'p> {
 
     /// Fills in all fields above the link. Templates of 1.0 omit some ([`super::matching`]).
     #[inline(always)]
-    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame) {
+    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &FrameHeader) {
         if flow.version() == Version::V1_3 {
             if let Some(tag) = frame.vlan {
                 flow.set(Field::VlanPcp, &[tag.pcp]);
@@ -278,7 +278,11 @@ pub(crate) mod tests {
     }
 
     /// The flow_mod of a plain packet from its template; `None` for other packets.
-    fn by_template(prepared: &Prepared, packet: &PacketIn<'_>, frame: &Frame) -> Option<Vec<u8>> {
+    fn by_template(
+        prepared: &Prepared,
+        packet: &PacketIn<'_>,
+        frame: &FrameHeader,
+    ) -> Option<Vec<u8>> {
         let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
         let plain = Plain::read(packet, frame, by_protocol)?;
         let mut out = Out::with_capacity(4096);
@@ -317,7 +321,7 @@ pub(crate) mod tests {
                 let message = packet_in_of(version, Port(port), &data);
                 let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
                 let prepared = Prepared::new(&settings, &network(), version).unwrap();
-                let Some(frame) = Frame::read(&packet) else { continue };
+                let Some(frame) = FrameHeader::read(&packet) else { continue };
                 if let Some(short) = by_template(&prepared, &packet, &frame) {
                     let matching = matching::exact(&packet, &frame, version);
                     prop_assert_eq!(short, by_field(&settings, &matching, &packet, version));
@@ -332,7 +336,7 @@ pub(crate) mod tests {
         data.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 5, 0, 6, 0, 8, 0, 0]);
         let message = packet_in(Port(1), &data);
         let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
-        let frame = Frame::read(&packet).unwrap();
+        let frame = FrameHeader::read(&packet).unwrap();
         let settings =
             LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
         let prepared = Prepared::new(&settings, &network(), Version::V1_3).unwrap();

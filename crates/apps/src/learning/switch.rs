@@ -10,15 +10,15 @@ use bellrock_api::{
     HostEntry, Match, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, Verdict,
     Xid,
 };
-use bellrock_services::reserved::{Fence, vlan_of};
+use bellrock_services::reserved::{ReservedFrames, vlan_of};
 use bellrock_tables::Hashed;
 
-use super::counters::Counters;
+use super::counters::LearningCounters;
 use super::flaps::Flaps;
-use super::frame::{Frame, HostKey, Place};
-use super::hosts::{Found, HostTable, Hosts, Learnt, News};
+use super::frame::{FrameHeader, HostKey, HostPlace};
+use super::hosts::{Destination, HostChange, HostTable, Learnt, SwitchHosts};
 use super::prepared::{self, Plain, Prepared};
-use super::{LearningSettings, left, matching};
+use super::{LearningSettings, earlier_flows, matching};
 use crate::storm::StormGuard;
 
 /// Seconds in which a sweep covers the whole table.
@@ -34,21 +34,21 @@ const MAX_NEWS_AT_A_TIME: usize = 64;
 
 /// A learning switch at one switch.
 #[expect(private_bounds, reason = "the host table is private to this crate")]
-pub struct LearningSwitch<H: HostTable = Hosts> {
+pub struct LearningSwitch<H: HostTable = SwitchHosts> {
     settings: LearningSettings,
     prepared: Prepared,
     /// The same templates while `quiet` is true, otherwise none.
     straight: Prepared,
     hosts: H,
     /// Ports that belong to other apps: no host is learnt there, and no packet is sent there.
-    fence: Fence,
+    fence: ReservedFrames,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch's table was full.
     flow_mods: Backoff,
     /// Pauses in using buffered packets, after the switch did not know a buffer; no flows are
     /// installed meanwhile either.
     buffers: Backoff,
-    counters: Counters,
+    counters: LearningCounters,
     /// Watches floods.
     storm: StormGuard,
     /// The time of the last event in seconds, for ages between events.
@@ -65,8 +65,8 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
 
 /// A packet whose addresses are read and hashed.
 #[derive(Clone, Copy)]
-struct Seen {
-    frame: Frame,
+struct HashedPacket {
+    frame: FrameHeader,
     src: Hashed,
     dst: Hashed,
 }
@@ -77,7 +77,7 @@ impl<H: HostTable> LearningSwitch<H> {
         settings: LearningSettings,
         prepared: Prepared,
         hosts: H,
-        fence: Fence,
+        fence: ReservedFrames,
         storm: StormGuard,
     ) -> Self {
         LearningSwitch {
@@ -89,7 +89,7 @@ impl<H: HostTable> LearningSwitch<H> {
             flaps: Flaps::default(),
             flow_mods: Backoff::default(),
             buffers: Backoff::default(),
-            counters: Counters::default(),
+            counters: LearningCounters::default(),
             storm,
             now_s: 0,
             quiet: true,
@@ -103,7 +103,7 @@ impl<H: HostTable> LearningSwitch<H> {
     #[inline(never)]
     fn prefetch(&self, batch: &Batch<'_>) {
         let mut hosts = ArrayVec::<_, { 2 * BATCH_PACKETS }>::new();
-        for frame in batch.iter().filter_map(|packet| Frame::read(&packet)) {
+        for frame in batch.iter().filter_map(|packet| FrameHeader::read(&packet)) {
             for host in [frame.from(), frame.to()] {
                 let host = self.hosts.hash(host);
                 self.hosts.prefetch(host);
@@ -133,7 +133,7 @@ impl<H: HostTable> LearningSwitch<H> {
                 port
             }
             Prepared::L2(templates) => {
-                let frame = Frame::untagged(packet)?;
+                let frame = FrameHeader::untagged(packet)?;
                 let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
                 let mut flow = switch.install_for(packet, &templates.untagged).ok()?;
                 prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
@@ -169,7 +169,7 @@ impl<H: HostTable> LearningSwitch<H> {
 
     fn answer_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
-        let Some(frame) = Frame::read(packet) else {
+        let Some(frame) = FrameHeader::read(packet) else {
             self.counters.malformed += 1;
             return self.drop(switch, packet);
         };
@@ -178,7 +178,7 @@ impl<H: HostTable> LearningSwitch<H> {
             return self.drop(switch, packet);
         }
         let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
-        let seen = Seen { frame, src, dst };
+        let seen = HashedPacket { frame, src, dst };
         if !frame.is_from_station() {
             self.counters.bad_source += 1;
             return self.drop(switch, packet);
@@ -213,9 +213,9 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen,
-    ) -> Result<Option<Place>> {
-        let Some(at) = Place::at(packet.in_port()) else {
+        seen: &HashedPacket,
+    ) -> Result<Option<HostPlace>> {
+        let Some(at) = HostPlace::at(packet.in_port()) else {
             self.counters.bad_port += 1;
             return Ok(None);
         };
@@ -262,7 +262,9 @@ impl<H: HostTable> LearningSwitch<H> {
         }
         for host in self.flaps.hosts() {
             let hashed = self.hosts.hash(host);
-            if let Found::At(place) | Found::Stale(place) = self.hosts.find(hashed, self.now_s) {
+            if let Destination::At(place) | Destination::Stale(place) =
+                self.hosts.find(hashed, self.now_s)
+            {
                 self.hosts.forget(hashed);
                 let removed = self.remove_flows(switch, host, place);
                 done = done.and(removed);
@@ -272,11 +274,11 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     /// Finds the destination of a packet, and forgets it if it is too old.
-    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen) -> Result<Option<Place>> {
+    fn find(&mut self, switch: &mut Switch<'_>, seen: &HashedPacket) -> Result<Option<HostPlace>> {
         match self.hosts.find(seen.dst, self.now_s) {
-            Found::At(place) => Ok(Some(place)),
-            Found::Nowhere => Ok(None),
-            Found::Stale(place) => {
+            Destination::At(place) => Ok(Some(place)),
+            Destination::Nowhere => Ok(None),
+            Destination::Stale(place) => {
                 self.counters.aged_out += 1;
                 self.hosts.forget(seen.dst);
                 self.remove_flows(switch, seen.frame.to(), place)?;
@@ -290,9 +292,9 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen,
-        from: Option<Place>,
-        to: Place,
+        seen: &HashedPacket,
+        from: Option<HostPlace>,
+        to: HostPlace,
     ) -> Result<()> {
         let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
             return self.send_on(switch, packet, to.port());
@@ -309,7 +311,7 @@ impl<H: HostTable> LearningSwitch<H> {
         Ok(())
     }
 
-    fn may_install(&self, now: Duration, frame: &Frame) -> bool {
+    fn may_install(&self, now: Duration, frame: &FrameHeader) -> bool {
         self.flow_mods.is_over(now)
             && self.buffers.is_over(now)
             && !self.flaps.is_flapping(frame.from())
@@ -321,7 +323,7 @@ impl<H: HostTable> LearningSwitch<H> {
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        frame: &Frame,
+        frame: &FrameHeader,
         port: Port,
     ) -> Result<()> {
         match &self.prepared {
@@ -349,7 +351,7 @@ impl<H: HostTable> LearningSwitch<H> {
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        frame: &Frame,
+        frame: &FrameHeader,
         port: Port,
     ) -> Result<()> {
         let matching = matching::exact(packet, frame, switch.version());
@@ -394,7 +396,12 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     /// Removes the flows from and to a host that left a place.
-    fn remove_flows(&mut self, switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
+    fn remove_flows(
+        &mut self,
+        switch: &mut Switch<'_>,
+        host: HostKey,
+        at: HostPlace,
+    ) -> Result<()> {
         self.removing |= at.has_flows();
         remove_flows(switch, host, at)
     }
@@ -448,9 +455,9 @@ impl<H: HostTable> LearningSwitch<H> {
         for _ in 0..MAX_NEWS_AT_A_TIME {
             let Some(news) = self.hosts.next_news() else { break };
             match news {
-                News::Gone(host, place) => self.remove_flows(switch, host, place)?,
-                News::Rerouted(port) => self.remove_flows_of_port(switch, port)?,
-                News::Lost => self.removal_lost = true,
+                HostChange::Gone(host, place) => self.remove_flows(switch, host, place)?,
+                HostChange::Rerouted(port) => self.remove_flows_of_port(switch, port)?,
+                HostChange::Lost => self.removal_lost = true,
             }
         }
         Ok(())
@@ -486,7 +493,7 @@ fn send(
 }
 
 /// Removes the flows to and from a host at a place, if it has any.
-fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
+fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: HostPlace) -> Result<()> {
     if !at.has_flows() {
         return Ok(());
     }
@@ -510,7 +517,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         self.now_s = seconds(switch.now());
         let info = switch.info();
         let is_up = |port| info.port(port).is_some_and(PortDesc::is_up);
-        let ends = left::ends(flow, info.version, &self.settings);
+        let ends = earlier_flows::ends(flow, info.version, &self.settings);
         let ends = ends.filter(|ends| ends.ports().into_iter().all(is_up));
         let fence = &mut self.fence;
         let ends = ends.filter(|ends| {

@@ -19,11 +19,11 @@ use bellrock_api::{
     Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, PriorityBand,
     SwitchPort, Switches, Topology, Version,
 };
-use bellrock_services::desired::Wanted;
+use bellrock_services::desired::DesiredEntry;
 use bellrock_services::paths::{Path, Paths};
 
 use super::circuit::{Circuit, Endpoint};
-use super::places::Places;
+use super::endpoint_hosts::EndpointHosts;
 
 /// Number of VLANs of each circuit.
 pub const VLANS_PER_CIRCUIT: u16 = 8;
@@ -74,26 +74,26 @@ pub(super) enum NotLaid {
 
 /// The entries of a circuit in the present network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct CircuitLayout {
     /// Wanted entries, with their position in the order of changes.
-    pub(super) entries: Vec<(u32, Dpid, Wanted)>,
+    pub(super) entries: Vec<(u32, Dpid, DesiredEntry)>,
     /// Links without a detour, by direction.
     pub(super) bare: Vec<SwitchPort>,
 }
 
 /// The state of the network.
-pub(super) struct View<'n> {
+pub(super) struct NetworkView<'n> {
     pub(super) topology: &'n Topology,
     pub(super) hosts: &'n Hosts,
     /// Last places of silent hosts.
-    pub(super) places: &'n Places,
+    pub(super) places: &'n EndpointHosts,
     pub(super) switches: &'n Switches,
     pub(super) paths: &'n Paths,
 }
 
 /// The present place of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct EndpointPlace {
     at: SwitchPort,
     vlan: Option<u16>,
     host: Option<MacAddr>,
@@ -109,7 +109,7 @@ pub(super) fn generations(circuit: &Circuit) -> u16 {
 
 /// Numbers reserved for a circuit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Own {
+pub(super) struct CircuitNumbers {
     /// Its number, from 0.
     pub(super) number: u32,
     /// The first of its VLANs.
@@ -119,11 +119,16 @@ pub(super) struct Own {
 }
 
 /// Computes the layout of a circuit.
-pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout, NotLaid> {
+pub(super) fn lay(
+    circuit: &Circuit,
+    own: CircuitNumbers,
+    view: &NetworkView<'_>,
+) -> Result<CircuitLayout, NotLaid> {
     let places = places(circuit, view)?;
     for (index, one) in places.iter().enumerate() {
-        let same =
-            |other: &&Place| (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host);
+        let same = |other: &&EndpointPlace| {
+            (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host)
+        };
         if places.iter().skip(index + 1).any(|other| same(&other)) {
             return Err(NotLaid::Same(one.at));
         }
@@ -135,7 +140,7 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
         view,
         own,
         tags,
-        laid: Layout::default(),
+        laid: CircuitLayout::default(),
         tagged: BTreeSet::new(),
         detours: BTreeMap::new(),
     };
@@ -151,7 +156,7 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
 }
 
 /// The places of all endpoints, or all problems of endpoints without a place.
-fn places(circuit: &Circuit, view: &View<'_>) -> Result<Vec<Place>, NotLaid> {
+fn places(circuit: &Circuit, view: &NetworkView<'_>) -> Result<Vec<EndpointPlace>, NotLaid> {
     let (mut places, mut wrong) = (Vec::new(), Vec::new());
     for endpoint in &circuit.endpoints {
         match place(*endpoint, view) {
@@ -164,15 +169,15 @@ fn places(circuit: &Circuit, view: &View<'_>) -> Result<Vec<Place>, NotLaid> {
     if wrong.is_empty() { Ok(places) } else { Err(NotLaid::Endpoints(wrong)) }
 }
 
-fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
+fn place(endpoint: Endpoint, view: &NetworkView<'_>) -> Result<EndpointPlace, NotLaid> {
     let place = match endpoint {
-        Endpoint::Port(at, vlan) => Place { at, vlan, host: None },
+        Endpoint::Port(at, vlan) => EndpointPlace { at, vlan, host: None },
         Endpoint::Host(mac) => {
             if view.hosts.of_mac(mac).nth(1).is_some() {
                 return Err(NotLaid::SeveralHosts(mac));
             }
             let (at, vlan) = view.places.last(mac).ok_or(NotLaid::NoHost(mac))?;
-            Place { at, vlan, host: Some(mac) }
+            EndpointPlace { at, vlan, host: Some(mac) }
         }
     };
     let at = place.at;
@@ -184,7 +189,7 @@ fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
     }
 }
 
-impl Place {
+impl EndpointPlace {
     /// Matches the frames that enter here, for these other ends.
     fn matching(&self, to: Option<MacAddr>) -> Match {
         let matching = Match::any().in_port(self.at.port);
@@ -226,11 +231,11 @@ fn leave(port: Port, in_port: Port) -> Port {
 }
 
 struct Laying<'l, 'n> {
-    view: &'l View<'n>,
-    own: Own,
+    view: &'l NetworkView<'n>,
+    own: CircuitNumbers,
     /// Tags of this generation. The first is that of the path.
     tags: Range<u16>,
-    laid: Layout,
+    laid: CircuitLayout,
     /// Switches that send or receive frames with a tag.
     tagged: BTreeSet<(Dpid, u16)>,
     /// Actions of detours for each tag and ingress port.
@@ -239,7 +244,12 @@ struct Laying<'l, 'n> {
 
 impl Laying<'_, '_> {
     /// Lays one direction of a circuit of two endpoints.
-    fn way(&mut self, from: Place, to: Place, direction: u32) -> Result<(), NotLaid> {
+    fn way(
+        &mut self,
+        from: EndpointPlace,
+        to: EndpointPlace,
+        direction: u32,
+    ) -> Result<(), NotLaid> {
         let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
         let length = path.hops.len() as u32;
         let mut came_in = from.at;
@@ -274,7 +284,7 @@ impl Laying<'_, '_> {
         &mut self,
         came_in: SwitchPort,
         by: SwitchPort,
-        to: Place,
+        to: EndpointPlace,
         group: u32,
     ) -> Action<'static> {
         let out = leave(by.port, came_in.port);
@@ -290,7 +300,7 @@ impl Laying<'_, '_> {
         let buckets = GroupEntry::new(group, GroupType::FastFailover)
             .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(by.port))
             .bucket(BucketEntry::of(&[set_vlan(tag), Action::output(around)]).watch_port(port));
-        self.laid.entries.push((0, came_in.dpid, Wanted::Group(buckets)));
+        self.laid.entries.push((0, came_in.dpid, DesiredEntry::Group(buckets)));
         Action::Group(group)
     }
 
@@ -300,7 +310,7 @@ impl Laying<'_, '_> {
         &mut self,
         came_in: SwitchPort,
         around: SwitchPort,
-        to: Place,
+        to: EndpointPlace,
     ) -> Option<(u16, Port)> {
         let other_end = self.view.paths.hop_at(around)?.to;
         let usable = |from: SwitchPort| from != around && from != other_end;
@@ -332,7 +342,7 @@ impl Laying<'_, '_> {
     }
 
     /// Lays a circuit of several endpoints: a frame from one goes to all others, along a tree.
-    fn tree(&mut self, places: &[Place]) -> Result<(), NotLaid> {
+    fn tree(&mut self, places: &[EndpointPlace]) -> Result<(), NotLaid> {
         let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
         // Ports of the tree, by switch.
         let mut ports: BTreeMap<Dpid, BTreeSet<Port>> = BTreeMap::new();
@@ -345,7 +355,7 @@ impl Laying<'_, '_> {
                 self.laid.bare.push(hop.from);
             }
         }
-        let others = |dpid: Dpid, in_port: Port, but: Option<Place>| {
+        let others = |dpid: Dpid, in_port: Port, but: Option<EndpointPlace>| {
             let tree = ports.get(&dpid).into_iter().flatten().filter(|port| **port != in_port);
             let mut actions: Vec<_> = tree.map(|port| Action::output(*port)).collect();
             // Tagged endpoints first: a tag cannot be set after it was removed.
@@ -383,7 +393,7 @@ impl Laying<'_, '_> {
 
     /// The number of the group before a link of the path. Each generation has its own.
     fn group(&self, direction: u32, link: u32) -> u32 {
-        let Own { number, generation, .. } = self.own;
+        let CircuitNumbers { number, generation, .. } = self.own;
         FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
@@ -406,7 +416,7 @@ impl Laying<'_, '_> {
     fn ingress(
         &mut self,
         order: u32,
-        from: Place,
+        from: EndpointPlace,
         to: Option<MacAddr>,
         actions: &[Action<'static>],
     ) {
@@ -416,7 +426,7 @@ impl Laying<'_, '_> {
     }
 
     fn entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
-        self.laid.entries.push((order, dpid, Wanted::Flow(flow)));
+        self.laid.entries.push((order, dpid, DesiredEntry::Flow(flow)));
     }
 
     fn path(

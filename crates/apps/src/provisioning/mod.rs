@@ -10,9 +10,9 @@
 //!   without gaps, with each flow confirmed, also after a restart.
 
 mod circuit;
-mod laid;
+mod endpoint_hosts;
 mod layout;
-mod places;
+mod progress;
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +27,11 @@ use bellrock_services::wait::until;
 use futures_lite::FutureExt;
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
-use laid::Laid;
-pub use laid::SETTLE_WITHIN;
-use layout::View;
+use endpoint_hosts::EndpointHosts;
+use layout::NetworkView;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
-use places::Places;
+use progress::CircuitProgress;
+pub use progress::SETTLE_WITHIN;
 
 /// Time for which flows of removed circuits stay after a restart, if not all other circuits can be
 /// laid before: those may share switches and ports with them.
@@ -93,15 +93,15 @@ pub enum CircuitState {
 
 /// The circuits, for reading. All clones are the same.
 #[derive(Clone, Default)]
-pub struct Circuits(Arc<Inner>);
+pub struct Circuits(Arc<CircuitTable>);
 
 #[derive(Default)]
-struct Inner {
+struct CircuitTable {
     settings: ProvisioningSettings,
     /// Whether the app has started.
     is_kept: AtomicBool,
     /// State of each circuit, in the order of the settings; empty before the first attempt.
-    laid: Mutex<Vec<Laid>>,
+    laid: Mutex<Vec<CircuitProgress>>,
 }
 
 /// The intent of a circuit: its position in the settings and a hash of its text. So flows of an
@@ -124,7 +124,7 @@ impl Circuits {
     /// [`Conflict`].
     pub fn new(settings: ProvisioningSettings) -> Result<Self, Conflict> {
         settings.check()?;
-        Ok(Circuits(Arc::new(Inner { settings, ..Inner::default() })))
+        Ok(Circuits(Arc::new(CircuitTable { settings, ..CircuitTable::default() })))
     }
 
     /// Lists all circuits, in the order of the settings.
@@ -133,7 +133,7 @@ impl Circuits {
         let laid = self.laid();
         let state_of = |index: usize| {
             let discovering = || CircuitState::Down("links are still being discovered".to_owned());
-            laid.get(index).map_or_else(discovering, Laid::state)
+            laid.get(index).map_or_else(discovering, CircuitProgress::state)
         };
         let circuits = self.0.settings.circuits.iter().enumerate();
         circuits
@@ -147,7 +147,7 @@ impl Circuits {
     /// Lays all circuits whenever the network changes.
     async fn keep(self, network: Network, desired: Desired) {
         let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
-        let mut places = Places::of(&self.0.settings.circuits);
+        let mut places = EndpointHosts::of(&self.0.settings.circuits);
         let looked_for = places.clone();
         let found = desired.look_for(move |matching| looked_for.is_looked_for(matching));
         let (mut is_complete, mut settled_at) = (false, None);
@@ -159,7 +159,7 @@ impl Circuits {
             places.recall(&known_found, &network);
             let mut again = None;
             if known_paths.is_settled() {
-                let view = View {
+                let view = NetworkView {
                     topology: &network.topology().load(),
                     hosts: &known_hosts,
                     places: &places,
@@ -181,7 +181,7 @@ impl Circuits {
             let hosts_change =
                 hosts.newer(known_hosts.version()).or(found.newer(known_found.version()));
             let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);
-            let waits = self.laid().iter().any(Laid::waits);
+            let waits = self.laid().iter().any(CircuitProgress::waits);
             if waits {
                 changes.or(state.newer(known_state.version())).await;
             } else {
@@ -193,13 +193,13 @@ impl Circuits {
     /// Lays all circuits that have changed. Returns when to do so again if nothing changes before.
     fn lay_all(
         &self,
-        view: &View<'_>,
+        view: &NetworkView<'_>,
         desired: &Desired,
         state: &DesiredState,
         now: Duration,
     ) -> Option<Duration> {
         let mut laid = self.laid();
-        laid.resize_with(self.0.settings.circuits.len(), Laid::default);
+        laid.resize_with(self.0.settings.circuits.len(), CircuitProgress::default);
         for (laid, (index, circuit, first_vlan)) in laid.iter_mut().zip(self.circuits()) {
             if let Some(layout) = laid.lay(circuit, (index as u32, first_vlan), view, state, now) {
                 let intent = intent(index, circuit, first_vlan);
@@ -207,7 +207,7 @@ impl Circuits {
                 laid.committed(layout, commit, now);
             }
         }
-        laid.iter().filter_map(Laid::waits_until).min()
+        laid.iter().filter_map(CircuitProgress::waits_until).min()
     }
 
     /// The circuits with their positions in the settings and their first VLANs.
@@ -226,10 +226,10 @@ impl Circuits {
     }
 
     fn is_all_laid(&self) -> bool {
-        self.laid().iter().all(Laid::is_laid)
+        self.laid().iter().all(CircuitProgress::is_laid)
     }
 
-    fn laid(&self) -> MutexGuard<'_, Vec<Laid>> {
+    fn laid(&self) -> MutexGuard<'_, Vec<CircuitProgress>> {
         // After a panic between two changes, the circuit is laid again when the network changes.
         self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }

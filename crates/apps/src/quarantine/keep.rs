@@ -46,13 +46,13 @@ pub(super) async fn keep(
     network: Network,
     (dpid, version): (Dpid, Version),
     lists: BlockLists,
-    turns: Turns,
+    turns: ReadPermits,
 ) {
     let Some(app) = network.app_id() else { return };
-    let mut drops = Drops::new(network.clone(), app, dpid, version);
+    let mut drops = SwitchDrops::new(network.clone(), app, dpid, version);
     let mut wanted = lists.wanted().load();
     let mut again = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
-    let ask = |at| Box::pin(told(network.clone(), dpid, version, turns.clone(), at));
+    let ask = |at| Box::pin(read_drops(network.clone(), dpid, version, turns.clone(), at));
     let mut asked_at = network.now();
     let mut telling = ask(asked_at);
     loop {
@@ -82,17 +82,23 @@ pub(super) async fn keep(
 }
 
 /// The flows that a switch reports, or the error.
-type Told = Result<HashMap<FlowKey, ReportedFlow>, RequestError>;
+type ReportedDrops = Result<HashMap<FlowKey, ReportedFlow>, RequestError>;
 
 /// Requests the drops of a switch at the given time, when a turn is free.
-async fn told(network: Network, dpid: Dpid, version: Version, turns: Turns, at: Duration) -> Told {
+async fn read_drops(
+    network: Network,
+    dpid: Dpid,
+    version: Version,
+    turns: ReadPermits,
+    at: Duration,
+) -> ReportedDrops {
     network.sleep_until(at).await;
     let _turn = turns.next().await;
     let told = flows_told(&network, dpid, version);
     network.timeout(READ_WITHIN, told).await.unwrap_or(Err(RequestError::Unanswered))
 }
 
-struct Drops {
+struct SwitchDrops {
     network: Network,
     app: AppId,
     dpid: Dpid,
@@ -114,7 +120,7 @@ struct Drops {
     /// Time of the next report to request, after a report or a failure.
     read_at: Option<Duration>,
     /// Changes that failed.
-    failed: BTreeMap<Blocked, Failed>,
+    failed: BTreeMap<Blocked, FailedChange>,
     /// Pauses between attempts to make the failed changes.
     backoff: Backoff,
     /// Pauses between reports after failed removals of unwanted flows.
@@ -127,7 +133,7 @@ struct Drops {
 }
 
 /// A change that failed.
-struct Failed {
+struct FailedChange {
     /// `true`: drops were to be added; `false`: removed.
     adds: bool,
     why: String,
@@ -142,9 +148,9 @@ impl Default for Reports {
     }
 }
 
-impl Drops {
+impl SwitchDrops {
     fn new(network: Network, app: AppId, dpid: Dpid, version: Version) -> Self {
-        Drops {
+        SwitchDrops {
             network,
             app,
             dpid,
@@ -185,7 +191,7 @@ impl Drops {
 
     /// Compares a report with the wanted drops, and finds unwanted flows. It may contain changes
     /// sent meanwhile or not: at worst they are sent again.
-    fn compare(&mut self, told: Told, asked_at: Duration, known: &BTreeSet<Blocked>) {
+    fn compare(&mut self, told: ReportedDrops, asked_at: Duration, known: &BTreeSet<Blocked>) {
         let now = self.network.now();
         let is_for_long = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
         let is_later = told.as_ref().map_or_else(is_for_long, |_| true);
@@ -270,7 +276,7 @@ impl Drops {
             let outcomes = self.network.program(self.dpid, sent).await;
             for ((adds, blocked, _), outcome) in some.iter().zip(outcomes) {
                 if !outcome.is_installed() {
-                    failed.insert(*blocked, Failed { adds: *adds, why: outcome.to_string() });
+                    failed.insert(*blocked, FailedChange { adds: *adds, why: outcome.to_string() });
                 } else if *adds {
                     self.confirmed.insert(*blocked);
                 } else {
@@ -343,27 +349,27 @@ pub(super) fn drops(blocked: Blocked) -> impl Iterator<Item = Flow> {
 
 /// Limits the number of concurrent reports. All clones share the limit.
 #[derive(Clone, Debug)]
-pub(super) struct Turns(Sender<()>, Receiver<()>);
+pub(super) struct ReadPermits(Sender<()>, Receiver<()>);
 
-impl Default for Turns {
+impl Default for ReadPermits {
     fn default() -> Self {
         let (taken, given_back) = async_channel::bounded(READS_AT_A_TIME);
-        Turns(taken, given_back)
+        ReadPermits(taken, given_back)
     }
 }
 
-impl Turns {
+impl ReadPermits {
     /// Waits for a turn, which ends when the returned value is dropped.
-    async fn next(&self) -> Turn {
+    async fn next(&self) -> ReadPermit {
         // It cannot fail: both ends are held here.
         let _ = self.0.send(()).await;
-        Turn(self.1.clone())
+        ReadPermit(self.1.clone())
     }
 }
 
-struct Turn(Receiver<()>);
+struct ReadPermit(Receiver<()>);
 
-impl Drop for Turn {
+impl Drop for ReadPermit {
     fn drop(&mut self) {
         let _ = self.0.try_recv();
     }

@@ -13,11 +13,11 @@ use super::list::{BlockList, Blocked, MAX_BLOCKED};
 /// entries are changed by [`BlockLists::add`] and [`BlockLists::remove`], and lost when the
 /// controller ends. Entries of either source are blocked.
 #[derive(Clone, Debug, Default)]
-pub struct BlockLists(Arc<Inner>);
+pub struct BlockLists(Arc<BlockListState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    wanted: Publisher<Wanted>,
+struct BlockListState {
+    wanted: Publisher<WantedBlocks>,
     /// Entries that switches fail to block.
     gaps: Mutex<BTreeMap<Dpid, Gaps>>,
     file_problem: Mutex<Option<String>>,
@@ -28,12 +28,12 @@ pub(super) type Gaps = BTreeMap<Blocked, String>;
 
 /// Entries of both sources.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedBlocks {
     file: BlockList,
     added: BTreeSet<Blocked>,
 }
 
-impl Wanted {
+impl WantedBlocks {
     /// All entries to block.
     pub(super) fn all(&self) -> BTreeSet<Blocked> {
         self.file.iter().chain(&self.added).copied().collect()
@@ -42,7 +42,7 @@ impl Wanted {
 
 /// An entry and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BlockEntry {
     /// The blocked host or prefix.
     pub blocked: Blocked,
     /// Its line in the file; `None` if it was added singly.
@@ -113,7 +113,7 @@ impl BlockLists {
     /// entries, the previous list stays in force, and [`BlockLists::file_problem`] reports it.
     pub fn set_file(&self, file: BlockList) {
         let set = self.change(|wanted| {
-            let next = Wanted { file, added: wanted.added.clone() };
+            let next = WantedBlocks { file, added: wanted.added.clone() };
             if next.all().len() > MAX_BLOCKED {
                 return Err(NotChanged::Full);
             }
@@ -136,13 +136,13 @@ impl BlockLists {
 
     /// Lists all blocked hosts and prefixes, in order.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<BlockEntry> {
         let (wanted, gaps) = (self.wanted().load(), self.gaps());
         let at = |blocked: &Blocked| {
             let at = gaps.iter().filter_map(|(dpid, its)| Some((*dpid, its.get(blocked)?.clone())));
             at.collect()
         };
-        let entry = |blocked: Blocked| Entry {
+        let entry = |blocked: Blocked| BlockEntry {
             blocked,
             line: wanted.file.line(&blocked),
             gaps: at(&blocked),
@@ -150,7 +150,7 @@ impl BlockLists {
         wanted.all().into_iter().map(entry).collect()
     }
 
-    pub(super) fn wanted(&self) -> &Watch<Wanted> {
+    pub(super) fn wanted(&self) -> &Watch<WantedBlocks> {
         self.0.wanted.watch()
     }
 
@@ -164,7 +164,7 @@ impl BlockLists {
 
     fn change(
         &self,
-        change: impl FnOnce(&mut Wanted) -> Result<(), NotChanged>,
+        change: impl FnOnce(&mut WantedBlocks) -> Result<(), NotChanged>,
     ) -> Result<(), NotChanged> {
         let mut outcome = Ok(());
         self.0.wanted.update(|present| {

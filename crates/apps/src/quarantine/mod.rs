@@ -18,29 +18,29 @@ use bellrock_api::{
     App, Batch, EarlierFlows, Forwards, Handler, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
 
-use keep::{FIRST_ENTRIES, Turns, drops, keep};
+use keep::{FIRST_ENTRIES, ReadPermits, drops, keep};
 pub use keep::{READS_AT_A_TIME, TRY_AGAIN_AFTER};
 pub use list::{BadLine, BlockList, Blocked, MAX_BAD_LINES_TOLD, MAX_BLOCKED, NotBlockable};
 use lists::Gaps;
-pub use lists::{BlockLists, Entry, NotChanged};
+pub use lists::{BlockEntry, BlockLists, NotChanged};
 
 /// The app.
 #[derive(Debug, Default)]
 pub struct Quarantine {
     lists: BlockLists,
-    turns: Turns,
+    turns: ReadPermits,
 }
 
 impl Quarantine {
     /// Creates an app that blocks the hosts of these lists.
     #[must_use]
     pub fn new(lists: &BlockLists) -> Self {
-        Quarantine { lists: lists.clone(), turns: Turns::default() }
+        Quarantine { lists: lists.clone(), turns: ReadPermits::default() }
     }
 }
 
 impl App for Quarantine {
-    type Handler = Drops;
+    type Handler = QuarantineSwitch;
 
     fn name(&self) -> &'static str {
         "quarantine"
@@ -59,24 +59,24 @@ impl App for Quarantine {
         EarlierFlows::Keep
     }
 
-    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Drops {
+    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> QuarantineSwitch {
         let (its, at) = (network.clone(), (info.dpid, info.version));
         let (lists, turns) = (self.lists.clone(), self.turns.clone());
         let keeping = move || keep(its.clone(), at, lists.clone(), turns.clone());
         let task = network.supervise(format!("drops of {}", info.dpid), keeping);
-        Drops { lists: self.lists.clone(), task }
+        QuarantineSwitch { lists: self.lists.clone(), task }
     }
 }
 
 /// The drops of one switch.
 #[derive(Debug)]
-pub struct Drops {
+pub struct QuarantineSwitch {
     lists: BlockLists,
     /// Keeps the drops equal to the lists.
     task: TaskHandle,
 }
 
-impl Handler for Drops {
+impl Handler for QuarantineSwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let version = switch.version();
         let all = self.lists.wanted().load().all();

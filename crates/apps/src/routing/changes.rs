@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 
 use bellrock_api::{ChangeOutcome, Dpid, Port, ProgramFuture};
-use bellrock_services::programming::UnderWay;
+use bellrock_services::programming::PendingPrograms;
 
-use super::flows::Pair;
+use super::flows::HostPair;
 
 /// A change of a pair's flow in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Edit {
+pub(super) struct FlowEdit {
     pub(super) at: Dpid,
     /// New output port of the flow. `None` removes the flow.
     pub(super) port: Option<Port>,
@@ -22,61 +22,61 @@ pub(super) struct Edit {
 
 /// A change of a pair that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) pair: Pair,
-    pub(super) edit: Edit,
+pub(super) struct DueEdit {
+    pub(super) pair: HostPair,
+    pub(super) edit: FlowEdit,
     /// Number of the list of changes that it belongs to; a newer list replaces it.
     number: u64,
 }
 
 /// Changes of a pair's flows that may be made in any order.
-pub(super) type Stage = Vec<Edit>;
+pub(super) type EditStage = Vec<FlowEdit>;
 
 /// Remaining changes of a pair.
-struct Left {
+struct PendingEdits {
     number: u64,
     /// Number of unfinished changes of the current stage.
     waits_for: usize,
-    stages: VecDeque<Stage>,
+    stages: VecDeque<EditStage>,
 }
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct FlowChanges {
     /// The pairs with unfinished changes.
-    left: BTreeMap<Pair, Left>,
-    ready: BTreeMap<Dpid, Vec<Due>>,
-    under_way: UnderWay<(Dpid, Vec<Due>)>,
+    left: BTreeMap<HostPair, PendingEdits>,
+    ready: BTreeMap<Dpid, Vec<DueEdit>>,
+    under_way: PendingPrograms<(Dpid, Vec<DueEdit>)>,
     /// Switches with a batch under way.
     busy: BTreeSet<Dpid>,
     last_number: u64,
 }
 
-impl Changes {
+impl FlowChanges {
     /// Replaces the remaining changes of a pair by these stages. Each stage begins when the
     /// previous one was confirmed.
-    pub(super) fn begin(&mut self, pair: Pair, stages: impl IntoIterator<Item = Stage>) {
+    pub(super) fn begin(&mut self, pair: HostPair, stages: impl IntoIterator<Item = EditStage>) {
         self.last_number += 1;
         let stages = stages.into_iter().collect();
-        self.left.insert(pair, Left { number: self.last_number, waits_for: 0, stages });
+        self.left.insert(pair, PendingEdits { number: self.last_number, waits_for: 0, stages });
         self.go_on(pair);
     }
 
     /// Returns whether a pair has remaining changes.
-    pub(super) fn has(&self, pair: Pair) -> bool {
+    pub(super) fn has(&self, pair: HostPair) -> bool {
         self.left.contains_key(&pair)
     }
 
     /// Records that a change of a pair has ended. After the last one of its stage, the next stage
     /// is ready. Returns `false` if no change is left.
-    pub(super) fn next(&mut self, pair: Pair) -> bool {
+    pub(super) fn next(&mut self, pair: HostPair) -> bool {
         if let Some(left) = self.left.get_mut(&pair) {
             left.waits_for = left.waits_for.saturating_sub(1);
         }
         self.go_on(pair)
     }
 
-    fn go_on(&mut self, pair: Pair) -> bool {
+    fn go_on(&mut self, pair: HostPair) -> bool {
         let Some(left) = self.left.get_mut(&pair) else { return false };
         while left.waits_for == 0 {
             let Some(stage) = left.stages.pop_front() else {
@@ -85,7 +85,7 @@ impl Changes {
             };
             left.waits_for = stage.len();
             for edit in stage {
-                let due = Due { pair, edit, number: left.number };
+                let due = DueEdit { pair, edit, number: left.number };
                 self.ready.entry(edit.at).or_default().push(due);
             }
         }
@@ -93,30 +93,30 @@ impl Changes {
     }
 
     /// Inserts a change of a pair before its remaining stages.
-    pub(super) fn insert(&mut self, pair: Pair, edit: Edit) {
+    pub(super) fn insert(&mut self, pair: HostPair, edit: FlowEdit) {
         if let Some(left) = self.left.get_mut(&pair) {
             left.stages.push_front(vec![edit]);
         }
     }
 
     /// Returns whether remaining stages add or change flows, which may lead to the changed ones.
-    pub(super) fn has_adds(&self, pair: Pair) -> bool {
+    pub(super) fn has_adds(&self, pair: HostPair) -> bool {
         let left = self.left.get(&pair);
         left.is_some_and(|left| left.stages.iter().flatten().any(|edit| edit.port.is_some()))
     }
 
     /// Drops all further stages of a pair.
-    pub(super) fn give_up(&mut self, pair: Pair) {
+    pub(super) fn give_up(&mut self, pair: HostPair) {
         if let Some(left) = self.left.get_mut(&pair) {
             left.stages.clear();
         }
     }
 
     /// Returns the changes that can be sent now, in one batch for each switch.
-    pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<Due>> {
+    pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<DueEdit>> {
         let busy = &self.busy;
-        let free = |dpid: &Dpid, _: &mut Vec<Due>| !busy.contains(dpid);
-        let mut ready: BTreeMap<Dpid, Vec<Due>> = self.ready.extract_if(.., free).collect();
+        let free = |dpid: &Dpid, _: &mut Vec<DueEdit>| !busy.contains(dpid);
+        let mut ready: BTreeMap<Dpid, Vec<DueEdit>> = self.ready.extract_if(.., free).collect();
         for dues in ready.values_mut() {
             dues.retain(|due| self.is_current(due));
         }
@@ -125,7 +125,7 @@ impl Changes {
     }
 
     /// Records that a batch was sent to a switch.
-    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: ProgramFuture) {
+    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<DueEdit>, program: ProgramFuture) {
         self.busy.insert(dpid);
         self.under_way.push((dpid, dues), program);
     }
@@ -136,7 +136,7 @@ impl Changes {
     }
 
     /// Returns the outcomes of changes that were not replaced meanwhile.
-    pub(super) fn take_ended(&mut self) -> Vec<(Due, ChangeOutcome)> {
+    pub(super) fn take_ended(&mut self) -> Vec<(DueEdit, ChangeOutcome)> {
         let mut ended = Vec::new();
         for ((dpid, dues), outcomes) in self.under_way.take_ended() {
             self.busy.remove(&dpid);
@@ -146,7 +146,7 @@ impl Changes {
         ended
     }
 
-    fn is_current(&self, due: &Due) -> bool {
+    fn is_current(&self, due: &DueEdit) -> bool {
         self.left.get(&due.pair).is_some_and(|left| left.number == due.number)
     }
 }
@@ -161,29 +161,29 @@ mod tests {
 
     use super::*;
 
-    fn pair(n: u8) -> Pair {
+    fn pair(n: u8) -> HostPair {
         let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None);
-        Pair { from: host(n), to: host(0) }
+        HostPair { from: host(n), to: host(0) }
     }
 
-    fn add(at: u64, port: u32) -> Edit {
-        Edit { at: Dpid(at), port: Some(Port(port)) }
+    fn add(at: u64, port: u32) -> FlowEdit {
+        FlowEdit { at: Dpid(at), port: Some(Port(port)) }
     }
 
     /// The changes that can be sent now, by switch.
-    fn ready(changes: &mut Changes) -> Vec<(u64, Vec<Due>)> {
+    fn ready(changes: &mut FlowChanges) -> Vec<(u64, Vec<DueEdit>)> {
         changes.take_ready().into_iter().map(|(dpid, dues)| (dpid.0, dues)).collect()
     }
 
-    fn pairs(ready: &[(u64, Vec<Due>)]) -> Vec<(u64, Vec<Pair>)> {
-        let of = |dues: &Vec<Due>| dues.iter().map(|due| due.pair).collect();
+    fn pairs(ready: &[(u64, Vec<DueEdit>)]) -> Vec<(u64, Vec<HostPair>)> {
+        let of = |dues: &Vec<DueEdit>| dues.iter().map(|due| due.pair).collect();
         ready.iter().map(|(dpid, dues)| (*dpid, of(dues))).collect()
     }
 
     #[test]
     fn a_switch_that_does_not_answer_holds_up_only_who_needs_it() {
         let mut context = Context::from_waker(Waker::noop());
-        let mut changes = Changes::default();
+        let mut changes = FlowChanges::default();
         let (slow, others) = (9, 5);
         changes.begin(pair(1), [vec![add(slow, 1)], vec![add(1, 1)]]);
         changes.begin(pair(2), [vec![add(others, 1)], vec![add(1, 1)]]);
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn what_is_inserted_is_done_before_what_is_left() {
-        let mut changes = Changes::default();
-        let removal = |at| Edit { at: Dpid(at), port: None };
+        let mut changes = FlowChanges::default();
+        let removal = |at| FlowEdit { at: Dpid(at), port: None };
         changes.begin(pair(1), [vec![add(1, 1)], vec![add(2, 1)], vec![removal(3)]]);
         changes.take_ready();
         assert!(changes.has_adds(pair(1)));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_stage_waits_for_all_of_the_one_before() {
-        let mut changes = Changes::default();
+        let mut changes = FlowChanges::default();
         changes.begin(pair(1), [vec![], vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(1)]), (2, vec![pair(1)])]);
         assert!(changes.next(pair(1)));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_is_given_up_is_done_when_its_stage_is() {
-        let mut changes = Changes::default();
+        let mut changes = FlowChanges::default();
         changes.begin(pair(1), [vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
         ready(&mut changes);
         changes.give_up(pair(1));

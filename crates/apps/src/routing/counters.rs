@@ -5,7 +5,7 @@ use bellrock_api::counters;
 counters! {
     /// Events counted at one switch. Only its handler adds to them.
     #[derive(Clone, Copy)]
-    pub(super) struct Counters: u64 {
+    pub(super) struct RoutingCounters: u64 {
         /// Packets sent to the host that they are for.
         delivered,
         /// Packets sent to all host ports.

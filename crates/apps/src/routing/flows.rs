@@ -6,29 +6,29 @@ use bellrock_api::{
     Network, Port, ReplyBody, Version,
 };
 
-use super::news::{Inbox, News};
+use super::queue::{RoutingEvent, RoutingQueue};
 
 /// A sender and a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
+pub(super) struct HostPair {
     pub(super) from: HostId,
     pub(super) to: HostId,
 }
 
 /// The packets of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Traffic {
+pub(super) enum FlowTraffic {
     /// From one host to another.
-    Between(Pair),
+    Between(HostPair),
     /// To a host, from anywhere.
     To(HostId),
 }
 
-impl Traffic {
+impl FlowTraffic {
     pub(super) fn matching(self) -> Match {
         let (from, to) = match self {
-            Traffic::Between(pair) => (Some(pair.from), pair.to),
-            Traffic::To(host) => (None, host),
+            FlowTraffic::Between(pair) => (Some(pair.from), pair.to),
+            FlowTraffic::To(host) => (None, host),
         };
         let vlan = to.vlan.map_or(0, |id| Match::VLAN_PRESENT | id);
         let mut matching = Match::any().eth_dst(to.mac).with(Field::VlanVid, vlan.into());
@@ -46,16 +46,16 @@ impl Traffic {
         let host = |mac| HostId::new(MacAddr::from_u64(mac), vlan);
         let to = host(value(Field::EthDst)?);
         Some(match value(Field::EthSrc) {
-            Some(from) => Traffic::Between(Pair { from: host(from), to }),
-            None => Traffic::To(to),
+            Some(from) => FlowTraffic::Between(HostPair { from: host(from), to }),
+            None => FlowTraffic::To(to),
         })
     }
 
     /// The destination host.
     pub(super) fn destination(self) -> HostId {
         match self {
-            Traffic::Between(pair) => pair.to,
-            Traffic::To(host) => host,
+            FlowTraffic::Between(pair) => pair.to,
+            FlowTraffic::To(host) => host,
         }
     }
 
@@ -63,10 +63,10 @@ impl Traffic {
     pub(super) fn key(self) -> u64 {
         let key = |host: HostId| u64::from(host.vlan.unwrap_or(0)) << 48 | host.mac.to_u64();
         match self {
-            Traffic::Between(pair) => {
+            FlowTraffic::Between(pair) => {
                 key(pair.from).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) ^ key(pair.to)
             }
-            Traffic::To(host) => key(host),
+            FlowTraffic::To(host) => key(host),
         }
     }
 
@@ -76,10 +76,10 @@ impl Traffic {
     }
 }
 
-impl Pair {
+impl HostPair {
     /// A flow that lasts while the two hosts talk. The switch reports its removal.
     pub(super) fn out_of(self, port: Port, idle_timeout_s: u16) -> Flow {
-        Traffic::Between(self).out_of(port).idle(idle_timeout_s).flags(FlowFlags::SEND_FLOW_REM)
+        FlowTraffic::Between(self).out_of(port).idle(idle_timeout_s).flags(FlowFlags::SEND_FLOW_REM)
     }
 }
 
@@ -106,16 +106,17 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
 }
 
 /// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request, after
-/// pauses that double, while the switch is connected: to continue without the list would remove flows that carry traffic. Sends
-/// nothing if the switch disconnects before: its flows are still as last known.
+/// pauses that double, while the switch is connected: to continue without the list would remove
+/// flows that carry traffic. Sends nothing if the switch disconnects before: its flows are still as
+/// last known.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
         let mut backoff = Backoff::default();
         while asking.switch(dpid).is_some() {
             if let Some(found) = told(&asking, dpid).await {
-                let inbox = asking.extension::<Inbox>();
-                return inbox.tell_in_time(News::Found(dpid, found)).await;
+                let inbox = asking.extension::<RoutingQueue>();
+                return inbox.tell_in_time(RoutingEvent::Found(dpid, found)).await;
             }
             backoff.failed(asking.now());
             asking.sleep_until(backoff.until()).await;
@@ -124,7 +125,7 @@ pub(super) fn look_for(network: &Network, dpid: Dpid) {
 }
 
 /// The app's flows that a switch reports, and their output ports.
-async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
+async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(FlowTraffic, Port)>> {
     let any = Match::any();
     let request = RequestBody::Flow(FlowStatsRequest::all(&any));
     let reply = match network.request(dpid, request).await {
@@ -137,13 +138,13 @@ async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
     let own = flows.iter().filter(|flow| network.cookie().owns_flow(flow));
     let traffic = own.filter_map(|flow| {
         let port = flow.instructions.iter().find_map(|it| output(&it))?;
-        Some((Traffic::of(&flow.matching.to_match())?, port))
+        Some((FlowTraffic::of(&flow.matching.to_match())?, port))
     });
     Some(traffic.collect())
 }
 
 /// Removes flows of the other mode from a switch, left by an earlier run.
-pub(super) fn remove(network: &Network, dpid: Dpid, flows: impl Iterator<Item = Traffic>) {
+pub(super) fn remove(network: &Network, dpid: Dpid, flows: impl Iterator<Item = FlowTraffic>) {
     let removals = flows.map(|traffic| Change::Remove(Flow::new(traffic.matching())));
     let removals: Vec<Change> = removals.collect();
     if !removals.is_empty() {
@@ -169,12 +170,12 @@ mod tests {
     fn a_match_tells_whose_packets_it_is_about() {
         for vlan in [None, Some(1), Some(4095)] {
             let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), vlan);
-            let pair = Pair { from: host(1), to: host(2) };
-            for traffic in [Traffic::Between(pair), Traffic::To(host(1))] {
-                assert_eq!(Traffic::of(&traffic.matching()), Some(traffic));
+            let pair = HostPair { from: host(1), to: host(2) };
+            for traffic in [FlowTraffic::Between(pair), FlowTraffic::To(host(1))] {
+                assert_eq!(FlowTraffic::of(&traffic.matching()), Some(traffic));
             }
         }
-        assert_eq!(Traffic::of(&Match::any().eth_dst(MacAddr::ZERO)), None, "any VLAN");
-        assert_eq!(Traffic::of(&Match::any()), None);
+        assert_eq!(FlowTraffic::of(&Match::any().eth_dst(MacAddr::ZERO)), None, "any VLAN");
+        assert_eq!(FlowTraffic::of(&Match::any()), None);
     }
 }

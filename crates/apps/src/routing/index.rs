@@ -4,25 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{Dpid, HostId, SwitchPort};
 
-use super::flows::Pair;
+use super::flows::HostPair;
 
 /// The pairs with routes, by their hosts and by the switches of these hosts.
 #[derive(Default)]
-pub(super) struct Index {
+pub(super) struct RouteIndex {
     hosts: BTreeMap<HostId, OfHost>,
     /// Pairs by the switches of their source and destination.
-    switches: BTreeMap<(Dpid, Dpid), BTreeSet<Pair>>,
+    switches: BTreeMap<(Dpid, Dpid), BTreeSet<HostPair>>,
 }
 
 #[derive(Default)]
 struct OfHost {
     at: Option<SwitchPort>,
-    pairs: BTreeSet<Pair>,
+    pairs: BTreeSet<HostPair>,
 }
 
-impl Index {
+impl RouteIndex {
     /// Adds a pair, with the places of its hosts.
-    pub(super) fn insert(&mut self, pair: Pair, place: impl Fn(HostId) -> Option<SwitchPort>) {
+    pub(super) fn insert(&mut self, pair: HostPair, place: impl Fn(HostId) -> Option<SwitchPort>) {
         for host in [pair.from, pair.to] {
             let new = || OfHost { at: place(host), pairs: BTreeSet::new() };
             self.hosts.entry(host).or_insert_with(new).pairs.insert(pair);
@@ -31,7 +31,7 @@ impl Index {
     }
 
     /// Removes a pair that has no route any more.
-    pub(super) fn remove(&mut self, pair: Pair) {
+    pub(super) fn remove(&mut self, pair: HostPair) {
         self.leave_switches(pair);
         for host in [pair.from, pair.to] {
             if let Some(of_host) = self.hosts.get_mut(&host) {
@@ -47,12 +47,12 @@ impl Index {
     pub(super) fn follow_hosts(
         &mut self,
         place: impl Fn(HostId) -> Option<SwitchPort>,
-    ) -> BTreeSet<Pair> {
+    ) -> BTreeSet<HostPair> {
         let now = self.hosts.iter().map(|(host, of_host)| (*host, of_host, place(*host)));
         let moved = now.filter(|(_, of_host, now)| *now != of_host.at);
         let (moved, pairs): (Vec<_>, Vec<_>) =
             moved.map(|(host, of_host, now)| ((host, now), of_host.pairs.iter().copied())).unzip();
-        let pairs: BTreeSet<Pair> = pairs.into_iter().flatten().collect();
+        let pairs: BTreeSet<HostPair> = pairs.into_iter().flatten().collect();
         pairs.iter().for_each(|pair| self.leave_switches(*pair));
         for (host, now) in moved {
             if let Some(of_host) = self.hosts.get_mut(&host) {
@@ -67,18 +67,18 @@ impl Index {
     pub(super) fn between(
         &self,
         affected: impl Fn(Dpid, Dpid) -> bool,
-    ) -> impl Iterator<Item = Pair> {
+    ) -> impl Iterator<Item = HostPair> {
         let switches = self.switches.iter().filter(move |((from, to), _)| affected(*from, *to));
         switches.flat_map(|(_, pairs)| pairs.iter().copied())
     }
 
-    fn join_switches(&mut self, pair: Pair) {
+    fn join_switches(&mut self, pair: HostPair) {
         if let Some(ends) = self.ends(pair) {
             self.switches.entry(ends).or_default().insert(pair);
         }
     }
 
-    fn leave_switches(&mut self, pair: Pair) {
+    fn leave_switches(&mut self, pair: HostPair) {
         if let Some(ends) = self.ends(pair)
             && let Some(pairs) = self.switches.get_mut(&ends)
         {
@@ -89,7 +89,7 @@ impl Index {
         }
     }
 
-    fn ends(&self, pair: Pair) -> Option<(Dpid, Dpid)> {
+    fn ends(&self, pair: HostPair) -> Option<(Dpid, Dpid)> {
         let at = |host: HostId| Some(self.hosts.get(&host)?.at?.dpid);
         Some((at(pair.from)?, at(pair.to)?))
     }
@@ -105,19 +105,19 @@ mod tests {
         HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None)
     }
 
-    fn pair(from: u8, to: u8) -> Pair {
-        Pair { from: host(from), to: host(to) }
+    fn pair(from: u8, to: u8) -> HostPair {
+        HostPair { from: host(from), to: host(to) }
     }
 
     #[test]
     fn a_change_is_about_the_pairs_between_its_switches_and_those_of_hosts_that_move() {
         let at = |dpid: u64| Some(SwitchPort::new(Dpid(dpid), Port(1)));
-        let mut index = Index::default();
+        let mut index = RouteIndex::default();
         let before = |of: HostId| if of == host(9) { None } else { at(of.mac.0[5].into()) };
         for (from, to) in [(1, 2), (2, 1), (1, 3), (9, 1)] {
             index.insert(pair(from, to), before);
         }
-        let between = |index: &Index, a, b| -> Vec<Pair> {
+        let between = |index: &RouteIndex, a, b| -> Vec<HostPair> {
             index.between(|from, to| (from, to) == (Dpid(a), Dpid(b))).collect()
         };
         assert_eq!(between(&index, 1, 2), [pair(1, 2)]);

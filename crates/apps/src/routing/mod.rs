@@ -13,12 +13,12 @@
 
 mod changes;
 mod counters;
+mod earlier_run;
 mod flows;
 mod index;
-mod left;
 mod neighbours;
-mod news;
 mod proactive;
+mod queue;
 mod reactive;
 mod switch;
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use bellrock_api::{App, EarlierFlows, Forwards, Needs, Network, SwitchInfo};
 
-use news::Inbox;
+use queue::RoutingQueue;
 pub use switch::RoutingSwitch;
 
 /// Decides when flows are installed.
@@ -102,7 +102,7 @@ impl App for Routing {
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> RoutingSwitch {
-        let inbox = network.extension::<Inbox>();
+        let inbox = network.extension::<RoutingQueue>();
         let flow_mods = Arc::default();
         inbox.switch_up(info.dpid, Arc::clone(&flow_mods));
         RoutingSwitch::new(self.settings, network.clone(), inbox, flow_mods)

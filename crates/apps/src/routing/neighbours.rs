@@ -35,7 +35,7 @@ const TARGET_LINK_ADDRESS: u8 = 2;
 
 /// Answer to a request for the host with an address.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer<'h> {
+pub(super) enum NeighbourAnswer<'h> {
     /// This frame answers it.
     Frame(Vec<u8>),
     /// This host must answer it.
@@ -49,7 +49,7 @@ pub(super) fn answer<'h>(
     vlan: Option<u16>,
     hosts: &'h Hosts,
     others: impl Fn(&Host) -> bool,
-) -> Option<Answer<'h>> {
+) -> Option<NeighbourAnswer<'h>> {
     let (addresses, rest) = frame.split_at_checked(ETHERNET_LEN - 2)?;
     let (tag, rest) = match TAGS.iter().any(|tag| rest.starts_with(tag)) {
         true => rest.split_at_checked(TAG_LEN)?,
@@ -66,17 +66,17 @@ pub(super) fn answer<'h>(
             (owner, (!request.is_probe()).then(|| request.reply(owner.id.mac)))
         }
         IPV6 => {
-            let solicitation = Solicitation::read(payload)?;
+            let solicitation = NeighbourRequest::read(payload)?;
             let owner = owner(solicitation.target.into())?;
             let is_its_own = solicitation.is_probe() || solicitation.target.is_unicast_link_local();
             (owner, (!is_its_own).then(|| solicitation.reply(owner.id.mac)))
         }
         _ => return None,
     };
-    let Some(reply) = reply else { return Some(Answer::By(owner)) };
+    let Some(reply) = reply else { return Some(NeighbourAnswer::By(owner)) };
     let mut frame = [&asker.0[..], &owner.id.mac.0, tag, eth_type, &reply].concat();
     frame.resize(frame.len().max(SHORTEST_FRAME), 0);
-    Some(Answer::Frame(frame))
+    Some(NeighbourAnswer::Frame(frame))
 }
 
 struct ArpRequest {
@@ -104,12 +104,12 @@ impl ArpRequest {
     }
 }
 
-struct Solicitation {
+struct NeighbourRequest {
     source: Ipv6Addr,
     target: Ipv6Addr,
 }
 
-impl Solicitation {
+impl NeighbourRequest {
     /// Reads a neighbour solicitation (RFC 4861 §4.3).
     fn read(payload: &[u8]) -> Option<Self> {
         let (header, message) = payload.split_first_chunk::<40>()?;
@@ -117,7 +117,7 @@ impl Solicitation {
         let source: &[u8; 16] = header.get(8..)?.first_chunk()?;
         let target: &[u8; 16] = message.get(8..)?.first_chunk()?;
         let [source, target] = [source, target].map(|octets| Ipv6Addr::from(*octets));
-        is_one.then_some(Solicitation { source, target })
+        is_one.then_some(NeighbourRequest { source, target })
     }
 
     /// Returns whether the sender wants the address for itself (RFC 4862 §5.4).
@@ -228,7 +228,7 @@ mod tests {
         for vlan in [None, Some(7)] {
             let hosts = hosts(vlan);
             let frame = request(ASKER, "10.0.0.1", "10.0.0.2", vlan);
-            let Some(Answer::Frame(reply)) = answer(&frame, vlan, &hosts, nobody) else {
+            let Some(NeighbourAnswer::Frame(reply)) = answer(&frame, vlan, &hosts, nobody) else {
                 panic!("{vlan:?}")
             };
             assert_eq!((&reply[..6], &reply[6..12]), (&ASKER.0[..], &OWNER.0[..]));
@@ -276,7 +276,7 @@ mod tests {
     fn a_solicitation_is_answered_with_an_advertisement() {
         let hosts = hosts(None);
         let frame = solicitation("2001:db8::1", "2001:db8::2");
-        let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts, nobody) else {
+        let Some(NeighbourAnswer::Frame(reply)) = answer(&frame, None, &hosts, nobody) else {
             panic!("no frame")
         };
         let packet = SlicedPacket::from_ethernet(&reply).unwrap();
@@ -297,7 +297,7 @@ mod tests {
             [request(ASKER, "0.0.0.0", "10.0.0.2", None), solicitation("::", "2001:db8::2")]
         {
             let asked = answer(&probe, None, &hosts, nobody);
-            let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
+            let Some(NeighbourAnswer::By(host)) = asked else { panic!("{asked:?}") };
             assert_eq!(host.id.mac, OWNER);
         }
     }
@@ -306,7 +306,7 @@ mod tests {
     fn whether_a_neighbour_is_a_router_only_he_says_himself() {
         let hosts = hosts(None);
         let asked = answer(&solicitation("fe80::1", "fe80::2"), None, &hosts, nobody);
-        let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
+        let Some(NeighbourAnswer::By(host)) = asked else { panic!("{asked:?}") };
         assert_eq!(host.id.mac, OWNER);
     }
 }

@@ -19,24 +19,24 @@ use bellrock_services::reserved::reserved_ports;
 use bellrock_services::wait::until;
 use futures_lite::FutureExt;
 
-use super::flows::{self, Traffic};
-use super::left::Left;
-use super::news::{Inbox, News};
+use super::earlier_run::EarlierRun;
+use super::flows::{self, FlowTraffic};
+use super::queue::{RoutingEvent, RoutingQueue};
 
 /// Number of the flows for answers; no tree has it.
 const ANSWERS: u32 = u32::MAX;
 
 /// The flows to a host: distance from it, switch, and output port.
-type Tree = Vec<(u32, Dpid, Port)>;
+type DestinationTree = Vec<(u32, Dpid, Port)>;
 
 /// Keeps flows to all hosts. Runs as a task.
 pub(super) async fn keep(network: Network) {
-    let inbox = network.extension::<Inbox>();
+    let inbox = network.extension::<RoutingQueue>();
     let mut trees = Trees::new(network);
     loop {
         let news = trees.next(&inbox).await;
         inbox.take_up().into_keys().for_each(|dpid| trees.left.look_into(dpid));
-        if let Some(News::Found(dpid, flows)) = news {
+        if let Some(RoutingEvent::Found(dpid, flows)) = news {
             trees.adopt(dpid, &flows);
         }
         trees.follow();
@@ -50,12 +50,12 @@ struct Trees {
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
     /// Number and tree of each host.
-    trees: BTreeMap<HostId, (u32, Tree)>,
+    trees: BTreeMap<HostId, (u32, DestinationTree)>,
     numbers: BTreeSet<u32>,
     /// Switches that send answers to the controller.
     heard: BTreeMap<Dpid, Version>,
     has_begun: bool,
-    left: Left,
+    left: EarlierRun,
 }
 
 impl Trees {
@@ -70,13 +70,13 @@ impl Trees {
             numbers: BTreeSet::from([ANSWERS]),
             heard: BTreeMap::new(),
             has_begun: false,
-            left: Left::new(network.clone()),
+            left: EarlierRun::new(network.clone()),
             network,
         }
     }
 
     /// Waits for news, for changes of paths and hosts, or until the network may be complete.
-    async fn next(&mut self, inbox: &Inbox) -> Option<News> {
+    async fn next(&mut self, inbox: &RoutingQueue) -> Option<RoutingEvent> {
         let mut news = None;
         let (paths, hosts) = &self.watch;
         let followed = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
@@ -117,7 +117,7 @@ impl Trees {
                 continue;
             }
             let number = before.map(|(number, _)| *number).unwrap_or_else(|| self.number(host));
-            let flow = |port| Traffic::To(host).out_of(port);
+            let flow = |port| FlowTraffic::To(host).out_of(port);
             let flows = tree.iter().map(|(distance, dpid, port)| (*distance, *dpid, flow(*port)));
             self.desired.set_tree(number, flows);
             self.trees.insert(host, (number, tree));
@@ -158,9 +158,9 @@ impl Trees {
 
     /// The flows to a host. A switch without a path keeps its previous flow: there is no better
     /// one, and it leads to the cut, not into a circle.
-    fn tree(&self, host: HostId, at: SwitchPort) -> Tree {
-        let key = Traffic::To(host).key();
-        let mut tree: Tree = vec![(0, at.dpid, at.port)];
+    fn tree(&self, host: HostId, at: SwitchPort) -> DestinationTree {
+        let key = FlowTraffic::To(host).key();
+        let mut tree: DestinationTree = vec![(0, at.dpid, at.port)];
         for (dpid, _) in self.paths.switches().filter(|(dpid, _)| *dpid != at.dpid) {
             let hop = self.paths.next_hop(dpid, at.dpid, key);
             let distance = self.paths.distance(dpid, at.dpid);
@@ -177,7 +177,7 @@ impl Trees {
 
     /// A number for the flows to a host: the same in each run, unless two numbers collide.
     fn number(&mut self, host: HostId) -> u32 {
-        let key = Traffic::To(host).key();
+        let key = FlowTraffic::To(host).key();
         let mut number = (key ^ (key >> 32)) as u32;
         // 0 is the number of flows outside trees.
         while number == 0 || !self.numbers.insert(number) {
@@ -187,9 +187,9 @@ impl Trees {
     }
 
     /// Records the flows of a switch, and removes those between pairs.
-    fn adopt(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
+    fn adopt(&mut self, dpid: Dpid, flows: &[(FlowTraffic, Port)]) {
         self.left.found(dpid, flows);
-        let of_pairs = |traffic: &Traffic| matches!(traffic, Traffic::Between(_));
+        let of_pairs = |traffic: &FlowTraffic| matches!(traffic, FlowTraffic::Between(_));
         let all = flows.iter().map(|(traffic, _)| *traffic);
         flows::remove(&self.network, dpid, all.filter(of_pairs));
     }

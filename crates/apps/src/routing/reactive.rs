@@ -5,12 +5,13 @@
 //!
 //! # When a path changes
 //! A link fails, a host moves, a shorter path appears: a pair's flows on changed paths are updated
-//! in stages, from the destination on. Each stage is confirmed before the next ([`Route::stages`]).
-//! So an updated flow leads to updated flows, and to the destination. Any other flow leads where it
-//! led before, or into the new path: never in a circle. All changes of a switch are sent together.
-//! A slow switch delays only the pairs that have flows there ([`changes`](super::changes)).
-//! Unneeded flows are removed when all others are confirmed and [`DRAIN`] has passed: packets on
-//! their way have then left them, and removals do not delay updates.
+//! in stages, from the destination on. Each stage is confirmed before the next
+//! ([`PairRoute::stages`]). So an updated flow leads to updated flows, and to the destination. Any
+//! other flow leads where it led before, or into the new path: never in a circle. All changes of a
+//! switch are sent together. A slow switch delays only the pairs that have flows there
+//! ([`changes`](super::changes)). Unneeded flows are removed when all others are confirmed and
+//! [`DRAIN`] has passed: packets on their way have then left them, and removals do not delay
+//! updates.
 //!
 //! # Failures
 //! Until a switch has confirmed a change, its state is unknown: the flow is sent again, or removed,
@@ -33,11 +34,11 @@ use bellrock_services::reserved::{ReservedPorts, reserved_ports};
 use bellrock_services::wait::until;
 use futures_lite::FutureExt;
 
-use super::changes::{Changes, Due, Edit, Stage};
-use super::flows::{self, Pair, Traffic};
-use super::index::Index;
-use super::left::Left;
-use super::news::{Inbox, News};
+use super::changes::{DueEdit, EditStage, FlowChanges, FlowEdit};
+use super::earlier_run::EarlierRun;
+use super::flows::{self, FlowTraffic, HostPair};
+use super::index::RouteIndex;
+use super::queue::{RoutingEvent, RoutingQueue};
 
 /// Maximum number of pairs with flows. The controller delivers all packets of further pairs.
 const MAX_ROUTES: usize = 1 << 18;
@@ -53,15 +54,15 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const NEWS_PER_TURN: usize = 1024;
 
 /// A switch on a path, and the path's output port there.
-type Step = (Dpid, Port);
+type PathStep = (Dpid, Port);
 
 /// Stands for the output port of a flow that may lead anywhere, or may not exist.
 const UNKNOWN: Port = Port::ANY;
 
 /// Keeps flows between hosts that talk. Runs as a task.
 pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
-    let inbox = network.extension::<Inbox>();
-    let mut routes = Routes::new(network, idle_timeout_s);
+    let inbox = network.extension::<RoutingQueue>();
+    let mut routes = PairRoutes::new(network, idle_timeout_s);
     loop {
         let first = routes.next(&inbox).await;
         for (dpid, flow_mods) in inbox.take_up() {
@@ -78,11 +79,11 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
 
 /// The known flows of a pair.
 #[derive(Default)]
-struct Route {
+struct PairRoute {
     /// The wanted path, from the destination on. Empty for flows that were found.
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// Existing flows, in any order; with [`UNKNOWN`] if a flow may exist.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     /// Whether both hosts have been known since, or flows were sent. False after a restart.
     is_known: bool,
     sent: Duration,
@@ -94,7 +95,7 @@ struct Route {
     drained: Option<Duration>,
 }
 
-impl Route {
+impl PairRoute {
     /// Records the flow in a switch.
     fn set(&mut self, dpid: Dpid, port: Option<Port>) {
         self.steps.retain(|(at, _)| *at != dpid);
@@ -108,10 +109,10 @@ impl Route {
     }
 
     /// Removals of the unneeded flows.
-    fn removals(&self) -> Stage {
+    fn removals(&self) -> EditStage {
         let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
         let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
-        needless.map(|(at, _)| Edit { at: *at, port: None }).collect()
+        needless.map(|(at, _)| FlowEdit { at: *at, port: None }).collect()
     }
 
     /// Changes that make the flows follow the path, from the destination on.
@@ -120,10 +121,10 @@ impl Route {
     /// flow or is unread. That switch is a stage by itself, after their confirmation. An unchanged
     /// switch of a stage sends packets only to the controller. From a changed switch they reach the
     /// destination or an unchanged switch. So the order within a stage does not matter.
-    fn stages(&self, is_read: impl Fn(Dpid) -> bool) -> Vec<Stage> {
-        let (mut stages, mut new) = (Vec::new(), Stage::new());
+    fn stages(&self, is_read: impl Fn(Dpid) -> bool) -> Vec<EditStage> {
+        let (mut stages, mut new) = (Vec::new(), EditStage::new());
         for step @ (at, port) in &self.path {
-            let edit = Edit { at: *at, port: Some(*port) };
+            let edit = FlowEdit { at: *at, port: Some(*port) };
             match self.steps.iter().find(|(its, _)| its == at) {
                 Some(there) if there == step => {}
                 None if is_read(*at) => new.push(edit),
@@ -136,7 +137,7 @@ impl Route {
     }
 }
 
-struct Routes {
+struct PairRoutes {
     network: Network,
     idle_timeout_s: u16,
     watch: (Watch<Paths>, Watch<Hosts>),
@@ -145,36 +146,36 @@ struct Routes {
     hosts: Snapshot<Hosts>,
     /// Places where routes may not lead.
     reserved: Snapshot<ReservedPorts>,
-    routes: BTreeMap<Pair, Route>,
-    index: Index,
+    routes: BTreeMap<HostPair, PairRoute>,
+    index: RouteIndex,
     /// Pairs whose route may be out of date.
-    stale: BTreeSet<Pair>,
-    changes: Changes,
+    stale: BTreeSet<HostPair>,
+    changes: FlowChanges,
     /// Times at which pairs are checked again, to retry a failure or to remove unneeded flows.
-    again: BTreeSet<(Duration, Pair)>,
-    left: Left,
+    again: BTreeSet<(Duration, HostPair)>,
+    left: EarlierRun,
     /// Whether the network is complete, so that flows of an earlier run may be changed.
     is_whole: bool,
     /// Counts the flows sent to each switch.
     flow_mods: BTreeMap<Dpid, Arc<SharedCounter>>,
 }
 
-impl Routes {
+impl PairRoutes {
     fn new(network: Network, idle_timeout_s: u16) -> Self {
         let watch = (paths(&network), network.hosts().clone());
-        Routes {
+        PairRoutes {
             paths: watch.0.load(),
             hosts: watch.1.load(),
             reserved: reserved_ports(&network).load(),
             watch,
             idle_timeout_s,
             routes: BTreeMap::new(),
-            index: Index::default(),
+            index: RouteIndex::default(),
             stale: BTreeSet::new(),
-            changes: Changes::default(),
+            changes: FlowChanges::default(),
             again: BTreeSet::new(),
             is_whole: false,
-            left: Left::new(network.clone()),
+            left: EarlierRun::new(network.clone()),
             flow_mods: BTreeMap::new(),
             network,
         }
@@ -182,7 +183,7 @@ impl Routes {
 
     /// Waits for news, for changes of paths and hosts, for outcomes of changes, or until a check is
     /// due.
-    async fn next(&mut self, inbox: &Inbox) -> Option<News> {
+    async fn next(&mut self, inbox: &RoutingQueue) -> Option<RoutingEvent> {
         let mut news = None;
         let due = [self.again.first().map(|(at, _)| *at), self.left.look_at()];
         let due = until(&self.network, due.into_iter().flatten().min());
@@ -193,22 +194,22 @@ impl Routes {
         news
     }
 
-    fn hear(&mut self, news: News) {
+    fn hear(&mut self, news: RoutingEvent) {
         match news {
             // It is in the inbox's own list.
-            News::SwitchUp => {}
-            News::Talking(pair) => self.install(pair),
-            News::Silent(pair, dpid) => self.forget(pair, dpid),
-            News::Found(dpid, flows) => self.adopt(dpid, flows),
+            RoutingEvent::SwitchUp => {}
+            RoutingEvent::Talking(pair) => self.install(pair),
+            RoutingEvent::Silent(pair, dpid) => self.forget(pair, dpid),
+            RoutingEvent::Found(dpid, flows) => self.adopt(dpid, flows),
         }
     }
 
     /// The path of a pair, from the destination on. `None` if a host is unknown or no path exists.
-    fn path(&self, pair: Pair) -> Option<Vec<Step>> {
+    fn path(&self, pair: HostPair) -> Option<Vec<PathStep>> {
         let (from, to) = (self.place(pair.from)?.dpid, self.place(pair.to)?);
         self.paths.distance(from, to.dpid)?;
-        let hops = self.paths.walk(from, to.dpid, Traffic::Between(pair).key());
-        let mut steps: Vec<Step> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
+        let hops = self.paths.walk(from, to.dpid, FlowTraffic::Between(pair).key());
+        let mut steps: Vec<PathStep> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
         steps.push((to.dpid, to.port));
         steps.reverse();
         Some(steps)
@@ -219,7 +220,7 @@ impl Routes {
     }
 
     /// Adds the route of a pair that has none.
-    fn insert(&mut self, pair: Pair, route: Route) {
+    fn insert(&mut self, pair: HostPair, route: PairRoute) {
         let (hosts, left, paths) = (&self.hosts, &self.left, &self.paths);
         let reserved = &self.reserved;
         self.index.insert(pair, |host| place(host, hosts, reserved, left, paths));
@@ -228,7 +229,7 @@ impl Routes {
 
     /// Installs flows for two hosts that talk. The controller delivers packets until the flows
     /// exist, so nothing waits for confirmations.
-    fn install(&mut self, pair: Pair) {
+    fn install(&mut self, pair: HostPair) {
         let now = self.network.now();
         match self.routes.get(&pair) {
             None if self.routes.len() >= MAX_ROUTES => return,
@@ -251,12 +252,12 @@ impl Routes {
             drop(self.send(step.0, vec![self.add(pair, *step)]));
         }
         let steps = path.clone();
-        let route = Route { path, steps, is_known: true, sent: now, ..Route::default() };
+        let route = PairRoute { path, steps, is_known: true, sent: now, ..PairRoute::default() };
         self.insert(pair, route);
     }
 
     /// Returns whether it is a route of an earlier run that may not be changed yet.
-    fn is_left(&self, route: &Route) -> bool {
+    fn is_left(&self, route: &PairRoute) -> bool {
         !route.is_known && !self.is_whole
     }
 
@@ -310,7 +311,7 @@ impl Routes {
     }
 
     /// Moves a pair's flows to its current path.
-    fn lead(&mut self, pair: Pair) {
+    fn lead(&mut self, pair: HostPair) {
         let Some(route) = self.routes.get(&pair).filter(|route| !self.is_left(route)) else {
             return;
         };
@@ -344,11 +345,11 @@ impl Routes {
     fn send_ready(&mut self) {
         for (dpid, dues) in self.changes.take_ready() {
             let mut changes = Vec::with_capacity(dues.len());
-            for Due { pair, edit, .. } in &dues {
+            for DueEdit { pair, edit, .. } in &dues {
                 if let Some(route) = self.routes.get_mut(pair) {
                     route.set(dpid, Some(UNKNOWN));
                 }
-                let removal = || Change::Remove(Flow::new(Traffic::Between(*pair).matching()));
+                let removal = || Change::Remove(Flow::new(FlowTraffic::Between(*pair).matching()));
                 changes.push(edit.port.map_or_else(removal, |port| self.add(*pair, (dpid, port))));
             }
             let program = self.send(dpid, changes);
@@ -358,7 +359,9 @@ impl Routes {
 
     /// Handles the outcomes of changes.
     fn ended(&mut self) {
-        for (Due { pair, edit: Edit { at, port }, .. }, outcome) in self.changes.take_ended() {
+        for (DueEdit { pair, edit: FlowEdit { at, port }, .. }, outcome) in
+            self.changes.take_ended()
+        {
             let Some(route) = self.routes.get_mut(&pair) else { continue };
             let may_go_on = match outcome {
                 ChangeOutcome::Installed => {
@@ -375,7 +378,7 @@ impl Routes {
                 // Without a flow the controller delivers; an older flow might lead into a circle.
                 ChangeOutcome::Refused(_) if port.is_some() => {
                     route.has_failed = true;
-                    self.changes.insert(pair, Edit { at, port: None });
+                    self.changes.insert(pair, FlowEdit { at, port: None });
                     true
                 }
                 _ => {
@@ -393,7 +396,7 @@ impl Routes {
     }
 
     /// Ends the changes of a pair: nothing is under way any more.
-    fn settled(&mut self, pair: Pair) {
+    fn settled(&mut self, pair: HostPair) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if route.has_failed {
             route.backoff.failed(self.network.now());
@@ -417,7 +420,7 @@ impl Routes {
     }
 
     /// Records that a flow was removed by its switch.
-    fn forget(&mut self, pair: Pair, dpid: Dpid) {
+    fn forget(&mut self, pair: HostPair, dpid: Dpid) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         route.set(dpid, None);
         if route.steps.is_empty() && !self.changes.has(pair) {
@@ -425,7 +428,7 @@ impl Routes {
         }
     }
 
-    fn remove(&mut self, pair: Pair) {
+    fn remove(&mut self, pair: HostPair) {
         self.index.remove(pair);
         if let Some(route) = self.routes.remove(&pair) {
             self.again.remove(&(route.backoff.until(), pair));
@@ -436,10 +439,10 @@ impl Routes {
     }
 
     /// Records the flows of a switch, which replace all known ones.
-    fn adopt(&mut self, dpid: Dpid, flows: Vec<(Traffic, Port)>) {
+    fn adopt(&mut self, dpid: Dpid, flows: Vec<(FlowTraffic, Port)>) {
         self.left.found(dpid, &flows);
-        let has_some = |route: &Route| route.steps.iter().any(|(at, _)| *at == dpid);
-        let had: BTreeSet<Pair> = self
+        let has_some = |route: &PairRoute| route.steps.iter().any(|(at, _)| *at == dpid);
+        let had: BTreeSet<HostPair> = self
             .routes
             .iter()
             .filter(|(_, route)| has_some(route))
@@ -453,7 +456,7 @@ impl Routes {
         let mut needless = Vec::new();
         let (mut new, now) = (0, self.network.now());
         for (traffic, port) in flows {
-            let Traffic::Between(pair) = traffic else {
+            let FlowTraffic::Between(pair) = traffic else {
                 needless.push(traffic);
                 continue;
             };
@@ -463,7 +466,7 @@ impl Routes {
                     continue;
                 }
                 new += 1;
-                self.insert(pair, Route { sent: now, ..Route::default() });
+                self.insert(pair, PairRoute { sent: now, ..PairRoute::default() });
             }
             if let Some(route) = self.routes.get_mut(&pair) {
                 route.set(dpid, Some(port));
@@ -488,7 +491,7 @@ impl Routes {
         self.network.program(dpid, changes)
     }
 
-    fn add(&self, pair: Pair, (_, port): Step) -> Change {
+    fn add(&self, pair: HostPair, (_, port): PathStep) -> Change {
         Change::Add(pair.out_of(port, self.idle_timeout_s))
     }
 }
@@ -499,7 +502,7 @@ fn place(
     host: HostId,
     hosts: &Hosts,
     reserved: &ReservedPorts,
-    left: &Left,
+    left: &EarlierRun,
     paths: &Paths,
 ) -> Option<SwitchPort> {
     let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
@@ -513,15 +516,15 @@ mod tests {
 
     use super::*;
 
-    fn edit(at: u64, port: Option<u32>) -> Edit {
-        Edit { at: Dpid(at), port: port.map(Port) }
+    fn edit(at: u64, port: Option<u32>) -> FlowEdit {
+        FlowEdit { at: Dpid(at), port: port.map(Port) }
     }
 
     /// A route with this path and these flows in switches.
-    fn route(path: &[u64], steps: &[(u64, Port)]) -> Route {
+    fn route(path: &[u64], steps: &[(u64, Port)]) -> PairRoute {
         let path = path.iter().map(|dpid| (Dpid(*dpid), Port(1))).collect();
         let steps = steps.iter().map(|(dpid, port)| (Dpid(*dpid), *port)).collect();
-        Route { path, steps, ..Route::default() }
+        PairRoute { path, steps, ..PairRoute::default() }
     }
 
     #[test]
@@ -588,7 +591,7 @@ mod tests {
                 flows.extend(next.map(|next| (order[at], next)));
             }
             let (unread, unconfirmed) = (0, 1);
-            let mut route = Route::default();
+            let mut route = PairRoute::default();
             for (at, next) in &flows {
                 let port = if known[*at as usize] == unconfirmed { UNKNOWN } else { Port(*next as u32) };
                 route.set(Dpid(*at), (known[*at as usize] != unread).then_some(port));

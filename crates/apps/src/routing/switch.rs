@@ -9,10 +9,10 @@ use bellrock_api::{
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
 
-use super::counters::Counters;
-use super::flows::{Pair, Traffic};
-use super::neighbours::{Answer, answer};
-use super::news::{Inbox, News};
+use super::counters::RoutingCounters;
+use super::flows::{FlowTraffic, HostPair};
+use super::neighbours::{NeighbourAnswer, answer};
+use super::queue::{RoutingEvent, RoutingQueue};
 use super::{RoutingMode, RoutingSettings};
 
 /// Routing at one switch.
@@ -22,8 +22,8 @@ pub struct RoutingSwitch {
     paths: WatchReader<Paths>,
     hosts: WatchReader<Hosts>,
     reserved: WatchReader<ReservedPorts>,
-    inbox: Arc<Inbox>,
-    counters: Counters,
+    inbox: Arc<RoutingQueue>,
+    counters: RoutingCounters,
     /// Counts the flows that the task sends to the switch.
     flow_mods: Arc<SharedCounter>,
     floods: RateLimit,
@@ -61,10 +61,10 @@ impl Handler for RoutingSwitch {
             matches!(flow.reason, FlowRemovedReason::IdleTimeout | FlowRemovedReason::HardTimeout);
         if is_over
             && switch.cookie().owns(flow.cookie)
-            && let Some(Traffic::Between(pair)) = Traffic::of(&flow.matching.to_match())
+            && let Some(FlowTraffic::Between(pair)) = FlowTraffic::of(&flow.matching.to_match())
         {
             // If this is lost, the flow counts as installed until the two talk again.
-            self.inbox.tell(News::Silent(pair, switch.dpid()));
+            self.inbox.tell(RoutingEvent::Silent(pair, switch.dpid()));
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl RoutingSwitch {
     pub(super) fn new(
         settings: RoutingSettings,
         network: Network,
-        inbox: Arc<Inbox>,
+        inbox: Arc<RoutingQueue>,
         flow_mods: Arc<SharedCounter>,
     ) -> Self {
         RoutingSwitch {
@@ -89,7 +89,7 @@ impl RoutingSwitch {
             reserved: reserved_ports(&network).reader(),
             network,
             inbox,
-            counters: Counters::default(),
+            counters: RoutingCounters::default(),
             flow_mods,
             floods: RateLimit::per_second(settings.floods_per_s),
         }
@@ -112,12 +112,12 @@ impl RoutingSwitch {
         let reserved = self.reserved.get();
         let others = |host: &Host| reserved.is_reserved(host.at, vlan);
         match answer(packet.data(), vlan, self.hosts.get(), others) {
-            Some(Answer::Frame(frame)) => {
+            Some(NeighbourAnswer::Frame(frame)) => {
                 self.counters.answered += 1;
                 switch.send_packet(&frame, &[Action::output(packet.in_port())])?;
                 discard(switch, packet)
             }
-            Some(Answer::By(host)) => {
+            Some(NeighbourAnswer::By(host)) => {
                 let at = host.at;
                 self.deliver(switch, packet, at)
             }
@@ -130,8 +130,8 @@ impl RoutingSwitch {
     fn ask_for_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
         let is_known = self.hosts.get().get(src, vlan).is_some();
         if self.settings.mode == RoutingMode::Reactive && is_known {
-            let pair = Pair { from: HostId::new(src, vlan), to: HostId::new(dst, vlan) };
-            self.counters.busy += u64::from(!self.inbox.tell(News::Talking(pair)));
+            let pair = HostPair { from: HostId::new(src, vlan), to: HostId::new(dst, vlan) };
+            self.counters.busy += u64::from(!self.inbox.tell(RoutingEvent::Talking(pair)));
         }
     }
 

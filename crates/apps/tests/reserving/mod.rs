@@ -10,7 +10,8 @@ use std::time::Duration;
 use bellrock_api::{Cookie, Dpid, Port, PromiseFuture, SwitchPort, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
-    Bandwidth, BandwidthSettings, Line, NotReserved, Request, Reservation, Reservations, State,
+    Bandwidth, BandwidthSettings, LinkDirection, NotReserved, Reservation, ReservationRequest,
+    ReservationState, Reservations,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{linear, ring};
@@ -27,9 +28,9 @@ pub fn lab(version: Version, settings: BandwidthSettings) -> (Lab, Reservations)
     (lab, reservations)
 }
 
-pub fn request(from: &str, to: &str, rate: &str) -> Request {
+pub fn request(from: &str, to: &str, rate: &str) -> ReservationRequest {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-    Request { from, to, rate: rate.parse().unwrap(), queue: None, wait: Duration::ZERO }
+    ReservationRequest { from, to, rate: rate.parse().unwrap(), queue: None, wait: Duration::ZERO }
 }
 
 pub fn ask<T>(answer: &mut PromiseFuture<T>) -> Option<T> {
@@ -52,7 +53,7 @@ pub fn wait<T>(lab: &mut Lab, mut answer: PromiseFuture<T>) -> T {
 pub fn reserve(
     lab: &mut Lab,
     book: &Reservations,
-    request: Request,
+    request: ReservationRequest,
 ) -> Result<Reservation, NotReserved> {
     let answer = book.reserve(request);
     wait(lab, answer)
@@ -60,16 +61,16 @@ pub fn reserve(
 
 /// The switches of a reservation.
 pub fn switches(reservation: &Reservation) -> Vec<u64> {
-    let State::Installed(ports) = &reservation.state else { panic!("{reservation:?}") };
+    let ReservationState::Installed(ports) = &reservation.state else { panic!("{reservation:?}") };
     ports.iter().map(|port| port.dpid.0).collect()
 }
 
 /// Reserved rate of all lines of all switches.
-pub fn reserved(book: &Reservations) -> Vec<(Line, u64)> {
+pub fn reserved(book: &Reservations) -> Vec<(LinkDirection, u64)> {
     let ports = (1..=4).flat_map(|dpid| (1..=4).map(move |port| (Dpid(dpid), Port(port))));
     let lines = ports.flat_map(|(dpid, port)| {
         let at = SwitchPort::new(dpid, port);
-        [Line::From(at), Line::To(at)]
+        [LinkDirection::From(at), LinkDirection::To(at)]
     });
     let lines = lines.map(|line| (line, book.reserved(line).0));
     lines.filter(|(_, kbps)| *kbps > 0).collect()

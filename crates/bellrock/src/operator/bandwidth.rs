@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bellrock_api::{Host, Network};
 use bellrock_apps::bandwidth::{
-    HostName, Kbps, NotOneHost, NotReleased, NotReserved, Request, Reservation, Reservations, State,
+    self, HostName, Kbps, NotOneHost, NotReleased, NotReserved, Reservation, ReservationRequest,
+    Reservations,
 };
 use bellrock_query::{
     ErrorKind, MAX_RESERVE_WAIT_MS, Page, QueryError, Release, ReservationRow, ReservationState,
@@ -35,7 +36,7 @@ pub(super) fn reserve(
         let why = format!("give a rate from 1 to {} kbit/s", u32::MAX);
         return Err(QueryError::invalid("rate_kbps", why));
     }
-    let request = Request {
+    let request = ReservationRequest {
         from: host("from", &order.from)?,
         to: host("to", &order.to)?,
         rate: Kbps(order.rate_kbps),
@@ -49,7 +50,11 @@ pub(super) fn reserve(
     Ok(row(&reserved))
 }
 
-fn not_reserved(network: &Network, request: &Request, error: &NotReserved) -> QueryError {
+fn not_reserved(
+    network: &Network,
+    request: &ReservationRequest,
+    error: &NotReserved,
+) -> QueryError {
     let text = error.to_string();
     match error {
         NotReserved::Host(host) => {
@@ -126,10 +131,16 @@ pub(super) fn list(reservations: &Reservations, page: Page) -> Rows<ReservationR
 
 fn row(reservation: &Reservation) -> ReservationRow {
     let (state, why, path) = match &reservation.state {
-        State::Pending => (ReservationState::Pending, None, Vec::new()),
-        State::Installed(ports) => (ReservationState::Installed, None, ports.clone()),
-        State::Unknown(why) => (ReservationState::Unknown, Some(why.clone()), Vec::new()),
-        State::Lost(why) => (ReservationState::Lost, Some(why.clone()), Vec::new()),
+        bandwidth::ReservationState::Pending => (ReservationState::Pending, None, Vec::new()),
+        bandwidth::ReservationState::Installed(ports) => {
+            (ReservationState::Installed, None, ports.clone())
+        }
+        bandwidth::ReservationState::Unknown(why) => {
+            (ReservationState::Unknown, Some(why.clone()), Vec::new())
+        }
+        bandwidth::ReservationState::Lost(why) => {
+            (ReservationState::Lost, Some(why.clone()), Vec::new())
+        }
     };
     ReservationRow {
         id: reservation.id,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, Network};
 
-use super::{Desired, DesiredState, IntentState, WhyNot};
+use super::{Desired, DesiredState, IntentState, MissingReason};
 
 /// The progress of an intent, from [`Desired::commit`].
 ///
@@ -24,7 +24,7 @@ pub struct Commit {
 pub enum NotCommitted {
     /// A switch cannot have all entries.
     #[error("switch {0}: {1}")]
-    Refused(Dpid, WhyNot),
+    Refused(Dpid, MissingReason),
     /// A switch is not connected: its entries are unknown.
     #[error("switch {0} is not connected")]
     Away(Dpid),

@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version};
 
-use super::book::Book;
-use super::order::{AtSwitch, Why};
-use super::read::{Known, group_wanted, is_reactive, meter_wanted};
-use super::{Wanted, WhyNot};
+use super::order::{LackCause, MissingAtSwitch};
+use super::read::{KnownEntries, group_wanted, is_reactive, meter_wanted};
+use super::wanted::WantedEntries;
+use super::{DesiredEntry, MissingReason};
 
 /// A change to make, its intent, and its result.
 #[derive(Debug)]
-pub(super) struct Due {
+pub(super) struct DueChange {
     pub(super) intent: u32,
     pub(super) change: Change,
-    pub(super) made: Made,
+    pub(super) made: ChangeResult,
 }
 
 /// The result of a change.
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+pub(super) enum ChangeResult {
     Flow(ReportedFlow),
     NoFlow(FlowKey),
     Group(u32, String),
@@ -33,20 +33,20 @@ pub(super) enum Made {
 #[derive(Debug, Default)]
 pub(super) struct Difference {
     /// Entries to add, by distance from the destination; groups and meters first.
-    pub(super) adds: BTreeMap<Option<u32>, Vec<Due>>,
+    pub(super) adds: BTreeMap<Option<u32>, Vec<DueChange>>,
     /// Flows that are installed but not wanted.
-    pub(super) leftovers: Vec<Due>,
+    pub(super) leftovers: Vec<DueChange>,
     /// Intents of unwanted flows that the switch refuses to remove.
     pub(super) staying: Vec<u32>,
     /// Numbers of unwanted flows that belong to no intent.
     pub(super) strangers: BTreeSet<u32>,
     /// Groups and meters that are installed but not wanted any more.
-    pub(super) unused: Vec<Due>,
+    pub(super) unused: Vec<DueChange>,
     /// Numbers of entries that are wanted, and that are installed.
     pub(super) wanted: usize,
     pub(super) installed: usize,
     /// Intents and distances of entries that the switch cannot have, and why.
-    pub(super) stuck: Vec<(u32, Option<u32>, WhyNot)>,
+    pub(super) stuck: Vec<(u32, Option<u32>, MissingReason)>,
     /// Intents with a flow whose key another intent has.
     pub(super) shadowed: Vec<u32>,
     /// Why the switch's version cannot express an entry.
@@ -55,23 +55,23 @@ pub(super) struct Difference {
 
 /// Changes that a switch has refused, so that they are not sent again at once.
 #[derive(Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedChanges {
     /// The last refused change at each place, and its intent.
-    places: HashMap<Place, (u32, Change, Refusal)>,
+    places: HashMap<EntryKey, (u32, Change, Refusal)>,
     last: Option<Refusal>,
 }
 
 /// Identifies an entry in a switch.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
-enum Place {
+enum EntryKey {
     Flow(FlowKey),
     Group(u32),
     Meter(u32),
 }
 
-impl Refused {
-    pub(super) fn note(&mut self, Due { intent, change, made }: Due, why: Refusal) {
+impl RefusedChanges {
+    pub(super) fn note(&mut self, DueChange { intent, change, made }: DueChange, why: Refusal) {
         self.places.insert(made.place(), (intent, change, why));
         self.last = Some(why);
     }
@@ -91,7 +91,7 @@ impl Refused {
     }
 
     /// Returns why a change was refused, if it was.
-    fn why(&self, change: &Change, made: &Made) -> Option<Refusal> {
+    fn why(&self, change: &Change, made: &ChangeResult) -> Option<Refusal> {
         if self.places.is_empty() {
             return None;
         }
@@ -108,9 +108,9 @@ impl Refused {
 /// Compares the wanted entries of a switch with its actual ones.
 pub(super) fn difference(
     dpid: Dpid,
-    book: &mut Book,
-    known: &Known,
-    refused: &Refused,
+    book: &mut WantedEntries,
+    known: &KnownEntries,
+    refused: &RefusedChanges,
     (app, version): (AppId, Version),
 ) -> Difference {
     let mut all = Difference::default();
@@ -122,7 +122,7 @@ pub(super) fn difference(
     for (intent, entry) in book.of(dpid).rev() {
         let at = entry.place();
         let due = match &entry.wanted {
-            Wanted::Flow(_) => match entry.flow() {
+            DesiredEntry::Flow(_) => match entry.flow() {
                 Some((_, Ok(told))) if keys.contains_key(&told.key) => {
                     let (its, flow) = keys[&told.key];
                     if its != intent && !is_same(flow, told) {
@@ -133,7 +133,8 @@ pub(super) fn difference(
                 Some((flow, Ok(told))) => {
                     keys.insert(&told.key, (intent, told));
                     let is_there = known.flows.get(&told.key) == Some(told);
-                    (!is_there).then(|| (Change::Add(flow.clone()), Made::Flow(told.clone())))
+                    (!is_there)
+                        .then(|| (Change::Add(flow.clone()), ChangeResult::Flow(told.clone())))
                 }
                 Some((_, Err(error))) => {
                     all.unsayable(intent, at, *error);
@@ -141,7 +142,7 @@ pub(super) fn difference(
                 }
                 None => continue,
             },
-            Wanted::Group(group) => {
+            DesiredEntry::Group(group) => {
                 groups.insert(group.id);
                 let told = group_wanted(group);
                 let change = match known.groups.get(&group.id) {
@@ -149,9 +150,9 @@ pub(super) fn difference(
                     Some(_) => Some(Change::ModifyGroup(group.clone())),
                     None => Some(Change::AddGroup(group.clone())),
                 };
-                change.map(|change| (change, Made::Group(group.id, told)))
+                change.map(|change| (change, ChangeResult::Group(group.id, told)))
             }
-            Wanted::Meter(meter) => {
+            DesiredEntry::Meter(meter) => {
                 meters.insert(meter.id);
                 let told = meter_wanted(meter);
                 let change = match known.meters.get(&meter.id) {
@@ -159,7 +160,7 @@ pub(super) fn difference(
                     Some(_) => Some(Change::ModifyMeter(meter.clone())),
                     None => Some(Change::AddMeter(meter.clone())),
                 };
-                change.map(|change| (change, Made::Meter(meter.id, told)))
+                change.map(|change| (change, ChangeResult::Meter(meter.id, told)))
             }
         };
         let Some((change, made)) = due else {
@@ -176,16 +177,16 @@ pub(super) fn difference(
         }
         all.wanted += 1;
         if let Some(refusal) = refused.why(&change, &made) {
-            all.stuck.push((intent, at, WhyNot::Refused(refusal)));
+            all.stuck.push((intent, at, MissingReason::Refused(refusal)));
         } else {
-            all.adds.entry(at).or_default().push(Due { intent, change, made });
+            all.adds.entry(at).or_default().push(DueChange { intent, change, made });
         }
     }
     // Entries are sent in the order given.
     all.adds.values_mut().for_each(|dues| dues.reverse());
     (all.leftovers, all.strangers) = leftovers(book, known, &keys);
     all.unused = unused(dpid, book, known, &groups, &meters);
-    let is_refused = |due: &mut Due| refused.why(&due.change, &due.made).is_some();
+    let is_refused = |due: &mut DueChange| refused.why(&due.change, &due.made).is_some();
     all.staying = all.leftovers.extract_if(.., is_refused).map(|due| due.intent).collect();
     all.unused.retain_mut(|due| !is_refused(due));
     all
@@ -195,16 +196,16 @@ impl Difference {
     /// The switch's version cannot express an entry.
     fn unsayable(&mut self, intent: u32, at: Option<u32>, why: Error) {
         self.wanted += 1;
-        self.stuck.push((intent, at, WhyNot::Unsayable(why)));
+        self.stuck.push((intent, at, MissingReason::Unsayable(why)));
         self.unsayable = Some(why);
     }
 
     /// Returns the missing entries of the switch.
-    pub(super) fn lacking(&self) -> AtSwitch {
-        let stuck = self.stuck.iter().map(|(intent, at, _)| ((*intent, *at), Why::Stuck));
-        let mut lacking: AtSwitch = stuck.collect();
+    pub(super) fn lacking(&self) -> MissingAtSwitch {
+        let stuck = self.stuck.iter().map(|(intent, at, _)| ((*intent, *at), LackCause::Stuck));
+        let mut lacking: MissingAtSwitch = stuck.collect();
         for (at, dues) in &self.adds {
-            lacking.extend(dues.iter().map(|due| ((due.intent, *at), Why::Due)));
+            lacking.extend(dues.iter().map(|due| ((due.intent, *at), LackCause::Due)));
         }
         lacking
     }
@@ -213,21 +214,21 @@ impl Difference {
 /// Returns the groups and meters that were wanted earlier in this run and are still installed.
 fn unused(
     dpid: Dpid,
-    book: &Book,
-    known: &Known,
+    book: &WantedEntries,
+    known: &KnownEntries,
     groups: &BTreeSet<u32>,
     meters: &BTreeSet<u32>,
-) -> Vec<Due> {
-    let due = |change, made| Due { intent: 0, change, made };
+) -> Vec<DueChange> {
+    let due = |change, made| DueChange { intent: 0, change, made };
     let once = |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).cloned().unwrap_or_default();
     let groups = once(&book.groups)
         .into_iter()
         .filter(|id| !groups.contains(id) && known.groups.contains_key(id))
-        .map(|id| due(Change::RemoveGroup(id), Made::NoGroup(id)));
+        .map(|id| due(Change::RemoveGroup(id), ChangeResult::NoGroup(id)));
     let meters = once(&book.meters)
         .into_iter()
         .filter(|id| !meters.contains(id) && known.meters.contains_key(id))
-        .map(|id| due(Change::RemoveMeter(id), Made::NoMeter(id)));
+        .map(|id| due(Change::RemoveMeter(id), ChangeResult::NoMeter(id)));
     groups.chain(meters).collect()
 }
 
@@ -240,10 +241,10 @@ fn is_same(one: &ReportedFlow, other: &ReportedFlow) -> bool {
 
 /// Returns the flows to remove, and the numbers of unwanted flows that belong to no intent.
 fn leftovers(
-    book: &Book,
-    known: &Known,
+    book: &WantedEntries,
+    known: &KnownEntries,
     wanted: &HashMap<&FlowKey, (u32, &ReportedFlow)>,
-) -> (Vec<Due>, BTreeSet<u32>) {
+) -> (Vec<DueChange>, BTreeSet<u32>) {
     let number = |told: &ReportedFlow| (told.cookie & !Cookie::MASK) as u32;
     let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());
     for told in known.flows.values().filter(|told| !wanted.contains_key(&told.key)) {
@@ -260,42 +261,42 @@ fn leftovers(
     gone.sort_by_cached_key(|told| {
         (told.key.table, told.key.priority, told.key.matching.to_string())
     });
-    let due = |told: &ReportedFlow| Due {
+    let due = |told: &ReportedFlow| DueChange {
         intent: number(told),
         change: Change::RemoveReported(told.clone()),
-        made: Made::NoFlow(told.key.clone()),
+        made: ChangeResult::NoFlow(told.key.clone()),
     };
     (gone.into_iter().map(due).collect(), strangers)
 }
 
-impl Made {
-    fn place(&self) -> Place {
+impl ChangeResult {
+    fn place(&self) -> EntryKey {
         match self {
-            Made::Flow(told) => Place::Flow(told.key.clone()),
-            Made::NoFlow(key) => Place::Flow(key.clone()),
-            Made::Group(id, _) | Made::NoGroup(id) => Place::Group(*id),
-            Made::Meter(id, _) | Made::NoMeter(id) => Place::Meter(*id),
+            ChangeResult::Flow(told) => EntryKey::Flow(told.key.clone()),
+            ChangeResult::NoFlow(key) => EntryKey::Flow(key.clone()),
+            ChangeResult::Group(id, _) | ChangeResult::NoGroup(id) => EntryKey::Group(*id),
+            ChangeResult::Meter(id, _) | ChangeResult::NoMeter(id) => EntryKey::Meter(*id),
         }
     }
 
     /// Returns the key of a flow.
     pub(super) fn flow_key(&self) -> Option<&FlowKey> {
         match self {
-            Made::Flow(told) => Some(&told.key),
-            Made::NoFlow(key) => Some(key),
+            ChangeResult::Flow(told) => Some(&told.key),
+            ChangeResult::NoFlow(key) => Some(key),
             _ => None,
         }
     }
 
     /// Whether the result is an installed entry.
     pub(super) fn adds(&self) -> bool {
-        matches!(self, Made::Flow(_) | Made::Group(..) | Made::Meter(..))
+        matches!(self, ChangeResult::Flow(_) | ChangeResult::Group(..) | ChangeResult::Meter(..))
     }
 }
 
-impl Known {
+impl KnownEntries {
     /// Returns the number of flows that differ from the known ones, except reactive flows.
-    pub(super) fn altered(&self, told: &Known) -> usize {
+    pub(super) fn altered(&self, told: &KnownEntries) -> usize {
         let stays = |(_, flow): &(&FlowKey, &ReportedFlow)| !is_reactive(flow);
         let differs = |(key, flow): &(&FlowKey, &ReportedFlow)| told.flows.get(key) != Some(flow);
         let is_new = |(key, _): &(&FlowKey, &ReportedFlow)| !self.flows.contains_key(key);
@@ -305,38 +306,38 @@ impl Known {
 
     /// Forgets an entry that a change is about to change: its state is unknown until the change has
     /// ended. Returns the entry, to note it again if it stays.
-    pub(super) fn forget(&mut self, made: &Made) -> Option<Made> {
+    pub(super) fn forget(&mut self, made: &ChangeResult) -> Option<ChangeResult> {
         match made {
-            Made::Flow(told) => self.flows.remove(&told.key).map(Made::Flow),
-            Made::NoFlow(key) => self.flows.remove(key).map(Made::Flow),
-            Made::Group(id, _) | Made::NoGroup(id) => {
-                self.groups.remove(id).map(|told| Made::Group(*id, told))
+            ChangeResult::Flow(told) => self.flows.remove(&told.key).map(ChangeResult::Flow),
+            ChangeResult::NoFlow(key) => self.flows.remove(key).map(ChangeResult::Flow),
+            ChangeResult::Group(id, _) | ChangeResult::NoGroup(id) => {
+                self.groups.remove(id).map(|told| ChangeResult::Group(*id, told))
             }
-            Made::Meter(id, _) | Made::NoMeter(id) => {
-                self.meters.remove(id).map(|told| Made::Meter(*id, told))
+            ChangeResult::Meter(id, _) | ChangeResult::NoMeter(id) => {
+                self.meters.remove(id).map(|told| ChangeResult::Meter(*id, told))
             }
         }
     }
 
     /// Notes the result of a confirmed change.
-    pub(super) fn note(&mut self, made: Made) {
+    pub(super) fn note(&mut self, made: ChangeResult) {
         match made {
-            Made::Flow(told) => {
+            ChangeResult::Flow(told) => {
                 self.flows.insert(told.key.clone(), told);
             }
-            Made::NoFlow(key) => {
+            ChangeResult::NoFlow(key) => {
                 self.flows.remove(&key);
             }
-            Made::Group(id, told) => {
+            ChangeResult::Group(id, told) => {
                 self.groups.insert(id, told);
             }
-            Made::Meter(id, told) => {
+            ChangeResult::Meter(id, told) => {
                 self.meters.insert(id, told);
             }
-            Made::NoGroup(id) => {
+            ChangeResult::NoGroup(id) => {
                 self.groups.remove(&id);
             }
-            Made::NoMeter(id) => {
+            ChangeResult::NoMeter(id) => {
                 self.meters.remove(&id);
             }
         }

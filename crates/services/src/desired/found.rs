@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use bellrock_api::{Dpid, Match, Publisher, Watch};
 
-use super::read::Known;
+use super::read::KnownEntries;
 
 /// Maximum number of matches that are published for a switch.
 pub const MAX_FOUND_PER_SWITCH: usize = 4096;
@@ -17,12 +17,12 @@ pub type FoundFlows = BTreeMap<Dpid, Vec<Match>>;
 type LookedFor = dyn Fn(&Match) -> bool + Send + Sync;
 
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundMatches {
     looked_for: OnceLock<Box<LookedFor>>,
     flows: Publisher<FoundFlows>,
 }
 
-impl Found {
+impl FoundMatches {
     pub(super) fn look_for(
         &self,
         looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
@@ -32,7 +32,7 @@ impl Found {
     }
 
     /// Publishes the matches that were found in a switch's tables.
-    pub(super) fn told(&self, dpid: Dpid, known: &Known) {
+    pub(super) fn told(&self, dpid: Dpid, known: &KnownEntries) {
         let Some(looked_for) = self.looked_for.get() else { return };
         let matches = known.flows.keys().map(|key| &key.matching);
         let mut found: Vec<Match> = matches.filter(|it| looked_for(it)).cloned().collect();

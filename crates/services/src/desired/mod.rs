@@ -38,7 +38,6 @@
 //! change is sent again later. If the outcome of a change is unknown, the switch's tables are read
 //! again. An entry counts as installed only after the switch has confirmed or reported it.
 
-mod book;
 mod commit;
 mod compare;
 mod found;
@@ -46,6 +45,7 @@ mod order;
 mod read;
 mod switch;
 mod task;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,10 +56,10 @@ use bellrock_api::{
     time_for_changes,
 };
 
-use book::{Book, Entry};
 pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
 pub use read::flows_told;
+use wanted::{WantedEntries, WantedEntry};
 
 /// Time after which a switch that did not report its tables is asked again. After a reply that was
 /// too large, it is asked after [`AUDIT_EVERY`].
@@ -80,7 +80,7 @@ pub const MAX_TIME_FOR_LACKING: Duration = Duration::from_secs(60);
 /// An entry that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
-pub enum Wanted {
+pub enum DesiredEntry {
     /// A flow. It gets the number of its intent and no timeouts: it stays as long as it is wanted.
     Flow(Flow),
     /// A group (1.3). It is installed before all flows.
@@ -89,31 +89,31 @@ pub enum Wanted {
     Meter(MeterEntry),
 }
 
-impl Wanted {
+impl DesiredEntry {
     /// Returns the entry with the number of an intent.
     fn of(self, intent: u32) -> Self {
         match self {
-            Wanted::Flow(flow) => Wanted::Flow(flow.number(intent).idle(0).hard(0)),
+            DesiredEntry::Flow(flow) => DesiredEntry::Flow(flow.number(intent).idle(0).hard(0)),
             other => other,
         }
     }
 }
 
-impl From<Flow> for Wanted {
+impl From<Flow> for DesiredEntry {
     fn from(flow: Flow) -> Self {
-        Wanted::Flow(flow)
+        DesiredEntry::Flow(flow)
     }
 }
 
-impl From<GroupEntry> for Wanted {
+impl From<GroupEntry> for DesiredEntry {
     fn from(group: GroupEntry) -> Self {
-        Wanted::Group(group)
+        DesiredEntry::Group(group)
     }
 }
 
-impl From<MeterEntry> for Wanted {
+impl From<MeterEntry> for DesiredEntry {
     fn from(meter: MeterEntry) -> Self {
-        Wanted::Meter(meter)
+        DesiredEntry::Meter(meter)
     }
 }
 
@@ -152,15 +152,15 @@ pub fn wanted_in(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
 
 /// The desired state of an app.
 #[derive(Clone)]
-pub struct Desired(Arc<Inner>);
+pub struct Desired(Arc<DesiredShared>);
 
 #[derive(Default)]
-struct Inner {
-    book: Mutex<Book>,
+struct DesiredShared {
+    book: Mutex<WantedEntries>,
     /// Number of writes to the book.
     written: Publisher<u64>,
     state: Publisher<DesiredState>,
-    found: found::Found,
+    found: found::FoundMatches,
 }
 
 /// How far the switches are at an app's desired state.
@@ -175,7 +175,7 @@ pub struct DesiredState {
     /// Number of switches whose tables are still to be read.
     pub unread: usize,
     /// Switches that cannot have all wanted entries, and why.
-    pub refused: BTreeMap<Dpid, WhyNot>,
+    pub refused: BTreeMap<Dpid, MissingReason>,
     /// Number of refusals since the switch came up, for each switch that is up and has refused.
     pub refusals: BTreeMap<Dpid, u64>,
     /// Number of changes sent since the controller started.
@@ -201,12 +201,12 @@ pub enum IntentState {
     /// This switch is not up: its flows are unknown.
     Away(Dpid),
     /// This switch cannot have all its entries.
-    Refused(Dpid, WhyNot),
+    Refused(Dpid, MissingReason),
 }
 
 /// Why a switch does not have a wanted entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum MissingReason {
     /// The switch refuses it.
     #[error("the switch refuses it: {0}")]
     Refused(Refusal),
@@ -237,13 +237,17 @@ impl DesiredState {
 impl Desired {
     /// Replaces the intent with these entries, ordered from the destination. Adjacent entries of
     /// one switch are changed together.
-    pub fn set<W: Into<Wanted>>(&self, intent: u32, entries: impl IntoIterator<Item = (Dpid, W)>) {
+    pub fn set<W: Into<DesiredEntry>>(
+        &self,
+        intent: u32,
+        entries: impl IntoIterator<Item = (Dpid, W)>,
+    ) {
         self.set_tree(intent, outward(entries));
     }
 
     /// Replaces the intent with these entries and their distances from the destination. Entries of
     /// one distance are changed together, before those that are farther.
-    pub fn set_tree<W: Into<Wanted>>(
+    pub fn set_tree<W: Into<DesiredEntry>>(
         &self,
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
@@ -253,19 +257,19 @@ impl Desired {
 
     /// Replaces the entries of the intent in one switch; those in other switches stay. For apps
     /// that set switches separately: in [`bellrock_api::App::switch_up`], before tables are read.
-    pub fn set_at<W: Into<Wanted>>(
+    pub fn set_at<W: Into<DesiredEntry>>(
         &self,
         dpid: Dpid,
         intent: u32,
         entries: impl IntoIterator<Item = W>,
     ) {
-        let entry = |wanted: W| Entry::new(0, wanted.into().of(intent));
+        let entry = |wanted: W| WantedEntry::new(0, wanted.into().of(intent));
         let entries = entries.into_iter().map(entry).collect();
         self.write(|book| book.set_at(intent, dpid, entries));
     }
 
     /// Replaces the intent with these entries, none of which waits for another.
-    pub fn set_independent<W: Into<Wanted>>(
+    pub fn set_independent<W: Into<DesiredEntry>>(
         &self,
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
@@ -276,7 +280,7 @@ impl Desired {
 
     /// Like [`Desired::set`], with confirmation: the [`Commit`] reports when all switches have the
     /// entries, or which switch refuses. Refused entries of this intent are sent again at once.
-    pub fn commit<W: Into<Wanted>>(
+    pub fn commit<W: Into<DesiredEntry>>(
         &self,
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
@@ -285,7 +289,7 @@ impl Desired {
     }
 
     /// Like [`Desired::set_tree`], with confirmation.
-    pub fn commit_tree<W: Into<Wanted>>(
+    pub fn commit_tree<W: Into<DesiredEntry>>(
         &self,
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
@@ -299,7 +303,7 @@ impl Desired {
 
     /// Removes all entries of the intent. To wait until they are removed, use the [`Commit`].
     pub fn withdraw(&self, intent: u32) -> Commit {
-        self.commit(intent, std::iter::empty::<(Dpid, Wanted)>())
+        self.commit(intent, std::iter::empty::<(Dpid, DesiredEntry)>())
     }
 
     /// Declares that all intents have been set: unwanted flows of an earlier run are removed.
@@ -339,12 +343,12 @@ impl Desired {
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, WantedEntries> {
         // A panic of an iterator leaves whole entries.
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, change: impl FnOnce(&mut Book)) {
+    fn write(&self, change: impl FnOnce(&mut WantedEntries)) {
         change(&mut self.book());
         self.0.written.update(|written| written + 1);
     }
@@ -364,11 +368,11 @@ fn outward<W>(
 }
 
 /// Turns wanted entries into entries of an intent.
-fn entries_of<W: Into<Wanted>>(
+fn entries_of<W: Into<DesiredEntry>>(
     intent: u32,
     entries: impl IntoIterator<Item = (u32, Dpid, W)>,
-) -> impl Iterator<Item = (Dpid, Entry)> {
-    let entry = move |wanted: W, distance| Entry::new(distance, wanted.into().of(intent));
+) -> impl Iterator<Item = (Dpid, WantedEntry)> {
+    let entry = move |wanted: W, distance| WantedEntry::new(distance, wanted.into().of(intent));
     entries.into_iter().map(move |(distance, dpid, wanted)| (dpid, entry(wanted, distance)))
 }
 

@@ -6,7 +6,7 @@ use bellrock_api::Dpid;
 
 /// Why a wanted entry is not in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum LackCause {
     /// It is to be sent or under way, or the switch has yet to report its tables.
     Due,
     /// The switch refuses it, or its version cannot express it.
@@ -16,13 +16,13 @@ pub(super) enum Why {
 }
 
 /// Missing entries of a switch: intents, and distances of flows (`None` for groups and meters).
-pub(super) type AtSwitch = BTreeMap<(u32, Option<u32>), Why>;
+pub(super) type MissingAtSwitch = BTreeMap<(u32, Option<u32>), LackCause>;
 
 /// Missing entries of all switches.
 #[derive(Default)]
-pub(super) struct Lacking {
+pub(super) struct MissingEntries {
     intents: BTreeMap<u32, OfIntent>,
-    switches: BTreeMap<Dpid, AtSwitch>,
+    switches: BTreeMap<Dpid, MissingAtSwitch>,
     /// Intents whose nearest distance has grown.
     freed: BTreeSet<u32>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Lacking {
 #[derive(Default)]
 struct OfIntent {
     /// By distance and switch; groups and meters first.
-    entries: BTreeMap<(Option<u32>, Dpid), Why>,
+    entries: BTreeMap<(Option<u32>, Dpid), LackCause>,
     /// Number of entries that are due.
     due: usize,
 }
@@ -45,17 +45,17 @@ impl OfIntent {
     }
 }
 
-impl Lacking {
+impl MissingEntries {
     /// Replaces the missing entries of a switch.
-    pub(super) fn set(&mut self, dpid: Dpid, now: AtSwitch) {
+    pub(super) fn set(&mut self, dpid: Dpid, now: MissingAtSwitch) {
         let before = self.switches.remove(&dpid).unwrap_or_default();
         // Inserts first: removing first could raise the nearest distance and free switches too
         // early.
         for ((intent, distance), why) in &now {
             let of_intent = self.intents.entry(*intent).or_default();
             let old = of_intent.entries.insert((*distance, dpid), *why);
-            of_intent.due += usize::from(*why == Why::Due);
-            of_intent.due -= usize::from(old == Some(Why::Due));
+            of_intent.due += usize::from(*why == LackCause::Due);
+            of_intent.due -= usize::from(old == Some(LackCause::Due));
         }
         for (intent, distance) in before.keys().filter(|place| !now.contains_key(place)) {
             self.take(*intent, *distance, dpid);
@@ -77,7 +77,7 @@ impl Lacking {
     fn take(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         let Some(of_intent) = self.intents.get_mut(&intent) else { return };
         let why = of_intent.entries.remove(&(distance, dpid));
-        of_intent.due -= usize::from(why == Some(Why::Due));
+        of_intent.due -= usize::from(why == Some(LackCause::Due));
         if of_intent.entries.is_empty() {
             self.intents.remove(&intent);
         } else if distance.is_some() && of_intent.nearest() > distance {
@@ -109,7 +109,7 @@ impl Lacking {
     /// Returns a switch that is not up and should have an entry of an intent.
     pub(super) fn away(&self, intent: u32) -> Option<Dpid> {
         let entries = &self.intents.get(&intent)?.entries;
-        entries.iter().find(|(_, why)| **why == Why::Away).map(|((_, dpid), _)| *dpid)
+        entries.iter().find(|(_, why)| **why == LackCause::Away).map(|((_, dpid), _)| *dpid)
     }
 
     /// Returns the intents with entries that are due.
@@ -120,9 +120,9 @@ impl Lacking {
     /// Whether an entry is due at a switch: of one intent, or of any.
     pub(super) fn is_due_at(&self, dpid: Dpid, intent: Option<u32>) -> bool {
         let Some(at_switch) = self.switches.get(&dpid) else { return false };
-        at_switch
-            .iter()
-            .any(|((its, _), why)| *why == Why::Due && intent.is_none_or(|intent| intent == *its))
+        at_switch.iter().any(|((its, _), why)| {
+            *why == LackCause::Due && intent.is_none_or(|intent| intent == *its)
+        })
     }
 }
 
@@ -134,20 +134,20 @@ mod tests {
     const MIDDLE: Dpid = Dpid(2);
     const FAR: Dpid = Dpid(3);
 
-    fn lacks(places: &[(u32, u32, Why)]) -> AtSwitch {
+    fn lacks(places: &[(u32, u32, LackCause)]) -> MissingAtSwitch {
         places.iter().map(|(intent, distance, why)| ((*intent, Some(*distance)), *why)).collect()
     }
 
     #[test]
     fn what_is_next_is_freed_when_all_that_is_nearer_is_there() {
-        let mut lacking = Lacking::default();
-        lacking.set(NEAR, lacks(&[(7, 0, Why::Due)]));
-        lacking.set(MIDDLE, lacks(&[(7, 0, Why::Due), (7, 1, Why::Due)]));
-        lacking.set(FAR, lacks(&[(7, 2, Why::Due), (8, 0, Why::Due)]));
+        let mut lacking = MissingEntries::default();
+        lacking.set(NEAR, lacks(&[(7, 0, LackCause::Due)]));
+        lacking.set(MIDDLE, lacks(&[(7, 0, LackCause::Due), (7, 1, LackCause::Due)]));
+        lacking.set(FAR, lacks(&[(7, 2, LackCause::Due), (8, 0, LackCause::Due)]));
         assert_eq!(lacking.take_freed(), BTreeSet::new());
         lacking.made(7, Some(0), NEAR);
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(0), BTreeSet::new()));
-        lacking.set(MIDDLE, lacks(&[(7, 1, Why::Due)]));
+        lacking.set(MIDDLE, lacks(&[(7, 1, LackCause::Due)]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(1), BTreeSet::from([MIDDLE])));
         lacking.set(MIDDLE, lacks(&[]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(2), BTreeSet::from([FAR])));
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn groups_and_meters_are_due_and_are_no_flow_that_others_wait_for() {
-        let mut lacking = Lacking::default();
-        lacking.set(NEAR, AtSwitch::from([((7, None), Why::Due)]));
-        lacking.set(FAR, lacks(&[(7, 1, Why::Due)]));
+        let mut lacking = MissingEntries::default();
+        lacking.set(NEAR, MissingAtSwitch::from([((7, None), LackCause::Due)]));
+        lacking.set(FAR, lacks(&[(7, 1, LackCause::Due)]));
         assert!(lacking.is_due(7) && lacking.is_due_at(NEAR, Some(7)));
         assert_eq!(lacking.nearest(7), Some(1));
         lacking.made(7, None, NEAR);
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn what_is_refused_or_away_holds_what_is_farther_and_is_not_due() {
-        let mut lacking = Lacking::default();
-        for why in [Why::Stuck, Why::Away] {
-            lacking.set(NEAR, lacks(&[(7, 0, Why::Due)]));
+        let mut lacking = MissingEntries::default();
+        for why in [LackCause::Stuck, LackCause::Away] {
+            lacking.set(NEAR, lacks(&[(7, 0, LackCause::Due)]));
             assert!(lacking.is_due(7) && lacking.is_due_at(NEAR, Some(7)));
             lacking.set(NEAR, lacks(&[(7, 0, why)]));
             assert_eq!((lacking.nearest(7), lacking.is_due(7)), (Some(0), false));
             assert!(!lacking.is_due_at(NEAR, None));
-            assert_eq!(lacking.away(7), (why == Why::Away).then_some(NEAR));
+            assert_eq!(lacking.away(7), (why == LackCause::Away).then_some(NEAR));
         }
     }
 }

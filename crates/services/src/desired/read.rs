@@ -18,7 +18,7 @@ use bellrock_api::{
 
 /// An app's entries in a switch, as far as they are known.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownEntries {
     pub(super) flows: HashMap<FlowKey, ReportedFlow>,
     /// All groups and meters, of any app, in the form for comparison.
     pub(super) groups: BTreeMap<u32, String>,
@@ -33,9 +33,9 @@ pub(super) struct Known {
     pub(super) reported: Objects,
 }
 
-impl Known {
+impl KnownEntries {
     /// Keeps the entries known before, of kinds that the switch does not report.
-    pub(super) fn keep_unreported(&mut self, before: Known) {
+    pub(super) fn keep_unreported(&mut self, before: KnownEntries) {
         if self.unreported.is_some() {
             self.flows = before.flows;
         }
@@ -64,7 +64,7 @@ impl Objects {
 
 /// Which flows to request from a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum FlowSelection {
     /// The flows of all apps, to count those of no app.
     All,
     /// The flows of this app, if the version can select them (1.3). In 1.0 a switch reports all.
@@ -80,7 +80,7 @@ pub async fn flows_told(
     dpid: Dpid,
     version: Version,
 ) -> Result<HashMap<FlowKey, ReportedFlow>, RequestError> {
-    let reply = ask_for_flows(network, dpid, version, Asked::Own).await?;
+    let reply = ask_for_flows(network, dpid, version, FlowSelection::Own).await?;
     Ok(flows_in(&reply, network, version)?.0)
 }
 
@@ -89,10 +89,10 @@ pub(super) async fn read(
     network: &Network,
     dpid: Dpid,
     version: Version,
-    asked: Asked,
+    asked: FlowSelection,
     objects: Objects,
-) -> Result<Known, RequestError> {
-    let mut known = Known { asked: objects, ..Known::default() };
+) -> Result<KnownEntries, RequestError> {
+    let mut known = KnownEntries { asked: objects, ..KnownEntries::default() };
     let flows = ask_for_flows(network, dpid, version, asked);
     if version == Version::V1_3 {
         // Sends both requests before it waits for the first.
@@ -116,8 +116,8 @@ pub(super) async fn read(
     }
     let reply = match flows.await {
         // There may be very many foreign flows; then they are not counted.
-        Err(RequestError::TooLarge) if asked == Asked::All && version == Version::V1_3 => {
-            ask_for_flows(network, dpid, version, Asked::Own).await?
+        Err(RequestError::TooLarge) if asked == FlowSelection::All && version == Version::V1_3 => {
+            ask_for_flows(network, dpid, version, FlowSelection::Own).await?
         }
         Err(why) if why.is_none() => {
             known.unreported = Some(why);
@@ -130,10 +130,15 @@ pub(super) async fn read(
 }
 
 /// Requests flows. The request is sent at once.
-fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) -> RequestFuture {
+fn ask_for_flows(
+    network: &Network,
+    dpid: Dpid,
+    version: Version,
+    asked: FlowSelection,
+) -> RequestFuture {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
-    if asked == Asked::Own && version == Version::V1_3 {
+    if asked == FlowSelection::Own && version == Version::V1_3 {
         (request.cookie, request.cookie_mask) = (network.cookie().with(0), Cookie::MASK);
     }
     network.request(dpid, RequestBody::Flow(request))

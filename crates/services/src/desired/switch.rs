@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, SwitchInfo, Version};
 
-use super::book::Book;
-use super::compare::{Difference, Due, Made, Refused};
-use super::order::Lacking;
-use super::read::Known;
-use super::{AUDIT_EVERY, READ_AGAIN, REFUSED_AGAIN, WhyNot};
+use super::compare::{ChangeResult, Difference, DueChange, RefusedChanges};
+use super::order::MissingEntries;
+use super::read::KnownEntries;
+use super::wanted::WantedEntries;
+use super::{AUDIT_EVERY, MissingReason, READ_AGAIN, REFUSED_AGAIN};
 use crate::programming::DRAIN;
 
 /// Time after which changes that could not be sent are sent again. Too much waits for the switch,
@@ -17,12 +17,12 @@ use crate::programming::DRAIN;
 const FULL_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
-pub(super) struct InSwitch {
+pub(super) struct DesiredSwitch {
     pub(super) since: Duration,
     pub(super) version: Version,
     /// Its reported and confirmed entries, without those under way. `None` before the first report.
-    pub(super) known: Option<Known>,
-    pub(super) reading: Reading,
+    pub(super) known: Option<KnownEntries>,
+    pub(super) reading: ReadState,
     /// Entries of a kind that was not requested yet are wanted. It is requested before changes are
     /// sent.
     pub(super) lacks_objects: bool,
@@ -31,7 +31,7 @@ pub(super) struct InSwitch {
     pub(super) is_untold: bool,
     /// It has reported its tables for the first time, and they are not compared yet.
     pub(super) is_fresh: bool,
-    pub(super) refused: Refused,
+    pub(super) refused: RefusedChanges,
     pub(super) refused_until: Option<Duration>,
     /// Number of refusals.
     pub(super) refusals: u64,
@@ -41,9 +41,9 @@ pub(super) struct InSwitch {
     pub(super) wanted: usize,
     pub(super) installed: usize,
     /// Entries to add, by distance from the destination; groups and meters first.
-    adds: BTreeMap<Option<u32>, Vec<Due>>,
+    adds: BTreeMap<Option<u32>, Vec<DueChange>>,
     /// Intents with entries that the switch cannot have, and why.
-    stuck: BTreeMap<u32, WhyNot>,
+    stuck: BTreeMap<u32, MissingReason>,
     /// Intents in `stuck` whose missing entry is a group or a meter.
     without_groups: BTreeSet<u32>,
     /// Flows to remove.
@@ -55,7 +55,7 @@ pub(super) struct InSwitch {
     /// Intents of sent changes, until the switch has confirmed them or reported its tables.
     unconfirmed: BTreeSet<u32>,
     /// Groups and meters to remove.
-    unused: Vec<Due>,
+    unused: Vec<DueChange>,
     /// Number of changes under way. Further changes wait for the next program.
     under_way: usize,
     /// It was compared since these were sent.
@@ -66,7 +66,7 @@ pub(super) struct InSwitch {
 
 /// Whether the tables are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ReadState {
     /// They are not.
     Not,
     /// At this time, or later.
@@ -90,21 +90,21 @@ pub(super) enum Audit {
 
 /// A flow to remove.
 struct Leaving {
-    due: Due,
+    due: DueChange,
     /// Since when no flow leads packets to it.
     free_since: Option<Duration>,
 }
 
 /// A change that was sent, and the entry before it, if known.
-pub(super) struct Sent {
-    pub(super) due: Due,
+pub(super) struct SentChange {
+    pub(super) due: DueChange,
     distance: Option<u32>,
-    before: Option<Made>,
+    before: Option<ChangeResult>,
 }
 
 /// What to do after a program has ended.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(super) struct AfterProgram {
     /// Intents, and distances of flows, of the entries that were added.
     pub(super) made: BTreeSet<(u32, Option<u32>)>,
     /// Reasons why the switch has refused changes, each once.
@@ -113,18 +113,18 @@ pub(super) struct Ended {
     pub(super) compare: bool,
 }
 
-impl InSwitch {
+impl DesiredSwitch {
     pub(super) fn new(info: &SwitchInfo) -> Self {
-        InSwitch {
+        DesiredSwitch {
             since: info.since,
             version: info.version,
             known: None,
-            reading: Reading::At(Duration::ZERO),
+            reading: ReadState::At(Duration::ZERO),
             lacks_objects: false,
             audit: Audit::Not,
             is_untold: false,
             is_fresh: false,
-            refused: Refused::default(),
+            refused: RefusedChanges::default(),
             refused_until: None,
             refusals: 0,
             unsayable: None,
@@ -146,12 +146,15 @@ impl InSwitch {
 
     /// Whether its entries are known, except those under way.
     pub(super) fn is_read(&self) -> bool {
-        self.known.is_some() && self.reading == Reading::Not
+        self.known.is_some() && self.reading == ReadState::Not
     }
 
     /// Why a wanted entry is missing.
-    pub(super) fn why_not(&self) -> Option<WhyNot> {
-        self.refused.last().map(WhyNot::Refused).or(self.unsayable.map(WhyNot::Unsayable))
+    pub(super) fn why_not(&self) -> Option<MissingReason> {
+        self.refused
+            .last()
+            .map(MissingReason::Refused)
+            .or(self.unsayable.map(MissingReason::Unsayable))
     }
 
     /// Number of changes to send.
@@ -168,7 +171,7 @@ impl InSwitch {
     pub(super) fn compared(&mut self, found: Difference) {
         let groups = found.stuck.iter().filter(|(_, at, _)| at.is_none());
         self.without_groups = groups.map(|(intent, ..)| *intent).collect();
-        let shadowed = found.shadowed.iter().map(|intent| (*intent, WhyNot::Shadowed));
+        let shadowed = found.shadowed.iter().map(|intent| (*intent, MissingReason::Shadowed));
         let stuck = found.stuck.iter().map(|(intent, _, why)| (*intent, *why));
         self.stuck = shadowed.chain(stuck).collect();
         (self.staying, self.strangers) = (found.staying, found.strangers);
@@ -181,7 +184,7 @@ impl InSwitch {
             .drain(..)
             .filter_map(|old| Some((old.due.made.flow_key()?.clone(), old.free_since?)))
             .collect();
-        let since = |due: &Due| before.get(due.made.flow_key()?).copied();
+        let since = |due: &DueChange| before.get(due.made.flow_key()?).copied();
         let leaving = found.leftovers.into_iter();
         self.leaving = leaving.map(|due| Leaving { free_since: since(&due), due }).collect();
         self.is_overtaken = self.under_way > 0;
@@ -212,9 +215,9 @@ impl InSwitch {
     }
 
     /// Takes the tables that the switch has reported.
-    pub(super) fn told(&mut self, now: Duration, mut known: Known) {
+    pub(super) fn told(&mut self, now: Duration, mut known: KnownEntries) {
         self.is_fresh = self.known.is_none();
-        (self.reading, self.is_untold) = (Reading::Not, known.unreported.is_some());
+        (self.reading, self.is_untold) = (ReadState::Not, known.unreported.is_some());
         if let Some(before) = self.known.take() {
             known.keep_unreported(before);
         }
@@ -229,7 +232,7 @@ impl InSwitch {
     }
 
     /// Returns the intents with entries that the switch cannot have, and why.
-    pub(super) fn stuck(&self) -> impl Iterator<Item = (u32, WhyNot)> {
+    pub(super) fn stuck(&self) -> impl Iterator<Item = (u32, MissingReason)> {
         self.stuck.iter().map(|(intent, why)| (*intent, *why))
     }
 
@@ -243,15 +246,15 @@ impl InSwitch {
     pub(super) fn take_program(
         &mut self,
         now: Duration,
-        book: &Book,
-        lacking: &Lacking,
-    ) -> Vec<Sent> {
-        let mut going: Vec<(Option<u32>, Due)> = Vec::new();
+        book: &WantedEntries,
+        lacking: &MissingEntries,
+    ) -> Vec<SentChange> {
+        let mut going: Vec<(Option<u32>, DueChange)> = Vec::new();
         let groups = self.adds.remove(&None).unwrap_or_default();
         going.extend(groups.into_iter().map(|due| (None, due)));
         if going.is_empty() {
             for (at, dues) in &mut self.adds {
-                let goes = |due: &mut Due| {
+                let goes = |due: &mut DueChange| {
                     let is_next = || lacking.nearest(due.intent) >= *at;
                     let waits = book.is_ordered(due.intent) && !is_next();
                     !waits && !self.without_groups.contains(&due.intent)
@@ -272,9 +275,9 @@ impl InSwitch {
         }
         self.unconfirmed.extend(going.iter().map(|(_, due)| due.intent));
         let known = &mut self.known;
-        let send = |(distance, due): (Option<u32>, Due)| {
+        let send = |(distance, due): (Option<u32>, DueChange)| {
             let before = known.as_mut().and_then(|known| known.forget(&due.made));
-            Sent { due, distance, before }
+            SentChange { due, distance, before }
         };
         going.into_iter().map(send).collect()
     }
@@ -282,8 +285,10 @@ impl InSwitch {
     /// Whether no flow of the app may use unwanted groups or meters: flows go with their meter.
     fn uses_nothing_old(&self) -> bool {
         let known = self.known.as_ref();
-        let replaces = |due: &Due| match &due.made {
-            Made::Flow(told) => known.is_some_and(|known| known.flows.contains_key(&told.key)),
+        let replaces = |due: &DueChange| match &due.made {
+            ChangeResult::Flow(told) => {
+                known.is_some_and(|known| known.flows.contains_key(&told.key))
+            }
             _ => false,
         };
         let is_replaced = self.adds.values().flatten().any(replaces);
@@ -300,9 +305,9 @@ impl InSwitch {
     }
 
     /// Takes the tables of an audit. Returns how many flows others changed, removed or added.
-    pub(super) fn audited(&mut self, now: Duration, told: Option<Known>) -> usize {
+    pub(super) fn audited(&mut self, now: Duration, told: Option<KnownEntries>) -> usize {
         let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
-        let is_unreported = |told: &Known| told.unreported.is_some();
+        let is_unreported = |told: &KnownEntries| told.unreported.is_some();
         self.is_untold &= told.as_ref().is_none_or(is_unreported);
         let (Some(known), Some(mut told), Audit::Now) = (&mut self.known, told, audit) else {
             return 0;
@@ -317,13 +322,13 @@ impl InSwitch {
     pub(super) fn ended(
         &mut self,
         now: Duration,
-        all: Vec<Sent>,
+        all: Vec<SentChange>,
         outcomes: Vec<ChangeOutcome>,
-    ) -> Ended {
-        let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
+    ) -> AfterProgram {
+        let mut ended = AfterProgram { compare: self.is_overtaken, ..AfterProgram::default() };
         (self.under_way, self.is_overtaken) = (0, false);
         self.unconfirmed.clear();
-        for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
+        for (SentChange { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
             let known = match outcome {
                 ChangeOutcome::Installed => {
                     if due.made.adds() {
@@ -348,7 +353,7 @@ impl InSwitch {
                 }
                 // The change may be in place or not: the next read reports it.
                 ChangeOutcome::Unknown(_) => {
-                    self.reading = Reading::At(now + READ_AGAIN);
+                    self.reading = ReadState::At(now + READ_AGAIN);
                     self.unconfirmed.insert(due.intent);
                     None
                 }

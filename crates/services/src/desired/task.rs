@@ -13,13 +13,13 @@ use async_channel::{Receiver, Sender};
 use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, RequestError};
 use futures_lite::FutureExt;
 
-use super::book::Book;
-use super::compare::{Refused, difference};
-use super::order::{AtSwitch, Lacking, Why};
-use super::read::{Asked, Known, Objects, read};
-use super::switch::{Audit, InSwitch, Reading, Sent};
+use super::compare::{RefusedChanges, difference};
+use super::order::{LackCause, MissingAtSwitch, MissingEntries};
+use super::read::{FlowSelection, KnownEntries, Objects, read};
+use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
+use super::wanted::WantedEntries;
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY};
-use crate::programming::UnderWay;
+use crate::programming::PendingPrograms;
 use crate::wait::until;
 
 /// Time to confirm a few changes. Many have more ([`bellrock_api::CHANGES_PER_SECOND`]).
@@ -44,16 +44,16 @@ pub(super) async fn keep(network: Network, desired: Desired) {
     // The controller itself has no flows.
     let Some(app) = network.app_id() else { return };
     let (told, telling) = async_channel::unbounded();
-    let mut keeper = Keeper {
+    let mut keeper = DesiredTask {
         network: network.clone(),
         app,
         desired: desired.clone(),
         switches: BTreeMap::new(),
-        lacking: Lacking::default(),
+        lacking: MissingEntries::default(),
         changed: BTreeSet::new(),
         ready: BTreeSet::new(),
         leaving: BTreeSet::new(),
-        under_way: UnderWay::default(),
+        under_way: PendingPrograms::default(),
         again: None,
         changes_sent: 0,
         refusals: Repeats::new(REFUSAL_REPORTED_EVERY, REFUSALS_REPORTED_APART),
@@ -73,20 +73,20 @@ pub(super) async fn keep(network: Network, desired: Desired) {
 }
 
 /// The result of reading a switch's tables.
-struct Told {
+struct TablesReport {
     dpid: Dpid,
     /// When the switch came up. Results of earlier connections are ignored.
     since: Duration,
     is_audit: bool,
-    tables: Result<Known, RequestError>,
+    tables: Result<KnownEntries, RequestError>,
 }
 
-struct Keeper {
+struct DesiredTask {
     network: Network,
     app: AppId,
     desired: Desired,
-    switches: BTreeMap<Dpid, InSwitch>,
-    lacking: Lacking,
+    switches: BTreeMap<Dpid, DesiredSwitch>,
+    lacking: MissingEntries,
     /// Switches to compare.
     changed: BTreeSet<Dpid>,
     /// Switches that may have changes to send.
@@ -94,20 +94,20 @@ struct Keeper {
     /// Switches with flows to remove.
     leaving: BTreeSet<Dpid>,
     /// Programs under way: the switch, when it came up, and the changes.
-    under_way: UnderWay<(Dpid, Duration, Vec<Sent>)>,
+    under_way: PendingPrograms<(Dpid, Duration, Vec<SentChange>)>,
     /// When to run again, if no event comes before.
     again: Option<Duration>,
     changes_sent: u64,
     /// Limits the events about refusals. `None` stands for further switches and reasons.
     refusals: Repeats<Option<(Dpid, Refusal)>>,
-    telling: Receiver<Told>,
-    told: Sender<Told>,
+    telling: Receiver<TablesReport>,
+    told: Sender<TablesReport>,
 }
 
-impl Keeper {
+impl DesiredTask {
     /// Waits for outcomes, for a time, or for a switch's tables, which it returns.
-    async fn something(&mut self) -> Option<Told> {
-        let Keeper { network, telling, under_way, again, .. } = self;
+    async fn something(&mut self) -> Option<TablesReport> {
+        let DesiredTask { network, telling, under_way, again, .. } = self;
         let mut told = None;
         // `self.told` is a sender too, so the channel is never closed.
         let tables = async { told = telling.recv().await.ok() };
@@ -116,7 +116,7 @@ impl Keeper {
     }
 
     /// Brings all switches as far as possible now. `tables` are those that woke the task.
-    fn pass(&mut self, written: u64, tables: Option<Told>) {
+    fn pass(&mut self, written: u64, tables: Option<TablesReport>) {
         self.again = None;
         self.take_outcomes();
         self.follow_switches();
@@ -179,17 +179,17 @@ impl Keeper {
         for info in up.iter() {
             self.switches.entry(info.dpid).or_insert_with(|| {
                 self.changed.insert(info.dpid);
-                InSwitch::new(info)
+                DesiredSwitch::new(info)
             });
         }
     }
 
     /// Takes the tables that switches have reported.
-    fn take_tables(&mut self, first: Option<Told>) {
+    fn take_tables(&mut self, first: Option<TablesReport>) {
         let now = self.network.now();
         let telling = self.telling.clone();
         let more = std::iter::from_fn(|| telling.try_recv().ok());
-        for Told { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
+        for TablesReport { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
             let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
             let Some(switch) = up else { continue };
             let why = tables.as_ref().map_or_else(|why| Some(*why), |known| known.unreported);
@@ -208,7 +208,7 @@ impl Keeper {
                 self.changed.insert(dpid);
                 continue;
             }
-            if switch.reading != Reading::Now {
+            if switch.reading != ReadState::Now {
                 continue;
             }
             let known = match tables {
@@ -216,7 +216,7 @@ impl Keeper {
                 Err(why) => {
                     let again =
                         if why == RequestError::TooLarge { AUDIT_EVERY } else { READ_AGAIN };
-                    switch.reading = Reading::At(now + again);
+                    switch.reading = ReadState::At(now + again);
                     continue;
                 }
             };
@@ -237,26 +237,26 @@ impl Keeper {
         let now = self.network.now();
         let mut later = Vec::new();
         for switch in self.switches.values_mut().filter(|switch| switch.is_asked_for_objects()) {
-            switch.reading = Reading::At(now);
+            switch.reading = ReadState::At(now);
         }
-        let is_read = |switch: &&InSwitch| switch.reading == Reading::Now;
+        let is_read = |switch: &&DesiredSwitch| switch.reading == ReadState::Now;
         let mut free =
             READ_AT_A_TIME.saturating_sub(self.switches.values().filter(is_read).count());
         for (dpid, switch) in &mut self.switches {
             match switch.reading {
                 // Its turn comes when an earlier read has ended.
-                Reading::At(at) if at <= now && free == 0 => {}
-                Reading::At(at) if at <= now => {
-                    switch.reading = Reading::Now;
+                ReadState::At(at) if at <= now && free == 0 => {}
+                ReadState::At(at) if at <= now => {
+                    switch.reading = ReadState::Now;
                     free -= 1;
                     let objects = self.desired.book().objects_in(*dpid, switch.version);
                     if !spawn_read(&self.network, &self.told, *dpid, switch, objects, false) {
-                        switch.reading = Reading::At(now + READ_AGAIN);
+                        switch.reading = ReadState::At(now + READ_AGAIN);
                         later.push(now + READ_AGAIN);
                     }
                 }
-                Reading::At(at) => later.push(at),
-                Reading::Now | Reading::Not => {}
+                ReadState::At(at) => later.push(at),
+                ReadState::Now | ReadState::Not => {}
             }
         }
         later.into_iter().for_each(|at| self.try_again(at));
@@ -266,7 +266,8 @@ impl Keeper {
     fn audit(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
-        let is_audited = |switch: &&InSwitch| matches!(switch.audit, Audit::Now | Audit::Overtaken);
+        let is_audited =
+            |switch: &&DesiredSwitch| matches!(switch.audit, Audit::Now | Audit::Overtaken);
         let audited = self.switches.values().filter(is_audited).count();
         let mut free = AUDITS_AT_A_TIME.saturating_sub(audited);
         for (dpid, switch) in &mut self.switches {
@@ -295,7 +296,7 @@ impl Keeper {
         for (dpid, switch) in &mut self.switches {
             match switch.refused_until {
                 Some(until) if until <= now => {
-                    switch.refused = Refused::default();
+                    switch.refused = RefusedChanges::default();
                     switch.refused_until = None;
                     self.changed.insert(*dpid);
                 }
@@ -320,18 +321,19 @@ impl Keeper {
 
     /// Finds the switches with flows of an earlier run whose numbers have become intents.
     fn find_strangers(&mut self, new: &BTreeSet<u32>) {
-        let has = |switch: &InSwitch| new.iter().any(|intent| switch.strangers.contains(intent));
+        let has =
+            |switch: &DesiredSwitch| new.iter().any(|intent| switch.strangers.contains(intent));
         let found = self.switches.iter().filter(|(_, switch)| has(switch));
         self.changed.extend(found.map(|(dpid, _)| *dpid));
     }
 
     /// Compares the switches that have changed.
-    fn compare(&mut self, book: &mut Book) {
+    fn compare(&mut self, book: &mut WantedEntries) {
         let mut is_asked = false;
         for dpid in std::mem::take(&mut self.changed) {
             let why = match self.switches.get_mut(&dpid) {
-                None => Why::Away,
-                Some(switch) if switch.known.is_none() => Why::Due,
+                None => LackCause::Away,
+                Some(switch) if switch.known.is_none() => LackCause::Due,
                 Some(switch) => {
                     let wanted = book.objects_in(dpid, switch.version);
                     let asked = switch.known.as_ref().map(|known| known.asked).unwrap_or_default();
@@ -356,7 +358,7 @@ impl Keeper {
     }
 
     /// Finds which flows to remove are needed by no other flow, and when their time is over.
-    fn look_at_leaving(&mut self, book: &Book) {
+    fn look_at_leaving(&mut self, book: &WantedEntries) {
         let now = self.network.now();
         // It is unknown which intents need a flow of an earlier run: any ordered one may.
         let is_any_due = self.lacking.due().any(|intent| book.is_ordered(intent));
@@ -385,7 +387,7 @@ impl Keeper {
     }
 
     /// Sends the changes that wait for nothing.
-    fn send(&mut self, book: &Book) {
+    fn send(&mut self, book: &WantedEntries) {
         let now = self.network.now();
         for dpid in std::mem::take(&mut self.ready) {
             let Some(switch) = self.switches.get_mut(&dpid) else { continue };
@@ -408,7 +410,7 @@ impl Keeper {
     }
 
     /// Returns the states of the followed intents.
-    fn intents(&self, book: &mut Book) -> BTreeMap<u32, IntentState> {
+    fn intents(&self, book: &mut WantedEntries) -> BTreeMap<u32, IntentState> {
         let mut intents: BTreeMap<u32, IntentState> = book
             .followed()
             .map(|(intent, switches)| (intent, self.intent(intent, switches)))
@@ -445,7 +447,7 @@ impl Keeper {
             return IntentState::Due;
         }
         let up = switches.iter().filter_map(|dpid| self.switches.get(dpid));
-        if !up.into_iter().all(InSwitch::is_read) {
+        if !up.into_iter().all(DesiredSwitch::is_read) {
             return IntentState::Leaving;
         }
         let away = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
@@ -470,7 +472,7 @@ impl Keeper {
                 .map(|(dpid, switch)| (*dpid, switch.refusals))
                 .collect(),
             changes_sent: self.changes_sent,
-            longest_queue: switches.map(InSwitch::unconfirmed_changes).max().unwrap_or(0),
+            longest_queue: switches.map(DesiredSwitch::unconfirmed_changes).max().unwrap_or(0),
             intents,
         });
     }
@@ -479,20 +481,20 @@ impl Keeper {
 /// Starts a task that reads the tables of a switch. Returns `false` if there are too many tasks.
 fn spawn_read(
     network: &Network,
-    told: &Sender<Told>,
+    told: &Sender<TablesReport>,
     dpid: Dpid,
-    switch: &InSwitch,
+    switch: &DesiredSwitch,
     objects: Objects,
     is_audit: bool,
 ) -> bool {
     let (since, version) = (switch.since, switch.version);
     let (reader, told) = (network.clone(), told.clone());
     let task = network.spawn(format!("read the tables of {dpid}"), async move {
-        let asked = if is_audit { Asked::Own } else { Asked::All };
+        let asked = if is_audit { FlowSelection::Own } else { FlowSelection::All };
         let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked, objects));
         let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
         // The receiver lives as long as the controller.
-        let _ = told.try_send(Told { dpid, since, is_audit, tables });
+        let _ = told.try_send(TablesReport { dpid, since, is_audit, tables });
     });
     !task.is_over()
 }
@@ -502,10 +504,10 @@ fn compare(
     network: &Network,
     app: AppId,
     dpid: Dpid,
-    switch: &mut InSwitch,
-    book: &mut Book,
-) -> AtSwitch {
-    let Some(known) = &switch.known else { return AtSwitch::new() };
+    switch: &mut DesiredSwitch,
+    book: &mut WantedEntries,
+) -> MissingAtSwitch {
+    let Some(known) = &switch.known else { return MissingAtSwitch::new() };
     let found = difference(dpid, book, known, &switch.refused, (app, switch.version));
     let (lacking, there) = (found.lacking(), known.flows.len());
     switch.compared(found);

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, MacAddr, Port, SwitchPort};
 
-use super::key::{Key, TAG_LEN};
+use super::key::{DiscoveryKey, TAG_LEN};
 
 /// The Ethernet type of LLDP.
 pub(crate) const ETH_TYPE: u16 = 0x88cc;
@@ -63,7 +63,7 @@ const END_AT: usize = TAG_AT + TAG_LEN;
 
 /// A port's announcement, complete except for its time and nonce.
 #[derive(Clone)]
-pub(super) struct Prepared(Box<[u8; FRAME_LEN]>);
+pub(super) struct PreparedAnnouncement(Box<[u8; FRAME_LEN]>);
 
 /// The contents of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) struct Announcement {
 
 /// The kind of an LLDP frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lldp {
+pub(super) enum LldpKind {
     /// An announcement signed with the key.
     Announcement(Announcement),
     /// Claims to be an announcement, but its signature is not valid.
@@ -88,7 +88,7 @@ pub(super) enum Lldp {
     Foreign,
 }
 
-impl Prepared {
+impl PreparedAnnouncement {
     pub(super) fn new(instance: u64, from: SwitchPort, source: MacAddr, ttl: Duration) -> Self {
         let mut frame = Box::new([0; FRAME_LEN]);
         let mut put = |at: usize, bytes: &[u8]| {
@@ -113,11 +113,11 @@ impl Prepared {
         put(INSTANCE_AT, &instance.to_be_bytes());
         put(DPID_AT, &from.dpid.0.to_be_bytes());
         put(PORT_NO_AT, &from.port.0.to_be_bytes());
-        Prepared(frame)
+        PreparedAnnouncement(frame)
     }
 
     /// Fills in time and nonce, signs the announcement, and returns it.
-    pub(super) fn sign(&mut self, key: &Key, sent: Duration, nonce: u64) -> &[u8] {
+    pub(super) fn sign(&mut self, key: &DiscoveryKey, sent: Duration, nonce: u64) -> &[u8] {
         let frame = &mut self.0;
         let sent = (sent.as_nanos() as u64).to_be_bytes();
         if let Some(to) = frame.get_mut(SENT_AT..TAG_AT) {
@@ -132,19 +132,19 @@ impl Prepared {
     }
 }
 
-impl Lldp {
+impl LldpKind {
     /// Reads an LLDP frame, beginning with its Ethernet header. Bytes behind its end are padding.
-    pub(super) fn read(frame: &[u8], key: &Key) -> Self {
+    pub(super) fn read(frame: &[u8], key: &DiscoveryKey) -> Self {
         match Announcement::read(frame, key) {
-            Some(announcement) => Lldp::Announcement(announcement),
-            None if claims_to_be_ours(frame) => Lldp::Forged,
-            None => Lldp::Foreign,
+            Some(announcement) => LldpKind::Announcement(announcement),
+            None if claims_to_be_ours(frame) => LldpKind::Forged,
+            None => LldpKind::Foreign,
         }
     }
 }
 
 impl Announcement {
-    fn read(frame: &[u8], key: &Key) -> Option<Self> {
+    fn read(frame: &[u8], key: &DiscoveryKey) -> Option<Self> {
         let number = |at: usize| -> Option<u64> {
             Some(u64::from_be_bytes(*frame.get(at..)?.first_chunk()?))
         };
@@ -201,15 +201,19 @@ mod tests {
 
     use super::*;
 
-    fn key() -> Key {
-        Key::new(&[7; 32]).unwrap()
+    fn key() -> DiscoveryKey {
+        DiscoveryKey::new(&[7; 32]).unwrap()
     }
 
     fn announcement() -> (Announcement, Vec<u8>) {
         let from = SwitchPort::new(Dpid(0xa1), Port(48));
         let (sent, nonce, instance) = (Duration::from_nanos(1_234_567_890), 9, 77);
-        let mut frame =
-            Prepared::new(instance, from, MacAddr([2, 0, 0, 0, 0, 1]), Duration::from_secs(15));
+        let mut frame = PreparedAnnouncement::new(
+            instance,
+            from,
+            MacAddr([2, 0, 0, 0, 0, 1]),
+            Duration::from_secs(15),
+        );
         let bytes = frame.sign(&key(), sent, nonce).to_vec();
         (Announcement { instance, from, sent, nonce }, bytes)
     }
@@ -224,9 +228,9 @@ mod tests {
         assert_eq!(bytes[38..51], *b"\x04\x0b\x070000000048");
         assert_eq!(bytes[51..55], [0x06, 2, 0, 15]);
         assert_eq!(bytes[END_AT..], [0, 0]);
-        assert_eq!(Lldp::read(&bytes, &key()), Lldp::Announcement(announcement));
+        assert_eq!(LldpKind::read(&bytes, &key()), LldpKind::Announcement(announcement));
         let padded = [&bytes[..], &[0; 9]].concat();
-        assert_eq!(Lldp::read(&padded, &key()), Lldp::Announcement(announcement));
+        assert_eq!(LldpKind::read(&padded, &key()), LldpKind::Announcement(announcement));
     }
 
     #[test]
@@ -235,11 +239,14 @@ mod tests {
         for bit in HEADER_LEN * 8..END_AT * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(Lldp::read(&bytes, &key()), Lldp::Announcement(_)), "bit {bit}");
+            assert!(
+                !matches!(LldpKind::read(&bytes, &key()), LldpKind::Announcement(_)),
+                "bit {bit}"
+            );
         }
-        let other = Key::new(&[8; 32]).unwrap();
-        assert_eq!(Lldp::read(&bytes, &other), Lldp::Forged);
-        assert_eq!(Lldp::read(&bytes[..END_AT - 1], &key()), Lldp::Forged);
+        let other = DiscoveryKey::new(&[8; 32]).unwrap();
+        assert_eq!(LldpKind::read(&bytes, &other), LldpKind::Forged);
+        assert_eq!(LldpKind::read(&bytes[..END_AT - 1], &key()), LldpKind::Forged);
     }
 
     #[test]
@@ -248,18 +255,18 @@ mod tests {
             |tlvs: &[u8]| [&DESTINATION.0[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xcc], tlvs].concat();
         let host =
             lldp(b"\x02\x07\x04\x02\x00\x00\x00\x00\x01\x04\x05\x05eth0\x06\x02\x00\x78\x00\x00");
-        assert_eq!(Lldp::read(&host, &key()), Lldp::Foreign);
+        assert_eq!(LldpKind::read(&host, &key()), LldpKind::Foreign);
         let imitated =
             lldp(b"\x02\x16\x07dpid:00000000000000a1\x04\x02\x071\x06\x02\x00\x78\x00\x00");
-        assert_eq!(Lldp::read(&imitated, &key()), Lldp::Forged);
-        assert_eq!(Lldp::read(&lldp(&[]), &key()), Lldp::Foreign);
-        assert_eq!(Lldp::read(&[], &key()), Lldp::Foreign);
+        assert_eq!(LldpKind::read(&imitated, &key()), LldpKind::Forged);
+        assert_eq!(LldpKind::read(&lldp(&[]), &key()), LldpKind::Foreign);
+        assert_eq!(LldpKind::read(&[], &key()), LldpKind::Foreign);
     }
 
     proptest! {
         #[test]
         fn no_frame_is_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            prop_assert!(!matches!(Lldp::read(&bytes, &key()), Lldp::Announcement(_)));
+            prop_assert!(!matches!(LldpKind::read(&bytes, &key()), LldpKind::Announcement(_)));
         }
     }
 }

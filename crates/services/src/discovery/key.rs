@@ -13,7 +13,7 @@ pub const MIN_KEY_LEN: usize = 16;
 
 /// The secret key that signs announcements. Its `Debug` does not show it.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub struct DiscoveryKey(Hmac<Sha256>);
 
 /// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub struct ParseKeyError;
 #[error("cannot get random numbers for keys from the operating system: {0}")]
 pub struct NoRandomness(#[from] getrandom::Error);
 
-impl Key {
+impl DiscoveryKey {
     /// Creates a key from secret bytes.
     ///
     /// # Errors
@@ -38,14 +38,14 @@ impl Key {
         if secret.len() < MIN_KEY_LEN {
             return Err(ParseKeyError);
         }
-        Ok(Key::of(secret))
+        Ok(DiscoveryKey::of(secret))
     }
 
     /// Creates a key without a check of its length.
     pub(super) fn of(secret: &[u8]) -> Self {
         // HMAC hashes a key that is longer than a block (RFC 2104 §2), so any length works.
         match Hmac::new_from_slice(secret) {
-            Ok(hmac) => Key(hmac),
+            Ok(hmac) => DiscoveryKey(hmac),
             Err(_) => unreachable!("HMAC takes keys of any length"),
         }
     }
@@ -62,7 +62,7 @@ impl Key {
         let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(ParseKeyError);
         let byte = |[high, low]: &[u8; 2]| Ok((digit(*high)? << 4 | digit(*low)?) as u8);
         let secret: Vec<u8> = pairs.iter().map(byte).collect::<Result<_, _>>()?;
-        Key::new(&secret)
+        DiscoveryKey::new(&secret)
     }
 
     /// Signs a text.
@@ -76,7 +76,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for DiscoveryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn a_key_signs_what_it_signed_and_nothing_else() {
-        let key = Key::from_hex(&"0b".repeat(20)).unwrap();
+        let key = DiscoveryKey::from_hex(&"0b".repeat(20)).unwrap();
         let tag = key.sign(b"Hi There");
         // RFC 4231 §4.2.
         assert_eq!(tag[..8], [0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53]);
         assert!(key.signed(b"Hi There", &tag) && !key.signed(b"Hi There.", &tag));
-        let other = Key::from_hex(&"0c".repeat(20)).unwrap();
+        let other = DiscoveryKey::from_hex(&"0c".repeat(20)).unwrap();
         assert!(!other.signed(b"Hi There", &tag));
         assert_eq!(format!("{key:?}"), "Key(..)");
     }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() {
         for text in ["", "0b", &"0b".repeat(15), &"0g".repeat(20), &"0b0".repeat(11)] {
-            assert_eq!(Key::from_hex(text).err(), Some(ParseKeyError), "{text}");
+            assert_eq!(DiscoveryKey::from_hex(text).err(), Some(ParseKeyError), "{text}");
         }
-        assert!(Key::from_hex(&format!("{}\n", "Ab".repeat(16))).is_ok());
+        assert!(DiscoveryKey::from_hex(&format!("{}\n", "Ab".repeat(16))).is_ok());
     }
 }

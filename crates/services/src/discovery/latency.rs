@@ -15,7 +15,7 @@ const MARGIN: Duration = Duration::from_millis(1);
 
 /// Latencies of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Latency {
+pub(super) struct LinkLatency {
     recent: [Duration; SAMPLES],
     count: u64,
     usual: Option<Duration>,
@@ -23,7 +23,7 @@ pub(super) struct Latency {
 
 /// Result of adding one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum LatencyChange {
     Nothing,
     /// The first [`SAMPLES`] are complete. Their minimum.
     Known(Duration),
@@ -35,25 +35,25 @@ pub(super) enum Finding {
     },
 }
 
-impl Latency {
+impl LinkLatency {
     /// Adds the latency of one announcement. `noise` is the spread of the round trips.
-    pub(super) fn add(&mut self, took: Duration, noise: Duration) -> Finding {
+    pub(super) fn add(&mut self, took: Duration, noise: Duration) -> LatencyChange {
         self.recent[self.count as usize % SAMPLES] = took;
         self.count += 1;
         if self.count < SAMPLES as u64 {
-            return Finding::Nothing;
+            return LatencyChange::Nothing;
         }
         let least = self.recent.into_iter().min().unwrap_or_default();
         let Some(usual) = self.usual else {
             self.usual = Some(least);
-            return Finding::Known(least);
+            return LatencyChange::Known(least);
         };
         if is_late(least, usual + noise) {
             self.usual = Some(least);
-            return Finding::Late { is: least, usual };
+            return LatencyChange::Late { is: least, usual };
         }
         self.usual = Some(usual.min(least));
-        Finding::Nothing
+        LatencyChange::Nothing
     }
 
     /// Returns the minimum latency, once there are enough samples.
@@ -74,25 +74,28 @@ mod tests {
     #[test]
     fn noise_passes_and_a_relay_does_not() {
         let ms = Duration::from_millis;
-        let mut latency = Latency::default();
+        let mut latency = LinkLatency::default();
         let quiet = [2, 90, 3, 2, 40, 50, 60, 3, 70, 80, 90, 2];
         let findings: Vec<_> = quiet.into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
-        assert_eq!(findings[3], Finding::Known(ms(2)));
-        assert!(findings.iter().filter(|it| **it != Finding::Nothing).count() == 1, "{findings:?}");
+        assert_eq!(findings[3], LatencyChange::Known(ms(2)));
+        assert!(
+            findings.iter().filter(|it| **it != LatencyChange::Nothing).count() == 1,
+            "{findings:?}"
+        );
         let relayed: Vec<_> =
             [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
-        assert_eq!(relayed[3], Finding::Late { is: ms(8), usual: ms(2) });
-        assert_eq!(relayed[4], Finding::Nothing, "it is reported once");
+        assert_eq!(relayed[3], LatencyChange::Late { is: ms(8), usual: ms(2) });
+        assert_eq!(relayed[4], LatencyChange::Nothing, "it is reported once");
         assert_eq!(latency.usual(), Some(ms(8)));
     }
 
     #[test]
     fn while_control_connections_are_slow_now_and_then_so_much_is_noise() {
         let ms = Duration::from_millis;
-        let mut latency = Latency::default();
+        let mut latency = LinkLatency::default();
         for took in [0, 0, 0, 0, 5, 5, 5, 5] {
-            assert!(!matches!(latency.add(ms(took), ms(3)), Finding::Late { .. }));
+            assert!(!matches!(latency.add(ms(took), ms(3)), LatencyChange::Late { .. }));
         }
-        assert_eq!(latency.add(ms(5), ms(1)), Finding::Late { is: ms(5), usual: ms(0) });
+        assert_eq!(latency.add(ms(5), ms(1)), LatencyChange::Late { is: ms(5), usual: ms(0) });
     }
 }

@@ -29,13 +29,13 @@ use bellrock_api::{
 
 use crate::registry::Registry;
 pub(crate) use key::secret;
-pub use key::{Key, MIN_KEY_LEN, NoRandomness, ParseKeyError};
+pub use key::{DiscoveryKey, MIN_KEY_LEN, NoRandomness, ParseKeyError};
 pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
 pub use settings::DiscoverySettings;
 pub use switch::{ANNOUNCEMENTS_PER_TURN, DiscoverySwitch, LLDP_PER_PORT_PER_S};
 pub use task::{PUBLISH_AT_ONCE, PUBLISH_EVERY};
 
-use links::{Heard, Links};
+use links::{LinkTable, ReceivedAnnouncement};
 
 /// Maximum number of announcements that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
@@ -52,31 +52,31 @@ pub struct Discovery {
     secrets: Secrets,
     topology: Arc<Publisher<Topology>>,
     /// Created when the controller starts.
-    shared: OnceLock<Arc<Shared>>,
+    shared: OnceLock<Arc<DiscoveryShared>>,
 }
 
 /// The key, and the number of this start. Others with the same key have another number.
 #[derive(Clone)]
 struct Secrets {
-    key: Key,
+    key: DiscoveryKey,
     instance: u64,
 }
 
 /// Shared by the handlers and the task.
-struct Shared {
+struct DiscoveryShared {
     secrets: Secrets,
     interval_s: u32,
     nonce: AtomicU64,
-    tell: Sender<Told>,
-    told: Receiver<Told>,
+    tell: Sender<DiscoveryMessage>,
+    told: Receiver<DiscoveryMessage>,
     /// Counters of each switch, for the task.
-    counts: Registry<Counts>,
+    counts: Registry<DiscoveryCounters>,
 }
 
 /// A message from a handler to the task.
 #[derive(Clone, Copy, Debug)]
-enum Told {
-    Heard(Heard),
+enum DiscoveryMessage {
+    Heard(ReceivedAnnouncement),
     Forged(SwitchPort),
     /// A port has gone down. It may be up again before the task publishes the topology.
     PortDown {
@@ -87,7 +87,7 @@ enum Told {
 
 counters! {
     /// Counters of discovery for each switch. The handler and the task both add to them.
-    pub(super) struct Counts: SharedCounter {
+    pub(super) struct DiscoveryCounters: SharedCounter {
         /// Announcements sent.
         announcements_sent,
         /// Announcements received that this start of the controller signed.
@@ -130,7 +130,7 @@ impl Discovery {
         Ok(Discovery { settings, secrets, topology, shared: OnceLock::new() })
     }
 
-    fn shared(&self, network: &Network) -> &Arc<Shared> {
+    fn shared(&self, network: &Network) -> &Arc<DiscoveryShared> {
         self.shared.get_or_init(|| {
             let mut secrets = self.secrets.clone();
             if let Some(seed) = network.seed() {
@@ -138,7 +138,7 @@ impl Discovery {
                 let key = self.settings.key.clone().unwrap_or(seeded.key);
                 secrets = Secrets { key, ..seeded };
             }
-            Arc::new(Shared::new(secrets, &self.settings))
+            Arc::new(DiscoveryShared::new(secrets, &self.settings))
         })
     }
 }
@@ -158,15 +158,15 @@ impl Secrets {
     fn of(bytes: [u8; SECRET_LEN]) -> Self {
         let (instance, key) = bytes.split_at(8);
         let number = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Secrets { instance: instance.iter().fold(0, number), key: Key::of(key) }
+        Secrets { instance: instance.iter().fold(0, number), key: DiscoveryKey::of(key) }
     }
 }
 
-impl Shared {
+impl DiscoveryShared {
     fn new(secrets: Secrets, settings: &DiscoverySettings) -> Self {
         let (tell, told) = async_channel::bounded(MAX_WAITING);
         let (interval_s, nonce) = (settings.interval_s(), AtomicU64::new(0));
-        Shared { secrets, interval_s, nonce, tell, told, counts: Registry::default() }
+        DiscoveryShared { secrets, interval_s, nonce, tell, told, counts: Registry::default() }
     }
 
     fn next_nonce(&self) -> u64 {
@@ -191,7 +191,7 @@ impl App for Discovery {
         let shared = Arc::clone(self.shared(network));
         let interval = Duration::from_secs(shared.interval_s.into());
         let DiscoverySettings { refuse_slow_links, trusted_ports, .. } = &self.settings;
-        let links = Links::new(interval, *refuse_slow_links, trusted_ports.clone());
+        let links = LinkTable::new(interval, *refuse_slow_links, trusted_ports.clone());
         let topology = Arc::clone(&self.topology);
         network.spawn("links", task::run(network.clone(), shared, topology, links));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bellrock_api::SwitchPort;
 
-use super::Key;
+use super::DiscoveryKey;
 
 /// Settings of discovery.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct DiscoverySettings {
     ///
     /// Configure one if several controllers share a network: each then takes the announcements of
     /// the others for genuine, though not for links.
-    pub key: Option<Key>,
+    pub key: Option<DiscoveryKey>,
     /// Whether a new link that is much slower than the others stays down: it may be a relay between
     /// two hosts. It is reported in either case. For networks of links with similar latency.
     pub refuse_slow_links: bool,

@@ -7,9 +7,9 @@ use bellrock_api::{Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switche
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
-use super::links::{Links, Outcome, PortUp};
+use super::links::{AnnouncementOutcome, LinkTable, PortUp};
 use super::switch::is_up;
-use super::{Shared, Told};
+use super::{DiscoveryMessage, DiscoveryShared};
 use crate::wait::until;
 
 /// Minimum time between two topologies while links change all the time, as when ports flap.
@@ -25,9 +25,9 @@ const TOLD_PER_TURN: usize = 1024;
 /// Runs as long as the controller.
 pub(super) async fn run(
     network: Network,
-    shared: Arc<Shared>,
+    shared: Arc<DiscoveryShared>,
     publisher: Arc<Publisher<Topology>>,
-    mut links: Links,
+    mut links: LinkTable,
 ) {
     let mut switches = Switches::default();
     let mut seen = None;
@@ -72,7 +72,7 @@ pub(super) async fn run(
 }
 
 /// Updates the links after switches have changed.
-fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Network) {
+fn compare(links: &mut LinkTable, before: &Switches, after: &Switches, network: &Network) {
     let now = network.now();
     for info in before.iter().filter(|info| after.get(info.dpid).is_none()) {
         links.switch_down(info.dpid, now);
@@ -86,7 +86,7 @@ fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Net
 }
 
 /// Adds a port again after `PortDown` if it is up by now: `compare` may have seen the port already.
-fn port_back(links: &mut Links, at: SwitchPort, network: &Network) {
+fn port_back(links: &mut LinkTable, at: SwitchPort, network: &Network) {
     let Some(info) = network.switch(at.dpid) else { return };
     if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {
         links.port_up(at.dpid, info.since, port_up(desc), network.now());
@@ -101,12 +101,17 @@ fn port_up(desc: &PortDesc) -> PortUp {
     PortUp { port: desc.port, rate_kbps: desc.rate_kbps() }
 }
 
-fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
+fn deal(
+    links: &mut LinkTable,
+    shared: &DiscoveryShared,
+    told: DiscoveryMessage,
+    network: &Network,
+) {
     let now = network.now();
     let heard = match told {
-        Told::Heard(heard) => heard,
-        Told::Forged(at) => return links.forged(at, now),
-        Told::PortDown { at, switch_since } => {
+        DiscoveryMessage::Heard(heard) => heard,
+        DiscoveryMessage::Forged(at) => return links.forged(at, now),
+        DiscoveryMessage::PortDown { at, switch_since } => {
             // A message of an earlier connection is dropped: its ports went with the connection.
             if links.is_of(at.dpid, switch_since) {
                 links.port_down(at, now);
@@ -116,13 +121,13 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
         }
     };
     let outcome = links.heard(heard, &network.hosts().load(), now);
-    if matches!(outcome, Outcome::Accepted | Outcome::Stale) {
+    if matches!(outcome, AnnouncementOutcome::Accepted | AnnouncementOutcome::Stale) {
         return;
     }
     let Some(counts) = shared.counts.of(heard.to.dpid) else { return };
     match outcome {
-        Outcome::Replayed => counts.announcements_replayed.add(1),
-        Outcome::Reflected => counts.announcements_reflected.add(1),
+        AnnouncementOutcome::Replayed => counts.announcements_replayed.add(1),
+        AnnouncementOutcome::Reflected => counts.announcements_reflected.add(1),
         _ => counts.announcements_suspected.add(1),
     }
 }

@@ -22,23 +22,23 @@ const TAGS_PER_LINE: usize = 8;
 /// A host as one word: its VLAN in bits 48 to 59, and its address below, the first byte lowest, as
 /// a processor reads it from the packet. Zero is no host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key(u64);
+pub(super) struct CacheKey(u64);
 
 const VLAN_SHIFT: u32 = 48;
 
-impl Key {
+impl CacheKey {
     /// Returns the key of the sender of an untagged packet, from the packet's first bytes.
     #[inline(always)]
     pub(super) fn untagged(header: &[u8; 14]) -> Self {
         // Reads eight bytes: two of the destination, and the six of the source.
         let source = header.get(4..12).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 8]);
-        Key(u64::from_le_bytes(*source) >> 16)
+        CacheKey(u64::from_le_bytes(*source) >> 16)
     }
 
     pub(super) fn of(host: HostId) -> Self {
         let [a, b, c, d, e, f] = host.mac.0;
         let vlan = u64::from(host.vlan.unwrap_or(0));
-        Key(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) | vlan << VLAN_SHIFT)
+        CacheKey(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) | vlan << VLAN_SHIFT)
     }
 }
 
@@ -55,14 +55,14 @@ const IS_TAG: u64 = 1 << 63;
 /// Eight tags, split into halves: one instruction compares four halves. Zeros are no tag.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
-struct Line {
+struct TagLine {
     low: [u32; TAGS_PER_LINE],
     high: [u32; TAGS_PER_LINE],
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<TagLine>() == 64);
 
-impl Line {
+impl TagLine {
     #[inline(always)]
     fn has(&self, tag: Tag) -> bool {
         let (low, high) = (tag.0 as u32, (tag.0 >> 32) as u32);
@@ -87,22 +87,22 @@ impl Line {
 
 /// A set of hosts at ports. A host that passes through may be at several. A tag is in the first of
 /// its two lines, or in the second if the first was full. At most half of the slots are used.
-pub(super) struct Cache {
+pub(super) struct HostPortCache {
     /// Their number is a power of two.
-    lines: Box<[Line]>,
+    lines: Box<[TagLine]>,
     len: usize,
     /// Odd and secret, so that nobody can choose addresses for their line or their tag.
     multiplier: u64,
 }
 
-impl Cache {
+impl HostPortCache {
     pub(super) fn new(multiplier: u64) -> Self {
-        let lines = vec![Line::default(); MIN_LINES].into();
-        Cache { lines, len: 0, multiplier: multiplier | 1 }
+        let lines = vec![TagLine::default(); MIN_LINES].into();
+        HostPortCache { lines, len: 0, multiplier: multiplier | 1 }
     }
 
     #[inline(always)]
-    fn tag(&self, Key(host): Key, port: Port) -> Tag {
+    fn tag(&self, CacheKey(host): CacheKey, port: Port) -> Tag {
         Tag((host ^ u64::from(port.0).wrapping_mul(self.multiplier)) | IS_TAG)
     }
 
@@ -118,7 +118,7 @@ impl Cache {
 
     /// Whether the host is in the cache at this port.
     #[inline(always)]
-    pub(super) fn has(&self, key: Key, port: Port) -> bool {
+    pub(super) fn has(&self, key: CacheKey, port: Port) -> bool {
         let tag = self.tag(key, port);
         let [first, _] = self.homes(tag);
         if self.lines[first].has(tag) {
@@ -135,7 +135,7 @@ impl Cache {
     }
 
     /// Adds a host at a port.
-    pub(super) fn insert(&mut self, key: Key, port: Port) {
+    pub(super) fn insert(&mut self, key: CacheKey, port: Port) {
         if self.has(key, port) {
             return;
         }
@@ -163,14 +163,14 @@ impl Cache {
         if lines > MAX_LINES {
             return false;
         }
-        let before = std::mem::replace(&mut self.lines, vec![Line::default(); lines].into());
-        before.iter().flat_map(Line::tags).all(|tag| self.put(tag))
+        let before = std::mem::replace(&mut self.lines, vec![TagLine::default(); lines].into());
+        before.iter().flat_map(TagLine::tags).all(|tag| self.put(tag))
     }
 
     /// Removes all tags.
     pub(super) fn clear(&mut self) {
         if self.len > 0 {
-            self.lines.fill(Line::default());
+            self.lines.fill(TagLine::default());
             self.len = 0;
         }
     }
@@ -188,42 +188,43 @@ mod tests {
     fn keys_are_what_a_processor_reads() {
         let mac = MacAddr([2, 3, 4, 5, 6, 7]);
         let header = [9, 9, 9, 9, 9, 9, 2, 3, 4, 5, 6, 7, 8, 0];
-        assert_eq!(Key::untagged(&header), Key::of(HostId::new(mac, None)));
-        assert_ne!(Key::untagged(&header), Key::of(HostId::new(mac, Some(1))));
+        assert_eq!(CacheKey::untagged(&header), CacheKey::of(HostId::new(mac, None)));
+        assert_ne!(CacheKey::untagged(&header), CacheKey::of(HostId::new(mac, Some(1))));
     }
 
     #[test]
     fn it_knows_what_was_put_in_and_nothing_else() {
         let mut random = fastrand::Rng::with_seed(1);
-        let mut cache = Cache::new(random.u64(..));
+        let mut cache = HostPortCache::new(random.u64(..));
         let (mut known, mut inserted) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..4 * MAX_HOSTS {
             let host = HostId::new(MacAddr::from_u64(random.u64(0..30_000)), None);
             let port = random.u32(1..4);
-            cache.insert(Key::of(host), Port(port));
+            cache.insert(CacheKey::of(host), Port(port));
             known.insert(host);
             inserted.insert((host, port));
-            assert!(cache.has(Key::of(host), Port(port)));
+            assert!(cache.has(CacheKey::of(host), Port(port)));
             assert!(cache.len * 2 <= cache.lines.len() * TAGS_PER_LINE);
             assert!(cache.len <= MAX_HOSTS && cache.lines.len() <= MAX_LINES);
         }
         for host in &known {
             for port in 1..8 {
                 assert!(
-                    !cache.has(Key::of(*host), Port(port)) || inserted.contains(&(*host, port))
+                    !cache.has(CacheKey::of(*host), Port(port))
+                        || inserted.contains(&(*host, port))
                 );
             }
         }
-        let count = cache.lines.iter().flat_map(Line::tags).count();
+        let count = cache.lines.iter().flat_map(TagLine::tags).count();
         assert_eq!(count, cache.len);
         cache.clear();
-        assert!(inserted.iter().all(|(host, port)| !cache.has(Key::of(*host), Port(*port))));
+        assert!(inserted.iter().all(|(host, port)| !cache.has(CacheKey::of(*host), Port(*port))));
     }
 
     #[test]
     fn most_are_in_their_first_line() {
-        let mut cache = Cache::new(fastrand::Rng::with_seed(2).u64(..));
-        let host = |n| Key::of(HostId::new(MacAddr::from_u64(n), None));
+        let mut cache = HostPortCache::new(fastrand::Rng::with_seed(2).u64(..));
+        let host = |n| CacheKey::of(HostId::new(MacAddr::from_u64(n), None));
         (0..MAX_HOSTS as u64).for_each(|n| cache.insert(host(n), Port(1)));
         assert!((0..MAX_HOSTS as u64).all(|n| cache.has(host(n), Port(1))), "none was in the way");
         let in_second = |n: &u64| {

@@ -20,28 +20,28 @@ pub const COUNTED_AT_A_TIME: usize = 64;
 
 /// A host whose packets are counted, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct CountedHost {
     pub(super) host: HostId,
     pub(super) at: SwitchPort,
 }
 
 /// Requests that wait, and those under way. The tracker has one request for each host at most.
-pub(super) struct Counting {
-    waiting: BTreeMap<Dpid, VecDeque<Counted>>,
+pub(super) struct FlowCountRequests {
+    waiting: BTreeMap<Dpid, VecDeque<CountedHost>>,
     busy: BTreeSet<Dpid>,
-    tell: Sender<(Counted, Option<u64>)>,
+    tell: Sender<(CountedHost, Option<u64>)>,
     /// Answers of switches: the number of packets, or `None` if it is unknown.
-    pub(super) answers: Receiver<(Counted, Option<u64>)>,
+    pub(super) answers: Receiver<(CountedHost, Option<u64>)>,
 }
 
-impl Counting {
+impl FlowCountRequests {
     pub(super) fn new() -> Self {
         let (tell, answers) = async_channel::unbounded();
-        Counting { waiting: BTreeMap::new(), busy: BTreeSet::new(), tell, answers }
+        FlowCountRequests { waiting: BTreeMap::new(), busy: BTreeSet::new(), tell, answers }
     }
 
     /// Queues a request.
-    pub(super) fn ask(&mut self, counted: Counted) {
+    pub(super) fn ask(&mut self, counted: CountedHost) {
         self.waiting.entry(counted.at.dpid).or_default().push_back(counted);
     }
 
@@ -76,7 +76,7 @@ impl Counting {
 }
 
 /// Returns the number of packets that a switch's flows have counted from a host at its port.
-async fn packets(network: &Network, Counted { host, at }: Counted) -> Option<u64> {
+async fn packets(network: &Network, CountedHost { host, at }: CountedHost) -> Option<u64> {
     let from_host = Match::any().in_port(at.port).eth_src(host.mac);
     let request = RequestBody::Aggregate(FlowStatsRequest::all(&from_host));
     let reply = network.request(at.dpid, request).await.ok()?;

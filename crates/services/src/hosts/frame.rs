@@ -23,7 +23,7 @@ const TARGET_LINK_ADDRESS: u8 = 2;
 
 /// The Ethernet header of a packet, with its outermost VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame<'p> {
+pub(super) struct FrameHeader<'p> {
     pub(super) src: MacAddr,
     pub(super) dst: MacAddr,
     /// `None` also for a tag with only a priority.
@@ -35,7 +35,7 @@ pub(super) struct Frame<'p> {
 
 /// What a packet reports of its sender's IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SenderAddresses {
     Nothing,
     /// The sender states that this is its address: ARP or neighbour discovery.
     Address(IpAddr),
@@ -43,7 +43,7 @@ pub(super) enum Told {
     Used(IpAddr),
 }
 
-impl<'p> Frame<'p> {
+impl<'p> FrameHeader<'p> {
     /// Returns `None` for a packet that ends within its header.
     pub(super) fn read(data: &'p [u8]) -> Option<Self> {
         let (dst, rest) = data.split_first_chunk()?;
@@ -52,12 +52,12 @@ impl<'p> Frame<'p> {
         let (src, dst) = (MacAddr(*src), MacAddr(*dst));
         let eth_type = u16::from_be_bytes(*eth_type);
         if !TAGS.contains(&eth_type) {
-            return Some(Frame { src, dst, vlan: None, eth_type, payload: rest });
+            return Some(FrameHeader { src, dst, vlan: None, eth_type, payload: rest });
         }
         let ([t0, t1, e0, e1], payload) = rest.split_first_chunk()?;
         let vlan = u16::from_be_bytes([*t0, *t1]) & 0x0fff;
         let eth_type = u16::from_be_bytes([*e0, *e1]);
-        Some(Frame { src, dst, vlan: (vlan != 0).then_some(vlan), eth_type, payload })
+        Some(FrameHeader { src, dst, vlan: (vlan != 0).then_some(vlan), eth_type, payload })
     }
 
     pub(super) fn host(&self) -> HostId {
@@ -70,11 +70,11 @@ impl<'p> Frame<'p> {
     }
 
     /// Returns what the packet reports of its sender's addresses.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> SenderAddresses {
         let told = match self.eth_type {
-            ETH_TYPE_ARP => self.arp().map(Told::Address),
-            ETH_TYPE_IPV6 => self.neighbour_discovery().map(Told::Address),
-            ETH_TYPE_IPV4 => self.ipv4_source().map(Told::Used),
+            ETH_TYPE_ARP => self.arp().map(SenderAddresses::Address),
+            ETH_TYPE_IPV6 => self.neighbour_discovery().map(SenderAddresses::Address),
+            ETH_TYPE_IPV4 => self.ipv4_source().map(SenderAddresses::Used),
             _ => None,
         };
         let is_usable = |ip: &IpAddr| match ip {
@@ -82,8 +82,12 @@ impl<'p> Frame<'p> {
             IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast(),
         };
         match told {
-            Some(told @ (Told::Address(ip) | Told::Used(ip))) if is_usable(&ip) => told,
-            _ => Told::Nothing,
+            Some(told @ (SenderAddresses::Address(ip) | SenderAddresses::Used(ip)))
+                if is_usable(&ip) =>
+            {
+                told
+            }
+            _ => SenderAddresses::Nothing,
         }
     }
 

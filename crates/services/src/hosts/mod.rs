@@ -36,14 +36,16 @@ use crate::registry::Registry;
 pub use believed::{BelievedHosts, believe};
 pub use counting::{COUNT_EVERY, COUNTED_AT_A_TIME};
 pub use probe::PROBE_SOURCE;
-pub use settings::HostSettings;
-pub use switch::{HostsAtSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S};
+pub use settings::HostTrackingSettings;
+pub use switch::{
+    HostTrackingSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S,
+};
 pub use tracker::{
     AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
     COUNTED_WITHIN, MAX_ADDRESSES, REPLACED_PER_S,
 };
 
-use tracker::{Sighting, Tracker};
+use tracker::{HostTracker, Sighting};
 
 /// Maximum number of sightings that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
@@ -51,25 +53,25 @@ pub const MAX_WAITING: usize = 1 << 14;
 /// The host tracking app: finds the hosts, and publishes them as [`Network::hosts`]. It stands
 /// behind discovery and before all other apps.
 pub struct HostTracking {
-    settings: HostSettings,
+    settings: HostTrackingSettings,
     /// From the operating system, for the hashes of addresses.
     secrets: [u64; 3],
     hosts: Arc<Publisher<Hosts>>,
     /// Created when the controller starts.
-    shared: OnceLock<Arc<Shared>>,
+    shared: OnceLock<Arc<TrackingShared>>,
 }
 
 /// Shared by the handlers and the task.
-struct Shared {
+struct TrackingShared {
     multiplier: u64,
-    tell: Sender<News>,
-    told: Receiver<News>,
-    switches: Registry<PerSwitch>,
+    tell: Sender<TrackingMessage>,
+    told: Receiver<TrackingMessage>,
+    switches: Registry<SwitchShared>,
 }
 
 /// A message from a handler to the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
+enum TrackingMessage {
     /// A host was seen.
     Seen(Sighting),
     /// A frame from [`PROBE_SOURCE`] came in.
@@ -78,15 +80,15 @@ enum News {
 
 /// Shared by the task and the handler of a switch.
 #[derive(Default)]
-struct PerSwitch {
+struct SwitchShared {
     /// Incremented when the handler's cached hosts may be out of date.
     stale: AtomicU64,
-    counts: Counts,
+    counts: TrackingCounters,
 }
 
 counters! {
     /// Counters of host tracking for each switch. The handler and the task both add to them.
-    pub(super) struct Counts: SharedCounter {
+    pub(super) struct TrackingCounters: SharedCounter {
         /// Packets dropped because the host with their source address is elsewhere.
         claims_dropped,
         /// Claims refused because the host answered at its port.
@@ -113,7 +115,10 @@ impl HostTracking {
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn new(settings: HostSettings, hosts: Publisher<Hosts>) -> Result<Self, NoRandomness> {
+    pub fn new(
+        settings: HostTrackingSettings,
+        hosts: Publisher<Hosts>,
+    ) -> Result<Self, NoRandomness> {
         let bytes: [u8; 24] = secret()?;
         let (words, _) = bytes.as_chunks();
         let mut secrets = [0; 3];
@@ -132,23 +137,23 @@ impl HostTracking {
         }
     }
 
-    fn shared(&self, network: &Network) -> &Arc<Shared> {
+    fn shared(&self, network: &Network) -> &Arc<TrackingShared> {
         self.shared.get_or_init(|| {
             let [multiplier, ..] = self.secrets(network);
-            Arc::new(Shared::new(multiplier))
+            Arc::new(TrackingShared::new(multiplier))
         })
     }
 }
 
-impl Shared {
+impl TrackingShared {
     fn new(multiplier: u64) -> Self {
         let (tell, told) = async_channel::bounded(MAX_WAITING);
-        Shared { multiplier, tell, told, switches: Registry::default() }
+        TrackingShared { multiplier, tell, told, switches: Registry::default() }
     }
 }
 
 impl App for HostTracking {
-    type Handler = HostsAtSwitch;
+    type Handler = HostTrackingSwitch;
 
     fn name(&self) -> &'static str {
         "hosts"
@@ -162,14 +167,14 @@ impl App for HostTracking {
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
         let [_, keys @ ..] = self.secrets(network);
-        let tracker = Tracker::new(self.settings, keys);
+        let tracker = HostTracker::new(self.settings, keys);
         let hosts = Arc::clone(&self.hosts);
         network.spawn("hosts", task::run(network.clone(), shared, hosts, tracker));
     }
 
-    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostsAtSwitch {
+    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostTrackingSwitch {
         let shared = Arc::clone(self.shared(network));
         let own = shared.switches.add(info.dpid);
-        HostsAtSwitch::new(shared, own, network, info)
+        HostTrackingSwitch::new(shared, own, network, info)
     }
 }

@@ -6,13 +6,13 @@ use bellrock_api::{HostId, MacAddr, SwitchPort};
 
 /// The hosts of each port, and the ports by their number of hosts.
 #[derive(Debug, Default)]
-pub(super) struct Ports {
+pub(super) struct HostPorts {
     hosts: BTreeSet<(SwitchPort, HostId)>,
     counts: BTreeMap<SwitchPort, usize>,
     by_count: BTreeSet<(usize, SwitchPort)>,
 }
 
-impl Ports {
+impl HostPorts {
     pub(super) fn add(&mut self, at: SwitchPort, host: HostId) {
         if self.hosts.insert((at, host)) {
             self.count_again(at, self.count(at) + 1);
@@ -68,7 +68,7 @@ mod tests {
     fn ports_are_counted() {
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None);
-        let mut ports = Ports::default();
+        let mut ports = HostPorts::default();
         assert_eq!(ports.fullest(), None);
         for (port, n) in [(1, 1), (1, 2), (2, 3), (1, 1)] {
             ports.add(at(port), host(n));

@@ -74,16 +74,16 @@ fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8; 32]) -> u16 
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{Frame, Told};
+    use super::super::frame::{FrameHeader, SenderAddresses};
     use super::*;
 
     #[test]
     fn a_probe_is_for_one_host_and_tells_nothing_of_its_sender() {
         let host = HostId::new(MacAddr([2, 0, 0, 0, 0, 7]), Some(9));
         let frame = probe(host, "10.0.0.7".parse().unwrap());
-        let read = Frame::read(&frame).unwrap();
+        let read = FrameHeader::read(&frame).unwrap();
         assert_eq!((read.dst, read.vlan, read.eth_type), (host.mac, Some(9), ETH_TYPE_ARP));
-        assert_eq!(read.told(), Told::Nothing);
+        assert_eq!(read.told(), SenderAddresses::Nothing);
         assert_eq!(frame.len(), SHORTEST_FRAME);
         assert_eq!(frame[42..46], [10, 0, 0, 7]);
     }
@@ -101,6 +101,9 @@ mod tests {
         };
         let (from, to) = (PROBE_SOURCE_IPV6.octets(), ip.octets());
         assert!(icmp.is_checksum_valid(from, to));
-        assert_eq!(Frame::read(&frame).unwrap().told(), Told::Address(PROBE_SOURCE_IPV6.into()));
+        assert_eq!(
+            FrameHeader::read(&frame).unwrap().told(),
+            SenderAddresses::Address(PROBE_SOURCE_IPV6.into())
+        );
     }
 }

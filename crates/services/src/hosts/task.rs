@@ -8,10 +8,10 @@ use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
 use super::believed::believed;
-use super::counting::Counting;
+use super::counting::FlowCountRequests;
 use super::probe::probe;
-use super::tracker::{Probe, Refused, Tracker};
-use super::{News, Shared};
+use super::tracker::{HostTracker, Probe, RefusedSighting};
+use super::{TrackingMessage, TrackingShared};
 use crate::wait::until;
 
 /// Maximum number of messages from handlers in one turn.
@@ -20,11 +20,11 @@ const NEWS_PER_TURN: usize = 1024;
 /// Runs as long as the controller.
 pub(super) async fn run(
     network: Network,
-    shared: Arc<Shared>,
+    shared: Arc<TrackingShared>,
     publisher: Arc<Publisher<Hosts>>,
-    mut tracker: Tracker,
+    mut tracker: HostTracker,
 ) {
-    let mut counting = Counting::new();
+    let mut counting = FlowCountRequests::new();
     let (mut seen, mut heard) = (0, 0);
     let believed = believed(&network);
     let (mut woken_by, mut counted) = (None, None);
@@ -50,8 +50,8 @@ pub(super) async fn run(
         let more = std::iter::from_fn(|| shared.told.try_recv().ok());
         for news in woken_by.take().into_iter().chain(more).take(NEWS_PER_TURN) {
             match news {
-                News::Seen(sighting) => tracker.seen(sighting, &topology, now),
-                News::ProbeAddress(at) => tracker.probe_address_used(at, now),
+                TrackingMessage::Seen(sighting) => tracker.seen(sighting, &topology, now),
+                TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
             }
             dealt_with += 1;
         }
@@ -72,10 +72,10 @@ pub(super) async fn run(
 
 /// Requests the packet counts of hosts from their switches.
 fn ask_switches(
-    tracker: &mut Tracker,
-    counting: &mut Counting,
+    tracker: &mut HostTracker,
+    counting: &mut FlowCountRequests,
     network: &Network,
-    shared: &Shared,
+    shared: &TrackingShared,
 ) {
     tracker.counts.drain(..).for_each(|counted| counting.ask(counted));
     for dpid in counting.send(network) {
@@ -86,9 +86,9 @@ fn ask_switches(
 }
 
 fn publish(
-    tracker: &mut Tracker,
+    tracker: &mut HostTracker,
     network: &Network,
-    shared: &Shared,
+    shared: &TrackingShared,
     publisher: &Publisher<Hosts>,
 ) {
     // Publishes the hosts before it marks caches stale: a handler that looks again finds new hosts.
@@ -106,12 +106,14 @@ fn publish(
         }
     }
     for refused in tracker.refused.drain(..) {
-        let (Refused::Claim(at) | Refused::PortFull(at) | Refused::Full(at)) = refused;
+        let (RefusedSighting::Claim(at)
+        | RefusedSighting::PortFull(at)
+        | RefusedSighting::Full(at)) = refused;
         let Some(own) = shared.switches.of(at.dpid) else { continue };
         match refused {
-            Refused::Claim(_) => own.counts.claims_refused.add(1),
-            Refused::PortFull(_) => own.counts.over_port_limit.add(1),
-            Refused::Full(_) => own.counts.sightings_over_limit.add(1),
+            RefusedSighting::Claim(_) => own.counts.claims_refused.add(1),
+            RefusedSighting::PortFull(_) => own.counts.over_port_limit.add(1),
+            RefusedSighting::Full(_) => own.counts.sightings_over_limit.add(1),
         }
     }
     for event in tracker.events.drain(..) {
@@ -121,7 +123,7 @@ fn publish(
 
 /// Sends a probe to a host. Returns `false` if too much waits for its switch. A probe to a switch
 /// that is gone is dropped, and stays unanswered.
-fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> bool {
+fn ask(network: &Network, shared: &TrackingShared, Probe { at, host, ip }: Probe) -> bool {
     let Some(info) = network.switch(at.dpid) else { return true };
     let (frame, actions) = (probe(host, ip), [Action::output(at.port)]);
     let sent = network.send(at.dpid, &Switch::own_packet(info.version, &frame, &actions));

@@ -11,7 +11,7 @@ use super::{Hop, Paths};
 const MAX_CHANGED: usize = 64;
 
 /// The differences between two versions of [`Paths`], from [`Paths::changes_since`].
-pub struct Changes<'p> {
+pub struct PathChanges<'p> {
     before: &'p Paths,
     after: &'p Paths,
     /// The ends of links that are gone, and of links that have come.
@@ -22,8 +22,8 @@ pub struct Changes<'p> {
 impl Paths {
     /// Returns the differences from another version.
     #[must_use]
-    pub fn changes_since<'p>(&'p self, before: &'p Paths) -> Changes<'p> {
-        Changes { before, after: self, gone: before.not_in(self), come: self.not_in(before) }
+    pub fn changes_since<'p>(&'p self, before: &'p Paths) -> PathChanges<'p> {
+        PathChanges { before, after: self, gone: before.not_in(self), come: self.not_in(before) }
     }
 
     /// Returns the ends of links that another version does not have.
@@ -48,7 +48,7 @@ impl Paths {
     }
 }
 
-impl Changes<'_> {
+impl PathChanges<'_> {
     /// Whether a shortest path between two switches may have changed for some key. If not,
     /// [`Paths::walk`] is the same for all keys.
     ///

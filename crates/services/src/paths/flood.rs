@@ -2,7 +2,7 @@
 
 use bellrock_api::Port;
 
-use super::graph::{Graph, Index};
+use super::graph::{Graph, NodeIndex};
 
 /// For each switch, the ports of a spanning tree and its edge ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Flood {
         let mut tree: Vec<Vec<Port>> = vec![Vec::new(); graph.nodes.len()];
         let mut is_found = vec![false; graph.nodes.len()];
         for (_, root) in graph.numbers.iter() {
-            grow(graph, *root as Index, &mut is_found, &mut tree);
+            grow(graph, *root as NodeIndex, &mut is_found, &mut tree);
         }
         let mut flood = Flood { first: vec![0], ports: Vec::new() };
         for (node, tree) in graph.nodes.iter().zip(tree) {
@@ -31,7 +31,7 @@ impl Flood {
         flood
     }
 
-    pub(super) fn ports(&self, index: Index) -> &[Port] {
+    pub(super) fn ports(&self, index: NodeIndex) -> &[Port] {
         match self.first.get(index..index + 2) {
             Some([begin, end]) => &self.ports[*begin as usize..*end as usize],
             _ => &[],
@@ -39,7 +39,7 @@ impl Flood {
     }
 }
 
-fn grow(graph: &Graph, root: Index, is_found: &mut [bool], tree: &mut [Vec<Port>]) {
+fn grow(graph: &Graph, root: NodeIndex, is_found: &mut [bool], tree: &mut [Vec<Port>]) {
     if std::mem::replace(&mut is_found[root], true) {
         return;
     }
@@ -48,7 +48,7 @@ fn grow(graph: &Graph, root: Index, is_found: &mut [bool], tree: &mut [Vec<Port>
     while let Some(index) = found.get(next).copied() {
         next += 1;
         for way in &graph.nodes[index].ways {
-            let to = way.to as Index;
+            let to = way.to as NodeIndex;
             if !std::mem::replace(&mut is_found[to], true) {
                 tree[index].push(way.out);
                 tree[to].push(way.to_port);

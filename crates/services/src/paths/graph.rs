@@ -14,11 +14,11 @@ const SPARE: usize = 64;
 pub const MAX_SWITCHES: usize = 4096;
 
 /// The index of a switch, also while it is down, until a [renumbering](Graph::renumber).
-pub(super) type Index = usize;
+pub(super) type NodeIndex = usize;
 
 /// A link, from the side of the sending switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct GraphLink {
     pub(super) out: Port,
     /// The switch at the other end, and its receiving port.
     pub(super) to: u32,
@@ -27,11 +27,11 @@ pub(super) struct Way {
 
 /// A switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct GraphNode {
     pub(super) dpid: Dpid,
     pub(super) is_up: bool,
     /// Links that are up in both directions and lead to another switch, by port.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<GraphLink>,
     /// Edge ports, in order.
     pub(super) edge: Vec<Port>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Node {
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Graph {
-    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) nodes: Vec<Arc<GraphNode>>,
     /// The switches' indices, by datapath id.
     pub(super) numbers: Arc<Vec<(Dpid, u32)>>,
     /// Number of indices that the tables have space for.
@@ -48,23 +48,23 @@ pub(super) struct Graph {
 
 /// The effect of a new topology on tables.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum GraphChange {
     /// All switches have new indices.
     Renumbered,
     /// The links of these switches have changed.
-    Links(Vec<Index>),
+    Links(Vec<NodeIndex>),
 }
 
 impl Graph {
     /// Updates the graph from one topology to the next.
-    pub(super) fn update(&mut self, old: &Topology, new: &Topology) -> Change {
+    pub(super) fn update(&mut self, old: &Topology, new: &Topology) -> GraphChange {
         let changed = changed(old, new);
         let known = |dpid: &&Dpid| number(&self.numbers, **dpid).is_some();
         let added = new.switches.keys().filter(|dpid| !known(dpid)).count();
         let gone = self.nodes.len() + added > new.switches.len();
         if self.nodes.len() + added > self.room && (gone || self.room < MAX_SWITCHES) {
             self.renumber(new);
-            return Change::Renumbered;
+            return GraphChange::Renumbered;
         }
         if added > 0 {
             self.add_missing(new);
@@ -81,7 +81,7 @@ impl Graph {
                 self.nodes[index] = Arc::new(node);
             }
         }
-        Change::Links(relinked)
+        GraphChange::Links(relinked)
     }
 
     /// Numbers the switches that are up in order of their datapath ids, and forgets all others.
@@ -101,33 +101,33 @@ impl Graph {
             }
             if let Err(at) = numbers.binary_search_by_key(dpid, |(dpid, _)| *dpid) {
                 numbers.insert(at, (*dpid, self.nodes.len() as u32));
-                self.nodes.push(Arc::new(Node { dpid: *dpid, ..Node::default() }));
+                self.nodes.push(Arc::new(GraphNode { dpid: *dpid, ..GraphNode::default() }));
             }
         }
         self.numbers = Arc::new(numbers);
     }
 
-    fn node(&self, dpid: Dpid, topology: &Topology) -> Node {
+    fn node(&self, dpid: Dpid, topology: &Topology) -> GraphNode {
         if !topology.switches.contains_key(&dpid) {
-            return Node { dpid, ..Node::default() };
+            return GraphNode { dpid, ..GraphNode::default() };
         }
         let ways = topology.links.range(ports_of(dpid)).filter_map(|(from, link)| {
             let back = topology.links.get(&link.to)?;
             let leads_away = back.to == *from && link.to.dpid != dpid;
             let to = number(&self.numbers, link.to.dpid)?;
             let is_up = topology.switches.contains_key(&link.to.dpid);
-            let way = Way { out: from.port, to: to as u32, to_port: link.to.port };
+            let way = GraphLink { out: from.port, to: to as u32, to_port: link.to.port };
             (leads_away && is_up).then_some(way)
         });
         let edge = topology.edge_of(dpid).collect();
-        Node { dpid, is_up: true, ways: ways.collect(), edge }
+        GraphNode { dpid, is_up: true, ways: ways.collect(), edge }
     }
 }
 
 /// Returns the index of a switch in a list sorted by datapath id.
-pub(super) fn number(numbers: &[(Dpid, u32)], dpid: Dpid) -> Option<Index> {
+pub(super) fn number(numbers: &[(Dpid, u32)], dpid: Dpid) -> Option<NodeIndex> {
     let at = numbers.binary_search_by_key(&dpid, |(dpid, _)| *dpid).ok()?;
-    Some(numbers[at].1 as Index)
+    Some(numbers[at].1 as NodeIndex)
 }
 
 /// Returns the switches that have changed.

@@ -3,7 +3,7 @@
 //! # What it is
 //! [`Paths`] is a snapshot: the distance between any two switches, the links that begin shortest
 //! paths between them (equal-cost multipath), and the ports that a flooded packet goes out of.
-//! [`Tracker`] computes the next snapshot from the last one by the changes of the topology.
+//! [`PathTracker`] computes the next snapshot from the last one by the changes of the topology.
 //! [`PathService`] is the task that does so in a running controller; [`paths`] returns its
 //! snapshots.
 //!
@@ -31,12 +31,12 @@ use std::sync::Arc;
 
 use bellrock_api::{Dpid, Port, Snapshot, SwitchPort, Topology};
 
-pub use changes::Changes;
+pub use changes::PathChanges;
 use flood::Flood;
 pub use graph::MAX_SWITCHES;
-use graph::{Graph, Index, Node, Way, number};
-use rows::{Rows, UNREACHABLE};
-use search::{Filter, Ways};
+use graph::{Graph, GraphLink, GraphNode, NodeIndex, number};
+use rows::{PathRows, UNREACHABLE};
+use search::{IndexedPath, SearchFilter};
 pub use service::{PathService, paths};
 
 /// A link, in the direction in which a path takes it.
@@ -73,8 +73,8 @@ impl Path {
 #[derive(Clone, Default)]
 pub struct Paths {
     numbers: Arc<Vec<(Dpid, u32)>>,
-    nodes: Vec<Arc<Node>>,
-    rows: Rows,
+    nodes: Vec<Arc<GraphNode>>,
+    rows: PathRows,
     flood: Option<Arc<Flood>>,
     left_out: usize,
 }
@@ -117,7 +117,7 @@ impl Paths {
             let here = at?;
             let way = self.choose(here, to?, key)?;
             // Each hop is closer, so the walk ends.
-            at = Some(way.to as Index);
+            at = Some(way.to as NodeIndex);
             Some(self.hop(&self.nodes[here], way))
         })
     }
@@ -134,7 +134,8 @@ impl Paths {
     #[must_use]
     pub fn shortest(&self, from: Dpid, to: Dpid, usable: impl Fn(Hop) -> bool) -> Option<Path> {
         let (start, end) = (self.number(from)?, self.number(to)?);
-        let filter = Filter { usable: &usable, switches: BTreeSet::new(), first: BTreeSet::new() };
+        let filter =
+            SearchFilter { usable: &usable, switches: BTreeSet::new(), first: BTreeSet::new() };
         let ways = self.search(start, end, &filter)?;
         Some(self.named(from, to, &ways))
     }
@@ -186,7 +187,7 @@ impl Paths {
 
     /// Returns the switches that are up, by datapath id, with their [edge ports](Self::edge_ports).
     pub fn switches(&self) -> impl Iterator<Item = (Dpid, &[Port])> {
-        let up = self.numbers.iter().filter(|(_, index)| self.nodes[*index as Index].is_up);
+        let up = self.numbers.iter().filter(|(_, index)| self.nodes[*index as NodeIndex].is_up);
         up.map(|(dpid, _)| (*dpid, self.edge_ports(*dpid)))
     }
 
@@ -196,11 +197,11 @@ impl Paths {
         self.left_out
     }
 
-    fn number(&self, dpid: Dpid) -> Option<Index> {
+    fn number(&self, dpid: Dpid) -> Option<NodeIndex> {
         number(&self.numbers, dpid)
     }
 
-    fn ways_to(&self, from: Index, to: Index) -> impl Iterator<Item = &Way> {
+    fn ways_to(&self, from: NodeIndex, to: NodeIndex) -> impl Iterator<Item = &GraphLink> {
         let bytes = self.rows.next_hops[from].of(to);
         let ways = self.nodes[from].ways.chunks(u8::BITS as usize);
         bytes.zip(ways).flat_map(|(byte, ways)| {
@@ -213,17 +214,17 @@ impl Paths {
         })
     }
 
-    fn choose(&self, from: Index, to: Index, key: u64) -> Option<&Way> {
+    fn choose(&self, from: NodeIndex, to: NodeIndex, key: u64) -> Option<&GraphLink> {
         let here = mixed(key ^ mixed(self.nodes[from].dpid.0));
         self.ways_to(from, to).max_by_key(|way| mixed(here ^ u64::from(way.out.0)))
     }
 
-    fn hop(&self, node: &Node, way: &Way) -> Hop {
-        let next = self.nodes[way.to as Index].dpid;
+    fn hop(&self, node: &GraphNode, way: &GraphLink) -> Hop {
+        let next = self.nodes[way.to as NodeIndex].dpid;
         Hop { from: SwitchPort::new(node.dpid, way.out), to: SwitchPort::new(next, way.to_port) }
     }
 
-    fn named(&self, from: Dpid, to: Dpid, ways: &Ways) -> Path {
+    fn named(&self, from: Dpid, to: Dpid, ways: &IndexedPath) -> Path {
         let hops = ways.iter().map(|(at, way)| self.hop(&self.nodes[*at], way)).collect();
         Path { from, to, hops }
     }
@@ -239,14 +240,14 @@ fn mixed(number: u64) -> u64 {
 
 /// Computes [`Paths`] from each version of a topology, by its changes.
 #[derive(Default)]
-pub struct Tracker {
+pub struct PathTracker {
     /// The last topology; none at first.
     topology: Option<Snapshot<Topology>>,
     graph: Graph,
-    rows: Rows,
+    rows: PathRows,
 }
 
-impl Tracker {
+impl PathTracker {
     /// Returns the paths of a topology. Computes only what has changed since the last call.
     pub fn update(&mut self, topology: &Snapshot<Topology>) -> Paths {
         let change = match &self.topology {

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::graph::{Index, Node, Way};
+use super::graph::{GraphLink, GraphNode, NodeIndex};
 use super::rows::UNREACHABLE;
 
 /// Buffers for repairs, and the changes of the last one.
 pub(super) struct Repair<'g> {
-    nodes: &'g [Arc<Node>],
+    nodes: &'g [Arc<GraphNode>],
     /// Switches to visit, the nearest first.
     queue: BinaryHeap<Reverse<(u16, u16)>>,
     changed: Marked,
@@ -19,45 +19,50 @@ pub(super) struct Repair<'g> {
 }
 
 impl<'g> Repair<'g> {
-    pub(super) fn new(nodes: &'g [Arc<Node>]) -> Self {
+    pub(super) fn new(nodes: &'g [Arc<GraphNode>]) -> Self {
         let (changed, around) = (Marked::new(nodes.len()), Marked::new(nodes.len()));
         Repair { nodes, queue: BinaryHeap::new(), changed, around }
     }
 
     /// Returns the switches whose distances the last repair has changed, and their neighbours.
-    pub(super) fn changed_and_neighbours(&mut self) -> impl Iterator<Item = Index> {
+    pub(super) fn changed_and_neighbours(&mut self) -> impl Iterator<Item = NodeIndex> {
         self.around.clear();
         for index in &self.changed.all {
-            self.around.mark(Index::from(*index));
-            for way in &self.nodes[Index::from(*index)].ways {
-                self.around.mark(way.to as Index);
+            self.around.mark(NodeIndex::from(*index));
+            for way in &self.nodes[NodeIndex::from(*index)].ways {
+                self.around.mark(way.to as NodeIndex);
             }
         }
-        self.around.all.iter().map(|index| Index::from(*index))
+        self.around.all.iter().map(|index| NodeIndex::from(*index))
     }
 
     /// Corrects distances to `to` that were right before the links of `relinked` switches changed.
-    pub(super) fn distances_to(&mut self, to: Index, relinked: &[Index], distances: &mut [u16]) {
+    pub(super) fn distances_to(
+        &mut self,
+        to: NodeIndex,
+        relinked: &[NodeIndex],
+        distances: &mut [u16],
+    ) {
         self.changed.clear();
         self.find_lost(to, relinked, distances);
         for index in &self.changed.all {
-            distances[Index::from(*index)] = UNREACHABLE;
+            distances[NodeIndex::from(*index)] = UNREACHABLE;
         }
         for at in 0..self.changed.all.len() {
-            self.look_at(Index::from(self.changed.all[at]), distances);
+            self.look_at(NodeIndex::from(self.changed.all[at]), distances);
         }
         for index in relinked {
             self.look_at(*index, distances);
         }
         while let Some(Reverse((distance, index))) = self.queue.pop() {
-            let index = Index::from(index);
+            let index = NodeIndex::from(index);
             if distance >= distances[index] {
                 continue;
             }
             self.changed.mark(index);
             distances[index] = distance;
             for way in &self.nodes[index].ways {
-                if distance + 1 < distances[way.to as Index] {
+                if distance + 1 < distances[way.to as NodeIndex] {
                     self.queue.push(Reverse((distance + 1, way.to as u16)));
                 }
             }
@@ -66,29 +71,29 @@ impl<'g> Repair<'g> {
 
     /// Marks the switches that get farther away: all neighbours that were nearer have gone or get
     /// farther away themselves. Switches are visited in order of distance, after all nearer ones.
-    fn find_lost(&mut self, to: Index, relinked: &[Index], distances: &[u16]) {
+    fn find_lost(&mut self, to: NodeIndex, relinked: &[NodeIndex], distances: &[u16]) {
         let reachable = relinked.iter().filter(|index| distances[**index] != UNREACHABLE);
         self.queue.extend(reachable.map(|index| Reverse((distances[*index], *index as u16))));
         while let Some(Reverse((distance, index))) = self.queue.pop() {
-            let index = Index::from(index);
+            let index = NodeIndex::from(index);
             let ways = &self.nodes[index].ways;
-            let holds = |way: &Way| {
-                let next = way.to as Index;
+            let holds = |way: &GraphLink| {
+                let next = way.to as NodeIndex;
                 distances[next] < distance && !self.changed.is_marked(next)
             };
             if index == to || ways.iter().any(holds) || !self.changed.mark(index) {
                 continue;
             }
-            for way in ways.iter().filter(|way| distances[way.to as Index] == distance + 1) {
+            for way in ways.iter().filter(|way| distances[way.to as NodeIndex] == distance + 1) {
                 self.queue.push(Reverse((distance + 1, way.to as u16)));
             }
         }
     }
 
     /// Queues a switch if a neighbour gives it a smaller distance than its current one.
-    fn look_at(&mut self, index: Index, distances: &[u16]) {
+    fn look_at(&mut self, index: NodeIndex, distances: &[u16]) {
         let ways = self.nodes[index].ways.iter();
-        let nearest = ways.map(|way| distances[way.to as Index]).min().unwrap_or(UNREACHABLE);
+        let nearest = ways.map(|way| distances[way.to as NodeIndex]).min().unwrap_or(UNREACHABLE);
         let distance = nearest.saturating_add(1);
         if distance < distances[index] {
             self.queue.push(Reverse((distance, index as u16)));
@@ -110,7 +115,7 @@ impl Marked {
     }
 
     /// Marks a switch. Returns `false` if it is marked already.
-    fn mark(&mut self, index: Index) -> bool {
+    fn mark(&mut self, index: NodeIndex) -> bool {
         let is_new = !self.is_marked(index);
         if is_new {
             self.rounds[index] = self.round;
@@ -119,7 +124,7 @@ impl Marked {
         is_new
     }
 
-    fn is_marked(&self, index: Index) -> bool {
+    fn is_marked(&self, index: NodeIndex) -> bool {
         self.rounds[index] == self.round
     }
 

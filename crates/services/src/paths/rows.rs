@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::graph::{Change, Graph, Index, Node, Way};
+use super::graph::{Graph, GraphChange, GraphLink, GraphNode, NodeIndex};
 use super::repair::Repair;
 
 /// There is no path.
@@ -27,40 +27,40 @@ const PLANE_LINKS: usize = u8::BITS as usize;
 /// The links that begin shortest paths: a plane for every eight links in order of ports, with a
 /// byte for each destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct PathRow {
     room: usize,
     planes: Vec<u8>,
 }
 
-impl Row {
+impl PathRow {
     /// Returns the bytes of all planes for one destination: which links begin a shortest path.
-    pub(super) fn of(&self, to: Index) -> impl Iterator<Item = u8> {
+    pub(super) fn of(&self, to: NodeIndex) -> impl Iterator<Item = u8> {
         self.planes.iter().skip(to).step_by(self.room.max(1)).copied()
     }
 }
 
 /// See the [module](self). By index of switch.
 #[derive(Clone, Default)]
-pub(super) struct Rows {
+pub(super) struct PathRows {
     pub(super) distances: Vec<Arc<[u16]>>,
-    pub(super) next_hops: Vec<Arc<Row>>,
+    pub(super) next_hops: Vec<Arc<PathRow>>,
 }
 
-impl Rows {
+impl PathRows {
     /// Updates the rows after a change of the graph.
-    pub(super) fn update(&mut self, graph: &Graph, change: &Change) {
+    pub(super) fn update(&mut self, graph: &Graph, change: &GraphChange) {
         match change {
-            Change::Renumbered => self.compute(graph),
-            Change::Links(changed) if changed.len() * MOST_CHANGED > graph.nodes.len() => {
+            GraphChange::Renumbered => self.compute(graph),
+            GraphChange::Links(changed) if changed.len() * MOST_CHANGED > graph.nodes.len() => {
                 self.compute(graph);
             }
-            Change::Links(changed) => self.follow(graph, changed),
+            GraphChange::Links(changed) => self.follow(graph, changed),
         }
     }
 
     /// Computes all rows anew.
     fn compute(&mut self, graph: &Graph) {
-        let links = Links::of(graph);
+        let links = DestinationLinks::of(graph);
         let mut search = Search::default();
         let all = 0..graph.nodes.len();
         let distances = all.clone().map(|index| search.from(&links, index, graph.room).into());
@@ -70,7 +70,7 @@ impl Rows {
     }
 
     /// Updates the rows after the links of these switches have changed.
-    fn follow(&mut self, graph: &Graph, changed: &[Index]) {
+    fn follow(&mut self, graph: &Graph, changed: &[NodeIndex]) {
         for index in self.distances.len()..graph.nodes.len() {
             let mut alone = vec![UNREACHABLE; graph.room];
             alone[index] = 0;
@@ -99,26 +99,32 @@ impl Rows {
     }
 
     /// Computes from the distances which links begin shortest paths, for all destinations.
-    fn row(&self, node: &Node, index: Index, room: usize) -> Row {
+    fn row(&self, node: &GraphNode, index: NodeIndex, room: usize) -> PathRow {
         let mut planes = vec![0; node.ways.len().div_ceil(PLANE_LINKS) * room];
         let own = &self.distances[index];
         for (plane, ways) in planes.chunks_mut(room).zip(node.ways.chunks(PLANE_LINKS)) {
             for (bit, way) in ways.iter().enumerate() {
-                let others = &self.distances[way.to as Index];
+                let others = &self.distances[way.to as NodeIndex];
                 for ((bits, own), other) in plane.iter_mut().zip(own.iter()).zip(others.iter()) {
                     *bits |= u8::from(is_next_hop(*own, *other)) << bit;
                 }
             }
         }
-        Row { room, planes }
+        PathRow { room, planes }
     }
 
     /// Updates this for one destination.
-    fn follow_distances(&mut self, node: &Node, index: Index, to: Index, distances: &[u16]) {
+    fn follow_distances(
+        &mut self,
+        node: &GraphNode,
+        index: NodeIndex,
+        to: NodeIndex,
+        distances: &[u16],
+    ) {
         let own = distances[index];
         for (plane, ways) in node.ways.chunks(PLANE_LINKS).enumerate() {
-            let bits = ways.iter().enumerate().fold(0, |bits, (bit, way): (_, &Way)| {
-                bits | u8::from(is_next_hop(own, distances[way.to as Index])) << bit
+            let bits = ways.iter().enumerate().fold(0, |bits, (bit, way): (_, &GraphLink)| {
+                bits | u8::from(is_next_hop(own, distances[way.to as NodeIndex])) << bit
             });
             let row = &mut self.next_hops[index];
             let at = plane * row.room + to;
@@ -129,11 +135,11 @@ impl Rows {
     }
 
     /// Marks destinations whose distance is not one more than that of the nearest neighbour.
-    fn find_concerned(&self, node: &Node, index: Index, concerned: &mut [bool]) {
+    fn find_concerned(&self, node: &GraphNode, index: NodeIndex, concerned: &mut [bool]) {
         let own = &self.distances[index];
         let mut nearest = vec![UNREACHABLE; own.len()];
         for way in &node.ways {
-            let others = self.distances[way.to as Index].iter();
+            let others = self.distances[way.to as NodeIndex].iter();
             nearest.iter_mut().zip(others).for_each(|(least, other)| *least = (*least).min(*other));
         }
         for (at, (own, nearest)) in own.iter().zip(nearest).enumerate() {
@@ -149,15 +155,15 @@ fn is_next_hop(own: u16, other: u16) -> bool {
 }
 
 /// The destinations of links only, for searches.
-struct Links {
+struct DestinationLinks {
     /// Where the links of each switch begin, and the end of the last.
     first: Vec<u32>,
     to: Vec<u16>,
 }
 
-impl Links {
+impl DestinationLinks {
     fn of(graph: &Graph) -> Self {
-        let mut links = Links { first: vec![0], to: Vec::new() };
+        let mut links = DestinationLinks { first: vec![0], to: Vec::new() };
         for node in &graph.nodes {
             // There are fewer than 2^16 switches.
             links.to.extend(node.ways.iter().map(|way| way.to as u16));
@@ -166,7 +172,7 @@ impl Links {
         links
     }
 
-    fn from(&self, index: Index) -> &[u16] {
+    fn from(&self, index: NodeIndex) -> &[u16] {
         &self.to[self.first[index] as usize..self.first[index + 1] as usize]
     }
 }
@@ -181,7 +187,7 @@ struct Search {
 
 impl Search {
     /// Returns the distances of all switches from one, by breadth-first search.
-    fn from(&mut self, links: &Links, start: Index, room: usize) -> &[u16] {
+    fn from(&mut self, links: &DestinationLinks, start: NodeIndex, room: usize) -> &[u16] {
         self.distances.clear();
         self.distances.resize(room, UNREACHABLE);
         self.distances[start] = 0;
@@ -190,9 +196,9 @@ impl Search {
         let mut next = 0;
         while let Some(index) = self.found.get(next).copied() {
             next += 1;
-            let further = self.distances[Index::from(index)] + 1;
+            let further = self.distances[NodeIndex::from(index)] + 1;
             for to in links.from(index.into()) {
-                let distance = &mut self.distances[Index::from(*to)];
+                let distance = &mut self.distances[NodeIndex::from(*to)];
                 if *distance == UNREACHABLE {
                     *distance = further;
                     self.found.push(*to);

@@ -6,44 +6,49 @@ use bellrock_api::Port;
 
 use super::Hop;
 use super::Paths;
-use super::graph::{Index, Node, Way};
+use super::graph::{GraphLink, GraphNode, NodeIndex};
 use super::rows::UNREACHABLE;
 
 /// A path: the index of each sending switch, and its link.
-pub(super) type Ways = Vec<(Index, Way)>;
+pub(super) type IndexedPath = Vec<(NodeIndex, GraphLink)>;
 
 /// What a search leaves out.
-pub(super) struct Filter<'f> {
+pub(super) struct SearchFilter<'f> {
     /// Whether a link may be used in this direction.
     pub(super) usable: &'f dyn Fn(Hop) -> bool,
     /// Switches that may not be passed.
-    pub(super) switches: BTreeSet<Index>,
+    pub(super) switches: BTreeSet<NodeIndex>,
     /// Ports of the first switch that may not be taken.
     pub(super) first: BTreeSet<Port>,
 }
 
 impl Paths {
     /// Returns the shortest path that the filter allows; of several, the one by the lowest port.
-    pub(super) fn search(&self, from: Index, to: Index, filter: &Filter<'_>) -> Option<Ways> {
+    pub(super) fn search(
+        &self,
+        from: NodeIndex,
+        to: NodeIndex,
+        filter: &SearchFilter<'_>,
+    ) -> Option<IndexedPath> {
         let distances = self.distances_to(to, from, filter);
         let mut ways = Vec::new();
         let mut at = from;
         while at != to {
-            let closer = |way: &&Way| {
-                let distance = distances[way.to as Index];
+            let closer = |way: &&GraphLink| {
+                let distance = distances[way.to as NodeIndex];
                 distance != UNREACHABLE
                     && distance + 1 == distances[at]
                     && self.may_use(at, way, from, filter)
             };
             let way = self.nodes[at].ways.iter().find(closer)?;
             ways.push((at, *way));
-            at = way.to as Index;
+            at = way.to as NodeIndex;
         }
         Some(ways)
     }
 
     /// Returns the distances of switches to `to`, as far as needed to find `from`.
-    fn distances_to(&self, to: Index, from: Index, filter: &Filter<'_>) -> Vec<u16> {
+    fn distances_to(&self, to: NodeIndex, from: NodeIndex, filter: &SearchFilter<'_>) -> Vec<u16> {
         let mut distances = vec![UNREACHABLE; self.nodes.len()];
         distances[to] = 0;
         let mut found = VecDeque::from([to]);
@@ -52,11 +57,11 @@ impl Paths {
                 break;
             }
             for back in &self.nodes[at].ways {
-                let before = back.to as Index;
+                let before = back.to as NodeIndex;
                 if distances[before] != UNREACHABLE || filter.switches.contains(&before) {
                     continue;
                 }
-                let way = Way { out: back.to_port, to: at as u32, to_port: back.out };
+                let way = GraphLink { out: back.to_port, to: at as u32, to_port: back.out };
                 if self.may_use(before, &way, from, filter) {
                     distances[before] = distances[at] + 1;
                     found.push_back(before);
@@ -66,7 +71,13 @@ impl Paths {
         distances
     }
 
-    fn may_use(&self, at: Index, way: &Way, from: Index, filter: &Filter<'_>) -> bool {
+    fn may_use(
+        &self,
+        at: NodeIndex,
+        way: &GraphLink,
+        from: NodeIndex,
+        filter: &SearchFilter<'_>,
+    ) -> bool {
         let is_banned = at == from && filter.first.contains(&way.out);
         !is_banned && (filter.usable)(self.hop(&self.nodes[at], way))
     }
@@ -75,12 +86,12 @@ impl Paths {
     /// paths of equal length are ordered by their ports.
     pub(super) fn search_k(
         &self,
-        from: Index,
-        to: Index,
+        from: NodeIndex,
+        to: NodeIndex,
         k: usize,
         usable: &dyn Fn(Hop) -> bool,
-    ) -> Vec<Ways> {
-        let mut filter = Filter { usable, switches: BTreeSet::new(), first: BTreeSet::new() };
+    ) -> Vec<IndexedPath> {
+        let mut filter = SearchFilter { usable, switches: BTreeSet::new(), first: BTreeSet::new() };
         let Some(shortest) = self.search(from, to, &filter).filter(|_| k > 0) else {
             return Vec::new();
         };
@@ -99,7 +110,7 @@ impl Paths {
                     .map(|path| path[spur].1.out)
                     .collect();
                 if let Some(rest) = self.search(at, to, &filter) {
-                    candidates.insert(Candidate::new([root, &rest].concat()));
+                    candidates.insert(CandidatePath::new([root, &rest].concat()));
                 }
                 filter.switches.insert(at);
             }
@@ -113,33 +124,33 @@ impl Paths {
 
 /// A path in the order in which paths are chosen.
 #[derive(PartialEq, Eq)]
-struct Candidate {
+struct CandidatePath {
     ports: Vec<Port>,
-    ways: Ways,
+    ways: IndexedPath,
 }
 
-impl Candidate {
-    fn new(ways: Ways) -> Self {
-        Candidate { ports: ways.iter().map(|(_, way)| way.out).collect(), ways }
+impl CandidatePath {
+    fn new(ways: IndexedPath) -> Self {
+        CandidatePath { ports: ways.iter().map(|(_, way)| way.out).collect(), ways }
     }
 }
 
-impl Ord for Candidate {
+impl Ord for CandidatePath {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         // From the same switch, equal ports mean equal paths.
         self.ports.len().cmp(&other.ports.len()).then_with(|| self.ports.cmp(&other.ports))
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for CandidatePath {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Node {
+impl GraphNode {
     /// Returns the link at a port.
-    pub(super) fn way(&self, port: Port) -> Option<&Way> {
+    pub(super) fn way(&self, port: Port) -> Option<&GraphLink> {
         let at = self.ways.binary_search_by_key(&port, |way| way.out).ok()?;
         self.ways.get(at)
     }

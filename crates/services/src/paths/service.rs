@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use bellrock_api::{App, Network, Publisher, SwitchInfo, Watch};
 
-use super::{Paths, Tracker};
+use super::{PathTracker, Paths};
 
 /// The paths, which only [`PathService`] publishes.
 #[derive(Default)]
-struct Published(Publisher<Paths>);
+struct PathsPublisher(Publisher<Paths>);
 
 /// Returns the paths that [`PathService`] publishes. Without the service they stay empty.
 #[must_use]
 pub fn paths(network: &Network) -> Watch<Paths> {
-    network.extension::<Published>().0.watch().clone()
+    network.extension::<PathsPublisher>().0.watch().clone()
 }
 
 /// The path service: keeps the paths of the network up to date with its topology.
@@ -34,9 +34,10 @@ impl App for PathService {
     fn start(&self, network: &Network) {
         let (topology, published) = (network.topology().clone(), network.extension());
         network.supervise("follow the topology", move || {
-            let (topology, published) = (topology.clone(), Arc::<Published>::clone(&published));
+            let (topology, published) =
+                (topology.clone(), Arc::<PathsPublisher>::clone(&published));
             async move {
-                let mut tracker = Tracker::default();
+                let mut tracker = PathTracker::default();
                 let mut seen = topology.load();
                 loop {
                     published.0.publish(tracker.update(&seen));

@@ -6,12 +6,12 @@ use bellrock_api::{
     Change, ChangeOutcome, Dpid, Error, Network, NoConfirmation, ProgramFuture, Refusal,
 };
 
-use super::plan::{Moment, Step};
+use super::plan::{Moment, PlanStep};
 use super::{DRAIN, Plan};
 
 /// The outcome of a change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PlanOutcome {
     /// The switch has confirmed it.
     Installed,
     /// The switch refused it; it has changed nothing.
@@ -28,13 +28,13 @@ pub enum Fate {
 
 /// A change of a plan, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ChangeReport {
     /// The switch.
     pub dpid: Dpid,
     /// The change.
     pub change: Change,
     /// The outcome.
-    pub fate: Fate,
+    pub fate: PlanOutcome,
 }
 
 /// A plan that was carried out: all its changes are confirmed.
@@ -92,39 +92,42 @@ pub enum CommitError {
         dpid: Dpid,
     },
     /// A change failed.
-    #[error("{}", Failed(.0))]
-    Failed(Vec<Report>),
+    #[error("{}", FirstFailure(.0))]
+    Failed(Vec<ChangeReport>),
 }
 
 /// Prints the first failure, and how many changes were rolled back, stay, or are unknown.
-struct Failed<'r>(&'r [Report]);
+struct FirstFailure<'r>(&'r [ChangeReport]);
 
-impl fmt::Display for Failed<'_> {
+impl fmt::Display for FirstFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_cause = |report: &&Report| {
-            matches!(report.fate, Fate::Refused(_) | Fate::NotSent(_) | Fate::Unknown(_))
+        let is_cause = |report: &&ChangeReport| {
+            matches!(
+                report.fate,
+                PlanOutcome::Refused(_) | PlanOutcome::NotSent(_) | PlanOutcome::Unknown(_)
+            )
         };
         match self.0.iter().find(is_cause) {
             None => f.write_str("the plan failed")?,
-            Some(Report { dpid, change, fate }) => {
+            Some(ChangeReport { dpid, change, fate }) => {
                 write!(f, "switch {dpid} did not {change}: ")?;
                 match fate {
-                    Fate::Refused(refusal) => write!(f, "it refused ({refusal})")?,
-                    Fate::NotSent(error) => write!(f, "{error}")?,
-                    Fate::Unknown(loss) => write!(f, "{loss}")?,
-                    Fate::Installed | Fate::RolledBack | Fate::NotReached => {}
+                    PlanOutcome::Refused(refusal) => write!(f, "it refused ({refusal})")?,
+                    PlanOutcome::NotSent(error) => write!(f, "{error}")?,
+                    PlanOutcome::Unknown(loss) => write!(f, "{loss}")?,
+                    PlanOutcome::Installed | PlanOutcome::RolledBack | PlanOutcome::NotReached => {}
                 }
             }
         }
-        let count = |fate: Fate| self.0.iter().filter(|report| report.fate == fate).count();
+        let count = |fate: PlanOutcome| self.0.iter().filter(|report| report.fate == fate).count();
         let unknown =
-            self.0.iter().filter(|report| matches!(report.fate, Fate::Unknown(_))).count();
+            self.0.iter().filter(|report| matches!(report.fate, PlanOutcome::Unknown(_))).count();
         write!(
             f,
             "; of {} changes, {} were rolled back, {} stay and {unknown} are unknown",
             self.0.len(),
-            count(Fate::RolledBack),
-            count(Fate::Installed)
+            count(PlanOutcome::RolledBack),
+            count(PlanOutcome::Installed)
         )
     }
 }
@@ -141,11 +144,14 @@ pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed
             network.sleep(DRAIN).await;
         }
         if !round(network, steps.get_mut(from..until).unwrap_or_default()).await {
-            if !steps.iter().any(|step| matches!(step.fate, Fate::Unknown(_))) {
+            if !steps.iter().any(|step| matches!(step.fate, PlanOutcome::Unknown(_))) {
                 take_back(network, steps.get_mut(..until).unwrap_or_default()).await;
             }
-            let report =
-                |step: Step| Report { dpid: step.dpid, change: step.change, fate: step.fate };
+            let report = |step: PlanStep| ChangeReport {
+                dpid: step.dpid,
+                change: step.change,
+                fate: step.fate,
+            };
             return Err(CommitError::Failed(steps.into_iter().map(report).collect()));
         }
         from = until;
@@ -154,32 +160,33 @@ pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed
 }
 
 /// Sends the changes of one moment to all their switches. Returns whether all are confirmed.
-async fn round(network: &Network, steps: &mut [Step]) -> bool {
+async fn round(network: &Network, steps: &mut [PlanStep]) -> bool {
     let all: Vec<usize> = (0..steps.len()).collect();
-    let change = |step: &Step| Some(step.change.clone());
+    let change = |step: &PlanStep| Some(step.change.clone());
     for (at, outcome) in send(network, steps, &all, change).await {
         if let Some(step) = steps.get_mut(at) {
             step.fate = match outcome {
-                ChangeOutcome::Installed => Fate::Installed,
-                ChangeOutcome::Refused(refusal) => Fate::Refused(refusal),
-                ChangeOutcome::NotSent(error) => Fate::NotSent(error),
-                ChangeOutcome::Withheld => Fate::NotReached,
-                ChangeOutcome::Unknown(loss) => Fate::Unknown(loss),
+                ChangeOutcome::Installed => PlanOutcome::Installed,
+                ChangeOutcome::Refused(refusal) => PlanOutcome::Refused(refusal),
+                ChangeOutcome::NotSent(error) => PlanOutcome::NotSent(error),
+                ChangeOutcome::Withheld => PlanOutcome::NotReached,
+                ChangeOutcome::Unknown(loss) => PlanOutcome::Unknown(loss),
             };
         }
     }
-    steps.iter().all(|step| step.fate == Fate::Installed)
+    steps.iter().all(|step| step.fate == PlanOutcome::Installed)
 }
 
 /// Rolls back installed changes in reverse order of moments, and within a moment in reverse order.
 /// Before a flow is removed, packets that the flow before it sent to it have time to leave.
-async fn take_back(network: &Network, steps: &mut [Step]) {
+async fn take_back(network: &Network, steps: &mut [PlanStep]) {
     let mut until = steps.len();
     let mut has_changed = false;
     while let Some(moment) = until.checked_sub(1).and_then(|last| steps.get(last)).map(|s| s.moment)
     {
         let from = steps.iter().position(|step| step.moment == moment).unwrap_or(0);
-        let installed = |at: &usize| steps.get(*at).is_some_and(|s| s.fate == Fate::Installed);
+        let installed =
+            |at: &usize| steps.get(*at).is_some_and(|s| s.fate == PlanOutcome::Installed);
         let undone: Vec<usize> = (from..until).rev().filter(installed).collect();
         let goes_away = |at: &usize| {
             steps.get(*at).is_some_and(|step| matches!(step.undo, Some(Change::Remove(_))))
@@ -192,8 +199,8 @@ async fn take_back(network: &Network, steps: &mut [Step]) {
         for (at, outcome) in send(network, steps, &undone, |step| step.undo.clone()).await {
             let Some(step) = steps.get_mut(at) else { continue };
             match outcome {
-                ChangeOutcome::Installed => step.fate = Fate::RolledBack,
-                ChangeOutcome::Unknown(loss) => step.fate = Fate::Unknown(loss),
+                ChangeOutcome::Installed => step.fate = PlanOutcome::RolledBack,
+                ChangeOutcome::Unknown(loss) => step.fate = PlanOutcome::Unknown(loss),
                 // The change was not undone: it is still installed.
                 ChangeOutcome::Refused(_) | ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld => {
                 }
@@ -211,9 +218,9 @@ async fn take_back(network: &Network, steps: &mut [Step]) {
 /// Sends the change that `what` returns for each step, to each switch at once, and waits for all.
 async fn send(
     network: &Network,
-    steps: &[Step],
+    steps: &[PlanStep],
     at: &[usize],
-    what: impl Fn(&Step) -> Option<Change>,
+    what: impl Fn(&PlanStep) -> Option<Change>,
 ) -> Vec<(usize, ChangeOutcome)> {
     let mut by_switch: Vec<(Dpid, usize)> =
         at.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();

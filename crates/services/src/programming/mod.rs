@@ -26,18 +26,18 @@
 //! cases [`CommitError::Failed`] reports the outcome of each change.
 
 mod commit;
+mod pending;
 mod plan;
 mod two_phase;
-mod under_way;
 
 use std::future::Future;
 use std::time::Duration;
 
 use bellrock_api::Network;
 
-pub use commit::{CommitError, Committed, Fate, Report};
+pub use commit::{ChangeReport, CommitError, Committed, PlanOutcome};
+pub use pending::PendingPrograms;
 pub use plan::Plan;
-pub use under_way::UnderWay;
 
 /// How long packets under way have to leave the network before flows that they may need are
 /// removed: many times the time that a packet needs across a network, queues included.

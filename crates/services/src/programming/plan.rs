@@ -3,7 +3,7 @@
 use bellrock_api::{Change, Dpid, Flow, GroupEntry, MeterEntry, Version};
 
 use super::two_phase;
-use super::{CommitError, Fate};
+use super::{CommitError, PlanOutcome};
 
 /// Changes of any number of switches. See the [module](super) for the kinds of plans.
 ///
@@ -20,12 +20,12 @@ use super::{CommitError, Fate};
 #[derive(Clone, Debug)]
 #[must_use = "a plan changes nothing until it is committed"]
 pub struct Plan {
-    pub(super) order: Order,
-    pub(super) steps: Vec<Step>,
+    pub(super) order: ChangeOrder,
+    pub(super) steps: Vec<PlanStep>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ChangeOrder {
     OneSwitch,
     Independent,
     Tree,
@@ -47,7 +47,7 @@ pub(super) enum Moment {
 
 /// What a flow does with the version tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum TagRole {
     /// Nothing.
     Plain,
     /// It puts the tag on packets.
@@ -59,32 +59,32 @@ pub(super) enum Role {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) dpid: Dpid,
     pub(super) moment: Moment,
-    pub(super) role: Role,
+    pub(super) role: TagRole,
     pub(super) change: Change,
     /// The change that undoes it, if there is one.
     pub(super) undo: Option<Change>,
-    pub(super) fate: Fate,
+    pub(super) fate: PlanOutcome,
 }
 
 impl Plan {
     /// Changes of one switch, made together.
     #[expect(clippy::new_without_default, reason = "an empty plan is nothing to fall back on")]
     pub fn new() -> Self {
-        Plan { order: Order::OneSwitch, steps: Vec::new() }
+        Plan { order: ChangeOrder::OneSwitch, steps: Vec::new() }
     }
 
     /// Changes of any switches of which no packet meets two.
     pub fn independent() -> Self {
-        Plan { order: Order::Independent, steps: Vec::new() }
+        Plan { order: ChangeOrder::Independent, steps: Vec::new() }
     }
 
     /// Flows that lead to destinations, each with its distance ([`Plan::add_at`]); one or several
     /// trees.
     pub fn tree() -> Self {
-        Plan { order: Order::Tree, steps: Vec::new() }
+        Plan { order: ChangeOrder::Tree, steps: Vec::new() }
     }
 
     /// Flows of which each packet meets all or none. Within the network they match the VLAN id
@@ -92,7 +92,7 @@ impl Plan {
     /// different tag. Use [`Plan::ingress`] and [`Plan::egress`] at the edge, and [`Plan::transit`]
     /// between.
     pub fn two_phase(tag: u16) -> Self {
-        Plan { order: Order::TwoPhase { tag }, steps: Vec::new() }
+        Plan { order: ChangeOrder::TwoPhase { tag }, steps: Vec::new() }
     }
 
     /// Adds a flow. If another with the same match and priority exists, use [`Plan::replace`]: then
@@ -166,21 +166,21 @@ impl Plan {
     pub fn ingress(self, dpid: Dpid, old: Option<Flow>, new: Flow) -> Self {
         let undo = old.map_or_else(|| Change::Remove(new.clone()), Change::Add);
         let mut plan = self.step(dpid, Moment::At(1), Change::Add(new), Some(undo));
-        plan.set_role(Role::Ingress);
+        plan.set_role(TagRole::Ingress);
         plan
     }
 
     /// Adds a flow that forwards packets with the version tag.
     pub fn transit(self, dpid: Dpid, flow: Flow) -> Self {
         let mut plan = self.add_at(0, dpid, flow);
-        plan.set_role(Role::Transit);
+        plan.set_role(TagRole::Transit);
         plan
     }
 
     /// Adds a flow where packets leave: it takes the tag off before its own actions.
     pub fn egress(self, dpid: Dpid, flow: Flow) -> Self {
         let mut plan = self.add_at(0, dpid, flow);
-        plan.set_role(Role::Egress);
+        plan.set_role(TagRole::Egress);
         plan
     }
 
@@ -196,15 +196,15 @@ impl Plan {
         self.steps.is_empty()
     }
 
-    fn set_role(&mut self, role: Role) {
+    fn set_role(&mut self, role: TagRole) {
         if let Some(step) = self.steps.last_mut() {
             step.role = role;
         }
     }
 
     fn step(mut self, dpid: Dpid, moment: Moment, change: Change, undo: Option<Change>) -> Self {
-        let (role, fate) = (Role::Plain, Fate::NotReached);
-        self.steps.push(Step { dpid, moment, role, change, undo, fate });
+        let (role, fate) = (TagRole::Plain, PlanOutcome::NotReached);
+        self.steps.push(PlanStep { dpid, moment, role, change, undo, fate });
         self
     }
 
@@ -212,15 +212,15 @@ impl Plan {
     pub(super) fn ordered(
         mut self,
         version: impl Fn(Dpid) -> Option<Version>,
-    ) -> Result<Vec<Step>, CommitError> {
-        let is_two_phase = matches!(self.order, Order::TwoPhase { .. });
+    ) -> Result<Vec<PlanStep>, CommitError> {
+        let is_two_phase = matches!(self.order, ChangeOrder::TwoPhase { .. });
         if let Some(step) =
-            self.steps.iter().find(|step| (step.role != Role::Plain) && !is_two_phase)
+            self.steps.iter().find(|step| (step.role != TagRole::Plain) && !is_two_phase)
         {
             return Err(CommitError::NoTag { dpid: step.dpid });
         }
         match self.order {
-            Order::OneSwitch => {
+            ChangeOrder::OneSwitch => {
                 let mut switches: Vec<Dpid> = self.steps.iter().map(|step| step.dpid).collect();
                 switches.sort_unstable();
                 switches.dedup();
@@ -228,8 +228,8 @@ impl Plan {
                     return Err(CommitError::NeedsOrder { switches: switches.len() });
                 }
             }
-            Order::Independent | Order::Tree => {}
-            Order::TwoPhase { tag } => two_phase::tag(&mut self.steps, tag, version)?,
+            ChangeOrder::Independent | ChangeOrder::Tree => {}
+            ChangeOrder::TwoPhase { tag } => two_phase::tag(&mut self.steps, tag, version)?,
         }
         // Steps of one moment stay in the order given.
         self.steps.sort_by_key(|step| step.moment);

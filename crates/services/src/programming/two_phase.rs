@@ -5,7 +5,7 @@
 use bellrock_api::{Action, Change, Dpid, Field, Flow, Version};
 
 use super::CommitError;
-use super::plan::{Role, Step};
+use super::plan::{PlanStep, TagRole};
 
 /// Valid VLAN ids of packets.
 const TAGS: std::ops::RangeInclusive<u16> = 1..=4094;
@@ -14,19 +14,19 @@ const CUSTOMER_TAG: u16 = 0x8100;
 
 /// Adds the version tag to each flow that has a role.
 pub(super) fn tag(
-    steps: &mut [Step],
+    steps: &mut [PlanStep],
     tag: u16,
     version: impl Fn(Dpid) -> Option<Version>,
 ) -> Result<(), CommitError> {
     if !TAGS.contains(&tag) {
         return Err(CommitError::BadTag { tag });
     }
-    for step in steps.iter_mut().filter(|step| step.role != Role::Plain) {
+    for step in steps.iter_mut().filter(|step| step.role != TagRole::Plain) {
         // A switch that is not up fails when the plan is sent; either version will do here.
         let version = version(step.dpid).unwrap_or(Version::V1_3);
         let (dpid, role) = (step.dpid, step.role);
         let Change::Add(flow) = &step.change else { continue };
-        if role == Role::Ingress
+        if role == TagRole::Ingress
             && version == Version::V1_0
             && flow.matching.clone().untagged() != flow.matching
         {
@@ -42,8 +42,8 @@ pub(super) fn tag(
 }
 
 /// Returns the flow with the tag. `None` if it uses VLAN tags: a packet has one version tag only.
-fn tagged(flow: &Flow, role: Role, tag: u16, version: Version) -> Option<Flow> {
-    let matches_vlan = flow.matching.has(Field::VlanVid) && role != Role::Ingress;
+fn tagged(flow: &Flow, role: TagRole, tag: u16, version: Version) -> Option<Flow> {
+    let matches_vlan = flow.matching.has(Field::VlanVid) && role != TagRole::Ingress;
     if matches_vlan || flow.applied().iter().any(is_about_vlans) {
         return None;
     }
@@ -59,10 +59,10 @@ fn tagged(flow: &Flow, role: Role, tag: u16, version: Version) -> Option<Flow> {
     };
     let mut tagged = flow.clone();
     match role {
-        Role::Plain => {}
-        Role::Ingress => tagged.prepend(put_on),
-        Role::Transit => tagged.matching = tagged.matching.vlan_id(tag),
-        Role::Egress => {
+        TagRole::Plain => {}
+        TagRole::Ingress => tagged.prepend(put_on),
+        TagRole::Transit => tagged.matching = tagged.matching.vlan_id(tag),
+        TagRole::Egress => {
             tagged.matching = tagged.matching.vlan_id(tag);
             tagged.prepend(&[Action::PopVlan]);
         }

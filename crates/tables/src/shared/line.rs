@@ -16,14 +16,14 @@ pub(super) const SLOTS_PER_LINE: usize = 3;
 
 /// An entry as it is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct SharedEntry {
     pub(super) key: u64,
     pub(super) value: u64,
     /// Tick at which it was last seen, with the top bit set; 0 in an empty slot.
     pub(super) stamp: u32,
 }
 
-impl Entry {
+impl SharedEntry {
     #[inline(always)]
     pub(super) fn is_occupied(&self) -> bool {
         self.stamp & OCCUPIED != 0
@@ -31,10 +31,10 @@ impl Entry {
 }
 
 /// All slots of a line, read atomically.
-pub(super) type Slots = [Entry; SLOTS_PER_LINE];
+pub(super) type Slots = [SharedEntry; SLOTS_PER_LINE];
 
 #[repr(C, align(64))]
-pub(super) struct Line {
+pub(super) struct SharedLine {
     sequence: AtomicU32,
     stamps: [AtomicU32; SLOTS_PER_LINE],
     keys: [AtomicU64; SLOTS_PER_LINE],
@@ -42,18 +42,18 @@ pub(super) struct Line {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<SharedLine>() == 64);
 
 /// All slots of a line at one moment, and the line's number at that moment.
-pub(super) struct Snapshot<'l> {
-    line: &'l Line,
+pub(super) struct LineSnapshot<'l> {
+    line: &'l SharedLine,
     number: u32,
     pub(super) slots: Slots,
 }
 
-impl<'l> Snapshot<'l> {
+impl<'l> LineSnapshot<'l> {
     /// The slot of a key, and its entry.
-    pub(super) fn find(&self, key: u64) -> Option<(usize, Entry)> {
+    pub(super) fn find(&self, key: u64) -> Option<(usize, SharedEntry)> {
         let mut slots = self.slots.into_iter().enumerate();
         slots.find(|(_, entry)| entry.is_occupied() && entry.key == key)
     }
@@ -69,7 +69,7 @@ impl<'l> Snapshot<'l> {
     }
 
     /// Locks the line for writing, if it is unchanged since the snapshot.
-    pub(super) fn take(&self) -> Option<Held<'l>> {
+    pub(super) fn take(&self) -> Option<LockedLine<'l>> {
         let (line, before) = (self.line, self.number);
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         line.sequence.compare_exchange(before, before.wrapping_add(1), acquire, relaxed).ok()?;
@@ -77,15 +77,15 @@ impl<'l> Snapshot<'l> {
         fence(Ordering::Release);
         #[cfg(all(test, not(loom)))]
         crate::work::holds_one_more();
-        Some(Held { line, before })
+        Some(LockedLine { line, before })
     }
 }
 
-impl Line {
+impl SharedLine {
     /// An empty line. (Zeroed memory is the same.)
     #[cfg(loom)]
     pub(super) fn empty() -> Self {
-        Line {
+        SharedLine {
             sequence: AtomicU32::new(0),
             stamps: std::array::from_fn(|_| AtomicU32::new(0)),
             keys: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -96,7 +96,7 @@ impl Line {
     /// A fast search for a key, enough for nearly all look-ups. A returned slot may be an empty one
     /// for the key zero. `None` may also mean that a thread is writing the line.
     #[inline(always)]
-    pub(super) fn likely(&self, key: u64) -> Option<(usize, Entry)> {
+    pub(super) fn likely(&self, key: u64) -> Option<(usize, SharedEntry)> {
         let before = self.sequence.load(Ordering::Acquire);
         let slot = self.slot_of(key)?;
         let entry = self.load(slot);
@@ -104,11 +104,11 @@ impl Line {
     }
 
     /// All slots at one moment; `None` if a thread is writing the line.
-    pub(super) fn snapshot(&self) -> Option<Snapshot<'_>> {
+    pub(super) fn snapshot(&self) -> Option<LineSnapshot<'_>> {
         #[cfg(all(test, not(loom)))]
         crate::work::reads_a_line();
         let number = self.sequence.load(Ordering::Acquire);
-        let snapshot = Snapshot { line: self, number, slots: self.slots() };
+        let snapshot = LineSnapshot { line: self, number, slots: self.slots() };
         snapshot.is_current().then_some(snapshot)
     }
 
@@ -170,10 +170,10 @@ impl Line {
     }
 
     #[inline(always)]
-    fn load(&self, slot: usize) -> Entry {
+    fn load(&self, slot: usize) -> SharedEntry {
         // Shows the compiler that the slot is within bounds.
         let slot = slot.min(SLOTS_PER_LINE - 1);
-        Entry {
+        SharedEntry {
             key: self.keys[slot].load(Ordering::Relaxed),
             value: self.values[slot].load(Ordering::Relaxed),
             stamp: self.stamps[slot].load(Ordering::Relaxed),
@@ -187,13 +187,13 @@ impl Line {
 
 /// A line locked by one writer until this is dropped. Held for a few stores only, since no thread
 /// can read the line meanwhile.
-pub(super) struct Held<'l> {
-    line: &'l Line,
+pub(super) struct LockedLine<'l> {
+    line: &'l SharedLine,
     before: u32,
 }
 
-impl Held<'_> {
-    pub(super) fn put(&self, slot: usize, entry: Entry) {
+impl LockedLine<'_> {
+    pub(super) fn put(&self, slot: usize, entry: SharedEntry) {
         self.line.keys[slot].store(entry.key, Ordering::Relaxed);
         self.line.values[slot].store(entry.value, Ordering::Relaxed);
         // A swap, not a store: a concurrent refresh comes before it or fails. Loom's model would
@@ -203,11 +203,11 @@ impl Held<'_> {
 
     /// Empties a slot.
     pub(super) fn clear(&self, slot: usize) {
-        self.put(slot, Entry::default());
+        self.put(slot, SharedEntry::default());
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedLine<'_> {
     fn drop(&mut self) {
         self.line.sequence.store(self.before.wrapping_add(2), Ordering::Release);
         #[cfg(all(test, not(loom)))]

@@ -1,8 +1,8 @@
 //! The lines of a shared table, all allocated at the start, and the rule that assigns two of them
 //! to each key: the same rule as for the table with one owner.
 
-use super::line::Line;
-use crate::budget::{Budget, Reservation};
+use super::line::SharedLine;
+use crate::budget::{Budget, MemoryReservation};
 use crate::prefetch;
 use crate::seed::Hashed;
 
@@ -11,23 +11,23 @@ pub(super) const LINE_BYTES: usize = 64;
 
 /// A fixed number of lines, charged to a budget in full. The kernel provides the memory, already
 /// cleared, page by page as lines are written.
-pub(super) struct Lines {
+pub(super) struct SharedLines {
     /// Declared before the reservation: the bytes are freed before the budget counts them as free.
     lines: store::Store,
-    reservation: Option<Reservation>,
+    reservation: Option<MemoryReservation>,
 }
 
-impl Lines {
+impl SharedLines {
     /// No lines and no memory.
     pub(super) fn none() -> Self {
-        Lines { lines: store::Store::none(), reservation: None }
+        SharedLines { lines: store::Store::none(), reservation: None }
     }
 
     /// Reserves memory for `count` lines. `None` if the budget or the allocator refuses.
     pub(super) fn reserve(count: usize, budget: &Budget) -> Option<Self> {
         let reservation = budget.reserve(count.checked_mul(LINE_BYTES)?)?;
         let lines = store::Store::of(count, budget)?;
-        Some(Lines { lines, reservation: Some(reservation) })
+        Some(SharedLines { lines, reservation: Some(reservation) })
     }
 
     #[inline(always)]
@@ -37,17 +37,17 @@ impl Lines {
 
     /// Number of bytes charged to the budget.
     pub(super) fn bytes(&self) -> usize {
-        self.reservation.as_ref().map_or(0, Reservation::bytes)
+        self.reservation.as_ref().map_or(0, MemoryReservation::bytes)
     }
 
     #[inline(always)]
-    pub(super) fn get(&self, index: usize) -> Option<&Line> {
+    pub(super) fn get(&self, index: usize) -> Option<&SharedLine> {
         self.lines.get(index)
     }
 
     /// The first line of a hash, from its upper bits; most keys are there. `None` without lines.
     #[inline(always)]
-    pub(super) fn first(&self, at: Hashed) -> Option<&Line> {
+    pub(super) fn first(&self, at: Hashed) -> Option<&SharedLine> {
         self.get(self.first_home(at))
     }
 
@@ -95,12 +95,12 @@ mod store {
     use std::ops::Deref;
     use std::ptr::NonNull;
 
-    use super::super::line::Line;
+    use super::super::line::SharedLine;
     use crate::budget::{Advised, Budget};
     use crate::chunk::{HUGE_PAGE_BYTES, advise};
 
     pub(in super::super) struct Store {
-        start: NonNull<Line>,
+        start: NonNull<SharedLine>,
         count: usize,
         /// The allocation and its layout.
         block: Option<(NonNull<u8>, Layout)>,
@@ -121,12 +121,12 @@ mod store {
 
         /// Allocates `count` cleared lines. `None` if the allocator refuses.
         pub(in super::super) fn of(count: usize, budget: &Budget) -> Option<Self> {
-            let bytes = Layout::array::<Line>(count).ok()?.size();
+            let bytes = Layout::array::<SharedLine>(count).ok()?.size();
             if bytes == 0 {
                 return Some(Store::none());
             }
             let is_large = bytes >= HUGE_PAGE_BYTES;
-            let align = if is_large { HUGE_PAGE_BYTES } else { align_of::<Line>() };
+            let align = if is_large { HUGE_PAGE_BYTES } else { align_of::<SharedLine>() };
             // For an aligned layout, the allocator would write all zeros itself. Without alignment
             // it takes large blocks fresh from the kernel, which clears each page on first touch.
             let layout = Layout::from_size_align(bytes.checked_add(align)?, 1).ok()?;
@@ -145,10 +145,10 @@ mod store {
     }
 
     impl Deref for Store {
-        type Target = [Line];
+        type Target = [SharedLine];
 
         #[inline(always)]
-        fn deref(&self) -> &[Line] {
+        fn deref(&self) -> &[SharedLine] {
             // SAFETY: `count` lines from `start` on are within the block and aligned; all zeros is
             // a valid line. Without lines `start` is dangling and `count` is 0.
             #[allow(unsafe_code)]
@@ -177,10 +177,10 @@ mod store {
 
     use std::ops::Deref;
 
-    use super::super::line::Line;
+    use super::super::line::SharedLine;
     use crate::budget::Budget;
 
-    pub(in super::super) struct Store(Vec<Line>);
+    pub(in super::super) struct Store(Vec<SharedLine>);
 
     impl Store {
         pub(in super::super) fn none() -> Self {
@@ -188,14 +188,14 @@ mod store {
         }
 
         pub(in super::super) fn of(count: usize, _: &Budget) -> Option<Self> {
-            Some(Store((0..count).map(|_| Line::empty()).collect()))
+            Some(Store((0..count).map(|_| SharedLine::empty()).collect()))
         }
     }
 
     impl Deref for Store {
-        type Target = [Line];
+        type Target = [SharedLine];
 
-        fn deref(&self) -> &[Line] {
+        fn deref(&self) -> &[SharedLine] {
             &self.0
         }
     }

@@ -49,8 +49,8 @@ mod write;
 
 use std::hint::cold_path;
 
-use line::{Entry, Line, Snapshot};
-use lines::Lines;
+use line::{LineSnapshot, SharedEntry, SharedLine};
+use lines::SharedLines;
 use sync::{AtomicU64, AtomicUsize, Ordering, spin_loop};
 
 use crate::budget::Budget;
@@ -125,27 +125,27 @@ struct Apart<T>(T);
 /// "Now" is a number of ticks of a clock that all callers share. It may wrap around (see
 /// [`MAX_AGE_TICKS`](crate::MAX_AGE_TICKS)).
 pub struct SharedTable {
-    lines: Lines,
+    lines: SharedLines,
     seed: Seed,
     bound: usize,
     len: Apart<AtomicUsize>,
     /// The next line of an eviction; below, the next line of a sweep.
     hand: Apart<AtomicUsize>,
     sweep: AtomicUsize,
-    stats: Apart<Counts>,
+    stats: Apart<SharedCounts>,
 }
 
 /// Result of one search for a key.
-enum Look<'t> {
+enum LookUp<'t> {
     /// The key is in this line, in this slot.
-    Here(Snapshot<'t>, usize, Entry),
+    Here(LineSnapshot<'t>, usize, SharedEntry),
     Nowhere,
     /// Another thread is writing there.
     Busy,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SharedCounts {
     evicted: AtomicU64,
     crowded_out: AtomicU64,
     aged_out: AtomicU64,
@@ -167,9 +167,9 @@ impl SharedTable {
         let mut bound = bound.min(MAX_BOUND_ENTRIES);
         let lines = loop {
             if bound == 0 {
-                break Lines::none();
+                break SharedLines::none();
             }
-            if let Some(lines) = Lines::reserve(lines_for(bound), budget) {
+            if let Some(lines) = SharedLines::reserve(lines_for(bound), budget) {
                 break lines;
             }
             bound /= 2;
@@ -181,7 +181,7 @@ impl SharedTable {
             len: Apart(AtomicUsize::new(0)),
             hand: Apart(AtomicUsize::new(0)),
             sweep: AtomicUsize::new(0),
-            stats: Apart(Counts::default()),
+            stats: Apart(SharedCounts::default()),
         }
     }
 
@@ -276,12 +276,12 @@ impl SharedTable {
     }
 
     #[inline(never)]
-    fn find(&self, at: Hashed) -> Option<Entry> {
+    fn find(&self, at: Hashed) -> Option<SharedEntry> {
         for _ in 0..MAX_TRIES {
             match self.look(at) {
-                Look::Here(_, _, entry) => return Some(entry),
-                Look::Nowhere => return None,
-                Look::Busy => spin_loop(),
+                LookUp::Here(_, _, entry) => return Some(entry),
+                LookUp::Nowhere => return None,
+                LookUp::Busy => spin_loop(),
             }
         }
         self.stats.0.busy.fetch_add(1, Ordering::Relaxed);
@@ -290,27 +290,28 @@ impl SharedTable {
 
     /// Searches for a key once.
     #[inline]
-    fn look(&self, at: Hashed) -> Look<'_> {
+    fn look(&self, at: Hashed) -> LookUp<'_> {
         let [first, second] = self.lines.homes(at);
-        let snapshot = |line| self.lines.get(line).and_then(Line::snapshot);
-        let find = |line: &Option<Snapshot<'_>>| line.as_ref().and_then(|line| line.find(at.key));
+        let snapshot = |line| self.lines.get(line).and_then(SharedLine::snapshot);
+        let find =
+            |line: &Option<LineSnapshot<'_>>| line.as_ref().and_then(|line| line.find(at.key));
         let first = snapshot(first);
         if let Some((slot, entry)) = find(&first)
             && let Some(line) = first
         {
-            return Look::Here(line, slot, entry);
+            return LookUp::Here(line, slot, entry);
         }
         let second = snapshot(second);
         if let Some((slot, entry)) = find(&second)
             && let Some(line) = second
         {
-            return Look::Here(line, slot, entry);
+            return LookUp::Here(line, slot, entry);
         }
         // Neither snapshot had it, but it may have moved from the second to the first meanwhile.
         match (first, second) {
-            (Some(first), Some(_)) if first.is_current() => Look::Nowhere,
-            _ if self.lines.count() == 0 => Look::Nowhere,
-            _ => Look::Busy,
+            (Some(first), Some(_)) if first.is_current() => LookUp::Nowhere,
+            _ if self.lines.count() == 0 => LookUp::Nowhere,
+            _ => LookUp::Busy,
         }
     }
 
@@ -355,7 +356,7 @@ impl SharedTable {
     /// Counters since the table was created.
     #[must_use]
     pub fn stats(&self) -> SharedStats {
-        let Counts { evicted, crowded_out, aged_out, busy } = &self.stats.0;
+        let SharedCounts { evicted, crowded_out, aged_out, busy } = &self.stats.0;
         let [evicted, crowded_out, aged_out, busy] =
             [evicted, crowded_out, aged_out, busy].map(|count| count.load(Ordering::Relaxed));
         SharedStats { evicted, crowded_out, aged_out, busy }
@@ -365,9 +366,9 @@ impl SharedTable {
     /// atomically, but not the table: an entry that moves meanwhile may be missed, or seen twice.
     pub fn iter_ages(&self, now: u32) -> impl Iterator<Item = (u64, u64, u32)> + use<'_> {
         let lines = (0..self.lines.count()).filter_map(|line| self.lines.get(line));
-        let entries = lines.filter_map(Line::snapshot).flat_map(|line| line.slots);
+        let entries = lines.filter_map(SharedLine::snapshot).flat_map(|line| line.slots);
         entries
-            .filter(Entry::is_occupied)
+            .filter(SharedEntry::is_occupied)
             .map(move |entry| (entry.key, entry.value, age(entry.stamp, now)))
     }
 }
@@ -383,7 +384,7 @@ impl std::fmt::Debug for SharedTable {
 }
 
 #[inline(always)]
-fn is_fresh(entry: &Entry, now: u32, max_age: u32) -> bool {
+fn is_fresh(entry: &SharedEntry, now: u32, max_age: u32) -> bool {
     // Most hits come within the tick of the last one.
     entry.stamp == stamp(now) || (entry.is_occupied() && age(entry.stamp, now) <= max_age)
 }

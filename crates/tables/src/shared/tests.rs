@@ -123,7 +123,7 @@ fn a_sweep_sees_each_line_once_and_removes_what_is_old() {
 
 /// Runs `others` while this thread is stopped in the middle of a change of a line.
 fn while_held<R>(table: &SharedTable, line: usize, others: impl FnOnce() -> R) -> R {
-    let line = table.lines.get(line).and_then(Line::snapshot);
+    let line = table.lines.get(line).and_then(SharedLine::snapshot);
     let held = line.and_then(|line| line.take());
     assert!(held.is_some(), "nobody else is here");
     crate::work::by_another(others)

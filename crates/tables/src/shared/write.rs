@@ -1,14 +1,14 @@
 //! Changes of a shared table.
 //!
 //! A writer decides from snapshots of lines, and locks the lines only for the stores
-//! ([`Snapshot::take`]). That fails if a line has changed. Changing or removing an entry locks its
-//! line; moving one locks the old and the new line. Inserting a key locks both its lines, so that
-//! two threads that insert the same key notice each other. A search for a free slot in full lines
-//! may read many lines; it locks none meanwhile.
+//! ([`LineSnapshot::take`]). That fails if a line has changed. Changing or removing an entry locks
+//! its line; moving one locks the old and the new line. Inserting a key locks both its lines, so
+//! that two threads that insert the same key notice each other. A search for a free slot in full
+//! lines may read many lines; it locks none meanwhile.
 
-use super::line::{Entry, Held, Line, Snapshot};
+use super::line::{LineSnapshot, LockedLine, SharedEntry, SharedLine};
 use super::sync::{AtomicU64, Ordering, spin_loop};
-use super::{Look, MAX_TRIES, NotReplaced, SharedInsert, SharedTable};
+use super::{LookUp, MAX_TRIES, NotReplaced, SharedInsert, SharedTable};
 use crate::seed::Hashed;
 use crate::stamp::{age, stamp};
 
@@ -23,37 +23,37 @@ const EVICT_SAMPLE_LINES: usize = 8;
 /// Snapshots of both lines of a key; a table of one line has no second.
 struct Homes<'t> {
     indices: [usize; 2],
-    first: Snapshot<'t>,
-    second: Option<Snapshot<'t>>,
+    first: LineSnapshot<'t>,
+    second: Option<LineSnapshot<'t>>,
 }
 
 /// A slot of one of the two lines.
 #[derive(Clone, Copy)]
-struct Place {
+struct LineSlot {
     in_second: bool,
     slot: usize,
 }
 
 impl<'t> Homes<'t> {
-    fn lines(&self) -> impl Iterator<Item = (bool, &Snapshot<'t>)> {
+    fn lines(&self) -> impl Iterator<Item = (bool, &LineSnapshot<'t>)> {
         let second = self.second.as_ref().map(|second| (true, second));
         std::iter::once((false, &self.first)).chain(second)
     }
 
-    fn find(&self, key: u64) -> Option<Entry> {
+    fn find(&self, key: u64) -> Option<SharedEntry> {
         self.lines().find_map(|(_, line)| line.find(key)).map(|(_, entry)| entry)
     }
 
     /// A free slot, in the first line if possible, so that most look-ups end there.
-    fn free(&self) -> Option<Place> {
-        self.lines().find_map(|(in_second, line)| Some(Place { in_second, slot: line.free()? }))
+    fn free(&self) -> Option<LineSlot> {
+        self.lines().find_map(|(in_second, line)| Some(LineSlot { in_second, slot: line.free()? }))
     }
 
     /// The oldest entry of both lines.
-    fn oldest(&self, now: u32) -> Option<(Place, Entry)> {
+    fn oldest(&self, now: u32) -> Option<(LineSlot, SharedEntry)> {
         let all = self.lines().flat_map(|(in_second, line)| {
             let slots = line.slots.into_iter().enumerate();
-            slots.map(move |(slot, entry)| (Place { in_second, slot }, entry))
+            slots.map(move |(slot, entry)| (LineSlot { in_second, slot }, entry))
         });
         let taken = all.filter(|(_, entry)| entry.is_occupied());
         taken.max_by_key(|(_, entry)| age(entry.stamp, now))
@@ -72,12 +72,12 @@ impl<'t> Homes<'t> {
 
 /// Both lines of a key, locked.
 struct HeldHomes<'t> {
-    first: Held<'t>,
-    second: Option<Held<'t>>,
+    first: LockedLine<'t>,
+    second: Option<LockedLine<'t>>,
 }
 
 impl HeldHomes<'_> {
-    fn put(&self, at: Place, entry: Entry) {
+    fn put(&self, at: LineSlot, entry: SharedEntry) {
         let line = self.second.as_ref().filter(|_| at.in_second).unwrap_or(&self.first);
         line.put(at.slot, entry);
     }
@@ -85,9 +85,9 @@ impl HeldHomes<'_> {
 
 /// An entry that may be evicted, and its place.
 struct Victim<'t> {
-    line: Snapshot<'t>,
+    line: LineSnapshot<'t>,
     slot: usize,
-    entry: Entry,
+    entry: SharedEntry,
 }
 
 impl SharedTable {
@@ -97,7 +97,7 @@ impl SharedTable {
         if self.bound == 0 {
             return SharedInsert::Busy;
         }
-        let entry = Entry { key: at.key, value, stamp: stamp(now) };
+        let entry = SharedEntry { key: at.key, value, stamp: stamp(now) };
         self.until_done(|| self.try_insert(at, entry, now)).unwrap_or(SharedInsert::Busy)
     }
 
@@ -112,7 +112,7 @@ impl SharedTable {
         value: u64,
         now: u32,
     ) -> Result<(), NotReplaced> {
-        self.exchange(at, expected, |entry| Some(Entry { value, stamp: stamp(now), ..entry }))
+        self.exchange(at, expected, |entry| Some(SharedEntry { value, stamp: stamp(now), ..entry }))
     }
 
     /// Replaces a value as [`SharedTable::replace`] does, but keeps its age.
@@ -120,7 +120,7 @@ impl SharedTable {
     /// # Errors
     /// [`NotReplaced`] gives the reason.
     pub fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
-        self.exchange(at, expected, |entry| Some(Entry { value, ..entry }))
+        self.exchange(at, expected, |entry| Some(SharedEntry { value, ..entry }))
     }
 
     /// Removes an entry, if its value is `expected`.
@@ -135,10 +135,10 @@ impl SharedTable {
         &self,
         at: Hashed,
         expected: u64,
-        change: impl Fn(Entry) -> Option<Entry>,
+        change: impl Fn(SharedEntry) -> Option<SharedEntry>,
     ) -> Result<(), NotReplaced> {
         let exchanged = self.until_done(|| match self.look(at) {
-            Look::Here(line, slot, entry) if entry.value == expected => {
+            LookUp::Here(line, slot, entry) if entry.value == expected => {
                 let line = line.take()?;
                 match change(entry) {
                     Some(changed) => line.put(slot, changed),
@@ -146,9 +146,9 @@ impl SharedTable {
                 }
                 Some(Ok(()))
             }
-            Look::Here(_, _, entry) => Some(Err(NotReplaced::Is(entry.value))),
-            Look::Nowhere => Some(Err(NotReplaced::Absent)),
-            Look::Busy => None,
+            LookUp::Here(_, _, entry) => Some(Err(NotReplaced::Is(entry.value))),
+            LookUp::Nowhere => Some(Err(NotReplaced::Absent)),
+            LookUp::Busy => None,
         });
         exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
@@ -180,7 +180,7 @@ impl SharedTable {
         let lines = (from..count).chain(0..from).take(steps);
         for line in lines.filter_map(|line| self.lines.get(line)) {
             if line.may_have_older(now, max_age) {
-                let is_old = |entry: &Entry| age(entry.stamp, now) > max_age;
+                let is_old = |entry: &SharedEntry| age(entry.stamp, now) > max_age;
                 self.remove_in(line, is_old, |entry| {
                     count_one(&self.stats.0.aged_out);
                     removed(entry.key, entry.value);
@@ -192,9 +192,9 @@ impl SharedTable {
     /// Removes the entries of a line that `doomed` selects; none if other threads keep writing.
     fn remove_in(
         &self,
-        line: &Line,
-        mut doomed: impl FnMut(&Entry) -> bool,
-        removed: impl FnMut(Entry),
+        line: &SharedLine,
+        mut doomed: impl FnMut(&SharedEntry) -> bool,
+        removed: impl FnMut(SharedEntry),
     ) {
         let gone = self.until_done(|| {
             let snapshot = line.snapshot()?;
@@ -223,7 +223,7 @@ impl SharedTable {
     }
 
     /// Empties a slot and counts its entry as removed.
-    fn clear(&self, line: &Held<'_>, slot: usize) {
+    fn clear(&self, line: &LockedLine<'_>, slot: usize) {
         line.clear(slot);
         self.len.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -241,12 +241,12 @@ impl SharedTable {
     }
 
     /// Tries an insertion once. `None`, for another attempt, after a faster thread or a move.
-    fn try_insert(&self, at: Hashed, entry: Entry, now: u32) -> Option<SharedInsert> {
+    fn try_insert(&self, at: Hashed, entry: SharedEntry, now: u32) -> Option<SharedInsert> {
         let Some(homes) = self.homes(at) else {
             // A write to one line does not matter if the key is in the other.
             return match self.look(at) {
-                Look::Here(_, _, there) => Some(SharedInsert::There { value: there.value }),
-                Look::Nowhere | Look::Busy => None,
+                LookUp::Here(_, _, there) => Some(SharedInsert::There { value: there.value }),
+                LookUp::Nowhere | LookUp::Busy => None,
             };
         };
         if let Some(there) = homes.find(at.key) {
@@ -262,8 +262,8 @@ impl SharedTable {
     fn put_in_free(
         &self,
         homes: &Homes<'_>,
-        place: Place,
-        entry: Entry,
+        place: LineSlot,
+        entry: SharedEntry,
         now: u32,
     ) -> Option<SharedInsert> {
         let is_full = self.len() >= self.bound;
@@ -292,7 +292,7 @@ impl SharedTable {
         &self,
         homes: &Homes<'_>,
         held: &HeldHomes<'_>,
-        entry: Entry,
+        entry: SharedEntry,
         now: u32,
     ) -> Option<SharedInsert> {
         let (place, victim) = homes.oldest(now)?;
@@ -311,7 +311,7 @@ impl SharedTable {
 
     /// Returns whether a line has a free slot, or gets one by at most `moves` moves.
     fn free_slot(&self, index: usize, moves: usize) -> bool {
-        let Some(line) = self.lines.get(index).and_then(Line::snapshot) else { return false };
+        let Some(line) = self.lines.get(index).and_then(SharedLine::snapshot) else { return false };
         if line.free().is_some() {
             return true;
         }

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::budget::Budget;
 use crate::line::{Entry, SLOTS_PER_LINE};
-use crate::lines::{Lines, MAX_PROBE_SLOTS, MAX_ROOM_LINES, Place};
+use crate::lines::{EntryPosition, Lines, MAX_PROBE_SLOTS, MAX_ROOM_LINES};
 use crate::seed::{Hashed, Seed};
 use crate::stamp::{age, stamp};
 
@@ -77,7 +77,7 @@ pub struct Stats {
 
 /// Names one of the two allocations of a table that is being resized.
 #[derive(Clone, Copy)]
-enum Part {
+enum TablePart {
     Main,
     Old,
 }
@@ -248,8 +248,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.insert_hashed(self.hash(key), value, now)
     }
 
-    /// [`FlatTable::insert`] of a key that this table has hashed. (A hash of another table would put
-    /// the entry where no look-up finds it.)
+    /// [`FlatTable::insert`] of a key that this table has hashed. (A hash of another table would
+    /// put the entry where no look-up finds it.)
     #[inline]
     pub fn insert_hashed(&mut self, at: Hashed, value: V, now: u32) -> Insert<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
@@ -307,7 +307,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// Returns a free slot for a new entry. If there is none in a table that is not full, the table
     /// grows once more, but only if it is at least half full: a lighter table gets here only by a
     /// broken hash, which must not cost memory.
-    fn place(&mut self, at: Hashed, full: bool) -> Option<Place> {
+    fn place(&mut self, at: Hashed, full: bool) -> Option<EntryPosition> {
         self.main.make_room(at, &self.seed).or_else(|| {
             let half_full = self.len * 2 >= self.main.target() * ENTRIES_PER_LINE;
             if full || !half_full || !self.grow() {
@@ -489,10 +489,10 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(self.part(part).line(place.line).entry(place.slot))
     }
 
-    fn find(&self, at: Hashed) -> Option<(Part, Place)> {
+    fn find(&self, at: Hashed) -> Option<(TablePart, EntryPosition)> {
         match self.main.find(at) {
-            Some(place) => Some((Part::Main, place)),
-            None => self.old_if_any()?.find(at).map(|place| (Part::Old, place)),
+            Some(place) => Some((TablePart::Main, place)),
+            None => self.old_if_any()?.find(at).map(|place| (TablePart::Old, place)),
         }
     }
 
@@ -501,17 +501,17 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         (self.old.target() > 0).then_some(&self.old)
     }
 
-    fn part(&self, part: Part) -> &Lines<V> {
+    fn part(&self, part: TablePart) -> &Lines<V> {
         match part {
-            Part::Main => &self.main,
-            Part::Old => &self.old,
+            TablePart::Main => &self.main,
+            TablePart::Old => &self.old,
         }
     }
 
-    fn part_mut(&mut self, part: Part) -> &mut Lines<V> {
+    fn part_mut(&mut self, part: TablePart) -> &mut Lines<V> {
         match part {
-            Part::Main => &mut self.main,
-            Part::Old => &mut self.old,
+            TablePart::Main => &mut self.main,
+            TablePart::Old => &mut self.old,
         }
     }
 

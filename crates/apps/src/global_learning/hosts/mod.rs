@@ -5,7 +5,7 @@
 //! - The port towards the host's switch is unknown, and that switch has seen the host within the
 //!   last [`PASSING_S`] seconds: it passes.
 //! - Otherwise the host has moved here. (If this happens to several hosts of that switch in a row,
-//!   the way to the switch itself has changed: [`Ways`].)
+//!   the way to the switch itself has changed: [`PortsToSwitches`].)
 //!
 //! The port of a passing packet leads to the switch of its host from then on.
 //!
@@ -18,15 +18,15 @@ use std::sync::Arc;
 use bellrock_api::{Dpid, PacketIn, Port};
 use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 
-use super::near::Near;
-use super::notes::{Added, Heard, Note};
+use super::host_cache::SwitchHostCache;
+use super::notes::{HostNote, NoteAdded, NotedHost};
 use super::place::{Attachment, SwitchNumber};
-use super::switches::{Corner, Letter, MAX_SWITCHES};
-use super::ways::Ways;
-use super::{GlobalTable, Shared};
-use crate::learning::frame::{Frame, HostKey, Place};
-use crate::learning::hosts::{CACHED_BYTES, Found, HostTable, Learnt, News};
-use crate::learning::left::Ends;
+use super::ports_to_switches::PortsToSwitches;
+use super::switches::{MAX_SWITCHES, SharedSwitch, SwitchMessage};
+use super::{GlobalState, GlobalTable};
+use crate::learning::earlier_flows::FlowEnds;
+use crate::learning::frame::{FrameHeader, HostKey, HostPlace};
+use crate::learning::hosts::{CACHED_BYTES, Destination, HostChange, HostTable, Learnt};
 
 /// Seconds since its own switch saw a host within which it cannot have moved: its packet passes.
 const PASSING_S: u32 = 2;
@@ -40,24 +40,24 @@ const NOTES_AT_A_TIME: usize = 16;
 
 /// The hosts of all switches, as one switch sees them.
 pub struct GlobalHosts<T: GlobalTable> {
-    shared: Arc<Shared<T>>,
-    corner: Arc<Corner>,
+    shared: Arc<GlobalState<T>>,
+    corner: Arc<SharedSwitch>,
     me: SwitchNumber,
-    ways: Ways,
-    near: Near,
+    ways: PortsToSwitches,
+    near: SwitchHostCache,
     /// A port that led to a switch which is now behind another port.
     rerouted: Option<Port>,
     /// Hosts that this switch has noted, as they are not in the table: place, time in seconds.
-    noted: VecDeque<(HostKey, Place, u32)>,
+    noted: VecDeque<(HostKey, HostPlace, u32)>,
     /// Time of the last removal of finished notes, in seconds.
     tidied_s: u32,
 }
 
 impl<T: GlobalTable> GlobalHosts<T> {
-    pub(super) fn new(shared: Arc<Shared<T>>, dpid: Dpid) -> Self {
+    pub(super) fn new(shared: Arc<GlobalState<T>>, dpid: Dpid) -> Self {
         let corner = shared.switches.comes(dpid);
         let (me, ways) = (corner.number, corner.ways());
-        let near = Near::new(&shared.near_budget, shared.seed.clone());
+        let near = SwitchHostCache::new(&shared.near_budget, shared.seed.clone());
         let noted = VecDeque::new();
         GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted, tidied_s: 0 }
     }
@@ -70,10 +70,10 @@ impl<T: GlobalTable> GlobalHosts<T> {
         from: HostKey,
         to: HostKey,
         now: u32,
-    ) -> Option<Place> {
+    ) -> Option<HostPlace> {
         let table = &self.shared.table;
         let (from, to) = (table.hash(from.0), table.hash(to.0));
-        let here = Attachment::new(self.me, Place::with_flows_at(in_port));
+        let here = Attachment::new(self.me, HostPlace::with_flows_at(in_port));
         let is_here = |from| Attachment(from).is_same_but_for_others(here);
         let from_is_known = match table.touch_if(from, now, is_here) {
             Some(from) => Attachment(from).has_flows_there(),
@@ -88,7 +88,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
             return None;
         }
         if T::IS_KEPT_NEAR {
-            self.near.note(from, Place::with_flows_at(in_port), now);
+            self.near.note(from, HostPlace::with_flows_at(in_port), now);
             self.near.note(to, found, now);
         }
         Some(found)
@@ -126,12 +126,12 @@ impl<T: GlobalTable> GlobalHosts<T> {
 
     /// The place of a host as this switch sees it; `None` if the way to it is unknown.
     #[inline(always)]
-    fn seen_from_here(&self, host: Attachment) -> Option<Place> {
+    fn seen_from_here(&self, host: Attachment) -> Option<HostPlace> {
         self.ways.place_of(host, self.me)
     }
 
     /// As [`GlobalHosts::seen_from_here`]; a place without flows if the way is unknown.
-    fn was_from_here(&self, host: Attachment) -> Place {
+    fn was_from_here(&self, host: Attachment) -> HostPlace {
         self.seen_from_here(host).unwrap_or_default()
     }
 
@@ -161,15 +161,21 @@ impl<T: GlobalTable> GlobalHosts<T> {
 
     /// Learns a host that is not in the table, while there are notes of flows of an earlier run.
     #[cold]
-    fn learn_noted(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Option<Learnt> {
+    fn learn_noted(
+        &mut self,
+        host: Hashed,
+        at: HostPlace,
+        to_group: bool,
+        now: u32,
+    ) -> Option<Learnt> {
         let key = HostKey(host.key());
         // A packet from another switch does not show where its host is attached.
         let may_be_here = !self.ways.lead_over(at.port());
         let to_group = to_group && may_be_here;
         let here = Attachment::new(self.me, at);
         match self.shared.notes.heard(key, self.note(at, false, now), to_group, now) {
-            Heard::AsNoted => Some(Learnt::Known(at.with_flows())),
-            Heard::Noted { since } => {
+            NotedHost::AsNoted => Some(Learnt::Known(at.with_flows())),
+            NotedHost::Noted { since } => {
                 // The oldest notes are at the front.
                 if self.noted.front().is_some_and(|(.., front)| since < *front) {
                     self.noted.push_front((key, at, since));
@@ -178,9 +184,9 @@ impl<T: GlobalTable> GlobalHosts<T> {
                 }
                 Some(Learnt::Known(at.with_flows()))
             }
-            Heard::Nothing if may_be_here => self.learn_new(host, here, now),
-            Heard::Nothing | Heard::Going => Some(Learnt::Elsewhere),
-            Heard::Attached(others) => {
+            NotedHost::Nothing if may_be_here => self.learn_new(host, here, now),
+            NotedHost::Nothing | NotedHost::Going => Some(Learnt::Elsewhere),
+            NotedHost::Attached(others) => {
                 let here = here.with_flows_there();
                 let here = if others.is_empty() { here } else { here.with_flows_elsewhere() };
                 let learnt = self.learn_new(host, here, now);
@@ -192,26 +198,26 @@ impl<T: GlobalTable> GlobalHosts<T> {
                 }
                 learnt
             }
-            Heard::Elsewhere(notes) => {
+            NotedHost::Elsewhere(notes) => {
                 self.shared.switches.gone(key, &notes);
                 if to_group { self.learn_new(host, here, now) } else { Some(Learnt::Elsewhere) }
             }
         }
     }
 
-    fn note(&self, place: Place, is_of_flow: bool, since: u32) -> Note {
-        Note { switch: self.me, place, is_of_flow, since }
+    fn note(&self, place: HostPlace, is_of_flow: bool, since: u32) -> HostNote {
+        HostNote { switch: self.me, place, is_of_flow, since }
     }
 
     /// The place of a host that is not in the table, from a flow of an earlier run.
     #[cold]
-    fn noted(&self, host: HostKey) -> Option<Place> {
+    fn noted(&self, host: HostKey) -> Option<HostPlace> {
         let noted = self.shared.notes.are_any().then(|| self.shared.notes.place(host, self.me));
-        noted.flatten().map(Place::with_flows)
+        noted.flatten().map(HostPlace::with_flows)
     }
 
     /// Records a host at a place with flows, if it may be there. Returns whether it is newly noted.
-    fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
+    fn take_on(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
         let hashed = self.hash(host);
         // Switches beyond the maximum number get no letters.
         if self.me.index() >= MAX_SWITCHES {
@@ -222,21 +228,27 @@ impl<T: GlobalTable> GlobalHosts<T> {
         }
         match self.shared.notes.add(host, self.note(at, true, now)) {
             // Another switch has learnt the host meanwhile without seeing this note.
-            Added::New if self.shared.table.lookup_age(hashed, 0).is_some() => {
+            NoteAdded::New if self.shared.table.lookup_age(hashed, 0).is_some() => {
                 self.shared.notes.withdraw(host, self.me, at);
                 self.note_flows(hashed, at).then_some(false)
             }
-            Added::New => {
+            NoteAdded::New => {
                 self.noted.push_back((host, at, now));
                 Some(true)
             }
-            Added::Known => Some(false),
-            Added::Refused => None,
+            NoteAdded::Known => Some(false),
+            NoteAdded::Refused => None,
         }
     }
 
     /// Moves a host to this switch. `None` if another switch has changed its entry meanwhile.
-    fn learn_move(&mut self, host: Hashed, was: Attachment, at: Place, now: u32) -> Option<Learnt> {
+    fn learn_move(
+        &mut self,
+        host: Hashed,
+        was: Attachment,
+        at: HostPlace,
+        now: u32,
+    ) -> Option<Learnt> {
         let from = self.was_from_here(was);
         if !self.corner.enter(at) {
             self.shared.table.remove(host, was.0).ok()?;
@@ -286,7 +298,12 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     #[inline(always)]
-    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
+    fn with_flows(
+        &mut self,
+        packet: &PacketIn<'_>,
+        frame: &FrameHeader,
+        now: u32,
+    ) -> Option<HostPlace> {
         let in_port = packet.in_port();
         if T::IS_KEPT_NEAR
             && self.near.is_on()
@@ -297,7 +314,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         self.shared_with_flows(in_port, frame.from(), frame.to(), now)
     }
 
-    fn learn(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Learnt {
+    fn learn(&mut self, host: Hashed, at: HostPlace, to_group: bool, now: u32) -> Learnt {
         for _ in 0..MAX_TRIES {
             let Some((was, age)) = self.shared.table.lookup_age(host, now) else {
                 let learnt = if self.shared.notes.are_any() {
@@ -332,18 +349,18 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         Learnt::Elsewhere
     }
 
-    fn find(&self, host: Hashed, now: u32) -> Found {
+    fn find(&self, host: Hashed, now: u32) -> Destination {
         let Some((place, age)) = self.shared.table.lookup_age(host, now) else {
-            return self.noted(HostKey(host.key())).map_or(Found::Nowhere, Found::At);
+            return self.noted(HostKey(host.key())).map_or(Destination::Nowhere, Destination::At);
         };
         let host = Attachment(place);
         if age > self.shared.max_age_s {
-            return Found::Stale(self.was_from_here(host));
+            return Destination::Stale(self.was_from_here(host));
         }
-        self.seen_from_here(host).map_or(Found::Nowhere, Found::At)
+        self.seen_from_here(host).map_or(Destination::Nowhere, Destination::At)
     }
 
-    fn note_flows(&mut self, host: Hashed, at: Place) -> bool {
+    fn note_flows(&mut self, host: Hashed, at: HostPlace) -> bool {
         if at.has_flows() {
             return true;
         }
@@ -368,7 +385,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         false
     }
 
-    fn adopt(&mut self, ends: &Ends, now: u32) -> bool {
+    fn adopt(&mut self, ends: &FlowEnds, now: u32) -> bool {
         let Some(from_is_noted) = self.take_on(ends.from, now) else { return false };
         let adopted = self.take_on(ends.to, now).is_some();
         if !adopted && from_is_noted {
@@ -417,7 +434,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         self.shared.table.lines().div_ceil(self.shared.switches.up().max(1))
     }
 
-    fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
+    fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, HostPlace)) {
         self.near.age(now);
         if self.tidied_s != now && self.shared.notes.are_any() {
             self.tidied_s = now;
@@ -440,7 +457,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     /// The app lists them: to find the hosts of one switch takes the whole table.
-    fn for_each(&self, _: u32, _: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {}
+    fn for_each(&self, _: u32, _: &mut dyn FnMut(HostKey, HostPlace, u32) -> ControlFlow<()>) {}
 
     fn note_flapping(&mut self, flapping: impl Iterator<Item = HostKey>) {
         self.corner.note_flapping(flapping);
@@ -451,28 +468,28 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         self.corner.has_letters() || self.rerouted.is_some()
     }
 
-    fn next_news(&mut self) -> Option<News> {
+    fn next_news(&mut self) -> Option<HostChange> {
         if let Some(port) = self.rerouted.take() {
-            return Some(News::Rerouted(port));
+            return Some(HostChange::Rerouted(port));
         }
         loop {
             return Some(match self.corner.next_letter()? {
-                Letter::Gone(host, was) => {
+                SwitchMessage::Gone(host, was) => {
                     self.near.forget(host);
-                    News::Gone(host, self.was_from_here(was))
+                    HostChange::Gone(host, self.was_from_here(was))
                 }
-                Letter::Attached(host, switch, noted) => {
+                SwitchMessage::Attached(host, switch, noted) => {
                     match self.ways.to(switch) {
                         // The flows to the host show the way to its switch.
                         None => drop(self.ways.set(switch, noted.port())),
                         Some(port) if port == noted.port() => {}
-                        Some(_) => return Some(News::Gone(host, noted.with_flows())),
+                        Some(_) => return Some(HostChange::Gone(host, noted.with_flows())),
                     }
                     continue;
                 }
-                Letter::Lost => {
+                SwitchMessage::Lost => {
                     self.near.forget_all();
-                    News::Lost
+                    HostChange::Lost
                 }
             });
         }

@@ -15,8 +15,8 @@ fn key(host: u8) -> HostKey {
     HostKey(u64::from_le_bytes([2, 0, 0, 0, 0, host, 0, 0]))
 }
 
-fn at(port: u32) -> Place {
-    Place::at(Port(port)).unwrap()
+fn at(port: u32) -> HostPlace {
+    HostPlace::at(Port(port)).unwrap()
 }
 
 /// The output port of a packet from one host to another on the fast path.
@@ -29,8 +29,8 @@ fn goes(
     let data = [&[2, 0, 0, 0, 0, to][..], &[2, 0, 0, 0, 0, from], &[8, 0]].concat();
     let message = packet_in(Port(by), &data);
     let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
-    let frame = Frame::read(&packet).unwrap();
-    hosts.with_flows(&packet, &frame, now).map(Place::port)
+    let frame = FrameHeader::read(&packet).unwrap();
+    hosts.with_flows(&packet, &frame, now).map(HostPlace::port)
 }
 
 #[test]
@@ -50,9 +50,12 @@ fn what_is_near_is_given_up_when_another_switch_changes_it() {
     assert_eq!(goes(&mut one, [A, B], 3, 13), None, "not where it was");
     // No switch has seen B for three seconds.
     let b = two.hash(key(B));
-    assert_eq!(two.learn(b, at(5), false, 13), Learnt::Moved { from: Place::default(), to: at(5) });
+    assert_eq!(
+        two.learn(b, at(5), false, 13),
+        Learnt::Moved { from: HostPlace::default(), to: at(5) }
+    );
     assert!(one.has_news());
-    assert!(matches!(one.next_news(), Some(News::Gone(host, _)) if host == key(B)));
+    assert!(matches!(one.next_news(), Some(HostChange::Gone(host, _)) if host == key(B)));
     assert_eq!(goes(&mut one, [A, B], 1, 13), None);
     assert!(one.next_news().is_none() && !one.has_news());
 }
@@ -111,8 +114,8 @@ fn what_a_switch_changes_itself_is_not_near_any_more() {
 }
 
 /// A flow from A to B that an earlier run has left, with these ports.
-fn left(from: u32, to: u32) -> Ends {
-    Ends { from: (key(A), at(from)), to: (key(B), at(to)) }
+fn left(from: u32, to: u32) -> FlowEnds {
+    FlowEnds { from: (key(A), at(from)), to: (key(B), at(to)) }
 }
 
 #[test]
@@ -130,16 +133,16 @@ fn flows_stay_that_lead_towards_the_switch_of_their_host() {
     assert_eq!(ahead.learn(a, at(7), true, 10), as_noted, "the port leads to switches");
     assert_eq!(home.learn(a, at(1), true, 11), Learnt::New(at(1).with_flows(), None));
     assert!(ahead.next_news().is_none() && new.next_news().is_none());
-    assert!(matches!(astray.next_news(), Some(News::Gone(host, place))
+    assert!(matches!(astray.next_news(), Some(HostChange::Gone(host, place))
         if host == key(A) && place == at(7).with_flows()));
     assert_eq!(new.ways.to(home.me), Some(Port(7)), "the flow has told the way");
     // Switches that have kept flows get a letter when it moves.
     assert!(matches!(astray.learn(a, at(3), true, 20), Learnt::Moved { .. }));
     for its in [&mut home, &mut ahead, &mut new] {
-        assert!(matches!(its.next_news(), Some(News::Gone(host, _)) if host == key(A)));
+        assert!(matches!(its.next_news(), Some(HostChange::Gone(host, _)) if host == key(A)));
     }
     // B remains noted.
-    assert_eq!(home.find(home.hash(key(B)), 20), Found::At(at(2).with_flows()));
+    assert_eq!(home.find(home.hash(key(B)), 20), Destination::At(at(2).with_flows()));
 }
 
 #[test]
@@ -156,10 +159,10 @@ fn a_switch_that_leaves_takes_its_notes_along_and_so_does_time() {
     one.age(41, |host, place| gone.push((host, place)));
     assert_eq!(gone, [(key(A), at(1).with_flows()), (key(B), at(2).with_flows())]);
     assert!(!one.shared.notes.are_any());
-    assert_eq!(one.find(one.hash(key(A)), 41), Found::Nowhere);
+    assert_eq!(one.find(one.hash(key(A)), 41), Destination::Nowhere);
     // A host noted behind a port that goes down is forgotten too.
     assert!(one.adopt(&left(1, 2), 50));
     one.forget_port(Port(2));
-    assert_eq!(one.find(one.hash(key(B)), 50), Found::Nowhere);
-    assert_eq!(one.find(one.hash(key(A)), 50), Found::At(at(1).with_flows()));
+    assert_eq!(one.find(one.hash(key(B)), 50), Destination::Nowhere);
+    assert_eq!(one.find(one.hash(key(A)), 50), Destination::At(at(1).with_flows()));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPort, Topology};
 
-use super::latency::{Finding, Latency, is_late};
+use super::latency::{LatencyChange, LinkLatency, is_late};
 
 /// How long a new port is announced before it counts as an edge port: at once, and every second.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const TIMES_MEDIAN: u32 = 4;
 
 /// An announcement received that this start of the controller signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct ReceivedAnnouncement {
     pub(super) from: SwitchPort,
     pub(super) to: SwitchPort,
     pub(super) nonce: u64,
@@ -51,7 +51,7 @@ pub(super) struct PortUp {
 
 /// The outcome of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum AnnouncementOutcome {
     /// It is genuine and was used.
     Accepted,
     /// One of its ports is not up.
@@ -66,15 +66,15 @@ pub(super) enum Outcome {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct LinkTable {
     interval: Duration,
     /// Whether a new link that looks like a relay because it is slow stays down.
     refuse_slow: bool,
     /// Ports that lead to switches, as the operator states. A link between two of them is no relay.
     trusted: BTreeSet<SwitchPort>,
-    switches: BTreeMap<Dpid, Ports>,
+    switches: BTreeMap<Dpid, PortTable>,
     /// By sending port: where it was heard last. Removed with either port.
-    pairs: BTreeMap<SwitchPort, Pair>,
+    pairs: BTreeMap<SwitchPort, PortPair>,
     /// The same pairs as (receiving port, sending port).
     into: BTreeSet<(SwitchPort, SwitchPort)>,
     /// The last nonces of ports that were up less than a round ago, and until when to keep them.
@@ -85,20 +85,20 @@ pub(super) struct Links {
     looked_over: Duration,
     /// Median latency of the links that are up, as of `looked_over`.
     median: Option<Duration>,
-    /// When [`Links::timers`] has work.
+    /// When [`LinkTable::timers`] has work.
     due: Option<Duration>,
     events: Vec<Event>,
 }
 
 #[derive(Debug)]
-struct Ports {
+struct PortTable {
     /// When the switch came up.
     since: Duration,
-    ports: BTreeMap<Port, PortState>,
+    ports: BTreeMap<Port, LinkPort>,
 }
 
 #[derive(Debug)]
-struct PortState {
+struct LinkPort {
     since: Duration,
     rate_kbps: Option<u64>,
     /// The highest nonce that was accepted from this port.
@@ -115,19 +115,19 @@ struct PortState {
 
 /// A sending and a receiving port: one direction of a link, up or not.
 #[derive(Debug)]
-struct Pair {
+struct PortPair {
     to: SwitchPort,
-    latency: Latency,
+    latency: LinkLatency,
     /// Both ports lead to switches, as the operator states.
     is_trusted: bool,
     /// It was slow from the start.
     slow: bool,
-    up: Option<Up>,
+    up: Option<LinkUp>,
 }
 
 /// A direction of a link that is up.
 #[derive(Debug)]
-struct Up {
+struct LinkUp {
     link: Link,
     /// When its last announcement came in.
     heard: Duration,
@@ -135,13 +135,13 @@ struct Up {
     told_miswired: bool,
 }
 
-impl Links {
+impl LinkTable {
     pub(super) fn new(
         interval: Duration,
         refuse_slow: bool,
         trusted: BTreeSet<SwitchPort>,
     ) -> Self {
-        Links {
+        LinkTable {
             interval,
             refuse_slow,
             trusted,
@@ -174,7 +174,7 @@ impl Links {
 
     fn ports(&mut self, dpid: Dpid, since: Duration, ports: Vec<PortUp>, now: Duration) {
         self.changed |= !self.switches.contains_key(&dpid);
-        let new = || Ports { since, ports: BTreeMap::new() };
+        let new = || PortTable { since, ports: BTreeMap::new() };
         let known = self.switches.entry(dpid).or_insert_with(new);
         let mut gone: BTreeSet<Port> = known.ports.keys().copied().collect();
         for port in ports {
@@ -196,7 +196,7 @@ impl Links {
             let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
             let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
             let (is_known, lost_switch) = (false, false);
-            PortState { since: now, rate_kbps, nonce, is_known, lost_switch, alarms }
+            LinkPort { since: now, rate_kbps, nonce, is_known, lost_switch, alarms }
         });
         state.rate_kbps = rate_kbps;
         if is_new {
@@ -251,8 +251,8 @@ impl Links {
         range.map(|(_, from)| *from).collect()
     }
 
-    fn down(&mut self, up: Option<Up>, why: LinkDown) {
-        let Some(Up { link, .. }) = up else { return };
+    fn down(&mut self, up: Option<LinkUp>, why: LinkDown) {
+        let Some(LinkUp { link, .. }) = up else { return };
         self.changed = true;
         self.events.push(Event::LinkDown { link, why });
         if why == LinkDown::Port {
@@ -270,33 +270,40 @@ impl Links {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    fn up(&self, from: SwitchPort) -> Option<&Up> {
+    fn up(&self, from: SwitchPort) -> Option<&LinkUp> {
         self.pairs.get(&from)?.up.as_ref()
     }
 
-    fn up_mut(&mut self, from: SwitchPort) -> Option<&mut Up> {
+    fn up_mut(&mut self, from: SwitchPort) -> Option<&mut LinkUp> {
         self.pairs.get_mut(&from)?.up.as_mut()
     }
 
     /// Returns the links that are up.
-    fn links(&self) -> impl Iterator<Item = &Up> {
+    fn links(&self) -> impl Iterator<Item = &LinkUp> {
         self.pairs.values().filter_map(|pair| pair.up.as_ref())
     }
 
     /// Handles an announcement that this start of the controller signed.
-    pub(super) fn heard(&mut self, heard: Heard, hosts: &Hosts, now: Duration) -> Outcome {
-        let Heard { from, to, nonce, sent, arrived, took, noise } = heard;
+    pub(super) fn heard(
+        &mut self,
+        heard: ReceivedAnnouncement,
+        hosts: &Hosts,
+        now: Duration,
+    ) -> AnnouncementOutcome {
+        let ReceivedAnnouncement { from, to, nonce, sent, arrived, took, noise } = heard;
         if from == to {
             self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
-            return Outcome::Reflected;
+            return AnnouncementOutcome::Reflected;
         }
         let (interval, hears) = (self.interval, self.port(to).is_some());
-        let Some(sender) = self.port_mut(from).filter(|_| hears) else { return Outcome::Stale };
+        let Some(sender) = self.port_mut(from).filter(|_| hears) else {
+            return AnnouncementOutcome::Stale;
+        };
         // The nonces of a port count up. One that is not above all accepted ones was used or
         // overtaken.
         if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
             self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
-            return Outcome::Replayed;
+            return AnnouncementOutcome::Replayed;
         }
         sender.nonce = nonce;
         let rate_kbps = sender.rate_kbps;
@@ -306,7 +313,7 @@ impl Links {
             && let Some(why) = self.hosts_where_a_link_would_be(from, to, hosts, now)
         {
             self.suspect(from, to, why, now);
-            return Outcome::Suspected;
+            return AnnouncementOutcome::Suspected;
         }
         if !known {
             self.pair(from, to);
@@ -317,13 +324,14 @@ impl Links {
         } else if !self.is_held(from) {
             self.link_up(Link { from, to, rate_kbps, since: now });
         }
-        if suspected { Outcome::Suspected } else { Outcome::Accepted }
+        if suspected { AnnouncementOutcome::Suspected } else { AnnouncementOutcome::Accepted }
     }
 
     /// Records that `to` hears `from`, for the first time or after another port heard it.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
         let is_trusted = self.is_trusted(from, to);
-        let pair = Pair { to, latency: Latency::default(), is_trusted, slow: false, up: None };
+        let pair =
+            PortPair { to, latency: LinkLatency::default(), is_trusted, slow: false, up: None };
         // Its ports are no edge ports until its latency is judged.
         self.changed |= self.is_unjudged(&pair);
         if let Some(before) = self.pairs.insert(from, pair) {
@@ -334,7 +342,7 @@ impl Links {
     }
 
     fn link_up(&mut self, link: Link) {
-        let up = Up { link, heard: link.since, told_one_way: false, told_miswired: false };
+        let up = LinkUp { link, heard: link.since, told_one_way: false, told_miswired: false };
         if let Some(pair) = self.pairs.get_mut(&link.from) {
             pair.up = Some(up);
             self.changed = true;
@@ -361,7 +369,7 @@ impl Links {
     }
 
     /// Whether a pair waits for more samples to be judged as a link or a relay.
-    fn is_unjudged(&self, pair: &Pair) -> bool {
+    fn is_unjudged(&self, pair: &PortPair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
         self.refuse_slow && !pair.is_trusted && pair.up.is_none() && !is_judged
     }
@@ -398,15 +406,15 @@ impl Links {
             return false;
         }
         let (is, usual) = match finding {
-            Finding::Nothing => return false,
-            Finding::Late { is, usual } => (is, usual),
-            Finding::Known(is) => match self.median {
+            LatencyChange::Nothing => return false,
+            LatencyChange::Late { is, usual } => (is, usual),
+            LatencyChange::Known(is) => match self.median {
                 Some(median) if is_late(is, median * TIMES_MEDIAN + noise) => (is, median),
                 _ => return false,
             },
         };
         if let Some(pair) = self.pairs.get_mut(&from) {
-            pair.slow |= matches!(finding, Finding::Known(_));
+            pair.slow |= matches!(finding, LatencyChange::Known(_));
             // The ports of a refused link count as edge ports from now on.
             self.changed |= pair.up.is_none();
         }
@@ -570,11 +578,11 @@ impl Links {
         }
     }
 
-    fn port(&self, at: SwitchPort) -> Option<&PortState> {
+    fn port(&self, at: SwitchPort) -> Option<&LinkPort> {
         self.switches.get(&at.dpid)?.ports.get(&at.port)
     }
 
-    fn port_mut(&mut self, at: SwitchPort) -> Option<&mut PortState> {
+    fn port_mut(&mut self, at: SwitchPort) -> Option<&mut LinkPort> {
         self.switches.get_mut(&at.dpid)?.ports.get_mut(&at.port)
     }
 }

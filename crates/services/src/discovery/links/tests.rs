@@ -17,7 +17,7 @@ fn at(dpid: u64, port: u32) -> SwitchPort {
 
 /// Links, with the state of a controller around them.
 struct Scene {
-    links: Links,
+    links: LinkTable,
     hosts: Hosts,
     now: Duration,
     nonce: u64,
@@ -30,7 +30,7 @@ impl Scene {
     }
 
     fn with(switches: u64, refuse_slow: bool) -> Self {
-        let links = Links::new(INTERVAL, refuse_slow, BTreeSet::new());
+        let links = LinkTable::new(INTERVAL, refuse_slow, BTreeSet::new());
         let mut scene = Scene { links, hosts: Hosts::default(), now: s(1), nonce: 0 };
         (1..=switches).for_each(|dpid| scene.switch(dpid, 4));
         scene
@@ -48,9 +48,14 @@ impl Scene {
         self.now = now;
     }
 
-    fn announcement(&mut self, from: SwitchPort, to: SwitchPort, took: Duration) -> Heard {
+    fn announcement(
+        &mut self,
+        from: SwitchPort,
+        to: SwitchPort,
+        took: Duration,
+    ) -> ReceivedAnnouncement {
         self.nonce += 1;
-        Heard {
+        ReceivedAnnouncement {
             from,
             to,
             nonce: self.nonce,
@@ -62,19 +67,22 @@ impl Scene {
     }
 
     /// Receives an announcement now.
-    fn hears(&mut self, heard: Heard) -> Outcome {
-        let heard = Heard { arrived: self.now, ..heard };
+    fn hears(&mut self, heard: ReceivedAnnouncement) -> AnnouncementOutcome {
+        let heard = ReceivedAnnouncement { arrived: self.now, ..heard };
         self.links.heard(heard, &self.hosts, self.now)
     }
 
     /// One port hears another.
-    fn way(&mut self, from: SwitchPort, to: SwitchPort) -> Outcome {
+    fn way(&mut self, from: SwitchPort, to: SwitchPort) -> AnnouncementOutcome {
         let heard = self.announcement(from, to, MS);
         self.hears(heard)
     }
 
     fn both(&mut self, a: SwitchPort, b: SwitchPort) {
-        assert_eq!((self.way(a, b), self.way(b, a)), (Outcome::Accepted, Outcome::Accepted));
+        assert_eq!(
+            (self.way(a, b), self.way(b, a)),
+            (AnnouncementOutcome::Accepted, AnnouncementOutcome::Accepted)
+        );
     }
 
     fn host(&mut self, n: u8, place: SwitchPort) {
@@ -179,12 +187,15 @@ fn a_switch_that_connects_anew_has_no_links_of_before() {
 fn an_announcement_is_good_once_and_for_a_round() {
     let mut scene = Scene::new(3);
     let first = scene.announcement(at(1, 1), at(2, 1), MS);
-    let late = Heard { to: at(3, 1), ..scene.announcement(at(1, 2), at(2, 2), MS) };
-    assert_eq!(scene.hears(first), Outcome::Accepted);
-    assert_eq!(scene.hears(first), Outcome::Replayed);
-    assert_eq!(scene.hears(Heard { to: at(3, 1), ..first }), Outcome::Replayed);
+    let late = ReceivedAnnouncement { to: at(3, 1), ..scene.announcement(at(1, 2), at(2, 2), MS) };
+    assert_eq!(scene.hears(first), AnnouncementOutcome::Accepted);
+    assert_eq!(scene.hears(first), AnnouncementOutcome::Replayed);
+    assert_eq!(
+        scene.hears(ReceivedAnnouncement { to: at(3, 1), ..first }),
+        AnnouncementOutcome::Replayed
+    );
     scene.to(s(1) + INTERVAL + MS);
-    assert_eq!(scene.hears(late), Outcome::Replayed);
+    assert_eq!(scene.hears(late), AnnouncementOutcome::Replayed);
     let topology = scene.topology();
     assert_eq!(topology.links.values().map(|link| link.to).collect::<Vec<_>>(), [at(2, 1)]);
     assert_eq!(scene.events(), ["link_up", "replayed_announcement", "replayed_announcement"]);
@@ -195,26 +206,29 @@ fn an_announcement_that_waits_for_the_task_does_not_grow_old() {
     let mut scene = Scene::new(2);
     let heard = scene.announcement(at(1, 1), at(2, 1), MS);
     let much_later = scene.now + INTERVAL * 2;
-    assert_eq!(scene.links.heard(heard, &scene.hosts, much_later), Outcome::Accepted);
+    assert_eq!(scene.links.heard(heard, &scene.hosts, much_later), AnnouncementOutcome::Accepted);
 }
 
 #[test]
 fn a_port_that_flaps_makes_no_announcement_good_again() {
     let mut scene = Scene::new(3);
     let used = scene.announcement(at(1, 1), at(2, 1), MS);
-    assert_eq!(scene.hears(used), Outcome::Accepted);
+    assert_eq!(scene.hears(used), AnnouncementOutcome::Accepted);
     scene.links.port_down(at(1, 1), scene.now);
     scene.to(s(2));
     scene.switch(1, 4);
-    assert_eq!(scene.hears(Heard { to: at(3, 1), ..used }), Outcome::Replayed);
-    assert_eq!(scene.way(at(1, 1), at(2, 1)), Outcome::Accepted);
+    assert_eq!(
+        scene.hears(ReceivedAnnouncement { to: at(3, 1), ..used }),
+        AnnouncementOutcome::Replayed
+    );
+    assert_eq!(scene.way(at(1, 1), at(2, 1)), AnnouncementOutcome::Accepted);
 }
 
 #[test]
 fn what_comes_back_where_it_went_out_is_no_link() {
     let mut scene = Scene::new(1);
-    assert_eq!(scene.way(at(1, 1), at(1, 1)), Outcome::Reflected);
-    assert_eq!(scene.way(at(9, 1), at(1, 1)), Outcome::Stale);
+    assert_eq!(scene.way(at(1, 1), at(1, 1)), AnnouncementOutcome::Reflected);
+    assert_eq!(scene.way(at(9, 1), at(1, 1)), AnnouncementOutcome::Stale);
     assert!(scene.topology().links.is_empty());
     assert_eq!(scene.events(), ["reflected_announcement"]);
 }
@@ -233,14 +247,14 @@ fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
         for _ in 0..8 {
             for (from, to) in [(at(1, 1), at(3, 1)), (at(3, 1), at(1, 1))] {
                 let slow = scene.announcement(from, to, 100 * MS);
-                assert_eq!(scene.hears(slow), Outcome::Accepted);
+                assert_eq!(scene.hears(slow), AnnouncementOutcome::Accepted);
             }
         }
         let links = scene.topology().links;
         assert!(links.iter().any(|(_, link)| (link.from, link.to) == (at(1, 1), at(3, 1))));
         // One trusted port is not enough.
         scene.host(2, at(2, 2));
-        assert_eq!(scene.way(at(2, 2), at(4, 2)), Outcome::Suspected);
+        assert_eq!(scene.way(at(2, 2), at(4, 2)), AnnouncementOutcome::Suspected);
     }
 }
 
@@ -251,8 +265,8 @@ fn a_link_where_hosts_have_been_is_a_relay() {
     scene.to(s(20));
     scene.host(1, at(1, 1));
     for _ in 0..5 {
-        assert_eq!(scene.way(at(1, 1), at(3, 1)), Outcome::Suspected);
-        assert_eq!(scene.way(at(3, 1), at(1, 1)), Outcome::Suspected);
+        assert_eq!(scene.way(at(1, 1), at(3, 1)), AnnouncementOutcome::Suspected);
+        assert_eq!(scene.way(at(3, 1), at(1, 1)), AnnouncementOutcome::Suspected);
     }
     assert_eq!(scene.topology().links.len(), 2);
     let events = scene.links.take_events();

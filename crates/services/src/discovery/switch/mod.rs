@@ -10,9 +10,9 @@ use bellrock_api::{
     Topology, Verdict, WatchReader, Xid,
 };
 
-use super::frame::{self, DESTINATION, Lldp, Prepared};
-use super::links::{Heard, MISSED_ROUNDS, NEW_PORT};
-use super::{Counts, Shared, Told};
+use super::frame::{self, DESTINATION, LldpKind, PreparedAnnouncement};
+use super::links::{MISSED_ROUNDS, NEW_PORT, ReceivedAnnouncement};
+use super::{DiscoveryCounters, DiscoveryMessage, DiscoveryShared};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Maximum number of LLDP frames of a port that are read in a second. Further ones are dropped: no
@@ -31,22 +31,22 @@ const BRINGS: &str = "flow for announcements";
 
 /// Sends and reads the announcements of one switch.
 pub struct DiscoverySwitch {
-    shared: Arc<Shared>,
-    counts: Arc<Counts>,
+    shared: Arc<DiscoveryShared>,
+    counts: Arc<DiscoveryCounters>,
     dpid: Dpid,
     /// When the switch came up.
     since: Duration,
-    ports: BTreeMap<Port, PortState>,
+    ports: BTreeMap<Port, ProbedPort>,
     /// Ticks since the switch came up. They decide which ports are announced.
     second: u32,
-    control: Control,
+    control: ControlLatency,
     topology: WatchReader<Topology>,
     /// The flow that brings announcements.
     flow: OwnFlows,
 }
 
-struct PortState {
-    frame: Prepared,
+struct ProbedPort {
+    frame: PreparedAnnouncement,
     since: Duration,
     /// LLDP frames since the last tick.
     heard: u8,
@@ -58,13 +58,13 @@ struct PortState {
 
 /// Measures round trips to the switch.
 #[derive(Default)]
-struct Control {
+struct ControlLatency {
     asked: Option<(Xid, Duration)>,
     recent: [Duration; ROUND_TRIPS],
     count: usize,
 }
 
-impl Control {
+impl ControlLatency {
     fn answered(&mut self, xid: Xid, now: Duration) {
         if let Some((_, asked)) = self.asked.take_if(|(asked, _)| *asked == xid) {
             self.recent[self.count % ROUND_TRIPS] = now.saturating_sub(asked);
@@ -96,8 +96,8 @@ fn flow_for_announcements() -> Flow {
 
 impl DiscoverySwitch {
     pub(super) fn new(
-        shared: Arc<Shared>,
-        counts: Arc<Counts>,
+        shared: Arc<DiscoveryShared>,
+        counts: Arc<DiscoveryCounters>,
         info: &SwitchInfo,
         network: &Network,
     ) -> Self {
@@ -108,7 +108,7 @@ impl DiscoverySwitch {
             since: info.since,
             ports: BTreeMap::new(),
             second: 0,
-            control: Control::default(),
+            control: ControlLatency::default(),
             topology: network.topology().reader(),
             flow: OwnFlows::new(network, info, [(BRINGS, flow_for_announcements())]),
         }
@@ -117,9 +117,10 @@ impl DiscoverySwitch {
     fn add(&mut self, desc: &PortDesc, now: Duration) {
         let from = SwitchPort::new(self.dpid, desc.port);
         let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
-        let frame = Prepared::new(self.shared.secrets.instance, from, desc.address, ttl);
+        let frame =
+            PreparedAnnouncement::new(self.shared.secrets.instance, from, desc.address, ttl);
         let (heard, answered, is_owed) = (0, false, false);
-        self.ports.insert(desc.port, PortState { frame, since: now, heard, answered, is_owed });
+        self.ports.insert(desc.port, ProbedPort { frame, since: now, heard, answered, is_owed });
     }
 
     /// Sends an announcement out of a port.
@@ -162,14 +163,14 @@ impl DiscoverySwitch {
             return Verdict::Consume;
         }
         state.heard += 1;
-        let announcement = match Lldp::read(packet.data(), &self.shared.secrets.key) {
-            Lldp::Announcement(announcement) => announcement,
-            Lldp::Forged => {
+        let announcement = match LldpKind::read(packet.data(), &self.shared.secrets.key) {
+            LldpKind::Announcement(announcement) => announcement,
+            LldpKind::Forged => {
                 self.counts.announcements_forged.add(1);
-                self.tell(Told::Forged(at));
+                self.tell(DiscoveryMessage::Forged(at));
                 return Verdict::Consume;
             }
-            Lldp::Foreign => {
+            LldpKind::Foreign => {
                 self.counts.lldp_of_others.add(1);
                 return Verdict::Pass;
             }
@@ -180,7 +181,7 @@ impl DiscoverySwitch {
         }
         self.counts.announcements_heard.add(1);
         let arrived = switch.now().saturating_sub(self.control.one_way());
-        self.tell(Told::Heard(Heard {
+        self.tell(DiscoveryMessage::Heard(ReceivedAnnouncement {
             from: announcement.from,
             to: at,
             nonce: announcement.nonce,
@@ -203,7 +204,7 @@ impl DiscoverySwitch {
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: DiscoveryMessage) {
         if self.shared.tell.try_send(told).is_err() {
             self.counts.announcements_lost.add(1);
         }
@@ -264,7 +265,7 @@ impl Handler for DiscoverySwitch {
         if status.reason == PortReason::Delete || !is_up(&status.desc) {
             if self.ports.remove(&port).is_some() {
                 let at = SwitchPort::new(self.dpid, port);
-                self.tell(Told::PortDown { at, switch_since: self.since });
+                self.tell(DiscoveryMessage::PortDown { at, switch_since: self.since });
             }
             return Ok(());
         }

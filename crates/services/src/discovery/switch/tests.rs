@@ -21,7 +21,8 @@ struct Scene {
 impl Scene {
     fn new(ports: u32) -> Self {
         let info = info(ports);
-        let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
+        let shared =
+            Arc::new(DiscoveryShared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
         let network = EmptyNetwork::network();
         let handler = DiscoverySwitch::new(shared, Arc::default(), &info, &network);
         Scene { handler, network, info, now: SECOND }

@@ -10,11 +10,11 @@ use bellrock_api::{
     PacketIn, Port, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, WatchReader, Xid,
 };
 
-use super::cache::{Cache, Key};
-use super::frame::{ETH_TYPE_IPV4, Frame, Told};
+use super::cache::{CacheKey, HostPortCache};
+use super::frame::{ETH_TYPE_IPV4, FrameHeader, SenderAddresses};
 use super::probe::PROBE_SOURCE;
 use super::tracker::Sighting;
-use super::{News, PerSwitch, Shared};
+use super::{SwitchShared, TrackingMessage, TrackingShared};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Maximum sightings of new or moved hosts per port and second. Others are learnt later.
@@ -28,18 +28,18 @@ pub const SEEN_AGAIN_PER_PORT_PER_S: u16 = 2048;
 pub const REFRESH_S: u32 = 30;
 
 /// Tracks the hosts of one switch.
-pub struct HostsAtSwitch {
-    shared: Arc<Shared>,
-    own: Arc<PerSwitch>,
+pub struct HostTrackingSwitch {
+    shared: Arc<TrackingShared>,
+    own: Arc<SwitchShared>,
     dpid: Dpid,
     topology: WatchReader<Topology>,
     hosts: WatchReader<Hosts>,
     /// Hosts at ports that need no action, until the topology or `stale` changes.
-    cache: Cache,
+    cache: HostPortCache,
     topology_version: u64,
     stale: u64,
     /// Sightings of each port since the last tick.
-    told: BTreeMap<Port, ToldOf>,
+    told: BTreeMap<Port, PortSightings>,
     second: u32,
     /// The flows that bring the answers to probes, whatever flows the apps have.
     flows: OwnFlows,
@@ -47,7 +47,7 @@ pub struct HostsAtSwitch {
 
 /// Numbers of sightings of one port.
 #[derive(Default)]
-struct ToldOf {
+struct PortSightings {
     /// Of hosts that are new, or elsewhere, or state a new address.
     news: u16,
     /// Of hosts at their known port.
@@ -72,16 +72,16 @@ fn flows_for_answers() -> [(&'static str, Flow); 2] {
     ]
 }
 
-impl HostsAtSwitch {
+impl HostTrackingSwitch {
     pub(super) fn new(
-        shared: Arc<Shared>,
-        own: Arc<PerSwitch>,
+        shared: Arc<TrackingShared>,
+        own: Arc<SwitchShared>,
         network: &Network,
         info: &SwitchInfo,
     ) -> Self {
         let dpid = info.dpid;
-        HostsAtSwitch {
-            cache: Cache::new(shared.multiplier ^ dpid.0),
+        HostTrackingSwitch {
+            cache: HostPortCache::new(shared.multiplier ^ dpid.0),
             shared,
             own,
             dpid,
@@ -109,14 +109,14 @@ impl HostsAtSwitch {
 
     #[inline(never)]
     fn is_news_of_others(&self, packet: &PacketIn<'_>) -> bool {
-        let Some(frame) = Frame::read(packet.data()) else { return false };
-        let is_known = || self.cache.has(Key::of(frame.host()), packet.in_port());
+        let Some(frame) = FrameHeader::read(packet.data()) else { return false };
+        let is_known = || self.cache.has(CacheKey::of(frame.host()), packet.in_port());
         frame.may_tell() || frame.dst == PROBE_SOURCE || !is_known()
     }
 
     /// Looks at a packet. Returns whether the apps get it.
     fn look(&mut self, packet: &PacketIn<'_>) -> Verdict {
-        let Some(frame) = Frame::read(packet.data()) else { return Verdict::Pass };
+        let Some(frame) = FrameHeader::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
         if frame.src == PROBE_SOURCE {
             return self.impostor(at);
@@ -124,7 +124,7 @@ impl HostsAtSwitch {
         if !frame.is_from_host() {
             return Verdict::Pass;
         }
-        let (host, key) = (frame.host(), Key::of(frame.host()));
+        let (host, key) = (frame.host(), CacheKey::of(frame.host()));
         // A packet to the source address of probes is an answer.
         let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
         let topology = self.topology.get();
@@ -142,8 +142,10 @@ impl HostsAtSwitch {
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
         let is_new = match told {
-            Told::Address(ip) => !known.is_some_and(|known| known.addresses.contains(&ip)),
-            Told::Used(_) | Told::Nothing => false,
+            SenderAddresses::Address(ip) => {
+                !known.is_some_and(|known| known.addresses.contains(&ip))
+            }
+            SenderAddresses::Used(_) | SenderAddresses::Nothing => false,
         };
         let was_seen = is_here && self.cache.has(key, at.port);
         if was_seen && !is_new && to_apps == Verdict::Pass {
@@ -154,7 +156,7 @@ impl HostsAtSwitch {
             self.own.counts.sightings_over_limit.add(1);
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
-        match self.shared.tell.try_send(News::Seen(Sighting { host, at, told })) {
+        match self.shared.tell.try_send(TrackingMessage::Seen(Sighting { host, at, told })) {
             Ok(()) if is_here => self.cache.insert(key, at.port),
             Ok(()) => {}
             Err(_) => self.own.counts.sightings_lost.add(1),
@@ -169,12 +171,12 @@ impl HostsAtSwitch {
         self.own.counts.probe_address_used.add(1);
         let told = self.told.entry(at.port).or_default();
         if !std::mem::replace(&mut told.impostor, true) {
-            self.tell(News::ProbeAddress(at));
+            self.tell(TrackingMessage::ProbeAddress(at));
         }
         Verdict::Consume
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: TrackingMessage) {
         if self.shared.tell.try_send(news).is_err() {
             self.own.counts.sightings_lost.add(1);
         }
@@ -197,7 +199,7 @@ impl HostsAtSwitch {
     }
 }
 
-impl PacketFilter for HostsAtSwitch {
+impl PacketFilter for HostTrackingSwitch {
     /// Whether a packet needs a closer look. For nearly all, the sender is known at its port.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
@@ -205,13 +207,13 @@ impl PacketFilter for HostsAtSwitch {
         let Some(header) = packet.data().first_chunk::<14>() else { return false };
         let [.., t0, t1] = *header;
         if [t0, t1] == IPV4 {
-            return !self.cache.has(Key::untagged(header), packet.in_port());
+            return !self.cache.has(CacheKey::untagged(header), packet.in_port());
         }
         self.is_news_of_others(packet)
     }
 }
 
-impl Handler for HostsAtSwitch {
+impl Handler for HostTrackingSwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.flows.install(switch)
     }

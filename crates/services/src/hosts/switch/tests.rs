@@ -14,7 +14,7 @@ use crate::testing::{ROOM_BYTES, event, info};
 const AT: SwitchPort = SwitchPort { dpid: Dpid(1), port: Port(1) };
 
 struct Scene {
-    handler: HostsAtSwitch,
+    handler: HostTrackingSwitch,
     info: SwitchInfo,
 }
 
@@ -28,8 +28,8 @@ impl Scene {
         }
         let topology = Publisher::new(Topology::of([(AT.dpid, vec![AT.port])], []));
         let (info, network) = (info(1), EmptyNetwork::network());
-        let shared = Arc::new(Shared::new(1));
-        let mut handler = HostsAtSwitch::new(shared, Arc::default(), &network, &info);
+        let shared = Arc::new(TrackingShared::new(1));
+        let mut handler = HostTrackingSwitch::new(shared, Arc::default(), &network, &info);
         handler.topology = topology.watch().reader();
         handler.hosts = Publisher::new(hosts).watch().reader();
         Scene { handler, info }
@@ -74,8 +74,11 @@ fn mac(n: u64) -> MacAddr {
 #[test]
 fn a_sighting_that_is_lost_comes_with_the_next_packet() {
     let mut scene = Scene::new(1);
-    let other =
-        News::Seen(Sighting { host: HostId::new(mac(7), None), at: AT, told: Told::Nothing });
+    let other = TrackingMessage::Seen(Sighting {
+        host: HostId::new(mac(7), None),
+        at: AT,
+        told: SenderAddresses::Nothing,
+    });
     for _ in 0..MAX_WAITING {
         scene.handler.shared.tell.try_send(other).unwrap();
     }

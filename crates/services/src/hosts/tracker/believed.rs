@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bellrock_api::{HostId, Topology};
 
-use super::Tracker;
+use super::HostTracker;
 use crate::hosts::believed::BelievedHosts;
 
-impl Tracker {
+impl HostTracker {
     /// Assumes these hosts at these ports, each once only: what is learnt later counts.
     pub(in crate::hosts) fn believe(
         &mut self,

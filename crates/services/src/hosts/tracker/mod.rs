@@ -3,7 +3,7 @@
 //!
 //! A host that does not answer probes may still send, by flows whose packets the controller does
 //! not see. So before such a host is forgotten or moved, its switch is asked how many packets from
-//! it the flows at its port have counted ([`Tracker::counts`]).
+//! it the flows at its port have counted ([`HostTracker::counts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use bellrock_api::{Event, Host, HostGone, HostId, Hosts, SwitchPort, Topology};
 
-use super::HostSettings;
+use super::HostTrackingSettings;
 use super::believed::BelievedHosts;
-use super::counting::Counted;
-use super::frame::Told;
-use super::ports::Ports;
+use super::counting::CountedHost;
+use super::frame::SenderAddresses;
+use super::ports::HostPorts;
 
 /// How long a host has to answer a probe.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ const ADDRESSES_PER_PROBE: usize = 4;
 pub(super) struct Sighting {
     pub(super) host: HostId,
     pub(super) at: SwitchPort,
-    pub(super) told: Told,
+    pub(super) told: SenderAddresses,
 }
 
 /// A probe to send out of a port to a host there.
@@ -67,10 +67,10 @@ pub(super) struct Probe {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Tracker {
-    settings: HostSettings,
-    entries: BTreeMap<HostId, Entry>,
-    ports: Ports,
+pub(super) struct HostTracker {
+    settings: HostTrackingSettings,
+    entries: BTreeMap<HostId, TrackedHost>,
+    ports: HostPorts,
     /// Assumed hosts that have not sent yet, and their ports.
     believed: BelievedHosts,
     /// All hosts that were ever assumed: each is assumed once.
@@ -88,17 +88,17 @@ pub(super) struct Tracker {
     told_impostor: BTreeMap<SwitchPort, Duration>,
     /// Probes to send.
     pub(super) probes: Vec<Probe>,
-    /// Hosts whose packet counts to request. Each answer goes to [`Tracker::counted`].
-    pub(super) counts: Vec<Counted>,
+    /// Hosts whose packet counts to request. Each answer goes to [`HostTracker::counted`].
+    pub(super) counts: Vec<CountedHost>,
     pub(super) events: Vec<Event>,
     /// Ports of which handlers may have outdated hosts in their caches.
     pub(super) stale: Vec<SwitchPort>,
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<RefusedSighting>,
 }
 
 /// A sighting that was refused, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum RefusedSighting {
     /// The address belongs to a host that answered.
     Claim(SwitchPort),
     /// The port has its maximum of hosts.
@@ -108,7 +108,7 @@ pub(super) enum Refused {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TrackedHost {
     at: SwitchPort,
     /// Whether it is present. An absent host is kept, to report a later move.
     present: bool,
@@ -120,7 +120,7 @@ struct Entry {
     since: Duration,
     seen: Duration,
     due: Duration,
-    asked: Option<Asked>,
+    asked: Option<PendingProbe>,
     /// Whether a packet count was requested and has not been answered.
     is_counted: bool,
     /// The packet count when the host was last silent.
@@ -130,7 +130,7 @@ struct Entry {
     told_claim: Option<Duration>,
 }
 
-impl Entry {
+impl TrackedHost {
     /// Whether a new address may replace an old one. Each change makes all readers look again.
     fn may_replace(&mut self, now: Duration) -> bool {
         let (since, count) = &mut self.replaced;
@@ -144,8 +144,8 @@ impl Entry {
 
 /// A probe that waits for its answer.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
-    why: Why,
+struct PendingProbe {
+    why: ProbeReason,
     until: Duration,
     again: Option<Duration>,
     /// The packet count that was requested when the probe was repeated.
@@ -153,7 +153,7 @@ struct Asked {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Why {
+enum ProbeReason {
     /// It was not seen for long. Number of the probe, from 1.
     Aged(u32),
     /// It does not answer. Its packet count was requested.
@@ -168,12 +168,12 @@ enum Why {
     Returned,
 }
 
-impl Tracker {
-    pub(super) fn new(settings: HostSettings, keys: [u64; 2]) -> Self {
-        Tracker {
+impl HostTracker {
+    pub(super) fn new(settings: HostTrackingSettings, keys: [u64; 2]) -> Self {
+        HostTracker {
             settings,
             entries: BTreeMap::new(),
-            ports: Ports::default(),
+            ports: HostPorts::default(),
             believed: BelievedHosts::new(),
             were_believed: BTreeSet::new(),
             away: BTreeSet::new(),
@@ -208,13 +208,13 @@ impl Tracker {
             Some((false, _)) => self.returned(host, at, now),
         }
         match told {
-            Told::Address(ip) => self.address(host, ip, now),
-            Told::Used(ip) => {
+            SenderAddresses::Address(ip) => self.address(host, ip, now),
+            SenderAddresses::Used(ip) => {
                 if let Some(entry) = self.entries.get_mut(&host) {
                     entry.used = Some(ip);
                 }
             }
-            Told::Nothing => {}
+            SenderAddresses::Nothing => {}
         }
     }
 
@@ -222,7 +222,7 @@ impl Tracker {
     fn learn(&mut self, host: HostId, at: SwitchPort, now: Duration) -> bool {
         let here = self.ports.count(at);
         if here >= self.settings.max_hosts_per_port {
-            self.refused.push(Refused::PortFull(at));
+            self.refused.push(RefusedSighting::PortFull(at));
             let told = self.told_full.get(&at);
             if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
                 self.told_full.insert(at, now);
@@ -231,13 +231,13 @@ impl Tracker {
             return false;
         }
         if self.entries.len() >= self.settings.max_hosts && !self.make_room(here) {
-            self.refused.push(Refused::Full(at));
+            self.refused.push(RefusedSighting::Full(at));
             return false;
         }
         let due = now + self.settings.max_age;
         self.entries.insert(
             host,
-            Entry {
+            TrackedHost {
                 at,
                 present: true,
                 addresses: Vec::new(),
@@ -274,22 +274,24 @@ impl Tracker {
     }
 
     /// A host was seen at its port.
-    fn still_there(&mut self, host: HostId, told: Told, now: Duration) {
+    fn still_there(&mut self, host: HostId, told: SenderAddresses, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         entry.seen = now;
         match entry.asked.map(|asked| asked.why) {
-            Some(Why::Address(ip, by)) => {
-                if told == Told::Address(ip) {
+            Some(ProbeReason::Address(ip, by)) => {
+                if told == SenderAddresses::Address(ip) {
                     entry.asked = None;
                     entry.paused = now + CLAIM_PAUSE;
                     let refused = Event::AddressClaimRefused { ip, of: host, claimed_by: by };
                     self.refuse(host, by, refused, now);
                 }
             }
-            Some(Why::Claim(claimed_at) | Why::SilentClaim(claimed_at, _)) => {
+            Some(ProbeReason::Claim(claimed_at) | ProbeReason::SilentClaim(claimed_at, _)) => {
                 return self.refuse_claim(host, claimed_at, now);
             }
-            Some(Why::Aged(_) | Why::Silent | Why::Returned) => entry.asked = None,
+            Some(ProbeReason::Aged(_) | ProbeReason::Silent | ProbeReason::Returned) => {
+                entry.asked = None
+            }
             None => return,
         }
         self.look_at(host);
@@ -301,14 +303,14 @@ impl Tracker {
         entry.asked = None;
         entry.paused = now + CLAIM_PAUSE;
         let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
-        self.refused.push(Refused::Claim(claimed_at));
+        self.refused.push(RefusedSighting::Claim(claimed_at));
         self.alarm(host, event, now);
         self.look_at(host);
     }
 
     fn refuse(&mut self, host: HostId, by: HostId, event: Event, now: Duration) {
         if let Some(at) = self.entries.get(&by).map(|entry| entry.at) {
-            self.refused.push(Refused::Claim(at));
+            self.refused.push(RefusedSighting::Claim(at));
         }
         self.alarm(host, event, now);
     }
@@ -323,19 +325,20 @@ impl Tracker {
     }
 
     /// A host was seen at another port. If it is still at its own, the sighting is a false claim.
-    fn claimed(&mut self, host: HostId, at: SwitchPort, told: Told, now: Duration) {
+    fn claimed(&mut self, host: HostId, at: SwitchPort, told: SenderAddresses, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let is_claimed = |why| matches!(why, Why::Claim(_) | Why::SilentClaim(..));
+        let is_claimed = |why| matches!(why, ProbeReason::Claim(_) | ProbeReason::SilentClaim(..));
         if now < entry.paused || entry.asked.is_some_and(|asked| is_claimed(asked.why)) {
             return;
         }
         // If the host has stated no address, the claimed one serves for the probe.
-        if let (None, Told::Address(ip) | Told::Used(ip)) = (entry.used, told) {
+        if let (None, SenderAddresses::Address(ip) | SenderAddresses::Used(ip)) = (entry.used, told)
+        {
             entry.used = Some(ip);
         }
         // Clears the handler's cache, so that each packet from its port is reported.
         self.stale.push(entry.at);
-        self.ask(host, Why::Claim(at), now);
+        self.ask(host, ProbeReason::Claim(at), now);
     }
 
     /// A host that was gone was seen.
@@ -366,7 +369,7 @@ impl Tracker {
                 let asked = self.entries.get(&owner).is_none_or(|entry| entry.asked.is_some());
                 let paused = self.entries.get(&owner).is_some_and(|entry| now < entry.paused);
                 if !asked && !paused {
-                    self.ask(owner, Why::Address(ip, host), now);
+                    self.ask(owner, ProbeReason::Address(ip, host), now);
                 }
             }
         }
@@ -385,10 +388,10 @@ impl Tracker {
     }
 
     /// Probes a host.
-    fn ask(&mut self, host: HostId, why: Why, now: Duration) {
+    fn ask(&mut self, host: HostId, why: ProbeReason, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
-        entry.asked = Some(Asked { why, until, again, packets: None });
+        entry.asked = Some(PendingProbe { why, until, again, packets: None });
         self.send_probes(host, why);
         self.look_at(host);
     }
@@ -402,10 +405,10 @@ impl Tracker {
         }
     }
 
-    fn send_probes(&mut self, host: HostId, why: Why) {
+    fn send_probes(&mut self, host: HostId, why: ProbeReason) {
         let Some(entry) = self.entries.get(&host) else { return };
         let at = entry.at;
-        if let Why::Address(ip, _) = why {
+        if let ProbeReason::Address(ip, _) = why {
             return self.probes.push(Probe { at, host, ip });
         }
         // The newest addresses are most likely in use.
@@ -451,7 +454,7 @@ impl Tracker {
                 return self.look_at(host);
             }
             return match entry.present {
-                true => self.ask(host, Why::Aged(1), now),
+                true => self.ask(host, ProbeReason::Aged(1), now),
                 false => self.forget(host, HostGone::Aged),
             };
         };
@@ -459,25 +462,29 @@ impl Tracker {
         if asked.until > now {
             asked.again = None;
             self.send_probes(host, why);
-            if matches!(why, Why::Claim(_)) {
+            if matches!(why, ProbeReason::Claim(_)) {
                 self.count(host);
             }
             return self.look_at(host);
         }
         entry.asked = None;
         match (why, packets) {
-            (Why::Aged(AGE_PROBES..), _) => return self.count_for(host, Why::Silent, now),
-            (Why::Aged(times), _) => return self.ask(host, Why::Aged(times + 1), now),
-            (Why::Silent, _) => return self.forget(host, HostGone::Aged),
-            (Why::Claim(to), Some(packets)) => {
-                return self.count_for(host, Why::SilentClaim(to, packets), now);
+            (ProbeReason::Aged(AGE_PROBES..), _) => {
+                return self.count_for(host, ProbeReason::Silent, now);
             }
-            (Why::Claim(to) | Why::SilentClaim(to, _), _) => {
+            (ProbeReason::Aged(times), _) => {
+                return self.ask(host, ProbeReason::Aged(times + 1), now);
+            }
+            (ProbeReason::Silent, _) => return self.forget(host, HostGone::Aged),
+            (ProbeReason::Claim(to), Some(packets)) => {
+                return self.count_for(host, ProbeReason::SilentClaim(to, packets), now);
+            }
+            (ProbeReason::Claim(to) | ProbeReason::SilentClaim(to, _), _) => {
                 return self.claim_over(host, to, topology, now);
             }
-            (Why::Address(ip, by), _) => self.take_address(host, ip, by, now),
+            (ProbeReason::Address(ip, by), _) => self.take_address(host, ip, by, now),
             // It may be back later.
-            (Why::Returned, _) => {}
+            (ProbeReason::Returned, _) => {}
         }
         self.look_at(host);
     }
@@ -548,7 +555,7 @@ impl Tracker {
             self.ports.hosts(at).filter_map(|host| Some((away(&host)?.seen, host))).collect();
         hosts.sort_unstable_by(|a, b| b.cmp(a));
         for (_, host) in hosts.into_iter().take(ASKED_ON_RETURN) {
-            self.ask(host, Why::Returned, now);
+            self.ask(host, ProbeReason::Returned, now);
         }
     }
 

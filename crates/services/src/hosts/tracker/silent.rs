@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use bellrock_api::{HostGone, HostId, SwitchPort, Topology};
 
-use super::{Asked, COUNTED_WITHIN, Tracker, Why};
-use crate::hosts::counting::Counted;
+use super::{COUNTED_WITHIN, HostTracker, PendingProbe, ProbeReason};
+use crate::hosts::counting::CountedHost;
 
-impl Tracker {
+impl HostTracker {
     /// Requests the packet count of a host from its switch.
     pub(super) fn count(&mut self, host: HostId) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         if !std::mem::replace(&mut entry.is_counted, true) {
-            self.counts.push(Counted { host, at: entry.at });
+            self.counts.push(CountedHost { host, at: entry.at });
         }
     }
 
     /// Requests the packet count, and leaves the host alone until the answer or [`COUNTED_WITHIN`].
-    pub(super) fn count_for(&mut self, host: HostId, why: Why, now: Duration) {
+    pub(super) fn count_for(&mut self, host: HostId, why: ProbeReason, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let until = now + COUNTED_WITHIN;
-        entry.asked = Some(Asked { why, until, again: None, packets: None });
+        entry.asked = Some(PendingProbe { why, until, again: None, packets: None });
         self.count(host);
         self.look_at(host);
     }
@@ -28,7 +28,7 @@ impl Tracker {
     /// Handles a switch's packet count of a host. `None` if the switch did not answer.
     pub(in crate::hosts) fn counted(
         &mut self,
-        Counted { host, at }: Counted,
+        CountedHost { host, at }: CountedHost,
         packets: Option<u64>,
         topology: &Topology,
         now: Duration,
@@ -39,12 +39,12 @@ impl Tracker {
         let packets = packets.filter(|packets| *packets > 0 && entry.at == at);
         let Some(asked) = &mut entry.asked else { return };
         match asked.why {
-            Why::Claim(_) => asked.packets = packets,
-            Why::SilentClaim(to, before) => match packets {
+            ProbeReason::Claim(_) => asked.packets = packets,
+            ProbeReason::SilentClaim(to, before) => match packets {
                 Some(packets) if packets > before => self.refuse_claim(host, to, now),
                 _ => self.claim_over(host, to, topology, now),
             },
-            Why::Silent => {
+            ProbeReason::Silent => {
                 // A lower count is a sign of life too: old flows are gone, and new ones have
                 // counted.
                 if packets.is_some() && packets != entry.packets {
@@ -54,7 +54,7 @@ impl Tracker {
                     self.forget(host, HostGone::Aged);
                 }
             }
-            Why::Aged(_) | Why::Address(..) | Why::Returned => {}
+            ProbeReason::Aged(_) | ProbeReason::Address(..) | ProbeReason::Returned => {}
         }
     }
 

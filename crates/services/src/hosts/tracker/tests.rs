@@ -22,7 +22,7 @@ fn ip(n: u8) -> IpAddr {
 }
 
 struct Scene {
-    tracker: Tracker,
+    tracker: HostTracker,
     topology: Topology,
     now: Duration,
     /// Packet counts of hosts, as far as their switches answer.
@@ -33,24 +33,24 @@ struct Scene {
 
 impl Scene {
     /// Two switches with three edge ports each.
-    fn new(settings: HostSettings) -> Self {
+    fn new(settings: HostTrackingSettings) -> Self {
         let ports = || (1..=3).map(Port).collect();
         let topology = Topology::of([(Dpid(1), ports()), (Dpid(2), ports())], []);
-        let (tracker, packets) = (Tracker::new(settings, [1, 2]), BTreeMap::new());
+        let (tracker, packets) = (HostTracker::new(settings, [1, 2]), BTreeMap::new());
         Scene { tracker, topology, now: s(10), packets, counted: 0 }
     }
 
     fn default() -> Self {
-        Scene::new(HostSettings::default())
+        Scene::new(HostTrackingSettings::default())
     }
 
-    fn told(&mut self, n: u16, at: SwitchPort, told: Told) {
+    fn told(&mut self, n: u16, at: SwitchPort, told: SenderAddresses) {
         let sighting = Sighting { host: host(n), at, told };
         self.tracker.seen(sighting, &self.topology, self.now);
     }
 
     fn seen(&mut self, n: u16, at: SwitchPort) {
-        self.told(n, at, Told::Nothing);
+        self.told(n, at, SenderAddresses::Nothing);
     }
 
     fn to(&mut self, now: Duration) {
@@ -116,7 +116,7 @@ fn hosts_are_learnt_where_no_switch_is_and_no_sooner() {
     scene.seen(1, at(1, 2));
     scene.seen(1, at(7, 1));
     assert_eq!(scene.place(1), None);
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     assert_eq!((scene.place(1), scene.owner(1)), (Some(at(1, 1)), Some(host(1))));
     assert_eq!(scene.tracker.take_hosts().map(|hosts| hosts.len()), Some(1));
     assert!(scene.tracker.take_hosts().is_none(), "nothing has changed since");
@@ -140,7 +140,7 @@ fn a_link_purges_the_hosts_at_its_ports() {
 #[test]
 fn a_host_whose_port_goes_down_may_come_up_anywhere() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.seen(2, at(1, 2));
     scene.down(at(1, 1));
     scene.down(at(1, 2));
@@ -157,10 +157,11 @@ fn a_host_whose_port_goes_down_may_come_up_anywhere() {
 
 #[test]
 fn hosts_that_are_away_are_asked_once_when_their_port_is_back() {
-    let settings = HostSettings { max_hosts_per_port: 100, ..HostSettings::default() };
+    let settings =
+        HostTrackingSettings { max_hosts_per_port: 100, ..HostTrackingSettings::default() };
     let mut scene = Scene::new(settings);
     for n in 0..100 {
-        scene.told(n, at(1, 1), Told::Address(ip(n as u8)));
+        scene.told(n, at(1, 1), SenderAddresses::Address(ip(n as u8)));
         scene.now += Duration::from_millis(1);
     }
     scene.down(at(1, 1));
@@ -181,7 +182,7 @@ fn hosts_that_are_away_are_asked_once_when_their_port_is_back() {
 #[test]
 fn a_claim_by_a_port_that_has_gone_down_meanwhile_is_void() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.seen(1, at(2, 1));
     scene.down(at(2, 1));
     scene.to(s(12));
@@ -192,14 +193,14 @@ fn a_claim_by_a_port_that_has_gone_down_meanwhile_is_void() {
 fn hosts_of_a_switch_that_is_away_stay_until_they_are_seen_elsewhere_or_too_old() {
     let mut scene = Scene::default();
     for n in 1..=3 {
-        scene.told(n, at(1, u32::from(n)), Told::Address(ip(n as u8)));
+        scene.told(n, at(1, u32::from(n)), SenderAddresses::Address(ip(n as u8)));
     }
     let before = scene.topology.clone();
     scene.change(|topology| {
         topology.switches.remove(&Dpid(1));
         topology.edge.retain(|port| port.dpid != Dpid(1));
     });
-    scene.told(3, at(2, 1), Told::Address(ip(3)));
+    scene.told(3, at(2, 1), SenderAddresses::Address(ip(3)));
     scene.to(s(12));
     assert_eq!((scene.place(1), scene.place(3)), (Some(at(1, 1)), Some(at(2, 1))));
     // Switch 1 is back, and its ports are not judged yet. Then they are, except one that went down.
@@ -220,19 +221,19 @@ fn hosts_of_a_switch_that_is_away_stay_until_they_are_seen_elsewhere_or_too_old(
 #[test]
 fn a_host_that_answers_has_not_moved() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.names();
     scene.seen(1, at(2, 1));
     assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
     assert_eq!(scene.tracker.stale, [at(1, 1)], "packets from its port count");
     scene.to(s(10) + ASK_AGAIN_AFTER);
     assert_eq!(scene.probes().len(), 1);
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.to(s(12));
     assert_eq!(scene.place(1), Some(at(1, 1)));
     let refused = Event::HostMoveRefused { host: host(1), at: at(1, 1), claimed_at: at(2, 1) };
     assert_eq!(scene.events(), [refused]);
-    assert_eq!(scene.tracker.refused, [Refused::Claim(at(2, 1))]);
+    assert_eq!(scene.tracker.refused, [RefusedSighting::Claim(at(2, 1))]);
     // A later claim is checked again, and reported again after a while.
     for second in 12..30 {
         scene.to(s(second));
@@ -246,7 +247,7 @@ fn a_host_that_answers_has_not_moved() {
 #[test]
 fn a_host_that_does_not_answer_for_a_second_has_moved() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Used(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Used(ip(1)));
     scene.seen(1, at(2, 1));
     scene.seen(1, at(2, 2));
     scene.to(s(10) + ANSWER_WITHIN - Duration::from_millis(1));
@@ -260,7 +261,7 @@ fn a_host_that_does_not_answer_for_a_second_has_moved() {
 #[test]
 fn a_question_that_could_not_be_sent_is_not_taken_for_unanswered() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.seen(1, at(2, 1));
     for half_second in 1..8 {
         assert_eq!(scene.probes().len(), 1);
@@ -276,17 +277,17 @@ fn a_question_that_could_not_be_sent_is_not_taken_for_unanswered() {
 #[test]
 fn an_address_stays_with_who_answers_for_it() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
-    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
+    scene.told(2, at(1, 2), SenderAddresses::Address(ip(1)));
     assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
     scene.seen(1, at(1, 1));
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.to(s(12));
     assert_eq!(scene.owner(1), Some(host(1)));
     let refused = Event::AddressClaimRefused { ip: ip(1), of: host(1), claimed_by: host(2) };
     assert!(scene.events().contains(&refused));
 
-    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    scene.told(2, at(1, 2), SenderAddresses::Address(ip(1)));
     scene.to(s(14));
     assert_eq!(scene.owner(1), Some(host(2)), "nobody answered for it");
     scene.seen(1, at(1, 1));
@@ -298,22 +299,22 @@ fn a_host_that_tells_ever_new_addresses_is_believed_a_few_in_a_second() {
     let mut scene = Scene::default();
     let mut published = 0;
     for n in 0..200 {
-        scene.told(1, at(1, 1), Told::Address(ip(n)));
+        scene.told(1, at(1, 1), SenderAddresses::Address(ip(n)));
         published += usize::from(scene.tracker.take_hosts().is_some());
         scene.now += Duration::from_millis(5);
     }
     assert!(published <= 1 + MAX_ADDRESSES + 2 * REPLACED_PER_S as usize, "{published}");
     scene.now += s(1);
-    scene.told(1, at(1, 1), Told::Address(ip(250)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(250)));
     assert_eq!(scene.owner(250), Some(host(1)));
 }
 
 #[test]
 fn a_host_that_was_away_does_not_take_back_its_address() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.down(at(1, 1));
-    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    scene.told(2, at(1, 2), SenderAddresses::Address(ip(1)));
     scene.up(at(1, 1));
     scene.seen(1, at(1, 1));
     assert_eq!((scene.place(1), scene.owner(1)), (Some(at(1, 1)), Some(host(2))));
@@ -322,13 +323,13 @@ fn a_host_that_was_away_does_not_take_back_its_address() {
 #[test]
 fn an_old_host_is_asked_before_it_is_forgotten() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.seen(2, at(1, 2));
     scene.to(s(200));
     scene.seen(2, at(1, 2));
     scene.to(s(310));
     assert_eq!(scene.probes().len(), 1);
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.to(s(505));
     assert_eq!((scene.place(1), scene.place(2)), (Some(at(1, 1)), None), "it could not be asked");
     scene.to(s(700));
@@ -341,7 +342,7 @@ fn an_old_host_is_asked_before_it_is_forgotten() {
 #[test]
 fn a_host_whose_flows_carry_packets_is_not_forgotten_and_is_asked_for_once_in_its_time() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     for round in 1..=5 {
         *scene.packets.entry(host(1)).or_default() += 10;
         scene.to(s(10) + s(302) * round + s(2));
@@ -358,7 +359,7 @@ fn a_host_whose_flows_carry_packets_is_not_forgotten_and_is_asked_for_once_in_it
 #[test]
 fn a_claim_is_refused_while_the_hosts_own_flows_carry_packets() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     // The host answers nothing, and each request counts one packet more.
     scene.packets.insert(host(1), 5);
     scene.seen(1, at(2, 1));
@@ -377,14 +378,14 @@ fn a_claim_is_refused_while_the_hosts_own_flows_carry_packets() {
 #[test]
 fn a_switch_that_is_asked_and_does_not_answer_holds_nothing_for_ever() {
     let mut scene = Scene::default();
-    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     let due = |scene: &mut Scene| scene.tracker.due().unwrap();
     while scene.tracker.counts.is_empty() {
         let at = due(&mut scene);
         scene.tracker.timers(&scene.topology, at);
     }
     let (asked, last) = (scene.tracker.counts.clone(), due(&mut scene));
-    assert_eq!(asked, [Counted { host: host(1), at: at(1, 1) }]);
+    assert_eq!(asked, [CountedHost { host: host(1), at: at(1, 1) }]);
     assert_eq!(last, s(10 + 300 + 2) + COUNTED_WITHIN);
     scene.tracker.timers(&scene.topology, last);
     assert_eq!(scene.place(1), None);
@@ -404,7 +405,7 @@ fn a_host_that_is_believed_in_is_asked_before_another_has_its_address() {
     );
     assert_eq!((scene.place(1), scene.place(2)), (None, Some(at(1, 2))), "where hosts can be");
     // Before its port is judged, its address is used elsewhere.
-    scene.told(1, at(2, 1), Told::Address(ip(1)));
+    scene.told(1, at(2, 1), SenderAddresses::Address(ip(1)));
     assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
     scene.packets.insert(host(1), 5);
     scene.to(s(10) + ASK_AGAIN_AFTER);
@@ -442,8 +443,11 @@ fn who_uses_the_address_of_probes_is_reported_once_in_a_while() {
 
 #[test]
 fn who_claims_many_addresses_takes_no_room_from_others() {
-    let settings =
-        HostSettings { max_hosts: 20, max_hosts_per_port: 15, ..HostSettings::default() };
+    let settings = HostTrackingSettings {
+        max_hosts: 20,
+        max_hosts_per_port: 15,
+        ..HostTrackingSettings::default()
+    };
     let mut scene = Scene::new(settings);
     (0..1000).for_each(|n| scene.seen(n, at(1, 1)));
     assert_eq!(scene.tracker.hosts.at(at(1, 1)).count(), 15);
@@ -456,13 +460,13 @@ fn who_claims_many_addresses_takes_no_room_from_others() {
     assert_eq!((scene.tracker.hosts.len(), scene.tracker.entries.len()), (20, 20));
     let addresses = 2 * MAX_ADDRESSES as u8;
     for n in 0..addresses {
-        scene.told(2000, at(2, 1), Told::Address(ip(n)));
+        scene.told(2000, at(2, 1), SenderAddresses::Address(ip(n)));
         scene.now += s(1) / REPLACED_PER_S;
     }
     assert_eq!((scene.owner(0), scene.owner(addresses - 1)), (None, Some(host(2000))));
     let refused = &scene.tracker.refused;
     assert!(
-        refused.contains(&Refused::PortFull(at(1, 1)))
-            && refused.contains(&Refused::Full(at(1, 2)))
+        refused.contains(&RefusedSighting::PortFull(at(1, 1)))
+            && refused.contains(&RefusedSighting::Full(at(1, 2)))
     );
 }

@@ -17,14 +17,14 @@
 use bellrock_api::Port;
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, Seed};
 
-use crate::learning::frame::{Frame, HostKey, Place};
+use crate::learning::frame::{FrameHeader, HostKey, HostPlace};
 use crate::learning::hosts::CACHED_BYTES;
 
 /// Bytes for the caches of all switches of an app together.
-pub(super) const NEAR_BYTES: usize = CACHED_BYTES;
+pub(super) const HOST_CACHE_BYTES: usize = CACHED_BYTES;
 
 /// Maximum number of hosts of one switch: as many as fit those bytes.
-const MAX_HOSTS: usize = NEAR_BYTES / 32;
+const MAX_HOSTS: usize = HOST_CACHE_BYTES / 32;
 
 /// Maximum age: an entry is valid only in the second in which it was read.
 const MAX_AGE_S: u32 = 0;
@@ -36,15 +36,15 @@ const SWEPT_AFTER_S: u32 = 2;
 const PAUSE_S: u32 = 10;
 
 /// Hosts with flows at one switch, and their places at this switch.
-pub(super) struct Near {
-    hosts: FlatTable<Place>,
+pub(super) struct SwitchHostCache {
+    hosts: FlatTable<HostPlace>,
     /// Time at which it was turned off.
     off_since: Option<u32>,
 }
 
-impl Near {
+impl SwitchHostCache {
     pub(super) fn new(budget: &Budget, seed: Seed) -> Self {
-        Near { hosts: FlatTable::with_seed(MAX_HOSTS, budget, seed), off_since: None }
+        SwitchHostCache { hosts: FlatTable::with_seed(MAX_HOSTS, budget, seed), off_since: None }
     }
 
     #[inline(always)]
@@ -55,17 +55,22 @@ impl Near {
     /// Returns the destination of a packet, if both its hosts are cached and its source is at
     /// `in_port`. `None` means nothing more.
     #[inline(always)]
-    pub(super) fn with_flows(&self, in_port: Port, frame: &Frame, now: u32) -> Option<Place> {
+    pub(super) fn with_flows(
+        &self,
+        in_port: Port,
+        frame: &FrameHeader,
+        now: u32,
+    ) -> Option<HostPlace> {
         let find = |host: HostKey| {
             self.hosts.lookup_fresh_hashed(self.hosts.hash(host.0), now, &MAX_AGE_S)
         };
         let to = find(frame.to())?;
         let from = find(frame.from())?;
-        (from == Place::with_flows_at(in_port) && to != from).then_some(to)
+        (from == HostPlace::with_flows_at(in_port) && to != from).then_some(to)
     }
 
     /// Caches the place of a host with flows.
-    pub(super) fn note(&mut self, host: Hashed, at: Place, now: u32) {
+    pub(super) fn note(&mut self, host: Hashed, at: HostPlace, now: u32) {
         if !self.is_on() || !at.has_flows() {
             return;
         }
@@ -107,18 +112,18 @@ mod tests {
     use super::*;
     use crate::learning::prepared::tests::packet_in;
 
-    fn frame(from: u8, to: u8) -> Frame {
+    fn frame(from: u8, to: u8) -> FrameHeader {
         let message = packet_in(Port(1), &[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0]);
-        Frame::read(&PacketIn::new(PacketInView::of_any_form(&message).unwrap())).unwrap()
+        FrameHeader::read(&PacketIn::new(PacketInView::of_any_form(&message).unwrap())).unwrap()
     }
 
-    fn place(port: u32) -> Place {
-        Place::at(Port(port)).unwrap().with_flows()
+    fn place(port: u32) -> HostPlace {
+        HostPlace::at(Port(port)).unwrap().with_flows()
     }
 
-    fn near(budget: &Budget) -> (Near, Seed) {
+    fn near(budget: &Budget) -> (SwitchHostCache, Seed) {
         let seed = Seed::from_number(1);
-        (Near::new(budget, seed.clone()), seed)
+        (SwitchHostCache::new(budget, seed.clone()), seed)
     }
 
     #[test]
@@ -139,7 +144,7 @@ mod tests {
         near.forget(frame.to());
         assert_eq!(near.with_flows(Port(1), &frame, 7), None);
         // Hosts without flows are not cached.
-        near.note(to, Place::at(Port(2)).unwrap(), 7);
+        near.note(to, HostPlace::at(Port(2)).unwrap(), 7);
         assert_eq!(near.with_flows(Port(1), &frame, 7), None);
         near.note(to, place(2), 7);
         near.forget_port(Port(1));

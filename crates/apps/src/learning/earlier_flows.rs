@@ -7,17 +7,17 @@
 
 use bellrock_api::{Action, Field, FlowStats, Instruction, MacAddr, Match, Port, Version};
 
-use super::frame::{HostKey, Place};
+use super::frame::{HostKey, HostPlace};
 use super::{LearningSettings, MatchKind};
 
 /// The two ends of a flow: hosts, and their places at the flow's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
-    pub(crate) from: (HostKey, Place),
-    pub(crate) to: (HostKey, Place),
+pub(crate) struct FlowEnds {
+    pub(crate) from: (HostKey, HostPlace),
+    pub(crate) to: (HostKey, HostPlace),
 }
 
-impl Ends {
+impl FlowEnds {
     pub(super) fn ports(&self) -> [Port; 2] {
         [self.from.1.port(), self.to.1.port()]
     }
@@ -33,7 +33,7 @@ pub(super) fn ends(
     flow: &FlowStats<'_>,
     version: Version,
     settings: &LearningSettings,
-) -> Option<Ends> {
+) -> Option<FlowEnds> {
     let as_set = flow.priority == settings.priority
         && flow.idle_timeout == settings.idle_timeout_s
         && flow.hard_timeout == settings.hard_timeout_s;
@@ -56,9 +56,9 @@ pub(super) fn ends(
         HostKey::of_station(mac, vlan_vid & !Match::VLAN_PRESENT)
     };
     let in_port = Port(matching.value(Field::InPort)? as u32);
-    let from = (host(Field::EthSrc)?, Place::at(in_port)?);
-    let to = (host(Field::EthDst)?, Place::at(output(flow)?)?);
-    (from.1 != to.1).then_some(Ends { from, to })
+    let from = (host(Field::EthSrc)?, HostPlace::at(in_port)?);
+    let to = (host(Field::EthDst)?, HostPlace::at(output(flow)?)?);
+    (from.1 != to.1).then_some(FlowEnds { from, to })
 }
 
 /// Returns the kind of a match that a learning switch may have made. An exact match has an Ethernet

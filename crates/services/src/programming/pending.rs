@@ -8,18 +8,18 @@ use bellrock_api::{ChangeOutcome, ProgramFuture};
 
 /// Any number of programs under way, each with a value that identifies it. None waits for another:
 /// they end in the order in which the switches confirm.
-pub struct UnderWay<T> {
+pub struct PendingPrograms<T> {
     programs: Vec<(T, ProgramFuture)>,
     ended: Vec<(T, Vec<ChangeOutcome>)>,
 }
 
-impl<T> Default for UnderWay<T> {
+impl<T> Default for PendingPrograms<T> {
     fn default() -> Self {
-        UnderWay { programs: Vec::new(), ended: Vec::new() }
+        PendingPrograms { programs: Vec::new(), ended: Vec::new() }
     }
 }
 
-impl<T> UnderWay<T> {
+impl<T> PendingPrograms<T> {
     /// Adds a program.
     pub fn push(&mut self, what: T, program: ProgramFuture) {
         self.programs.push((what, program));
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn whoever_ends_first_is_heard_first() {
         let mut context = Context::from_waker(Waker::noop());
-        let mut under_way = UnderWay::default();
+        let mut under_way = PendingPrograms::default();
         let (first, answer) = promise();
         under_way.push("first", ProgramFuture::in_parts([(1, answer)]));
         let (second, answer) = promise();

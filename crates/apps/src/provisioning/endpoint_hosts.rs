@@ -13,23 +13,23 @@ use super::circuit::{Circuit, Endpoint};
 
 /// The hosts that are endpoints, each with its last place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places(BTreeMap<MacAddr, Option<Place>>);
+pub(super) struct EndpointHosts(BTreeMap<MacAddr, Option<HostPosition>>);
 
 /// A host at a port, in a VLAN.
-pub(super) type Place = (SwitchPort, Option<u16>);
+pub(super) type HostPosition = (SwitchPort, Option<u16>);
 
-impl Places {
+impl EndpointHosts {
     pub(super) fn of(circuits: &[Circuit]) -> Self {
         let endpoints = circuits.iter().flat_map(|circuit| &circuit.endpoints);
         let host = |endpoint: &Endpoint| match endpoint {
             Endpoint::Host(mac) => Some((*mac, None)),
             Endpoint::Port(..) => None,
         };
-        Places(endpoints.filter_map(host).collect())
+        EndpointHosts(endpoints.filter_map(host).collect())
     }
 
     /// The present or last place of a host.
-    pub(super) fn last(&self, mac: MacAddr) -> Option<Place> {
+    pub(super) fn last(&self, mac: MacAddr) -> Option<HostPosition> {
         self.0.get(&mac).copied().flatten()
     }
 
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_host_is_where_it_was_until_it_is_elsewhere() {
         let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
-        let mut places = Places::of(&[circuit]);
+        let mut places = EndpointHosts::of(&[circuit]);
         let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);

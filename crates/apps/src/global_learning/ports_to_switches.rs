@@ -3,7 +3,7 @@
 use bellrock_api::Port;
 
 use super::place::{Attachment, SwitchNumber};
-use crate::learning::frame::Place;
+use crate::learning::frame::HostPlace;
 
 /// Number of hosts of a switch that come by another port, without one in between by the known port,
 /// which show that the switch is behind the other port. Fewer show that these hosts have moved.
@@ -14,15 +14,15 @@ const UNKNOWN: Port = Port(0);
 
 /// The ports towards other switches, indexed by switch number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways(Vec<Way>);
+pub(super) struct PortsToSwitches(Vec<PortToSwitch>);
 
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct PortToSwitch {
     port: Port,
     doubts: u8,
 }
 
-impl Ways {
+impl PortsToSwitches {
     /// The port towards a switch.
     #[inline(always)]
     pub(super) fn to(&self, switch: SwitchNumber) -> Option<Port> {
@@ -31,11 +31,11 @@ impl Ways {
 
     /// The place of a host as seen by `me`, the switch of these ways; `None` if the way is unknown.
     #[inline(always)]
-    pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<Place> {
+    pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<HostPlace> {
         if host.switch() == me {
             return Some(host.place());
         }
-        let place = Place::at(self.to(host.switch())?)?;
+        let place = HostPlace::at(self.to(host.switch())?)?;
         Some(if host.has_flows_elsewhere() { place.with_flows() } else { place })
     }
 
@@ -57,10 +57,10 @@ impl Ways {
     /// Sets the port towards a switch; returns its previous port, if that differs.
     pub(super) fn set(&mut self, to: SwitchNumber, port: Port) -> Option<Port> {
         if self.0.len() <= to.index() {
-            self.0.resize(to.index() + 1, Way { port: UNKNOWN, doubts: 0 });
+            self.0.resize(to.index() + 1, PortToSwitch { port: UNKNOWN, doubts: 0 });
         }
         let way = self.0.get_mut(to.index())?;
-        let before = std::mem::replace(way, Way { port, doubts: 0 }).port;
+        let before = std::mem::replace(way, PortToSwitch { port, doubts: 0 }).port;
         Some(before).filter(|before| ![UNKNOWN, port].contains(before))
     }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_way_is_changed_after_doubts_that_nothing_confirms() {
-        let (mut ways, to) = (Ways::default(), SwitchNumber(5));
+        let (mut ways, to) = (PortsToSwitches::default(), SwitchNumber(5));
         assert_eq!((ways.to(to), ways.lead_over(Port(2))), (None, false));
         assert_eq!((ways.set(to, Port(2)), ways.to(to)), (None, Some(Port(2))));
         assert!(ways.lead_over(Port(2)) && ways.to(SwitchNumber(4)).is_none());

@@ -9,7 +9,7 @@ use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted
 
 use super::CircuitState;
 use super::circuit::Circuit;
-use super::layout::{Layout, Own, View, generations, lay};
+use super::layout::{CircuitLayout, CircuitNumbers, NetworkView, generations, lay};
 
 /// Maximum time that a circuit waits for its last change before it reuses tags: an unresponsive
 /// switch must not block it for ever. It waits longer while switches lack many flows.
@@ -17,9 +17,9 @@ pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// State of laying a circuit.
 #[derive(Default)]
-pub(super) struct Laid {
+pub(super) struct CircuitProgress {
     /// The last committed layout.
-    last: Option<Last>,
+    last: Option<CommittedLayout>,
     /// Its generation.
     generation: u16,
     /// Number of earlier generations that switches may still have.
@@ -31,30 +31,31 @@ pub(super) struct Laid {
 }
 
 /// A committed layout and its time.
-struct Last {
-    layout: Layout,
+struct CommittedLayout {
+    layout: CircuitLayout,
     commit: Commit,
     since: Duration,
 }
 
-impl Laid {
+impl CircuitProgress {
     /// Computes the layout of a circuit with this number and first VLAN. Returns it if it must be
     /// committed, as it differs from the last one. `state` is the progress of the switches.
     pub(super) fn lay(
         &mut self,
         circuit: &Circuit,
         (number, first_vlan): (u32, u16),
-        view: &View<'_>,
+        view: &NetworkView<'_>,
         state: &DesiredState,
         now: Duration,
-    ) -> Option<Layout> {
+    ) -> Option<CircuitLayout> {
         let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
         // The flows of a disconnected switch are read when it returns.
         if matches!(progress, Some(IntentState::Settled | IntentState::Left(_))) {
             self.leaving = 0;
         }
         (self.problem, self.waits_until) = (None, None);
-        let lay = |generation| lay(circuit, Own { number, first_vlan, generation }, view);
+        let lay =
+            |generation| lay(circuit, CircuitNumbers { number, first_vlan, generation }, view);
         let mut next = match lay(self.generation) {
             Ok(next) => next,
             Err(why) => {
@@ -79,8 +80,8 @@ impl Laid {
     }
 
     /// Records a committed layout.
-    pub(super) fn committed(&mut self, layout: Layout, commit: Commit, since: Duration) {
-        self.last = Some(Last { layout, commit, since });
+    pub(super) fn committed(&mut self, layout: CircuitLayout, commit: Commit, since: Duration) {
+        self.last = Some(CommittedLayout { layout, commit, since });
     }
 
     /// Present state of the circuit.

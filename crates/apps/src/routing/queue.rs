@@ -6,49 +6,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_channel::{Receiver, Sender};
 use bellrock_api::{Dpid, Port, SharedCounter};
 
-use super::flows::{Pair, Traffic};
+use super::flows::{FlowTraffic, HostPair};
 
 /// Maximum length of the queue. Further news of handlers are dropped; packets still get delivered.
 const MAX_NEWS: usize = 1 << 14;
 
 /// An event for the task.
-pub(super) enum News {
-    /// A switch has connected: [`Inbox::take_up`] returns it.
+pub(super) enum RoutingEvent {
+    /// A switch has connected: [`RoutingQueue::take_up`] returns it.
     SwitchUp,
     /// A packet of this pair came to the controller: some or all of its flows are missing.
-    Talking(Pair),
+    Talking(HostPair),
     /// An idle flow of this pair was removed.
-    Silent(Pair, Dpid),
+    Silent(HostPair, Dpid),
     /// The app's flows of a switch, and their output ports.
-    Found(Dpid, Vec<(Traffic, Port)>),
+    Found(Dpid, Vec<(FlowTraffic, Port)>),
 }
 
 /// The task's queue. There is one for each controller.
-pub(super) struct Inbox {
-    sender: Sender<News>,
-    pub(super) receiver: Receiver<News>,
+pub(super) struct RoutingQueue {
+    sender: Sender<RoutingEvent>,
+    pub(super) receiver: Receiver<RoutingEvent>,
     /// Switches that have connected since the task last read this map. Their flows are unknown. The
     /// value counts the flows sent to the switch.
     up: Mutex<BTreeMap<Dpid, Arc<SharedCounter>>>,
 }
 
-impl Default for Inbox {
+impl Default for RoutingQueue {
     fn default() -> Self {
         let (sender, receiver) = async_channel::bounded(MAX_NEWS);
-        Inbox { sender, receiver, up: Mutex::default() }
+        RoutingQueue { sender, receiver, up: Mutex::default() }
     }
 }
 
-impl Inbox {
+impl RoutingQueue {
     /// Sends news, for handlers. Returns `false` if the queue is full.
-    pub(super) fn tell(&self, news: News) -> bool {
+    pub(super) fn tell(&self, news: RoutingEvent) -> bool {
         self.sender.try_send(news).is_ok()
     }
 
     /// Reports a connected switch. Never lost: if the queue is full, its items wake the task.
     pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<SharedCounter>) {
         self.up().insert(dpid, flow_mods);
-        self.tell(News::SwitchUp);
+        self.tell(RoutingEvent::SwitchUp);
     }
 
     /// Returns the switches that have connected since the last call.
@@ -62,7 +62,7 @@ impl Inbox {
     }
 
     /// Sends news, waiting for space in the queue.
-    pub(super) async fn tell_in_time(&self, news: News) {
+    pub(super) async fn tell_in_time(&self, news: RoutingEvent) {
         // The queue stays open as long as the receiver exists.
         let _ = self.sender.send(news).await;
     }
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn however_much_hosts_have_to_say_no_switch_is_overlooked() {
-        let inbox = Inbox::default();
+        let inbox = RoutingQueue::default();
         let host = HostId::new(MacAddr([2, 0, 0, 0, 0, 1]), None);
-        while inbox.tell(News::Talking(Pair { from: host, to: host })) {}
+        while inbox.tell(RoutingEvent::Talking(HostPair { from: host, to: host })) {}
         inbox.switch_up(Dpid(7), Arc::default());
         assert!(inbox.receiver.is_full(), "something wakes the task");
         assert_eq!(inbox.take_up().into_keys().collect::<Vec<_>>(), [Dpid(7)]);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, HostId, Network, Port, SwitchPort};
 use bellrock_services::paths::Paths;
 
-use super::flows::{Traffic, look_for};
+use super::flows::{FlowTraffic, look_for};
 
 /// Time without a change after which a network counts as complete, after a start. Longer than
 /// switches take to reconnect to their controller (Open vSwitch: 8 s).
@@ -31,7 +31,7 @@ const MAX_ENDS: usize = 1 << 21;
 const MAX_ENDS_OF_A_SWITCH: usize = 1 << 17;
 
 /// See the [module](self).
-pub(super) struct Left {
+pub(super) struct EarlierRun {
     network: Network,
     /// Output ports of the flows to each host, on the way to it and at its own switch.
     ends: BTreeMap<HostId, BTreeSet<SwitchPort>>,
@@ -42,11 +42,11 @@ pub(super) struct Left {
     /// Switches whose flows are being read, or will be when they return from a disconnect.
     unread: BTreeSet<Dpid>,
     /// Present as long as the network is not complete.
-    waiting: Option<Waiting>,
+    waiting: Option<Settling>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Settling {
     /// Time when discovery had probed all ports.
     settled: Option<Duration>,
     /// Time of the last change of paths or switches.
@@ -55,15 +55,15 @@ struct Waiting {
     look_at: Option<Duration>,
 }
 
-impl Left {
+impl EarlierRun {
     pub(super) fn new(network: Network) -> Self {
-        Left {
+        EarlierRun {
             network,
             ends: BTreeMap::new(),
             places: 0,
             read: BTreeSet::new(),
             unread: BTreeSet::new(),
-            waiting: Some(Waiting::default()),
+            waiting: Some(Settling::default()),
         }
     }
 
@@ -77,7 +77,7 @@ impl Left {
     }
 
     /// Records the flows that were read.
-    pub(super) fn found(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
+    pub(super) fn found(&mut self, dpid: Dpid, flows: &[(FlowTraffic, Port)]) {
         self.unread.remove(&dpid);
         if self.waiting.is_none() {
             return;
@@ -110,7 +110,8 @@ impl Left {
         }
     }
 
-    /// Returns whether the network is complete. If not, [`Left::look_at`] returns when it may be.
+    /// Returns whether the network is complete. If not, [`EarlierRun::look_at`] returns when it may
+    /// be.
     pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
         let Some(waiting) = &mut self.waiting else { return true };
         waiting.look_at = None;

@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{AppId, Dpid, Error, Flow, FlowNormalizer, ReportedFlow, Version};
 
-use super::Wanted;
+use super::DesiredEntry;
 use super::read::Objects;
 
 /// An app's wanted entries.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct WantedEntries {
     /// Entries of each switch and intent.
-    switches: BTreeMap<Dpid, BTreeMap<u32, Vec<Entry>>>,
+    switches: BTreeMap<Dpid, BTreeMap<u32, Vec<WantedEntry>>>,
     intents: BTreeMap<u32, Intent>,
-    /// Switches with changes since the last [`Book::take_changed`].
+    /// Switches with changes since the last [`WantedEntries::take_changed`].
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents in this run: all flows with them belong to these intents.
     pub(super) known: BTreeSet<u32>,
-    /// Those of `known` that became intents since the last [`Book::take_new`].
+    /// Those of `known` that became intents since the last [`WantedEntries::take_new`].
     new: BTreeSet<u32>,
     /// Intents whose progress is followed.
     followed: BTreeMap<u32, Followed>,
@@ -51,17 +51,17 @@ struct Intent {
 }
 
 /// A wanted entry.
-pub(super) struct Entry {
+pub(super) struct WantedEntry {
     /// Distance from the destination.
     pub(super) distance: u32,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: DesiredEntry,
     /// The flow as a switch of this version reports it, or why that version cannot express it.
     told: Option<(Version, Result<ReportedFlow, Error>)>,
 }
 
-impl Entry {
-    pub(super) fn new(distance: u32, wanted: Wanted) -> Self {
-        Entry { distance, wanted, told: None }
+impl WantedEntry {
+    pub(super) fn new(distance: u32, wanted: DesiredEntry) -> Self {
+        WantedEntry { distance, wanted, told: None }
     }
 
     /// Returns the distance of a flow. `None` for groups and meters, which come first.
@@ -70,17 +70,17 @@ impl Entry {
     }
 
     pub(super) fn is_flow(&self) -> bool {
-        matches!(self.wanted, Wanted::Flow(_))
+        matches!(self.wanted, DesiredEntry::Flow(_))
     }
 
-    /// Returns the flow, and the form in which a switch reports it, after [`Book::tell`].
+    /// Returns the flow, and the form in which a switch reports it, after [`WantedEntries::tell`].
     pub(super) fn flow(&self) -> Option<(&Flow, &Result<ReportedFlow, Error>)> {
-        let Wanted::Flow(flow) = &self.wanted else { return None };
+        let DesiredEntry::Flow(flow) = &self.wanted else { return None };
         Some((flow, &self.told.as_ref()?.1))
     }
 }
 
-impl Book {
+impl WantedEntries {
     /// Returns the number of flows wanted in a switch.
     pub(super) fn flows_in(&self, dpid: Dpid) -> usize {
         let entries = self.switches.get(&dpid).into_iter().flat_map(BTreeMap::values).flatten();
@@ -100,9 +100,9 @@ impl Book {
         &mut self,
         intent: u32,
         is_ordered: bool,
-        entries: impl Iterator<Item = (Dpid, Entry)>,
+        entries: impl Iterator<Item = (Dpid, WantedEntry)>,
     ) {
-        let mut wanted: BTreeMap<Dpid, Vec<Entry>> = BTreeMap::new();
+        let mut wanted: BTreeMap<Dpid, Vec<WantedEntry>> = BTreeMap::new();
         for (dpid, entry) in entries {
             wanted.entry(dpid).or_default().push(entry);
         }
@@ -127,7 +127,7 @@ impl Book {
     }
 
     /// Replaces the entries of an intent in one switch.
-    pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<Entry>) {
+    pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<WantedEntry>) {
         self.know(intent);
         let of_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
         self.intents.entry(intent).or_insert_with(of_intent);
@@ -138,14 +138,14 @@ impl Book {
     }
 
     /// Replaces the entries of a known intent in a switch. Equal entries change nothing.
-    fn put(&mut self, intent: u32, dpid: Dpid, mut entries: Vec<Entry>) {
+    fn put(&mut self, intent: u32, dpid: Dpid, mut entries: Vec<WantedEntry>) {
         for entry in &entries {
             match &entry.wanted {
-                Wanted::Flow(_) => {}
-                Wanted::Group(group) => {
+                DesiredEntry::Flow(_) => {}
+                DesiredEntry::Group(group) => {
                     self.groups.entry(dpid).or_default().insert(group.id);
                 }
-                Wanted::Meter(meter) => {
+                DesiredEntry::Meter(meter) => {
                     self.meters.entry(dpid).or_default().insert(meter.id);
                 }
             }
@@ -178,7 +178,7 @@ impl Book {
     }
 
     /// Returns the entries of a switch, by intent.
-    pub(super) fn of(&self, dpid: Dpid) -> impl DoubleEndedIterator<Item = (u32, &Entry)> {
+    pub(super) fn of(&self, dpid: Dpid) -> impl DoubleEndedIterator<Item = (u32, &WantedEntry)> {
         let intents = self.switches.get(&dpid).into_iter().flatten();
         intents.flat_map(|(intent, entries)| entries.iter().map(move |entry| (*intent, entry)))
     }
@@ -189,7 +189,7 @@ impl Book {
         let mut form = None;
         let intents = self.switches.get_mut(&dpid).into_iter().flatten();
         for entry in intents.flat_map(|(_, entries)| entries) {
-            if let Wanted::Flow(flow) = &entry.wanted
+            if let DesiredEntry::Flow(flow) = &entry.wanted
                 && entry.told.as_ref().is_none_or(|(its, _)| *its != version)
             {
                 let form = form.get_or_insert_with(|| FlowNormalizer::new(version));
