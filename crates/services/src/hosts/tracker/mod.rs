@@ -290,7 +290,7 @@ impl HostTracker {
                 return self.refuse_claim(host, claimed_at, now);
             }
             Some(ProbeReason::Aged(_) | ProbeReason::Silent | ProbeReason::Returned) => {
-                entry.asked = None
+                entry.asked = None;
             }
             None => return,
         }
