@@ -31,6 +31,7 @@ mod events;
 mod flow;
 mod hosts;
 mod info;
+mod names;
 mod network;
 mod own_flow;
 pub mod packet;
@@ -75,6 +76,7 @@ pub use flow::{
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
+pub use names::{MAX_NAME_CHARS, MAX_NAMES, NameError, NameKind, Names, name_in};
 pub use network::Network;
 pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};
 pub use packet::{PacketIn, VlanTag};

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{App, Dpid, DynApp, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
+use bellrock_api::{Names, Publisher};
+#[cfg(feature = "control")]
 use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists};
 #[cfg(feature = "control")]
 use bellrock_control::{Server, ServerError, default_path};
@@ -106,6 +108,8 @@ pub struct Builder {
     tables: Option<Budget>,
     #[cfg(feature = "control")]
     handles: Handles,
+    #[cfg(feature = "control")]
+    names: Names,
 }
 
 /// Where the control socket is.
@@ -217,6 +221,14 @@ impl Builder {
         self
     }
 
+    /// Names of switches and hosts, which operators may write and read in place of datapath ids and
+    /// addresses (feature `control`).
+    #[cfg(feature = "control")]
+    pub fn names(mut self, names: Names) -> Self {
+        self.names = names;
+        self
+    }
+
     /// Answers `bellrock status`, `switches`, `counters`, `tasks` and similar commands, at the path
     /// where they look by default (feature `control`). Commands such as `bellrock reserve` need the
     /// handle of their app too ([`reservations`](Self::reservations)).
@@ -281,7 +293,7 @@ impl Builder {
     /// [`RunError`].
     pub fn start(self) -> Result<Controller> {
         #[cfg(feature = "control")]
-        let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
+        let apps = self.apps.iter().map(|app| app.name().to_owned()).collect();
         check_chain(&self.roles())?;
         let chain = chain(self.apps, &self.services)?;
         let mut settings = self.engine;
@@ -299,6 +311,8 @@ impl Builder {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
         }
         #[cfg(feature = "control")]
+        let names = Publisher::new(self.names);
+        #[cfg(feature = "control")]
         let control = match self.control {
             None => None,
             Some(place) => {
@@ -310,9 +324,10 @@ impl Builder {
                     monitor: engine.monitor(),
                     network,
                     listen: engine.addresses().to_vec(),
-                    apps: names,
+                    apps,
                     tables: self.tables,
                     handles: self.handles,
+                    names: names.watch().clone(),
                 };
                 let server = Server::start(&path, Arc::new(operator))?;
                 tracing::info!("control socket: {}", path.display());
@@ -322,6 +337,8 @@ impl Builder {
         Ok(Controller {
             #[cfg(feature = "control")]
             control,
+            #[cfg(feature = "control")]
+            names,
             engine,
         })
     }
@@ -343,6 +360,8 @@ fn check_chain(roles: &[AppRole]) -> Result {
 pub struct Controller {
     #[cfg(feature = "control")]
     control: Option<Server>,
+    #[cfg(feature = "control")]
+    names: Publisher<Names>,
     engine: Engine,
 }
 
@@ -378,6 +397,12 @@ impl Controller {
     #[must_use]
     pub fn standbys(&self) -> Snapshot<Switches> {
         self.network().standbys().load()
+    }
+
+    /// Replaces the names of switches and hosts (feature `control`).
+    #[cfg(feature = "control")]
+    pub fn set_names(&self, names: Names) {
+        self.names.publish(names);
     }
 
     /// Whether a thread of the engine has failed. Then the others were stopped.

@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use bellrock_config::settings::{self, GROUPS, Setting};
-use bellrock_config::{Config, Override, Sources, apps, variable};
+use bellrock_config::settings::{self, GROUPS};
+use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
@@ -183,16 +183,16 @@ impl Args for Overrides {
 
 /// The flag of a setting.
 fn flag(setting: &Setting<Config>) -> Arg {
-    let default = (setting.show)(&Config::default());
+    let default = setting.show(&Config::default());
     let (first, _) = setting.about.split_once(". ").unwrap_or((setting.about, ""));
     let arg = Arg::new(setting.key)
-        .long(setting.key.replace('_', "-"))
+        .long(long(setting.key))
         .value_name(setting.value)
         .env(variable(setting.key))
         .hide_env_values(true)
         .help(format!("{} [default: {default}]", first.trim_end_matches('.')))
         .long_help(format!("{}\n\n[default: {default}]", setting.about));
-    match setting.many {
+    match setting.takes_many() {
         true => arg.action(ArgAction::Append).value_delimiter(','),
         false => arg,
     }
@@ -224,9 +224,14 @@ fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
     let origin = match matches.value_source(key)? {
         ValueSource::EnvVariable if values.iter().all(String::is_empty) => return None,
         ValueSource::EnvVariable => variable(key),
-        _ => format!("--{}", key.replace('_', "-")),
+        _ => format!("--{}", long(key)),
     };
     Some(Override { key, origin, values })
+}
+
+/// The flag of a setting, without `--`.
+fn long(key: &str) -> String {
+    key.replace(['_', '.'], "-")
 }
 
 /// The apps and their settings, for the end of the help.
@@ -241,7 +246,7 @@ fn apps_help() -> String {
             app.name, app.name
         ));
         for setting in app.settings {
-            let default = (setting.show)(&(app.choice)());
+            let default = setting.show(&(app.choice)());
             let name = format!("{}: {}", setting.key, setting.value);
             text.push_str(&format!("  {name}\n          {} [default: {default}]\n", setting.about));
         }

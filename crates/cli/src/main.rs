@@ -93,11 +93,11 @@ fn main() -> ExitCode {
         Command::Counters(asked) => ask(&asked, query::GetCounters {}, show::counters),
         Command::Quarantine(asked) => match &asked.order {
             QuarantineOrder::Add(added) => {
-                let order = query::Block { host: added.host.to_string() };
+                let order = query::Block { host: added.host.clone() };
                 ask(&added.ask, order, show::quarantine)
             }
             QuarantineOrder::Remove(removed) => {
-                let order = query::Unblock { host: removed.host.to_string() };
+                let order = query::Unblock { host: removed.host.clone() };
                 ask(&removed.ask, order, show::quarantine)
             }
             QuarantineOrder::List(asked) => ask::blocked(asked),

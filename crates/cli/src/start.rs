@@ -71,6 +71,7 @@ fn builder(config: &Config) -> Result<(Builder, Option<BlockListFile>), NotRun> 
     let services = config.services.settings()?;
     let mut builder =
         Controller::builder().engine(config.engine()).services(services).tables(&tables);
+    builder = builder.names(config.names.clone());
     builder = match &config.control {
         Control::None => builder,
         Control::Auto => builder.control_socket(),

@@ -11,7 +11,7 @@ use bellrock_apps::bandwidth::BandwidthSettings;
 use bellrock_apps::provisioning::ProvisioningSettings;
 use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
 
-use super::settings::{Setting, one};
+use super::form::{Change, Form, Setting};
 use super::values;
 
 /// An app of the chain, with its settings.
@@ -188,15 +188,16 @@ macro_rules! setting {
             key: $key,
             value: $value,
             about: $about,
-            many: false,
-            set: |choice, texts| {
-                let $text = one(texts);
-                if let Some(settings) = choice.$of_mut() {
-                    settings.$field = $read?;
-                }
-                Ok(())
+            change: Change::Restart,
+            form: Form::One {
+                set: |choice, $text| {
+                    if let Some(settings) = choice.$of_mut() {
+                        settings.$field = $read?;
+                    }
+                    Ok(())
+                },
+                show: |choice| choice.$of().map_or_else(String::new, |its| $show(&its.$field)),
             },
-            show: |choice| choice.$of().map_or_else(String::new, |its| $show(&its.$field)),
         }
     };
 }
@@ -321,22 +322,26 @@ const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     value: "PATH",
     about: "The block list, a watched file: one Ethernet address, or IPv4 or IPv6 address or \
             prefix, per line; # begins a comment. none: only `bellrock quarantine add` blocks.",
-    many: false,
-    set: |choice, texts| {
-        if let AppChoice::Quarantine(settings) = choice {
-            settings.file = match one(texts) {
-                "" => return Err(values::Wrong::from("none, or the path of a file".to_owned())),
-                "none" => None,
-                path => Some(path.into()),
-            };
-        }
-        Ok(())
-    },
-    show: |choice| match choice {
-        AppChoice::Quarantine(QuarantineSettings { file: Some(file) }) => {
-            file.display().to_string()
-        }
-        _ => "none".to_owned(),
+    change: Change::Restart,
+    form: Form::One {
+        set: |choice, text| {
+            if let AppChoice::Quarantine(settings) = choice {
+                settings.file = match text {
+                    "" => {
+                        return Err(values::Wrong::from("none, or the path of a file".to_owned()));
+                    }
+                    "none" => None,
+                    path => Some(path.into()),
+                };
+            }
+            Ok(())
+        },
+        show: |choice| match choice {
+            AppChoice::Quarantine(QuarantineSettings { file: Some(file) }) => {
+                file.display().to_string()
+            }
+            _ => "none".to_owned(),
+        },
     },
 }];
 
@@ -350,16 +355,18 @@ const TABLE: Setting<AppChoice> = Setting {
     value: "KIND",
     about: "Kind of the table that all switches share. lock_free: without locks. mutex, stm: with \
             a mutex or with transactions, to measure their cost.",
-    many: false,
-    set: |choice, texts| {
-        if let AppChoice::GlobalLearning(_, table) = choice {
-            *table = values::choice(one(texts), TABLE_KINDS)?;
-        }
-        Ok(())
-    },
-    show: |choice| match choice {
-        AppChoice::GlobalLearning(_, table) => values::show_choice(table, TABLE_KINDS),
-        _ => String::new(),
+    change: Change::Restart,
+    form: Form::One {
+        set: |choice, text| {
+            if let AppChoice::GlobalLearning(_, table) = choice {
+                *table = values::choice(text, TABLE_KINDS)?;
+            }
+            Ok(())
+        },
+        show: |choice| match choice {
+            AppChoice::GlobalLearning(_, table) => values::show_choice(table, TABLE_KINDS),
+            _ => String::new(),
+        },
     },
 };
 

@@ -10,8 +10,10 @@ use bellrock_services::chain::{self, AppRole};
 use bellrock_services::hosts::HostTrackingSettings;
 
 use super::apps::{AppChoice, TableKind};
-use super::settings::{self, Setting};
-use super::{Config, Control, Places};
+use super::form::Setting;
+use super::read::Places;
+use super::settings;
+use super::{Config, Control};
 
 /// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
 const SHARED_BYTES_PER_HOST: usize = 29;
@@ -174,7 +176,7 @@ impl Config {
         let needs = self.apps.iter().fold(self.services.always, |needs, app| needs | app.needs());
         let default = Config::default();
         let is_changed =
-            move |setting: &&Setting<Config>| (setting.show)(self) != (setting.show)(&default);
+            move |setting: &&Setting<Config>| setting.show(self) != setting.show(&default);
         let idle = settings::all().filter(is_changed).filter_map(move |setting| {
             let (service, needed) = match setting.key {
                 "discovery_interval" | "discovery_key_file" | "discovery_slow_links" => {
@@ -295,8 +297,8 @@ mod tests {
 
     /// All contradictions of a file, with their places.
     fn said(text: &str) -> Vec<String> {
-        let (config, places) = Config::read_yaml(text).unwrap();
-        config.contradictions().iter().map(|one| one.located("f", &places)).collect()
+        let (config, reading) = Config::read_yaml(text).unwrap();
+        config.contradictions().iter().map(|one| one.located("f", &reading.places)).collect()
     }
 
     #[test]

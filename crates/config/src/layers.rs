@@ -1,9 +1,11 @@
 //! The layers of a configuration: defaults, a file, the environment, and flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::read::Reading;
 use super::values::nearest;
-use super::{Config, FileError, Places, files, settings};
+use super::yaml::{Node, Place, Problem};
+use super::{Config, FileError, files, names, read_file, settings};
 
 /// A setting given by a flag or by the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,24 +54,40 @@ impl Sources {
     /// The configuration file cannot be used. Problems of other layers, contradictions, and wrong files
     /// are in [`Checked`].
     pub fn check(&self) -> Result<Checked, FileError> {
-        let (mut config, mut places) = match &self.file {
-            Some(path) => Config::from_file(path)?,
-            None => (Config::default(), Places::default()),
+        let root = match &self.file {
+            Some(path) => read_file(path)?,
+            None => Node::default(),
         };
-        let mut errors = Vec::new();
-        for given in &self.overrides {
-            errors.extend(apply(given, &mut config));
-            places.forget(given.key);
+        let (mut config, mut reading, mut errors) =
+            (Config::default(), Reading::default(), Vec::new());
+        let (names, others): (Vec<_>, Vec<_>) =
+            self.overrides.iter().partition(|given| names::KEYS.contains(&given.key));
+        config.read(&root, &mut reading, |config, reading| {
+            names.iter().for_each(|given| errors.extend(apply(given, config, reading)));
+        });
+        if let (Some(path), false) = (&self.file, reading.problems.is_empty()) {
+            let problems = reading.problems;
+            return Err(FileError::Wrong { path: path.clone(), problems });
+        }
+        for given in others {
+            errors.extend(apply(given, &mut config, &mut reading));
         }
         if !self.apps.is_empty() {
             errors.extend(config.choose_apps(&self.apps).err());
-            places.forget_chain();
+            reading.places.forget_chain();
         }
-        let mut warnings = Vec::new();
+        let located = |problem: &Problem| {
+            let file = self.file.as_deref().unwrap_or(Path::new("")).display();
+            let Place { line, column } = problem.place;
+            format!("{file}:{line}:{column}: warning: {}", problem.message)
+        };
+        let mut warnings: Vec<String> = reading.warnings.iter().map(located).collect();
         if errors.is_empty() {
             for contradiction in config.contradictions() {
                 let text = match &self.file {
-                    Some(path) => contradiction.located(&path.display().to_string(), &places),
+                    Some(path) => {
+                        contradiction.located(&path.display().to_string(), &reading.places)
+                    }
                     None => contradiction.text.clone(),
                 };
                 if contradiction.is_error { errors.push(text) } else { warnings.push(text) }
@@ -80,19 +98,15 @@ impl Sources {
     }
 }
 
-/// Applies a setting, or returns what is wrong with each value.
-fn apply(given: &Override, config: &mut Config) -> Vec<String> {
+/// Applies a setting, or returns what is wrong with its values.
+fn apply(given: &Override, config: &mut Config, reading: &mut Reading) -> Vec<String> {
     let Override { key, origin, values } = given;
     let Some(setting) = settings::all().find(|setting| setting.key == *key) else {
         return vec![format!("{origin}: there is no setting {key:?}")];
     };
+    reading.places.forget(key);
     let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-    let items = (setting.set)(config, &texts).err().map(|wrong| wrong.0);
-    let wrong = items.into_iter().flatten().map(|error| {
-        let value = texts.get(error.item).copied().unwrap_or_default();
-        format!("{origin} cannot be {value:?}; give {}", error.expected)
-    });
-    wrong.collect()
+    setting.set(config, &texts, origin, reading)
 }
 
 /// Begins the name of each variable.
@@ -101,7 +115,7 @@ const PREFIX: &str = "BELLROCK_";
 /// The environment variable of a setting.
 #[must_use]
 pub fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.to_uppercase())
+    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }
 
 /// Finds the names that have our prefix and are close to a variable of ours: each with the name that

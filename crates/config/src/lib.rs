@@ -6,7 +6,7 @@
 //! - [`Config`] has all settings.
 //! - [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
 //!   settings. The command makes its flags and its help from them.
-//! - [`values`] reads single values; `yaml` makes a tree of a file.
+//! - [`values`] reads single values; `yaml` makes a tree of a file, and `read` settings of the tree.
 //! - `contradictions` checks settings against each other.
 //! - [`default_yaml`] makes a file of the defaults.
 //! - [`files`] reads the files that settings name.
@@ -18,29 +18,32 @@
 pub mod apps;
 mod contradictions;
 pub mod files;
+mod form;
 mod layers;
+mod names;
 mod print;
+mod read;
 mod services;
 pub mod settings;
 mod traffic;
 pub mod values;
 mod yaml;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use bellrock_api::Names;
 use bellrock_engine::session::SessionSettings;
 use bellrock_engine::{IdleMode, Limits, Pinning, WorkerSettings, WriteMode};
 
 use apps::AppChoice;
-use settings::Setting;
-use values::nearest;
+use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
+pub use form::{Change, Form, MapForm, Setting};
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;
 pub use services::ServiceConfig;
@@ -53,6 +56,8 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// Names of switches and hosts.
+    pub names: Names,
     /// Addresses on which switches connect.
     pub listen: Vec<SocketAddr>,
     /// The chain of apps, in order.
@@ -107,6 +112,7 @@ impl Default for Config {
     fn default() -> Self {
         let engine = bellrock_engine::EngineSettings::default();
         Config {
+            names: Names::default(),
             listen: engine.listen,
             apps: vec![AppChoice::Learning(Default::default())],
             workers: None,
@@ -180,6 +186,20 @@ impl fmt::Display for Located<'_> {
     }
 }
 
+/// Reads the tree of a file.
+fn read_file(path: &Path) -> Result<Node, FileError> {
+    let unreadable = |error| FileError::Unreadable { path: path.into(), error };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(FileError::TooLarge { path: path.into() });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })?;
+    yaml::parse(&text)
+        .map_err(|problem| FileError::Wrong { path: path.into(), problems: vec![problem] })
+}
+
 impl Config {
     /// The settings of the engine.
     #[must_use]
@@ -202,30 +222,14 @@ impl Config {
         }
     }
 
-    /// Reads a file over the defaults. Also returns the place of each setting in the file.
-    pub(crate) fn from_file(path: &Path) -> Result<(Self, Places), FileError> {
-        let unreadable = |error| FileError::Unreadable { path: path.into(), error };
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(FileError::TooLarge { path: path.into() });
-        }
-        let text =
-            String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })?;
-        Config::read_yaml(&text)
-            .map_err(|problems| FileError::Wrong { path: path.into(), problems })
-    }
-
-    /// Reads a text likewise, or returns all problems in it, in order.
-    pub(crate) fn read_yaml(text: &str) -> Result<(Self, Places), Vec<Problem>> {
+    /// Reads a text over the defaults, or returns all problems in it, in order.
+    #[cfg(test)]
+    pub(crate) fn read_yaml(text: &str) -> Result<(Self, Reading), Vec<Problem>> {
         let root = yaml::parse(text).map_err(|problem| vec![problem])?;
         let mut config = Config::default();
         let mut reading = Reading::default();
-        config.apply(&root, &mut reading);
-        let Reading { mut problems, places } = reading;
-        problems.sort_by_key(|problem| problem.place);
-        if problems.is_empty() { Ok((config, places)) } else { Err(problems) }
+        config.read(&root, &mut reading, |_, _| {});
+        if reading.problems.is_empty() { Ok((config, reading)) } else { Err(reading.problems) }
     }
 
     /// The same without the places.
@@ -234,42 +238,59 @@ impl Config {
         Ok(Config::read_yaml(text)?.0)
     }
 
-    fn apply(&mut self, root: &Node, problems: &mut Reading) {
-        let entries = match &root.value {
-            Value::Nothing => return,
+    /// Reads the tree of a file. Problems are in order. `override_names` overrides the names of switches
+    /// and hosts, which other settings may use.
+    pub(crate) fn read(
+        &mut self,
+        root: &Node,
+        reading: &mut Reading,
+        override_names: impl FnOnce(&mut Config, &mut Reading),
+    ) {
+        let entries: &[Entry] = match &root.value {
+            Value::Nothing => &[],
             Value::Map(entries) => entries,
             _ => {
-                return problems
-                    .add(root.place, "a configuration is `key: value`, one a line".into());
+                reading.add(root.place, "a configuration is `key: value`, one a line".into());
+                &[]
             }
         };
-        for entry in entries {
-            problems.places.add(&entry.key, entry.place);
+        let table = Table {
+            settings: settings::all().collect(),
+            what: "setting".into(),
+            path: String::new(),
+            others: &["apps"],
+        };
+        let is_of_names = |entry: &&Entry| names::KEYS.contains(&&*entry.key);
+        for entry in entries.iter().filter(is_of_names) {
+            table.read(std::slice::from_ref(entry), self, reading);
+        }
+        override_names(self, reading);
+        reading.names = self.names.clone();
+        for entry in entries.iter().filter(|entry| !is_of_names(entry)) {
             if entry.key == "apps" {
-                self.apply_apps(&entry.value, problems);
-            } else if let Some(setting) = settings::all().find(|setting| setting.key == entry.key) {
-                apply_setting(setting, self, entry, problems);
+                reading.places.add(&entry.key, entry.place);
+                self.read_apps(&entry.value, reading);
             } else if apps::KNOWN.iter().any(|app| app.name == entry.key) {
                 let name = &entry.key;
                 let text = format!(
                     "{name:?} is an app; write `apps: [{name}]`, or its settings in \
                                     `apps: [{name}: {{KEY: VALUE}}]`"
                 );
-                problems.add(entry.place, text);
+                reading.add(entry.place, text);
             } else {
-                let keys: Vec<_> =
-                    settings::all().map(|setting| setting.key).chain(["apps"]).collect();
-                problems.unknown_key(entry, "setting", &keys);
+                table.read(std::slice::from_ref(entry), self, reading);
             }
         }
+        reading.problems.sort_by_key(|problem| problem.place);
+        reading.warnings.sort_by_key(|problem| problem.place);
     }
 
-    fn apply_apps(&mut self, node: &Node, problems: &mut Reading) {
+    fn read_apps(&mut self, node: &Node, reading: &mut Reading) {
         let right = "`apps` is a list of apps, each a name or a name with settings, such as [hub] or \
                      [learning: {match: l2}]";
-        let Value::List(items) = &node.value else { return problems.add(node.place, right.into()) };
+        let Value::List(items) = &node.value else { return reading.add(node.place, right.into()) };
         if items.is_empty() {
-            return problems.add(node.place, format!("`apps` is empty; {}", values_of_apps()));
+            return reading.add(node.place, format!("`apps` is empty; {}", values_of_apps()));
         }
         self.apps.clear();
         for item in items {
@@ -280,20 +301,20 @@ impl Config {
                     (entries[0].place, &entries[0].key, &entries[0].value)
                 }
                 _ => {
-                    problems.add(item.place, right.into());
+                    reading.add(item.place, right.into());
                     continue;
                 }
             };
             match apps::known(name) {
                 Err(right) => {
-                    problems.add(place, format!("there is no app {name:?}; give {right}"));
+                    reading.add(place, format!("there is no app {name:?}; give {right}"));
                 }
                 Ok(known) if self.apps.iter().any(|app| app.name() == known.name) => {
-                    problems.add(place, format!("the app {name:?} is in the list already"));
+                    reading.add(place, format!("the app {name:?} is in the list already"));
                 }
                 Ok(known) => {
-                    problems.places.add(&format!("apps.{}", known.name), place);
-                    self.apps.push(configure(known, own, problems));
+                    reading.places.add(&format!("apps.{}", known.name), place);
+                    self.apps.push(read_app(known, own, reading));
                 }
             }
         }
@@ -322,117 +343,23 @@ fn values_of_apps() -> String {
 }
 
 /// Makes an app with its settings from a file.
-fn configure(known: &apps::Known, node: &Node, problems: &mut Reading) -> AppChoice {
+fn read_app(known: &'static apps::Known, node: &Node, reading: &mut Reading) -> AppChoice {
     let mut choice = (known.choice)();
-    let entries = match &node.value {
-        Value::Nothing => return choice,
-        Value::Map(entries) => entries,
-        _ => {
-            problems
-                .add(node.place, format!("the settings of {:?} are `{{key: value}}`", known.name));
-            return choice;
+    let name = known.name;
+    match &node.value {
+        Value::Nothing => {}
+        Value::Map(entries) => {
+            let table = Table {
+                settings: known.settings.iter().collect(),
+                what: format!("setting of the app {name:?}"),
+                path: format!("apps.{name}."),
+                others: &[],
+            };
+            table.read(entries, &mut choice, reading);
         }
-    };
-    for entry in entries {
-        problems.places.add(&format!("apps.{}.{}", known.name, entry.key), entry.place);
-        match known.settings.iter().find(|setting| setting.key == entry.key) {
-            Some(setting) => apply_setting(setting, &mut choice, entry, problems),
-            None => {
-                let keys: Vec<_> = known.settings.iter().map(|setting| setting.key).collect();
-                problems.unknown_key(entry, &format!("setting of the app {:?}", known.name), &keys);
-            }
-        }
+        _ => reading.add(node.place, format!("the settings of {name:?} are `{{key: value}}`")),
     }
     choice
-}
-
-fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &mut Reading) {
-    let key = setting.key;
-    let items: Vec<&Node> = match &entry.value.value {
-        Value::List(items) if setting.many && !items.is_empty() => items.iter().collect(),
-        Value::Scalar(_) => vec![&entry.value],
-        Value::Nothing => {
-            let place = entry.place;
-            return problems
-                .add(place, format!("`{key}` has no value; leave the line out for the default"));
-        }
-        _ => {
-            let right = if setting.many { "one value, or a list of them" } else { "one value" };
-            return problems.add(entry.value.place, format!("`{key}` takes {right}"));
-        }
-    };
-    let mut texts = Vec::with_capacity(items.len());
-    for item in &items {
-        match &item.value {
-            Value::Scalar(text) => texts.push(text.as_str()),
-            _ => return problems.add(item.place, format!("`{key}` takes a list of single values")),
-        }
-    }
-    // A file may write "0,1" as the command line does.
-    let split: Vec<&str> = match texts[..] {
-        [text] if setting.many => text.split(',').map(str::trim).collect(),
-        _ => texts,
-    };
-    let wrong = (setting.set)(to, &split).err().map(|wrong| wrong.0);
-    for wrong in wrong.into_iter().flatten() {
-        let place = items.get(wrong.item).unwrap_or(&items[0]).place;
-        problems.add(place, wrong_value(key, split.get(wrong.item).copied(), &wrong.expected));
-    }
-}
-
-/// "`key` cannot be "value"; give ..."
-fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> String {
-    format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
-}
-
-/// The place of each setting in a file. Keys are those of
-/// [`Contradiction`](contradictions::Contradiction).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Places(BTreeMap<String, Place>);
-
-impl Places {
-    fn add(&mut self, key: &str, place: Place) {
-        self.0.insert(key.to_owned(), place);
-    }
-
-    /// Removes a key, since a flag or the environment overrides it.
-    pub(crate) fn forget(&mut self, key: &str) {
-        self.0.remove(key);
-    }
-
-    /// Removes the chain, since a flag or the environment overrides it.
-    pub(crate) fn forget_chain(&mut self) {
-        self.0.retain(|key, _| key != "apps" && key.split('.').count() != 2);
-    }
-
-    /// The last place where one of these keys is set.
-    fn last_of(&self, keys: &[String]) -> Option<Place> {
-        keys.iter().filter_map(|key| self.0.get(key)).max().copied()
-    }
-}
-
-/// Result of reading a file, so far.
-#[derive(Default)]
-struct Reading {
-    /// Problems found.
-    problems: Vec<Problem>,
-    places: Places,
-}
-
-impl Reading {
-    fn add(&mut self, place: Place, message: String) {
-        self.problems.push(Problem { place, message });
-    }
-
-    fn unknown_key(&mut self, entry: &Entry, what: &str, keys: &[&str]) {
-        let key = &entry.key;
-        let hint = match (nearest(key, keys), keys) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, []) => "it has none".to_owned(),
-            (None, keys) => format!("there are: {}", keys.join(", ")),
-        };
-        self.add(entry.place, format!("{key:?} is no {what}; {hint}"));
-    }
 }
 
 /// A new directory for a test.

@@ -1,7 +1,8 @@
 //! The default configuration as a file, made from the tables of the settings.
 
 use super::apps::{AppChoice, KNOWN, Known};
-use super::settings::{GROUPS, Setting};
+use super::form::Setting;
+use super::settings::GROUPS;
 use super::{Config, apps};
 
 /// Maximum length of a comment line, in characters.
@@ -83,12 +84,8 @@ impl File {
             self.line("");
         }
         self.comment(indent, setting.about);
-        let shown = (setting.show)(of);
-        let value = match setting.many && shown.contains(',') {
-            true => format!("[{}]", shown.replace(',', ", ")),
-            false => shown,
-        };
-        self.line(&format!("{indent}{off}{}: {value}", setting.key));
+        let (value, key) = (setting.yaml(of), setting.key);
+        self.line(&format!("{indent}{off}{key}: {value}"));
     }
 
     fn chain(&mut self, used: &[AppChoice]) {

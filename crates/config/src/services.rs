@@ -12,7 +12,8 @@ use bellrock_services::hosts::HostTrackingSettings;
 
 use super::Config;
 use super::files::{KeyFileError, read_key};
-use super::settings::{Setting, one, put};
+use super::form::{Change, Form, Setting};
+use super::settings::put;
 use super::values;
 
 /// Settings of the services.
@@ -71,22 +72,26 @@ pub(crate) const SERVICES: &[Setting<Config>] = &[
         value: "SERVICE",
         about: "Network services that run even if no app needs them: none, topology, or hosts \
                 (which includes topology). Services that an app needs always run.",
-        many: true,
-        set: |config, texts| {
-            let chosen = values::each(texts, |text| values::choice(text, CHOICES))?;
-            if let (Some(item), true) =
-                (texts.iter().position(|text| *text == "none"), texts.len() > 1)
-            {
-                let expected = "none alone, or services without it".to_owned();
-                return Err(values::Wrong(vec![values::WrongItem { item, expected }]));
-            }
-            config.services.always = chosen.into_iter().fold(Needs::empty(), |all, one| all | one);
-            Ok(())
-        },
-        show: |config| {
-            let shown = CHOICES.iter().filter(|(_, needs)| config.services.always.contains(*needs));
-            let shown: Vec<_> = shown.map(|(word, _)| *word).collect();
-            if shown.len() > 1 { shown[1..].join(",") } else { shown.concat() }
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                let chosen = values::each(texts, |text| values::choice(text, CHOICES))?;
+                if let (Some(item), true) =
+                    (texts.iter().position(|text| *text == "none"), texts.len() > 1)
+                {
+                    let expected = "none alone, or services without it".to_owned();
+                    return Err(values::Wrong(vec![values::WrongItem { item, expected }]));
+                }
+                config.services.always =
+                    chosen.into_iter().fold(Needs::empty(), |all, one| all | one);
+                Ok(())
+            },
+            show: |config| {
+                let shown =
+                    CHOICES.iter().filter(|(_, needs)| config.services.always.contains(*needs));
+                let shown: Vec<_> = shown.map(|(word, _)| *word).collect();
+                if shown.len() > 1 { shown[1..].join(",") } else { shown.concat() }
+            },
         },
     },
     Setting {
@@ -94,31 +99,35 @@ pub(crate) const SERVICES: &[Setting<Config>] = &[
         value: "TIME",
         about: "Time between two announcements at each port of a switch, in whole seconds. A link \
                 without one for 3.5 times as long is down.",
-        many: false,
-        set: |config, texts| {
-            let range = INTERVAL.start().as_secs()..=INTERVAL.end().as_secs();
-            let read = values::whole_seconds(one(texts), range).map(Duration::from_secs);
-            put(&mut config.services.interval, read)
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                let range = INTERVAL.start().as_secs()..=INTERVAL.end().as_secs();
+                let read = values::whole_seconds(text, range).map(Duration::from_secs);
+                put(&mut config.services.interval, read)
+            },
+            show: |config| values::show_time(config.services.interval),
         },
-        show: |config| values::show_time(config.services.interval),
     },
     Setting {
         key: "discovery_key_file",
         value: "PATH",
         about: "File with the secret that signs announcements, in at least 32 hexadecimal digits; \
                 for several controllers of one network. none: a new secret at each start.",
-        many: false,
-        set: |config, texts| {
-            config.services.key_file = match one(texts) {
-                "" => return Err("none, or a path".to_owned().into()),
-                "none" => None,
-                path => Some(path.into()),
-            };
-            Ok(())
-        },
-        show: |config| {
-            let path = config.services.key_file.as_ref();
-            path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                config.services.key_file = match text {
+                    "" => return Err("none, or a path".to_owned().into()),
+                    "none" => None,
+                    path => Some(path.into()),
+                };
+                Ok(())
+            },
+            show: |config| {
+                let path = config.services.key_file.as_ref();
+                path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+            },
         },
     },
     Setting {
@@ -126,33 +135,37 @@ pub(crate) const SERVICES: &[Setting<Config>] = &[
         value: "CHOICE",
         about: "State of a new link that is much slower than all others, as a relay between two \
                 hosts would be: up, or down. It is reported in either case.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.services.refuse_slow_links, values::choice(one(texts), SLOW_LINKS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.services.refuse_slow_links, values::choice(text, SLOW_LINKS))
+            },
+            show: |config| values::show_choice(&config.services.refuse_slow_links, SLOW_LINKS),
         },
-        show: |config| values::show_choice(&config.services.refuse_slow_links, SLOW_LINKS),
     },
     Setting {
         key: "discovery_trusted_ports",
         value: "SWITCH:PORT",
         about: "Ports that lead to other switches. A link between two of them never counts as a \
                 relay between hosts. none, or for example a1:3.",
-        many: true,
-        set: |config, texts| {
-            let read = |text: &str| {
-                text.parse::<SwitchPort>()
-                    .map_err(|_| "none, or SWITCH:PORT such as a1:3".to_owned())
-            };
-            let ports = if texts == ["none"] { Vec::new() } else { values::each(texts, read)? };
-            config.services.trusted_ports = ports.into_iter().collect();
-            Ok(())
-        },
-        show: |config| match config.services.trusted_ports.len() {
-            0 => "none".to_owned(),
-            _ => {
-                let ports = config.services.trusted_ports.iter();
-                ports.map(ToString::to_string).collect::<Vec<_>>().join(",")
-            }
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                let read = |text: &str| {
+                    text.parse::<SwitchPort>()
+                        .map_err(|_| "none, or SWITCH:PORT such as a1:3".to_owned())
+                };
+                let ports = if texts == ["none"] { Vec::new() } else { values::each(texts, read)? };
+                config.services.trusted_ports = ports.into_iter().collect();
+                Ok(())
+            },
+            show: |config| match config.services.trusted_ports.len() {
+                0 => "none".to_owned(),
+                _ => {
+                    let ports = config.services.trusted_ports.iter();
+                    ports.map(ToString::to_string).collect::<Vec<_>>().join(",")
+                }
+            },
         },
     },
     Setting {
@@ -160,31 +173,37 @@ pub(crate) const SERVICES: &[Setting<Config>] = &[
         value: "TIME",
         about: "Silence of a host after which it is probed. If it does not answer, it is \
                 forgotten.",
-        many: false,
-        set: |config, texts| put(&mut config.services.hosts.max_age, values::time(one(texts), AGE)),
-        show: |config| values::show_time(config.services.hosts.max_age),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.services.hosts.max_age, values::time(text, AGE)),
+            show: |config| values::show_time(config.services.hosts.max_age),
+        },
     },
     Setting {
         key: "max_hosts",
         value: "N",
         about: "Maximum number of hosts in the network. Above it, hosts at ports with the most \
                 hosts are forgotten first.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.services.hosts.max_hosts, values::number(one(texts), HOSTS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.services.hosts.max_hosts, values::number(text, HOSTS))
+            },
+            show: |config| config.services.hosts.max_hosts.to_string(),
         },
-        show: |config| config.services.hosts.max_hosts.to_string(),
     },
     Setting {
         key: "max_hosts_per_port",
         value: "N",
         about: "Maximum number of hosts at one port; further ones are not remembered \
                 (over_port_limit).",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.services.hosts.max_hosts_per_port, values::number(one(texts), HOSTS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.services.hosts.max_hosts_per_port, values::number(text, HOSTS))
+            },
+            show: |config| config.services.hosts.max_hosts_per_port.to_string(),
         },
-        show: |config| config.services.hosts.max_hosts_per_port.to_string(),
     },
 ];
 

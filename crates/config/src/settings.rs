@@ -10,25 +10,11 @@ use bellrock_api::Version;
 use bellrock_engine::session::Versions;
 use bellrock_engine::{IdleMode, MAX_WORKERS, Pinning, WriteMode};
 
+use super::form::{Change, Form, Setting};
+use super::names::NAMES;
 use super::services::SERVICES;
 use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
-
-/// One setting of a `T`.
-pub struct Setting<T: 'static> {
-    /// Its name in a file. The flag has `-` for `_`.
-    pub key: &'static str,
-    /// The placeholder of its value in the help.
-    pub value: &'static str,
-    /// Its effect, its unit, and what happens at a limit, in one or two sentences.
-    pub about: &'static str,
-    /// Whether it takes several values.
-    pub many: bool,
-    /// Sets it. There is at least one value, and exactly one if `many` is false.
-    pub set: fn(&mut T, &[&str]) -> Result<(), Wrong>,
-    /// Its value, in a form that `set` reads.
-    pub show: fn(&T) -> String,
-}
 
 /// Settings under a heading.
 pub struct Group {
@@ -46,6 +32,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting<Config>> {
 /// All settings except the apps, in the order of the manual.
 pub const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
+    Group { heading: "Names", settings: NAMES },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
     Group { heading: "Network services", settings: SERVICES },
@@ -59,32 +46,36 @@ const NETWORK: &[Setting<Config>] = &[
         value: "ADDR:PORT",
         about: "Address on which switches connect, IPv4 or IPv6; several times for several. Anyone \
                 who reaches an address can claim to be a switch, so the default is the loopback.",
-        many: true,
-        set: |config, texts| {
-            config.listen = values::each(texts, values::address)?;
-            Ok(())
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                config.listen = values::each(texts, values::address)?;
+                Ok(())
+            },
+            show: |config| join(&config.listen),
         },
-        show: |config| join(&config.listen),
     },
     Setting {
         key: "versions",
         value: "VERSION",
         about: "OpenFlow versions: 1.0, 1.3 or both. With both, a switch that supports both uses \
                 1.3.",
-        many: true,
-        set: |config, texts| {
-            let chosen = values::each(texts, |text| values::choice(text, VERSIONS))?;
-            config.session.versions =
-                match (chosen.contains(&Version::V1_0), chosen.contains(&Version::V1_3)) {
-                    (true, false) => Versions::Only(Version::V1_0),
-                    (false, true) => Versions::Only(Version::V1_3),
-                    _ => Versions::Both,
-                };
-            Ok(())
-        },
-        show: |config| {
-            let shown = |version| values::show_choice(version, VERSIONS);
-            config.session.versions.as_slice().iter().map(shown).collect::<Vec<_>>().join(",")
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                let chosen = values::each(texts, |text| values::choice(text, VERSIONS))?;
+                config.session.versions =
+                    match (chosen.contains(&Version::V1_0), chosen.contains(&Version::V1_3)) {
+                        (true, false) => Versions::Only(Version::V1_0),
+                        (false, true) => Versions::Only(Version::V1_3),
+                        _ => Versions::Both,
+                    };
+                Ok(())
+            },
+            show: |config| {
+                let shown = |version| values::show_choice(version, VERSIONS);
+                config.session.versions.as_slice().iter().map(shown).collect::<Vec<_>>().join(",")
+            },
         },
     },
 ];
@@ -97,36 +88,40 @@ const THREADS: &[Setting<Config>] = &[
         value: "N",
         about: "Number of worker threads; each serves a set of switches. auto: one for each core, \
                 or for each core in pin.",
-        many: false,
-        set: |config, texts| {
-            put(
-                &mut config.workers,
-                or_word(one(texts), "auto", |text| values::number(text, WORKERS)),
-            )
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(
+                    &mut config.workers,
+                    or_word(text, "auto", |text| values::number(text, WORKERS)),
+                )
+            },
+            show: |config| show_or_word(config.workers.as_ref(), "auto"),
         },
-        show: |config| show_or_word(config.workers.as_ref(), "auto"),
     },
     Setting {
         key: "pin",
         value: "CORES",
         about: "Cores to which workers are pinned: auto (one core each, if there are enough), \
                 none, or one core number for each worker, such as 0,1.",
-        many: true,
-        set: |config, texts| {
-            config.pin = match texts {
-                ["auto"] => Pinning::Auto,
-                ["none"] => Pinning::None,
-                cores => Pinning::Cores(values::each(cores, |core| {
-                    values::number(core, CORES)
-                        .map_err(|right| format!("auto, none, or cores: each {right}"))
-                })?),
-            };
-            Ok(())
-        },
-        show: |config| match &config.pin {
-            Pinning::Auto => "auto".to_owned(),
-            Pinning::None => "none".to_owned(),
-            Pinning::Cores(cores) => join(cores),
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                config.pin = match texts {
+                    ["auto"] => Pinning::Auto,
+                    ["none"] => Pinning::None,
+                    cores => Pinning::Cores(values::each(cores, |core| {
+                        values::number(core, CORES)
+                            .map_err(|right| format!("auto, none, or cores: each {right}"))
+                    })?),
+                };
+                Ok(())
+            },
+            show: |config| match &config.pin {
+                Pinning::Auto => "auto".to_owned(),
+                Pinning::None => "none".to_owned(),
+                Pinning::Cores(cores) => join(cores),
+            },
         },
     },
     Setting {
@@ -135,18 +130,22 @@ const THREADS: &[Setting<Config>] = &[
         about: "How an idle worker waits. adaptive: it polls for up to 100 microseconds if that \
                 helped lately, then sleeps. sleep: it sleeps at once. spin: it never sleeps, which \
                 takes a whole core for each worker.",
-        many: false,
-        set: |config, texts| put(&mut config.idle, values::choice(one(texts), IDLE_MODES)),
-        show: |config| values::show_choice(&config.idle, IDLE_MODES),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.idle, values::choice(text, IDLE_MODES)),
+            show: |config| values::show_choice(&config.idle, IDLE_MODES),
+        },
     },
     Setting {
         key: "hand_over",
         value: "BOOL",
         about: "Whether a worker that stays overloaded hands switches over to an idle one \
                 (switches_handed_over): true or false.",
-        many: false,
-        set: |config, texts| put(&mut config.hand_over, values::choice(one(texts), BOOLS)),
-        show: |config| values::show_choice(&config.hand_over, BOOLS),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.hand_over, values::choice(text, BOOLS)),
+            show: |config| values::show_choice(&config.hand_over, BOOLS),
+        },
     },
     Setting {
         key: "write",
@@ -154,9 +153,11 @@ const THREADS: &[Setting<Config>] = &[
         about: "When answers are written. coalesce: one write for all answers to one read. \
                 immediate: one write for each answer, which costs system calls and only makes the \
                 first of many faster.",
-        many: false,
-        set: |config, texts| put(&mut config.write, values::choice(one(texts), WRITE_MODES)),
-        show: |config| values::show_choice(&config.write, WRITE_MODES),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.write, values::choice(text, WRITE_MODES)),
+            show: |config| values::show_choice(&config.write, WRITE_MODES),
+        },
     },
 ];
 
@@ -173,17 +174,21 @@ const OPERATION: &[Setting<Config>] = &[
         key: "log_level",
         value: "LEVEL",
         about: "Lowest level of logged lines: error, warn, info, debug or trace.",
-        many: false,
-        set: |config, texts| put(&mut config.log_level, values::choice(one(texts), LOG_LEVELS)),
-        show: |config| values::show_choice(&config.log_level, LOG_LEVELS),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.log_level, values::choice(text, LOG_LEVELS)),
+            show: |config| values::show_choice(&config.log_level, LOG_LEVELS),
+        },
     },
     Setting {
         key: "log_format",
         value: "FORMAT",
         about: "Format of the log on standard error: human, or json with one object per line.",
-        many: false,
-        set: |config, texts| put(&mut config.log_format, values::choice(one(texts), LOG_FORMATS)),
-        show: |config| values::show_choice(&config.log_format, LOG_FORMATS),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.log_format, values::choice(text, LOG_FORMATS)),
+            show: |config| values::show_choice(&config.log_format, LOG_FORMATS),
+        },
     },
     Setting {
         key: "control",
@@ -191,20 +196,22 @@ const OPERATION: &[Setting<Config>] = &[
         about: "Unix socket for status, switches, hosts and similar commands; only its owner can \
                 open it. auto: /run/bellrock.sock for root, else $XDG_RUNTIME_DIR/bellrock.sock or \
                 /tmp/bellrock-UID/bellrock.sock. none: no socket.",
-        many: false,
-        set: |config, texts| {
-            config.control = match one(texts) {
-                "" => return Err(Wrong::from("auto, none, or a path".to_owned())),
-                "auto" => Control::Auto,
-                "none" => Control::None,
-                path => Control::Path(path.into()),
-            };
-            Ok(())
-        },
-        show: |config| match &config.control {
-            Control::Auto => "auto".to_owned(),
-            Control::None => "none".to_owned(),
-            Control::Path(path) => path.display().to_string(),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                config.control = match text {
+                    "" => return Err(Wrong::from("auto, none, or a path".to_owned())),
+                    "auto" => Control::Auto,
+                    "none" => Control::None,
+                    path => Control::Path(path.into()),
+                };
+                Ok(())
+            },
+            show: |config| match &config.control {
+                Control::Auto => "auto".to_owned(),
+                Control::None => "none".to_owned(),
+                Control::Path(path) => path.display().to_string(),
+            },
         },
     },
 ];
@@ -224,74 +231,86 @@ const LIMITS: &[Setting<Config>] = &[
         value: "N",
         about: "Maximum number of TCP connections, with or without a finished handshake. A further \
                 one is closed at once.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.limits.connections, values::number(one(texts), CONNECTIONS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.limits.connections, values::number(text, CONNECTIONS))
+            },
+            show: |config| config.limits.connections.to_string(),
         },
-        show: |config| config.limits.connections.to_string(),
     },
     Setting {
         key: "max_switches_per_worker",
         value: "N",
         about: "Maximum number of connections of one worker. When all workers are full, a further \
                 one is closed at once.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.limits.switches_per_worker, values::number(one(texts), CONNECTIONS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.limits.switches_per_worker, values::number(text, CONNECTIONS))
+            },
+            show: |config| config.limits.switches_per_worker.to_string(),
         },
-        show: |config| config.limits.switches_per_worker.to_string(),
     },
     Setting {
         key: "bytes_per_turn",
         value: "BYTES",
         about: "Maximum number of bytes that one read takes from a switch, before the next switch \
                 has its turn.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.limits.bytes_per_turn, values::bytes(one(texts), TURN))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.limits.bytes_per_turn, values::bytes(text, TURN)),
+            show: |config| show_bytes(config.limits.bytes_per_turn),
         },
-        show: |config| show_bytes(config.limits.bytes_per_turn),
     },
     Setting {
         key: "packet_ins_per_second",
         value: "N",
         about: "Maximum number of packet-ins per second from one switch; further ones are dropped \
                 and counted (packet_ins_over_limit). off: no limit.",
-        many: false,
-        set: |config, texts| {
-            let read = |text: &str| values::number(text, PACKET_INS);
-            put(&mut config.limits.packet_ins_per_second, or_word(one(texts), "off", read))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                let read = |text: &str| values::number(text, PACKET_INS);
+                put(&mut config.limits.packet_ins_per_second, or_word(text, "off", read))
+            },
+            show: |config| show_or_word(config.limits.packet_ins_per_second.as_ref(), "off"),
         },
-        show: |config| show_or_word(config.limits.packet_ins_per_second.as_ref(), "off"),
     },
     Setting {
         key: "table_memory_bytes",
         value: "BYTES",
         about: "Memory limit for the tables of all apps and switches together. At the limit a \
                 table does not grow, but forgets an old entry for each new one.",
-        many: false,
-        set: |config, texts| put(&mut config.table_memory_bytes, values::bytes(one(texts), TABLES)),
-        show: |config| show_bytes(config.table_memory_bytes),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.table_memory_bytes, values::bytes(text, TABLES)),
+            show: |config| show_bytes(config.table_memory_bytes),
+        },
     },
     Setting {
         key: "high_water_bytes",
         value: "BYTES",
         about: "Bytes that may wait to be written to a switch. Above this, nothing is read from \
                 that switch until they are written; nothing is dropped.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.limits.high_water_bytes, values::bytes(one(texts), HIGH_WATER))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.limits.high_water_bytes, values::bytes(text, HIGH_WATER))
+            },
+            show: |config| show_bytes(config.limits.high_water_bytes),
         },
-        show: |config| show_bytes(config.limits.high_water_bytes),
     },
     Setting {
         key: "stalled_timeout",
         value: "TIME",
         about: "Time for which a switch may take none of the bytes that wait for it. Then it is \
                 closed (stalled_closes).",
-        many: false,
-        set: |config, texts| put(&mut config.limits.stalled, values::time(one(texts), TIMEOUT)),
-        show: |config| values::show_time(config.limits.stalled),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.limits.stalled, values::time(text, TIMEOUT)),
+            show: |config| values::show_time(config.limits.stalled),
+        },
     },
 ];
 
@@ -308,71 +327,85 @@ const SESSIONS: &[Setting<Config>] = &[
         value: "TIME",
         about: "Maximum time from the start of a connection to the end of its handshake. A slower \
                 switch is closed (handshake_timeouts).",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.session.handshake_timeout, values::time(one(texts), TIMEOUT))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.session.handshake_timeout, values::time(text, TIMEOUT))
+            },
+            show: |config| values::show_time(config.session.handshake_timeout),
         },
-        show: |config| values::show_time(config.session.handshake_timeout),
     },
     Setting {
         key: "echo_after",
         value: "TIME",
         about: "Silence of a switch after which the controller sends an echo request.",
-        many: false,
-        set: |config, texts| put(&mut config.session.echo_after, values::time(one(texts), TIMEOUT)),
-        show: |config| values::show_time(config.session.echo_after),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.session.echo_after, values::time(text, TIMEOUT)),
+            show: |config| values::show_time(config.session.echo_after),
+        },
     },
     Setting {
         key: "dead_after",
         value: "TIME",
         about: "Further silence after that echo request. Then the switch is closed (dead_closes).",
-        many: false,
-        set: |config, texts| put(&mut config.session.dead_after, values::time(one(texts), TIMEOUT)),
-        show: |config| values::show_time(config.session.dead_after),
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| put(&mut config.session.dead_after, values::time(text, TIMEOUT)),
+            show: |config| values::show_time(config.session.dead_after),
+        },
     },
     Setting {
         key: "miss_send_len",
         value: "BYTES",
         about: "Bytes of a buffered packet that a 1.0 switch sends on a table miss; 65535: the \
                 whole packet, without a buffer.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.session.miss_send_len, values::number(one(texts), MISS_SEND_LEN))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.session.miss_send_len, values::number(text, MISS_SEND_LEN))
+            },
+            show: |config| config.session.miss_send_len.to_string(),
         },
-        show: |config| config.session.miss_send_len.to_string(),
     },
     Setting {
         key: "max_multipart_bytes",
         value: "BYTES",
         about: "Maximum size of all unfinished multipart replies of a switch together. A reply \
                 beyond it is dropped (multipart_overflows), and its requester gets an error.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.session.max_multipart_bytes, values::bytes(one(texts), MULTIPART))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.session.max_multipart_bytes, values::bytes(text, MULTIPART))
+            },
+            show: |config| show_bytes(config.session.max_multipart_bytes),
         },
-        show: |config| show_bytes(config.session.max_multipart_bytes),
     },
     Setting {
         key: "max_errors_per_second",
         value: "N",
         about: "Maximum number of OpenFlow errors per second sent to a switch for wrong messages; \
                 further ones are only counted (errors_suppressed).",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.session.max_errors_per_second, values::number(one(texts), ERRORS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.session.max_errors_per_second, values::number(text, ERRORS))
+            },
+            show: |config| config.session.max_errors_per_second.to_string(),
         },
-        show: |config| config.session.max_errors_per_second.to_string(),
     },
     Setting {
         key: "max_requests",
         value: "N",
         about: "Maximum number of unanswered requests to a switch; an app that sends more gets an \
                 error. Tasks of the controller use up to 24 of them.",
-        many: false,
-        set: |config, texts| {
-            put(&mut config.session.max_requests, values::number(one(texts), REQUESTS))
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.session.max_requests, values::number(text, REQUESTS))
+            },
+            show: |config| config.session.max_requests.to_string(),
         },
-        show: |config| config.session.max_requests.to_string(),
     },
 ];
 
@@ -380,11 +413,6 @@ const MISS_SEND_LEN: RangeInclusive<u64> = 0..=65535;
 const MULTIPART: RangeInclusive<u64> = 64 << 10..=1 << 30;
 const ERRORS: RangeInclusive<u64> = 0..=65535;
 const REQUESTS: RangeInclusive<u64> = bellrock_engine::MIN_REQUESTS as u64..=65535;
-
-/// The only value of a setting that takes one value.
-pub fn one<'t>(texts: &[&'t str]) -> &'t str {
-    texts.first().copied().unwrap_or_default()
-}
 
 /// Stores a value that could be read.
 pub(crate) fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {

@@ -58,7 +58,7 @@ fn file_with(apps: &[&str]) -> String {
 fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
     let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
     // Everything at once can be read, although such a chain cannot run.
-    let (all, places) = Config::read_yaml(&file_with(&names)).unwrap();
+    let (all, Reading { places, .. }) = Config::read_yaml(&file_with(&names)).unwrap();
     assert_eq!(all.apps.len(), KNOWN.len());
     for known in KNOWN {
         assert!(all.apps.contains(&(known.choice)()), "{} has its defaults", known.name);
@@ -85,8 +85,13 @@ fn what_a_setting_of_an_app_shows_it_reads_back() {
     for known in KNOWN {
         for setting in known.settings {
             let (default, mut copy) = ((known.choice)(), (known.choice)());
-            let shown = (setting.show)(&default);
-            (setting.set)(&mut copy, &[shown.as_str()]).unwrap();
+            let file = format!(
+                "apps: [{{{}: {{{}: {}}}}}]",
+                known.name,
+                setting.key,
+                setting.yaml(&default)
+            );
+            copy.clone_from(&read(&file).apps[0]);
             assert_eq!(copy, default, "{} of {}", setting.key, known.name);
         }
     }
@@ -119,6 +124,8 @@ fn times_of_apps_have_units_or_are_seconds() {
 fn what_a_setting_shows_it_reads_back() {
     // A configuration where no setting has its default.
     let text = "\
+switches: {core-1: 0000000000000010, s.2: {dpid: 1e5}}
+hosts: {web: 02:00:00:00:00:01}
 listen: [0.0.0.0:1, '[::]:2']
 versions: 1.0
 workers: 3
@@ -155,11 +162,17 @@ max_hosts_per_port: 3
     let (config, default) = (read(text), Config::default());
     let mut copy = Config::default();
     for setting in settings::all() {
-        let shown = (setting.show)(&config);
-        assert_ne!(shown, (setting.show)(&default), "{} is still at its default", setting.key);
-        let texts: Vec<&str> =
-            if setting.many { shown.split(',').collect() } else { vec![shown.as_str()] };
-        (setting.set)(&mut copy, &texts).unwrap();
+        let shown = setting.show(&config);
+        assert_ne!(shown, setting.show(&default), "{} is still at its default", setting.key);
+        let file = format!("{}: {}", setting.key, setting.yaml(&config));
+        let root = yaml::parse(&file).unwrap();
+        let Value::Map(entries) = &root.value else { panic!("{file}") };
+        setting.read(&mut copy, &entries[0], &mut Reading::default());
+        if let Form::One { .. } | Form::Many { .. } = setting.form {
+            let texts: Vec<&str> =
+                if setting.takes_many() { shown.split(',').collect() } else { vec![&shown] };
+            assert_eq!(setting.set(&mut copy, &texts, "", &Reading::default()), [""; 0]);
+        }
     }
     assert_eq!(copy, config);
     assert_eq!(config.pin, Pinning::Cores(vec![0, 2, 4]));
@@ -238,7 +251,7 @@ const BAD: &[Bad] = &[
     ("apps: [hub: {x: 1}]", &[(1, 14, "\"x\" is no setting of the app \"hub\"; it has none")]),
     (
         "write: coalesce\nwrite: immediate\n",
-        &[(2, 1, "duplicate mapping key: write not allowed here")],
+        &[(2, 1, "`write` stands here twice; the first is at line 1, column 1")],
     ),
     // Words.
     (
@@ -338,6 +351,55 @@ const BAD: &[Bad] = &[
             "`pin` cannot be \"many\"; give auto, none, or cores: each a whole number from 0 to 4095",
         )],
     ),
+    // Names.
+    (
+        "switches: {a1: 1, s1: {dpid: 2}, s2: {dpd: 2}, s3: 2, s4: {}, s5: x, s6: [1], s 7: 3}",
+        &[
+            (
+                1,
+                12,
+                "\"a1\" reads as a datapath id, so it cannot be a name; give another, such as s-a1",
+            ),
+            (1, 39, "\"dpd\" is no setting of \"s2\"; did you mean `dpid`?"),
+            (
+                1,
+                48,
+                "0000000000000002 has the name \"s1\" already; give it only one (the first is at line 1, column 19)",
+            ),
+            (1, 55, "`s4` needs a `dpid`"),
+            (
+                1,
+                67,
+                "`s5` cannot be \"x\"; give a datapath id: 1 to 16 hexadecimal digits, such as \
+                 00000000000000a1",
+            ),
+            (1, 74, "`s6` takes one value, or `{dpid: VALUE}`"),
+            (1, 79, "\"s 7\" is no name; give 1 to 64 letters, digits, -, _ and ., such as core-1"),
+        ],
+    ),
+    (
+        "hosts:\n  10.0.0.1: 02:00:00:00:00:01\n  web: 02:00:00:00:00\n",
+        &[
+            (
+                2,
+                3,
+                "\"10.0.0.1\" reads as an IP address, so it cannot be a name; give another, such as h-10.0.0.1",
+            ),
+            (
+                3,
+                8,
+                "`web` cannot be \"02:00:00:00:00\"; give an Ethernet address, such as 00:1b:21:3c:9d:f8",
+            ),
+        ],
+    ),
+    (
+        "switches:\n  s1: 1\n  s1: 2\n",
+        &[(3, 3, "`s1` stands here twice; the first is at line 2, column 3")],
+    ),
+    (
+        "switches: [core-1]",
+        &[(1, 12, "`switches` is a map, such as {core-1: 00000000000000a1}, or none")],
+    ),
     // Shapes.
     ("write: [coalesce]", &[(1, 8, "`write` takes one value")]),
     ("listen: {a: 1}", &[(1, 9, "`listen` takes one value, or a list of them")]),
@@ -393,7 +455,7 @@ fn files_that_are_no_configuration_are_refused() {
     let path = directory.join("bellrock.yaml");
     let error = |contents: &[u8]| {
         std::fs::write(&path, contents).unwrap();
-        let error = Config::from_file(&path).unwrap_err().to_string();
+        let error = Sources::file(&path).check().unwrap_err().to_string();
         error.strip_prefix(&path.display().to_string()).unwrap().to_owned()
     };
     assert_eq!(error(b"write: \xff"), ": not UTF-8 text");
@@ -405,7 +467,7 @@ fn files_that_are_no_configuration_are_refused() {
         "{two}"
     );
     std::fs::remove_dir_all(&directory).unwrap();
-    let missing = Config::from_file(&path).unwrap_err().to_string();
+    let missing = Sources::file(&path).check().unwrap_err().to_string();
     assert!(
         missing.ends_with("bellrock.yaml: No such file or directory (os error 2)"),
         "{missing}"

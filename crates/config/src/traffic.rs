@@ -8,7 +8,7 @@ use bellrock_apps::bandwidth::{BandwidthSettings, HostName, Kbps};
 use bellrock_apps::provisioning::{Circuit, ProvisioningSettings, conflicts};
 
 use super::apps::AppChoice;
-use super::settings::{Setting, one};
+use super::form::{Change, Form, Setting};
 use super::values::{self, Read, Wrong, WrongItem};
 
 pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
@@ -17,17 +17,19 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
         value: "RATE",
         about: "Bandwidth of every line, such as 100M or 10G. auto: the speed that its port \
                 reports.",
-        many: false,
-        set: |choice, texts| {
-            let rate = match one(texts) {
-                "auto" => None,
-                text => Some(rate(text)?),
-            };
-            bandwidth(choice, |settings| settings.rate = rate)
-        },
-        show: |choice| match settings_of(choice).and_then(|settings| settings.rate) {
-            Some(rate) => rate.to_string(),
-            None => "auto".to_owned(),
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                let rate = match text {
+                    "auto" => None,
+                    text => Some(rate(text)?),
+                };
+                bandwidth(choice, |settings| settings.rate = rate)
+            },
+            show: |choice| match settings_of(choice).and_then(|settings| settings.rate) {
+                Some(rate) => rate.to_string(),
+                None => "auto".to_owned(),
+            },
         },
     },
     Setting {
@@ -35,24 +37,28 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
         value: "SWITCH:PORT=RATE",
         about: "Bandwidth of single lines, each named by a port at one end; it overrides all other \
                 values. A list, or none. Example: a1:4=10M.",
-        many: true,
-        set: |choice, texts| {
-            let lines = values::each(but_none(texts), line)?;
-            bandwidth(choice, |settings| settings.lines = lines.into_iter().collect())
+        change: Change::Restart,
+        form: Form::Many {
+            set: |choice, texts| {
+                let lines = values::each(but_none(texts), line)?;
+                bandwidth(choice, |settings| settings.lines = lines.into_iter().collect())
+            },
+            show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.lines)),
         },
-        show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.lines)),
     },
     Setting {
         key: "queues",
         value: "NAME=NUMBER",
         about: "Queues that are set up in all switches, for requests that name one. A list, or \
                 none. Example: gold=1.",
-        many: true,
-        set: |choice, texts| {
-            let queues = values::each(but_none(texts), queue)?;
-            bandwidth(choice, |settings| settings.queues = queues.into_iter().collect())
+        change: Change::Restart,
+        form: Form::Many {
+            set: |choice, texts| {
+                let queues = values::each(but_none(texts), queue)?;
+                bandwidth(choice, |settings| settings.queues = queues.into_iter().collect())
+            },
+            show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.queues)),
         },
-        show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.queues)),
     },
 ];
 
@@ -63,24 +69,28 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
         about: "The circuits, each with a name and two or more endpoints: SWITCH:PORT, \
                 SWITCH:PORT:VLAN, or the Ethernet address of a host. A list, or none. Example: \
                 \"blue a1:4 a2:3:100\".",
-        many: true,
-        set: |choice, texts| {
-            let right =
-                |text: &str| text.parse::<Circuit>().map_err(|error| format!("a circuit: {error}"));
-            let circuits = values::each(but_none(texts), right)?;
-            let conflicts = conflicts(&circuits).into_iter().map(|(item, conflict)| WrongItem {
-                item,
-                expected: format!("circuits that can be together: {conflict}"),
-            });
-            let conflicts: Vec<_> = conflicts.collect();
-            if !conflicts.is_empty() {
-                return Err(Wrong(conflicts));
-            }
-            provisioning(choice, |settings| settings.circuits = circuits)
-        },
-        show: |choice| {
-            let AppChoice::Provisioning(settings) = choice else { return String::new() };
-            or_none(settings.circuits.iter().map(ToString::to_string).collect())
+        change: Change::Restart,
+        form: Form::Many {
+            set: |choice, texts| {
+                let right = |text: &str| {
+                    text.parse::<Circuit>().map_err(|error| format!("a circuit: {error}"))
+                };
+                let circuits = values::each(but_none(texts), right)?;
+                let conflicts =
+                    conflicts(&circuits).into_iter().map(|(item, conflict)| WrongItem {
+                        item,
+                        expected: format!("circuits that can be together: {conflict}"),
+                    });
+                let conflicts: Vec<_> = conflicts.collect();
+                if !conflicts.is_empty() {
+                    return Err(Wrong(conflicts));
+                }
+                provisioning(choice, |settings| settings.circuits = circuits)
+            },
+            show: |choice| {
+                let AppChoice::Provisioning(settings) = choice else { return String::new() };
+                or_none(settings.circuits.iter().map(ToString::to_string).collect())
+            },
         },
     },
     Setting {
@@ -88,22 +98,24 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
         value: "FIRST-LAST",
         about: "VLANs for frames of circuits between switches, eight for each circuit. Nothing \
                 else may use them.",
-        many: false,
-        set: |choice, texts| {
-            let read = one(texts).split_once('-').and_then(|(first, last)| {
-                let range: RangeInclusive<u16> = first.parse().ok()?..=last.parse().ok()?;
-                (1..=4094).contains(range.start()).then_some(())?;
-                (*range.end() <= 4094 && range.start() < range.end()).then_some(range)
-            });
-            let vlans =
-                read.ok_or_else(|| "two VLANs from 1 to 4094, such as 2000-3999".to_owned())?;
-            provisioning(choice, |settings| settings.vlans = vlans)
-        },
-        show: |choice| match choice {
-            AppChoice::Provisioning(settings) => {
-                format!("{}-{}", settings.vlans.start(), settings.vlans.end())
-            }
-            _ => String::new(),
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                let read = text.split_once('-').and_then(|(first, last)| {
+                    let range: RangeInclusive<u16> = first.parse().ok()?..=last.parse().ok()?;
+                    (1..=4094).contains(range.start()).then_some(())?;
+                    (*range.end() <= 4094 && range.start() < range.end()).then_some(range)
+                });
+                let vlans =
+                    read.ok_or_else(|| "two VLANs from 1 to 4094, such as 2000-3999".to_owned())?;
+                provisioning(choice, |settings| settings.vlans = vlans)
+            },
+            show: |choice| match choice {
+                AppChoice::Provisioning(settings) => {
+                    format!("{}-{}", settings.vlans.start(), settings.vlans.end())
+                }
+                _ => String::new(),
+            },
         },
     },
 ];

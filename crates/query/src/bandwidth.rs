@@ -1,9 +1,8 @@
 //! The reservations of the app `bandwidth`.
 
-use bellrock_api::SwitchPort;
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, text};
+use crate::Page;
 
 /// Longest time that a request waits for a release, in milliseconds. Clients wait only a little
 /// longer.
@@ -48,7 +47,7 @@ pub struct ListReservations {
 pub struct ReservationRow {
     /// Its number.
     pub id: u32,
-    /// The host that sends.
+    /// The host that sends, as [`Reserve::from`]. Named switches and hosts have their names.
     pub from: String,
     /// The host that receives.
     pub to: String,
@@ -60,9 +59,9 @@ pub struct ReservationRow {
     pub state: ReservationState,
     /// Why the state is unknown, or why the reservation is lost.
     pub why: Option<String>,
-    /// The output ports of the switches on the path.
-    #[serde(with = "text::list")]
-    pub path: Vec<SwitchPort>,
+    /// The output ports of the switches on the path: `SWITCH:PORT`, with the name of the switch if
+    /// it has one.
+    pub path: Vec<String>,
 }
 
 /// Whether a reservation is in the switches.

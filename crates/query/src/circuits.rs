@@ -17,7 +17,8 @@ pub struct ListCircuits {
 pub struct CircuitRow {
     /// Its name.
     pub name: String,
-    /// Its ends: `SWITCH:PORT`, with the VLAN if there is one.
+    /// Its ends: `SWITCH:PORT`, with the VLAN if there is one, or a host. Named switches and hosts
+    /// have their names.
     pub endpoints: Vec<String>,
     /// Whether it carries packets.
     pub state: CircuitState,

@@ -35,6 +35,9 @@ pub struct FlowPage {
     /// The switch.
     #[serde(with = "text")]
     pub dpid: Dpid,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
     /// OpenFlow version of its connection.
     #[serde(with = "text")]
     pub version: Version,

@@ -21,6 +21,9 @@ pub struct HostRow {
     /// Its switch.
     #[serde(with = "text")]
     pub dpid: Dpid,
+    /// The name of its switch in the configuration.
+    #[serde(default)]
+    pub switch_name: Option<String>,
     /// Its port.
     #[serde(with = "text")]
     pub port: Port,

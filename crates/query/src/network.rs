@@ -51,12 +51,18 @@ pub struct LinkRow {
     /// The switch that sends.
     #[serde(with = "text")]
     pub from_dpid: Dpid,
+    /// The name of that switch in the configuration.
+    #[serde(default)]
+    pub from_name: Option<String>,
     /// The port that sends.
     #[serde(with = "text")]
     pub from_port: Port,
     /// The switch that receives.
     #[serde(with = "text")]
     pub to_dpid: Dpid,
+    /// The name of that switch in the configuration.
+    #[serde(default)]
+    pub to_name: Option<String>,
     /// The port that receives.
     #[serde(with = "text")]
     pub to_port: Port,

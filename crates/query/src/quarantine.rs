@@ -9,7 +9,7 @@ use crate::{Page, text};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// An Ethernet address, or an IPv4 or IPv6 address or prefix.
+    /// An Ethernet address, an IPv4 or IPv6 address or prefix, or the name of a host.
     pub host: String,
 }
 
@@ -17,7 +17,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unblock {
-    /// The host as it is listed.
+    /// The host as it is listed, or its name.
     pub host: String,
 }
 
@@ -57,6 +57,9 @@ pub struct BlockedList {
 pub struct BlockedRow {
     /// Its address, or its prefix.
     pub host: String,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its line in the file. `None`: an operator added it.
     pub line: Option<usize>,
     /// Switches that do not block it.
@@ -69,6 +72,9 @@ pub struct BlockGap {
     /// The switch.
     #[serde(with = "text")]
     pub dpid: Dpid,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Why it does not.
     pub why: String,
 }

@@ -1,6 +1,6 @@
 //! The JSON of requests and answers: what clients of any language write and read.
 
-use bellrock_api::{Dpid, Port, SwitchPort, Version};
+use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, CountFlows, ErrorKind, FlowPage, FlowRow, GetStatus, LinkRow, ListFlows, ListHosts,
     Operator, Page, QueryError, Release, Request, ReservationRow, ReservationState, Reserve, Rows,
@@ -67,8 +67,10 @@ fn what_a_request_leaves_out_has_its_default() {
 fn answers_have_the_text_that_operators_write() {
     let link = LinkRow {
         from_dpid: Dpid(1),
+        from_name: Some("core-1".to_owned()),
         from_port: Port(4),
         to_dpid: Dpid(0xb2),
+        to_name: None,
         to_port: Port::LOCAL,
         up_seconds: 3,
         rate_kbps: None,
@@ -76,8 +78,9 @@ fn answers_have_the_text_that_operators_write() {
     };
     let form = json!({
         "total": 9, "skipped": 8, "rows": [{
-            "from_dpid": "0000000000000001", "from_port": "4", "to_dpid": "00000000000000b2",
-            "to_port": "LOCAL", "up_seconds": 3, "rate_kbps": null, "both_ways": true,
+            "from_dpid": "0000000000000001", "from_name": "core-1", "from_port": "4",
+            "to_dpid": "00000000000000b2", "to_name": null, "to_port": "LOCAL",
+            "up_seconds": 3, "rate_kbps": null, "both_ways": true,
         }],
     });
     let links = Rows { total: 9, skipped: 8, rows: vec![link] };
@@ -92,13 +95,10 @@ fn answers_have_the_text_that_operators_write() {
         queue: None,
         state: ReservationState::Installed,
         why: None,
-        path: vec![SwitchPort::new(Dpid(1), Port(2))],
+        path: vec!["core-1:2".to_owned()],
     };
     let form = serde_json::to_value(&reservation).unwrap();
-    assert_eq!(
-        (&form["state"], &form["path"]),
-        (&json!("installed"), &json!(["0000000000000001:2"]))
-    );
+    assert_eq!((&form["state"], &form["path"]), (&json!("installed"), &json!(["core-1:2"])));
     assert_eq!(serde_json::from_value::<ReservationRow>(form).unwrap(), reservation);
 
     let flow = FlowRow {
@@ -116,6 +116,7 @@ fn answers_have_the_text_that_operators_write() {
     };
     let page = FlowPage {
         dpid: Dpid(1),
+        name: None,
         version: Version::V1_3,
         flows_in_all: 1,
         skipped: 0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Host, Network};
+use bellrock_api::{Host, Names, Network};
 use bellrock_apps::bandwidth::{
     self, HostName, Kbps, NotOneHost, NotReleased, NotReserved, Reservation, ReservationRequest,
     Reservations,
@@ -14,6 +14,7 @@ use bellrock_query::{
 use tracing::info;
 
 use super::carried_out;
+use super::names::{self, host_text};
 
 /// Reserves bandwidth.
 ///
@@ -22,11 +23,10 @@ use super::carried_out;
 pub(super) fn reserve(
     reservations: &Reservations,
     network: &Network,
+    names: &Names,
     order: &Reserve,
 ) -> Result<ReservationRow, QueryError> {
-    let host = |field: &str, text: &str| {
-        text.parse::<HostName>().map_err(|error| QueryError::invalid(field, error.to_string()))
-    };
+    let host = |field: &str, text: &str| names::read(names, field, text, str::parse::<HostName>);
     if order.wait_ms > MAX_RESERVE_WAIT_MS {
         let why = format!("give a time of at most {MAX_RESERVE_WAIT_MS} ms");
         return Err(QueryError::invalid("wait_ms", why));
@@ -47,7 +47,7 @@ pub(super) fn reserve(
         .map_err(|error| not_reserved(network, &request, &error))?;
     let Reservation { id, from, to, rate, .. } = &reserved;
     info!("an operator reserved {rate} from {from} to {to}: reservation {id}");
-    Ok(row(&reserved))
+    Ok(row(names, &reserved))
 }
 
 fn not_reserved(
@@ -111,6 +111,7 @@ fn absent(network: &Network, name: HostName) -> Option<String> {
 /// There is no such reservation, or some of its flows may remain.
 pub(super) fn release(
     reservations: &Reservations,
+    names: &Names,
     order: &Release,
 ) -> Result<Rows<ReservationRow>, QueryError> {
     let id = order.id;
@@ -122,18 +123,19 @@ pub(super) fn release(
         QueryError::new(kind, error.to_string()).at("id")
     })?;
     info!("an operator released reservation {id}");
-    Ok(list(reservations, Page::default()))
+    Ok(list(reservations, names, Page::default()))
 }
 
-pub(super) fn list(reservations: &Reservations, page: Page) -> Rows<ReservationRow> {
-    Rows::of(reservations.list(), page).map(|reservation| row(&reservation))
+pub(super) fn list(reservations: &Reservations, names: &Names, page: Page) -> Rows<ReservationRow> {
+    Rows::of(reservations.list(), page).map(|reservation| row(names, &reservation))
 }
 
-fn row(reservation: &Reservation) -> ReservationRow {
+fn row(names: &Names, reservation: &Reservation) -> ReservationRow {
     let (state, why, path) = match &reservation.state {
         bandwidth::ReservationState::Pending => (ReservationState::Pending, None, Vec::new()),
         bandwidth::ReservationState::Installed(ports) => {
-            (ReservationState::Installed, None, ports.clone())
+            let path = ports.iter().map(|port| names.port_text(*port)).collect();
+            (ReservationState::Installed, None, path)
         }
         bandwidth::ReservationState::Unknown(why) => {
             (ReservationState::Unknown, Some(why.clone()), Vec::new())
@@ -144,8 +146,8 @@ fn row(reservation: &Reservation) -> ReservationRow {
     };
     ReservationRow {
         id: reservation.id,
-        from: reservation.from.to_string(),
-        to: reservation.to.to_string(),
+        from: host_text(names, reservation.from),
+        to: host_text(names, reservation.to),
         rate_kbps: reservation.rate.0,
         queue: reservation.queue.clone(),
         state,

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bellrock_api::openflow::{FlowStats, FlowStatsRequest, RequestBody};
-use bellrock_api::{Dpid, Match, Network, ReplyBody, RequestFuture, SwitchInfo};
+use bellrock_api::{Dpid, Match, Names, Network, ReplyBody, RequestFuture, SwitchInfo};
 use bellrock_query::{
     AppFlows, ErrorKind, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows,
 };
 use bellrock_services::desired;
 
 use super::ask::{AT_A_TIME, TIMEOUT, read};
+use super::name_of;
 
 /// The flows of a switch that is up.
 ///
@@ -22,6 +23,7 @@ use super::ask::{AT_A_TIME, TIMEOUT, read};
 /// There is no such app, or the switch does not report its flows.
 pub(super) fn list(
     network: &Network,
+    names: &Names,
     info: &SwitchInfo,
     query: &ListFlows,
 ) -> Result<FlowPage, QueryError> {
@@ -43,10 +45,11 @@ pub(super) fn list(
         Rows::of(flows, page).map(|flow| row(&flow, owner(&flow)))
     });
     let flows = flows.map_err(|(kind, why)| {
-        QueryError::new(kind, format!("switch {dpid}: {why}")).at("switch")
+        QueryError::new(kind, format!("switch {}: {why}", query.switch)).at("switch")
     })?;
     Ok(FlowPage {
         dpid,
+        name: name_of(names, dpid),
         version: info.version,
         flows_in_all: flows.total,
         skipped: flows.skipped,
@@ -95,7 +98,7 @@ fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
 }
 
 /// Asks the switches of a page for their flows, some at a time, and counts them.
-pub(super) fn count_all(network: &Network, page: Page) -> Rows<SwitchFlows> {
+pub(super) fn count_all(network: &Network, names: &Names, page: Page) -> Rows<SwitchFlows> {
     let until = Instant::now() + TIMEOUT;
     let switches = network.switches();
     let dpids = Rows::of(switches.iter().map(|info| info.dpid).collect::<Vec<_>>(), page);
@@ -108,7 +111,7 @@ pub(super) fn count_all(network: &Network, page: Page) -> Rows<SwitchFlows> {
                 Ok(apps) => (apps, None),
                 Err((_, why)) => (Vec::new(), Some(why)),
             };
-            rows.push(SwitchFlows { dpid, name: None, problem, apps });
+            rows.push(SwitchFlows { dpid, name: name_of(names, dpid), problem, apps });
         }
     }
     Rows { total: dpids.total, skipped: dpids.skipped, rows }

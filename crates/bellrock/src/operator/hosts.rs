@@ -8,9 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use bellrock_api::{Dpid, HostEntry, HostId, Hosts, MacAddr, Network, Port, SwitchPort, Topology};
+use bellrock_api::{
+    Dpid, HostEntry, HostId, Hosts, MacAddr, Names, Network, Port, SwitchPort, Topology,
+};
 use bellrock_engine::{Monitor, SeenHost};
 use bellrock_query::HostRow;
+
+use super::name_of;
 
 /// Maximum number of hosts that are read, from each worker and from each app that keeps hosts for all
 /// switches.
@@ -27,6 +31,12 @@ pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
     let ports = monitor.switches();
     let own = ports.iter().flat_map(|info| info.ports.iter().map(|port| port.address)).collect();
     all(&seen, &network.hosts().load(), &network.topology().load(), &own)
+}
+
+/// The row with the names of the host and of its switch.
+pub(super) fn with_names(row: HostRow, names: &Names) -> HostRow {
+    let name = names.name_of_host(row.mac).map(str::to_owned);
+    HostRow { name, switch_name: name_of(names, row.dpid), ..row }
 }
 
 /// What is known of one host.
@@ -126,6 +136,7 @@ fn row(
     let youngest = age(at).or_else(|| seen.iter().map(|(.., host)| host.age).min());
     HostRow {
         dpid: at.dpid,
+        switch_name: None,
         port: at.port,
         mac: id.mac,
         name: None,

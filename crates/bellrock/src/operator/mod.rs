@@ -4,6 +4,7 @@ mod ask;
 mod bandwidth;
 mod flows;
 mod hosts;
+mod names;
 mod network;
 mod ports;
 mod provisioning;
@@ -15,7 +16,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bellrock_api::{Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo};
+use bellrock_api::{
+    Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo,
+    Watch,
+};
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
 use bellrock_apps::quarantine::BlockLists;
@@ -49,59 +53,73 @@ pub(crate) struct ControllerOperator {
     /// Memory budget that the tables of all apps share.
     pub(crate) tables: Option<Budget>,
     pub(crate) handles: Handles,
+    /// Names of switches and hosts.
+    pub(crate) names: Watch<Names>,
 }
 
 impl Operator for ControllerOperator {
     fn answer(&self, request: Request) -> Result<Answer, QueryError> {
         let network = &self.network;
+        let names: &Names = &self.names.load();
         Ok(match request {
             Request::GetStatus(_) => Answer::GetStatus(self.status()),
             Request::ListSwitches(query) => {
-                Answer::ListSwitches(Rows::of(self.switches(), query.page))
+                Answer::ListSwitches(Rows::of(self.switches(names), query.page))
             }
             Request::ListPorts(query) => {
                 let switches = match &query.switch {
-                    Some(switch) => vec![self.switch(switch)?],
+                    Some(switch) => vec![self.switch(names, switch)?],
                     None => self.monitor.switches(),
                 };
-                Answer::ListPorts(ports::list(network, &switches, query.page))
+                Answer::ListPorts(ports::list(network, names, &switches, query.page))
             }
             Request::ListHosts(query) => {
-                Answer::ListHosts(Rows::of(hosts::rows(&self.monitor, network), query.page))
+                let rows = Rows::of(hosts::rows(&self.monitor, network), query.page);
+                Answer::ListHosts(rows.map(|row| hosts::with_names(row, names)))
             }
             Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of(self.tasks(), query.page)),
             Request::GetCounters(_) => Answer::GetCounters(self.counters()),
-            Request::GetTopology(_) => Answer::GetTopology(network::topology(network)),
+            Request::GetTopology(_) => Answer::GetTopology(network::topology(network, names)),
             Request::ListLinks(query) => {
-                Answer::ListLinks(network::links_page(network, query.page))
+                Answer::ListLinks(network::links_page(network, names, query.page))
             }
             Request::ListEvents(query) => Answer::ListEvents(network::events(network, query.page)),
             Request::ListFlows(query) => {
-                Answer::ListFlows(flows::list(network, &*self.switch(&query.switch)?, &query)?)
+                let switch = self.switch(names, &query.switch)?;
+                Answer::ListFlows(flows::list(network, names, &switch, &query)?)
             }
-            Request::CountFlows(query) => Answer::CountFlows(flows::count_all(network, query.page)),
-            Request::Block(order) => Answer::Block(quarantine::block(self.block_lists()?, &order)?),
+            Request::CountFlows(query) => {
+                Answer::CountFlows(flows::count_all(network, names, query.page))
+            }
+            Request::Block(order) => {
+                Answer::Block(quarantine::block(self.block_lists()?, names, &order)?)
+            }
             Request::Unblock(order) => {
-                Answer::Unblock(quarantine::unblock(self.block_lists()?, &order)?)
+                Answer::Unblock(quarantine::unblock(self.block_lists()?, names, &order)?)
             }
             Request::ListBlocked(query) => {
-                Answer::ListBlocked(quarantine::list(self.block_lists()?, query.page))
+                Answer::ListBlocked(quarantine::list(self.block_lists()?, names, query.page))
             }
             Request::Reserve(order) => {
-                Answer::Reserve(bandwidth::reserve(self.reservations()?, network, &order)?)
+                Answer::Reserve(bandwidth::reserve(self.reservations()?, network, names, &order)?)
             }
             Request::Release(order) => {
-                Answer::Release(bandwidth::release(self.reservations()?, &order)?)
+                Answer::Release(bandwidth::release(self.reservations()?, names, &order)?)
             }
             Request::ListReservations(query) => {
-                Answer::ListReservations(bandwidth::list(self.reservations()?, query.page))
+                Answer::ListReservations(bandwidth::list(self.reservations()?, names, query.page))
             }
             Request::ListCircuits(query) => {
-                Answer::ListCircuits(provisioning::list(self.circuits()?, query.page))
+                Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))
             }
         })
     }
+}
+
+/// The name of a switch, for a row.
+fn name_of(names: &Names, dpid: Dpid) -> Option<String> {
+    names.name_of(dpid).map(str::to_owned)
 }
 
 /// Waits in this thread until an app has carried out an order.
@@ -120,12 +138,14 @@ fn carried_out<T>(answer: bellrock_api::PromiseFuture<T>) -> Result<T, QueryErro
 
 impl ControllerOperator {
     /// The switch that an operator means, if it is up.
-    fn switch(&self, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
-        let found = match switch {
-            SwitchRef::Dpid(dpid) => self.network.switch(*dpid),
-            SwitchRef::Name(_) => None,
+    fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
+        let dpid = match switch {
+            SwitchRef::Dpid(dpid) => *dpid,
+            SwitchRef::Name(name) => names
+                .switch(name)
+                .ok_or_else(|| names::unknown("switch", name, NameKind::Switch))?,
         };
-        found.ok_or_else(|| {
+        self.network.switch(dpid).ok_or_else(|| {
             let why = format!(
                 "switch {switch} is not connected; `bellrock switches` lists those that are"
             );
@@ -162,7 +182,7 @@ impl ControllerOperator {
         }
     }
 
-    fn switches(&self) -> Vec<SwitchRow> {
+    fn switches(&self, names: &Names) -> Vec<SwitchRow> {
         let now = self.monitor.now();
         let refused = self.network.extension::<RefusedFlows>();
         let refused_row = |(flow, why): (&str, Refusal)| RefusedFlowRow {
@@ -171,7 +191,7 @@ impl ControllerOperator {
         };
         let row = |info: &SwitchInfo| SwitchRow {
             dpid: info.dpid,
-            name: None,
+            name: name_of(names, info.dpid),
             version: info.version,
             peer: info.peer,
             up_seconds: now.saturating_sub(info.since).as_secs(),

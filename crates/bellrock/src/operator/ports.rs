@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bellrock_api::openflow::{PortConfig, PortState, PortStats, RequestBody};
-use bellrock_api::{Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version};
+use bellrock_api::{Names, Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version};
 use bellrock_query::{LinkState, Page, PortCounters, PortStatsRow, Rows};
 
 use super::ask::{AT_A_TIME, TIMEOUT, read};
+use super::name_of;
 
 /// The ports of these switches, which are sorted by datapath id. Only the switches of the page are
 /// asked, some at a time.
 pub(super) fn list(
     network: &Network,
+    names: &Names,
     switches: &[Arc<SwitchInfo>],
     page: Page,
 ) -> Rows<PortStatsRow> {
@@ -33,7 +35,7 @@ pub(super) fn list(
                 _ => None,
             });
             let counters: Result<HashMap<_, _>, _> = counters.map_err(|(_, why)| why);
-            rows.extend(ports.iter().map(|(info, port)| row(info, port, counters.as_ref())));
+            rows.extend(ports.iter().map(|(info, port)| row(names, info, port, counters.as_ref())));
         }
     }
     Rows { total, skipped, rows }
@@ -47,6 +49,7 @@ fn ask(network: &Network, ports: &[(&SwitchInfo, &PortDesc)]) -> RequestFuture {
 }
 
 fn row(
+    names: &Names,
     info: &SwitchInfo,
     port: &PortDesc,
     counters: Result<&HashMap<Port, PortStats>, &String>,
@@ -56,7 +59,7 @@ fn row(
     let stats = stats.and_then(|counters| counters.get(&port.port).ok_or_else(missing));
     PortStatsRow {
         dpid: info.dpid,
-        name: None,
+        name: name_of(names, info.dpid),
         port: port.port,
         port_name: port.name.to_string(),
         mac: port.address,

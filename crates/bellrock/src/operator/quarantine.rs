@@ -1,5 +1,6 @@
 //! Orders to the app `quarantine`, and its list.
 
+use bellrock_api::Names;
 use bellrock_apps::quarantine::{BlockLists, Blocked, NotChanged};
 use bellrock_query::{
     Block, BlockGap, BlockedList, BlockedRow, ErrorKind, Page, QuarantineAnswer, QueryError, Rows,
@@ -7,12 +8,18 @@ use bellrock_query::{
 };
 use tracing::info;
 
+use super::{name_of, names};
+
 /// Blocks a host or a prefix.
 ///
 /// # Errors
 /// The text is no such address, or the entry cannot be added.
-pub(super) fn block(lists: &BlockLists, order: &Block) -> Result<QuarantineAnswer, QueryError> {
-    let host = parse(&order.host)?;
+pub(super) fn block(
+    lists: &BlockLists,
+    names: &Names,
+    order: &Block,
+) -> Result<QuarantineAnswer, QueryError> {
+    let host = parse(names, &order.host)?;
     lists.add(host).map_err(|error| not_changed(&error))?;
     info!("an operator blocked {host}");
     Ok(QuarantineAnswer::Blocked(host.to_string()))
@@ -22,24 +29,33 @@ pub(super) fn block(lists: &BlockLists, order: &Block) -> Result<QuarantineAnswe
 ///
 /// # Errors
 /// The text is no such address, or no operator has added this entry.
-pub(super) fn unblock(lists: &BlockLists, order: &Unblock) -> Result<QuarantineAnswer, QueryError> {
-    let host = parse(&order.host)?;
+pub(super) fn unblock(
+    lists: &BlockLists,
+    names: &Names,
+    order: &Unblock,
+) -> Result<QuarantineAnswer, QueryError> {
+    let host = parse(names, &order.host)?;
     lists.remove(host).map_err(|error| not_changed(&error))?;
     info!("an operator let {host} back");
     Ok(QuarantineAnswer::LetBack(host.to_string()))
 }
 
-pub(super) fn list(lists: &BlockLists, page: Page) -> BlockedList {
+pub(super) fn list(lists: &BlockLists, names: &Names, page: Page) -> BlockedList {
+    let gap = |(dpid, why)| BlockGap { dpid, name: name_of(names, dpid), why };
     let Rows { total, skipped, rows } = Rows::of(lists.entries(), page).map(|entry| BlockedRow {
         host: entry.blocked.to_string(),
+        name: match entry.blocked {
+            Blocked::Mac(mac) => names.name_of_host(mac).map(str::to_owned),
+            _ => None,
+        },
         line: entry.line,
-        gaps: entry.gaps.into_iter().map(|(dpid, why)| BlockGap { dpid, why }).collect(),
+        gaps: entry.gaps.into_iter().map(gap).collect(),
     });
     BlockedList { total, skipped, entries: rows, file_problem: lists.file_problem() }
 }
 
-fn parse(host: &str) -> Result<Blocked, QueryError> {
-    host.parse().map_err(|error| QueryError::invalid("host", format!("{error}")))
+fn parse(names: &Names, host: &str) -> Result<Blocked, QueryError> {
+    names::read(names, "host", host, str::parse)
 }
 
 fn not_changed(error: &NotChanged) -> QueryError {

@@ -7,6 +7,7 @@ use bellrock_config::values;
 use bellrock_query as query;
 use clap::Args;
 
+use super::host;
 use crate::args::Ask;
 
 /// Reserve bandwidth from one host to another
@@ -15,10 +16,12 @@ use crate::args::Ask;
 /// none. A meter (OpenFlow 1.3) or a queue of the switches keeps packets to it.
 #[derive(Debug, Args)]
 pub(crate) struct Reserve {
-    /// The host that sends: its Ethernet or Internet address, or SWITCH:PORT
-    from: HostName,
+    /// The host that sends: its Ethernet or Internet address, its name, or SWITCH:PORT
+    #[arg(value_parser = host::<HostName>)]
+    from: String,
     /// The host that receives
-    to: HostName,
+    #[arg(value_parser = host::<HostName>)]
+    to: String,
     /// The rate: a whole number with k, M or G for kbit/s, Mbit/s or Gbit/s
     rate: Kbps,
     /// Use this queue, which is set up in all switches, instead of a meter
@@ -55,8 +58,8 @@ impl Reserve {
     /// The controller to ask, and the request.
     pub(crate) fn request(&self) -> (&Ask, query::Reserve) {
         let request = query::Reserve {
-            from: self.from.to_string(),
-            to: self.to.to_string(),
+            from: self.from.clone(),
+            to: self.to.clone(),
             rate_kbps: self.rate.0,
             queue: self.queue.clone(),
             // At most some seconds.

@@ -3,6 +3,7 @@
 use bellrock_apps::quarantine::Blocked;
 use clap::{Args, Subcommand};
 
+use super::host;
 use crate::args::Ask;
 
 /// Block hosts at every switch, and let them back
@@ -27,8 +28,9 @@ pub(crate) enum QuarantineOrder {
 
 #[derive(Debug, Args)]
 pub(crate) struct BlockedHost {
-    /// An Ethernet address, or an IPv4 or IPv6 address or prefix
-    pub(crate) host: Blocked,
+    /// An Ethernet address, an IPv4 or IPv6 address or prefix, or the name of a host
+    #[arg(value_parser = host::<Blocked>)]
+    pub(crate) host: String,
     #[command(flatten)]
     pub(crate) ask: Ask,
 }

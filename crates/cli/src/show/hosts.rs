@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bellrock_query::HostRow;
 
-use super::{duration, printable, table};
+use super::{duration, named, named_table, printable};
 
 /// Formats the hosts as text.
 pub(crate) fn hosts(hosts: &[HostRow]) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn hosts(hosts: &[HostRow]) -> String {
         vec![
             host.mac.to_string(),
             host.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
-            host.dpid.to_string(),
+            named(host.dpid, host.switch_name.as_deref()),
             host.port.to_string(),
             host.age_seconds.map_or_else(|| "-".to_owned(), duration),
             host.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
@@ -26,7 +26,7 @@ pub(crate) fn hosts(hosts: &[HostRow]) -> String {
         ]
     };
     let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "KNOWN TO", ""];
-    let mut text = table(&head, hosts.iter().map(row));
+    let mut text = named_table(&head, hosts.iter().map(|host| (host.name.as_deref(), row(host))));
     if hosts.iter().any(|host| host.guessed) {
         let _ =
             writeln!(text, "(ports between switches are not known; --services hosts finds them)");
@@ -44,6 +44,7 @@ mod tests {
     fn a_guess_says_what_would_make_it_certain() {
         let mut row = HostRow {
             dpid: Dpid(1),
+            switch_name: None,
             port: Port(1),
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             name: None,
@@ -57,9 +58,15 @@ mod tests {
         let text = hosts(std::slice::from_ref(&row));
         let line =
             "02:00:00:00:00:01  -     0000000000000001  1     5s        10.0.0.1   hosts,learning";
-        assert!(text.contains(line) && !text.contains("guessed"), "{text}");
+        assert!(
+            text.lines().nth(1).is_some_and(|row| row.starts_with(line))
+                && !text.contains("guessed"),
+            "{text}"
+        );
         row.guessed = true;
+        (row.name, row.switch_name) = (Some("web".to_owned()), Some("core-1".to_owned()));
         let text = hosts(&[row]);
+        assert!(text.contains("web   02:00:00:00:00:01  -     core-1  1 "), "{text}");
         assert!(text.contains("port guessed") && text.contains("--services hosts finds them"));
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
     }
     let row = |switch: &SwitchRow| {
         vec![
-            named(switch.dpid, switch.name.as_deref()),
+            switch.dpid.to_string(),
             switch.version.to_string(),
             switch.peer.to_string(),
             duration(switch.up_seconds),
@@ -82,7 +82,7 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
     };
     let head =
         ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION", "PROBLEMS"];
-    table(&head, switches.iter().map(row))
+    named_table(&head, switches.iter().map(|switch| (switch.name.as_deref(), row(switch))))
 }
 
 /// Problems of a switch; `-` for none.
@@ -161,6 +161,22 @@ pub(crate) fn counters(counters: &Counters) -> String {
 /// The name of a switch if it has one, else its datapath id.
 fn named(dpid: Dpid, name: Option<&str>) -> String {
     name.map_or_else(|| dpid.to_string(), printable)
+}
+
+/// A table whose first column is the names, if any row has one.
+fn named_table<'r>(
+    head: &[&str],
+    rows: impl Iterator<Item = (Option<&'r str>, Vec<String>)>,
+) -> String {
+    let rows: Vec<_> = rows.collect();
+    if rows.iter().all(|(name, _)| name.is_none()) {
+        return table(head, rows.into_iter().map(|(_, cells)| cells));
+    }
+    let cells = |(name, cells): (Option<&str>, Vec<String>)| {
+        let name = name.map_or_else(|| "-".to_owned(), printable);
+        [vec![name], cells].concat()
+    };
+    table(&[&["NAME"], head].concat(), rows.into_iter().map(cells))
 }
 
 /// A table. Each column is as wide as its longest cell; columns are two spaces apart.

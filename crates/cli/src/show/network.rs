@@ -25,7 +25,7 @@ pub(crate) fn topology(topology: &TopologyAnswer) -> String {
             ports.join(","),
         ]
     };
-    let head = ["DPID", "PORTS UP", "LINKS", "PORTS FOR HOSTS"];
+    let head = ["SWITCH", "PORTS UP", "LINKS", "PORTS FOR HOSTS"];
     let mut text = table(&head, topology.switches.iter().map(row));
     if !topology.settled {
         let _ = writeln!(text, "(discovery has not probed every port yet)");
@@ -42,8 +42,8 @@ pub(crate) fn links(links: &[LinkRow]) -> String {
     }
     let row = |link: &LinkRow| {
         vec![
-            format!("{}:{}", link.from_dpid, link.from_port),
-            format!("{}:{}", link.to_dpid, link.to_port),
+            format!("{}:{}", named(link.from_dpid, link.from_name.as_deref()), link.from_port),
+            format!("{}:{}", named(link.to_dpid, link.to_name.as_deref()), link.to_port),
             time_of_day(link.up_seconds),
             duration(link.up_seconds),
             link.rate_kbps.map_or_else(|| "-".to_owned(), |rate| Kbps(rate).to_string()),

@@ -47,11 +47,13 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
         "ERRORS",
     ];
     let mut text = table(&head, ports.iter().map(row));
-    let problem = |port: &PortStatsRow| port.problem.clone().map(|why| (port.dpid, why));
+    let problem = |port: &PortStatsRow| {
+        port.problem.clone().map(|why| (named(port.dpid, port.name.as_deref()), why))
+    };
     let mut problems: Vec<_> = ports.iter().filter_map(problem).collect();
     problems.dedup();
-    for (dpid, why) in problems {
-        let _ = writeln!(text, "(no counters from {dpid}: {})", printable(&why));
+    for (switch, why) in problems {
+        let _ = writeln!(text, "(no counters from {switch}: {})", printable(&why));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use bellrock_query::{BlockedList, BlockedRow, QuarantineAnswer};
 
-use super::{printable, table};
+use super::{named, named_table, printable};
 
 /// What was done.
 pub(crate) fn quarantine(answer: &QuarantineAnswer) -> String {
@@ -17,13 +17,18 @@ pub(crate) fn blocked(list: &BlockedList) -> String {
     let row = |row: &BlockedRow| {
         let source =
             row.line.map_or_else(|| "added".to_owned(), |line| format!("file, line {line}"));
-        let gaps: Vec<String> =
-            row.gaps.iter().map(|gap| format!("{}: {}", gap.dpid, gap.why)).collect();
+        let gaps = row.gaps.iter();
+        let gaps: Vec<String> = gaps
+            .map(|gap| format!("{}: {}", named(gap.dpid, gap.name.as_deref()), gap.why))
+            .collect();
         vec![printable(&row.host), source, printable(&gaps.join("; "))]
     };
     let mut text = match list.entries[..] {
         [] => "nobody is blocked\n".to_owned(),
-        _ => table(&["BLOCKED", "BY", "NOT AT"], list.entries.iter().map(row)),
+        _ => {
+            let rows = list.entries.iter().map(|entry| (entry.name.as_deref(), row(entry)));
+            named_table(&["BLOCKED", "BY", "NOT AT"], rows)
+        }
     };
     for line in list.file_problem.iter().flat_map(|problem| problem.lines()) {
         text.push_str(&format!("not in force: {}\n", printable(line)));

@@ -22,14 +22,13 @@ pub(crate) fn reservations(rows: &[ReservationRow]) -> String {
             Some(why) => format!("{state}: {why}"),
             None => state.to_owned(),
         };
-        let path: Vec<_> = row.path.iter().map(ToString::to_string).collect();
         vec![
             row.id.to_string(),
             printable(&row.from),
             printable(&row.to),
             Kbps(row.rate_kbps).to_string(),
             printable(row.queue.as_deref().unwrap_or("meter")),
-            path.join(" "),
+            printable(&row.path.join(" ")),
             printable(&state),
         ]
     };
