@@ -51,7 +51,7 @@ impl Handler for SmallSwitch {
 mod tests {
     use std::time::Duration;
 
-    use bellrock::lab::{Faults, Lab, Way, tree};
+    use bellrock::lab::{Faults, Lab, MessageDirection, tree};
 
     use super::*;
 
@@ -68,10 +68,10 @@ mod tests {
         assert!(lab.ping_all().is_complete());
         assert_eq!(lab.findings(), [] as [String; 0], "loops, black holes, doubled packets");
 
-        let asked = lab.message_count("s1", Way::FromSwitch);
+        let asked = lab.message_count("s1", MessageDirection::FromSwitch);
         assert!(lab.ping("h1", "h9"));
         assert_eq!(
-            lab.message_count("s1", Way::FromSwitch),
+            lab.message_count("s1", MessageDirection::FromSwitch),
             asked,
             "the controller was asked again"
         );

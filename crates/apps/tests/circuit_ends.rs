@@ -9,7 +9,7 @@ use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, Provisio
 use bellrock_apps::routing::{Routing, RoutingMode, RoutingSettings};
 use bellrock_apps::{Hub, Learning};
 use bellrock_emulator::lab::{Lab, LabBuilder};
-use bellrock_emulator::topology::{Named, ring, single};
+use bellrock_emulator::topology::{NamedTopology, ring, single};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::hosts::{HostTrackingSettings, PROBE_SOURCE};
 
@@ -30,7 +30,7 @@ fn circuits(texts: &[&str]) -> Circuits {
     Circuits::new(ProvisioningSettings { circuits, ..Default::default() }).unwrap()
 }
 
-fn builder(topology: Named, version: Version) -> LabBuilder {
+fn builder(topology: NamedTopology, version: Version) -> LabBuilder {
     let hosts = HostTrackingSettings { max_age: MAX_AGE, ..HostTrackingSettings::default() };
     let services = ServiceSettings { hosts, ..ServiceSettings::default() };
     Lab::seeded(3).topology(topology).version(version).services(services)

@@ -9,7 +9,7 @@ use bellrock_apps::global_learning::{GlobalTable, InMutex, InTransactions};
 use bellrock_apps::{GlobalLearning, Learning, LearningSettings};
 use bellrock_emulator::host::FlowState;
 use bellrock_emulator::lab::{Lab, LabBuilder, Pings};
-use bellrock_emulator::topology::{Topology, linear, tree};
+use bellrock_emulator::topology::{TopologySpec, linear, tree};
 use bellrock_tables::{Budget, SharedTable};
 
 const SEED: u64 = 42;
@@ -71,7 +71,7 @@ fn seeded() -> LabBuilder {
 }
 
 /// A line of switches with two hosts at each: h1 and h2 at s1, and so on.
-fn line(switches: u32) -> Topology {
+fn line(switches: u32) -> TopologySpec {
     let mut text = String::new();
     for number in 1..=switches {
         let (one, two) = (2 * number - 1, 2 * number);
@@ -81,7 +81,7 @@ fn line(switches: u32) -> Topology {
     for number in 1..switches {
         text.push_str(&format!("link s{number} s{}\n", number + 1));
     }
-    Topology::parse(&text).unwrap()
+    TopologySpec::parse(&text).unwrap()
 }
 
 fn counter(lab: &mut Lab, name: &str) -> u64 {

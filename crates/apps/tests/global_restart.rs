@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellrock_api::{Field, MacAddr, Version};
 use bellrock_apps::{GlobalLearning, LearningSettings};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
-use bellrock_emulator::topology::Topology;
+use bellrock_emulator::topology::TopologySpec;
 use bellrock_tables::{Budget, SharedTable};
 
 on_both_versions!(
@@ -35,7 +35,7 @@ fn app(settings: LearningSettings) -> GlobalLearning<SharedTable> {
 }
 
 /// Three switches in a line, with two hosts at each: h1 and h2 at s1, and so on.
-fn line() -> Topology {
+fn line() -> TopologySpec {
     let mut text = String::new();
     for number in 1..=SWITCHES {
         let (one, two) = (2 * number - 1, 2 * number);
@@ -43,7 +43,7 @@ fn line() -> Topology {
         text.push_str(&format!("link s{number} h{one}\nlink s{number} h{two}\n"));
     }
     text.push_str("link s1 s2\nlink s2 s3\n");
-    Topology::parse(&text).unwrap()
+    TopologySpec::parse(&text).unwrap()
 }
 
 /// The first hosts of the switches talk with each other, and so do the second hosts.

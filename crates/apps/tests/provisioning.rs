@@ -9,7 +9,9 @@ use bellrock_apps::Learning;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::network::NetworkSettings;
-use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, linear, ring, single, tree};
+use bellrock_emulator::topology::{
+    NamedTopology, fat_tree, leaf_spine, linear, ring, single, tree,
+};
 
 /// By then discovery has probed all ports.
 const SETTLED: Duration = Duration::from_secs(12);
@@ -22,7 +24,7 @@ fn circuits(texts: &[&str]) -> Circuits {
     Circuits::new(ProvisioningSettings { circuits, ..Default::default() }).unwrap()
 }
 
-fn lab(topology: Named, version: Version, circuits: &Circuits) -> Lab {
+fn lab(topology: NamedTopology, version: Version, circuits: &Circuits) -> Lab {
     let lab = Lab::seeded(3).topology(topology).version(version);
     let mut lab = lab.run(Provisioning::new(circuits));
     lab.run_for(SETTLED);

@@ -10,7 +10,7 @@ use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
 use bellrock_emulator::network::NetworkSettings;
-use bellrock_emulator::network::{LoggedMessage, Way};
+use bellrock_emulator::network::{LoggedMessage, MessageDirection};
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::AUDIT_EVERY;
 use bellrock_tables::Budget;
@@ -123,9 +123,9 @@ fn drops_are_above_flows_of_single_connections(version: Version) {
         lab.capture("h2").iter().filter(|frame| all.contains(frame)).count()
     };
     assert_eq!(arrived(&mut lab), all.len());
-    let before = lab.message_count("s1", Way::FromSwitch);
+    let before = lab.message_count("s1", MessageDirection::FromSwitch);
     assert_eq!(arrived(&mut lab), all.len());
-    let asked = lab.message_count("s1", Way::FromSwitch) - before;
+    let asked = lab.message_count("s1", MessageDirection::FromSwitch) - before;
     assert!(asked < all.len() as u64, "{asked} messages: there are flows {:#?}", lab.flows("s1"));
     lists.add(mac(&lab, "h1")).unwrap();
     lab.run_for(CUT_OFF_WITHIN);

@@ -15,7 +15,7 @@ use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_emulator::lab::Lab;
-use bellrock_emulator::network::Way;
+use bellrock_emulator::network::MessageDirection;
 use bellrock_emulator::topology::ring;
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::desired::AUDIT_EVERY;
@@ -70,7 +70,7 @@ fn nothing_is_asked_but_what_the_manual_lists() {
 
         let mut asked = BTreeSet::new();
         for message in ["s1", "s2", "s3", "s4"].iter().flat_map(|switch| lab.messages(switch)) {
-            if message.way == Way::ToSwitch
+            if message.way == MessageDirection::ToSwitch
                 && let Ok(message) = ToSwitch::decode(&message.bytes)
                 && let ToSwitch::MultipartRequest(request) = message.body
             {

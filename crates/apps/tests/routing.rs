@@ -10,7 +10,7 @@ use bellrock_api::{MacAddr, Version};
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
-use bellrock_emulator::topology::{Named, fat_tree, ring};
+use bellrock_emulator::topology::{NamedTopology, fat_tree, ring};
 use bellrock_services::programming::DRAIN;
 use known::{SETTLED, known};
 
@@ -24,7 +24,7 @@ const ALL: [(Version, RoutingMode); 4] = [
     (Version::V1_3, Proactive),
 ];
 
-fn lab(topology: Named, version: Version, mode: RoutingMode) -> Lab {
+fn lab(topology: NamedTopology, version: Version, mode: RoutingMode) -> Lab {
     let app = Routing::new(RoutingSettings { mode, ..RoutingSettings::default() });
     known(Lab::seeded(1).topology(topology).version(version).run(app))
 }

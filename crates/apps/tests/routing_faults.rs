@@ -17,7 +17,7 @@ use std::time::Duration;
 use bellrock_api::Version;
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::{FaultPlan, Faults, Lab, Pings};
-use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, ring, waxman};
+use bellrock_emulator::topology::{NamedTopology, fat_tree, leaf_spine, ring, waxman};
 use fastrand::Rng;
 use seeds::{ONE_SEED, number, play_all};
 
@@ -33,7 +33,7 @@ const DISCOVERY: Duration = Duration::from_secs(20);
 /// Settings that a seed selects, beside its faults.
 #[derive(Clone, Debug)]
 struct Drawn {
-    topology: Named,
+    topology: NamedTopology,
     /// `None`: each switch has its own.
     version: Option<Version>,
     workers: usize,

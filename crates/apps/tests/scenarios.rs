@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use bellrock_api::{Field, Port, Version};
 use bellrock_apps::{Learning, LearningSettings};
-use bellrock_emulator::check::Way;
+use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::host::FlowState;
-use bellrock_emulator::lab::{Backoff, Lab, Pings, on_both_versions};
-use bellrock_emulator::topology::{Topology, tree};
+use bellrock_emulator::lab::{Lab, Pings, ReconnectBackoff, on_both_versions};
+use bellrock_emulator::topology::{TopologySpec, tree};
 use bellrock_tables::Budget;
 
 const SEED: u64 = 42;
@@ -77,7 +77,7 @@ mod reach {
         assert_eq!(lab.duplicates(), []);
         assert!(packet_ins(&lab) > 0, "nothing was asked: the switches forward by themselves");
         assert_eq!(lab.counter("malformed") + lab.counter("errors_received"), 0);
-        assert!(lab.message_count("s1", Way::ToSwitch) > 0);
+        assert!(lab.message_count("s1", MessageDirection::ToSwitch) > 0);
     }
 
     /// A stream over three switches uses installed flows.
@@ -119,7 +119,7 @@ mod moves {
         for number in 1..switches {
             text.push_str(&format!("link s{number} s{}\n", number + 1));
         }
-        let lab = Lab::seeded(SEED).topology(Topology::parse(&text).unwrap()).version(version);
+        let lab = Lab::seeded(SEED).topology(TopologySpec::parse(&text).unwrap()).version(version);
         let mut lab = lab.run(Learning::new(settings, &Budget::unlimited()));
         let pings = ["h2", "h3"].map(|from| lab.start_pings(from, "h1", u16::MAX, PING_INTERVAL));
         lab.run_for(SETTLE);
@@ -220,7 +220,8 @@ mod restart {
 
     fn under_traffic(version: Version) {
         let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
-        let mut lab = lab.backoff(Backoff { first: RETRY, most: RETRY }).run(Learning::default());
+        let mut lab =
+            lab.backoff(ReconnectBackoff { first: RETRY, most: RETRY }).run(Learning::default());
         // Each host talks to its neighbour; no other pair has talked when the controller stops.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));

@@ -18,10 +18,11 @@
 //! assert!(lab.ping("h1", "h9"));
 //! ```
 
-pub use bellrock_emulator::check::{LoggedMessage, Matrix, Way};
+pub use bellrock_emulator::check::{LoggedMessage, Matrix, MessageDirection};
 pub use bellrock_emulator::host::{FlowReport, FlowState, HostCounters, PingStatistics};
 pub use bellrock_emulator::lab::*;
 pub use bellrock_emulator::network::NetworkSettings;
 pub use bellrock_emulator::topology::{
-    Named, Topology, TopologyError, fat_tree, leaf_spine, linear, ring, single, tree, waxman,
+    NamedTopology, TopologyError, TopologySpec, fat_tree, leaf_spine, linear, ring, single, tree,
+    waxman,
 };

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use bellrock_apps::{Routing, RoutingSettings};
 use bellrock_emulator::check::dump_flows;
 use bellrock_emulator::host::PingSettings;
-use bellrock_emulator::live::{Live, LiveSettings};
-use bellrock_emulator::topology::{HostSpec, LinkId, LinkShape, Node, SwitchSpec, Topology};
+use bellrock_emulator::live::{LiveNetwork, LiveSettings};
+use bellrock_emulator::topology::{HostSpec, LinkIndex, LinkShape, Node, SwitchSpec, TopologySpec};
 use bellrock_engine::{Engine, EngineSettings, Monitor};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_services::paths::paths;
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::start(&settings, chain)?;
     let mut bench = Bench {
         monitor: engine.monitor(),
-        live: Live::new(&topology, LiveSettings::new(engine.addresses()[0]))?,
+        live: LiveNetwork::new(&topology, LiveSettings::new(engine.addresses()[0]))?,
         topology,
     };
     bench.begin()?;
@@ -99,9 +99,9 @@ fn asked_rounds() -> Result<usize, Box<dyn Error>> {
 }
 
 /// A ring of all switches, with random further links.
-fn topology() -> Result<Topology, Box<dyn Error>> {
+fn topology() -> Result<TopologySpec, Box<dyn Error>> {
     let mut rng = Rng::with_seed(1);
-    let mut topology = Topology::new();
+    let mut topology = TopologySpec::new();
     let mut switches = Vec::new();
     for number in 1..=SWITCHES {
         let (name, dpid) = (format!("s{number}"), u64::from(number));
@@ -130,8 +130,8 @@ fn topology() -> Result<Topology, Box<dyn Error>> {
 
 struct Bench {
     monitor: Monitor,
-    live: Live,
-    topology: Topology,
+    live: LiveNetwork,
+    topology: TopologySpec,
 }
 
 impl Bench {
@@ -198,8 +198,8 @@ impl Bench {
     }
 
     /// The link whose number of routes is nearest to `routes`, and that number.
-    fn link_of_most_like(&self, routes: usize) -> (LinkId, usize) {
-        let mut best: Option<(LinkId, usize)> = None;
+    fn link_of_most_like(&self, routes: usize) -> (LinkIndex, usize) {
+        let mut best: Option<(LinkIndex, usize)> = None;
         for (one, other) in self.pairs_of_switches() {
             for link in self.topology.links_between(one, other) {
                 let crossing = self.flows_over(link);
@@ -214,7 +214,7 @@ impl Bench {
     }
 
     /// Number of the app's flows that lead into a link, at either end.
-    fn flows_over(&self, link: LinkId) -> usize {
+    fn flows_over(&self, link: LinkIndex) -> usize {
         let ends = self.live.network().link_ends(link);
         let flows = ends.map(|end| {
             let name = self.topology.name(end.node).to_owned();
@@ -237,7 +237,7 @@ impl Bench {
     }
 
     /// Cuts a link, and mends it after all routes have moved. Returns the times of the events.
-    fn fail(&mut self, link: LinkId) -> Result<Times, Box<dyn Error>> {
+    fn fail(&mut self, link: LinkIndex) -> Result<Times, Box<dyn Error>> {
         let network = self.monitor.network();
         let (known, paths) = (network.topology().clone(), paths(&network));
         let (before, paths_before) = (self.changes().0, paths.load().version());

@@ -16,9 +16,9 @@ use std::time::Duration;
 use bellrock_api::{Field, Port, Version};
 use bellrock_emulator::check::{Matrix, Reachability};
 use bellrock_emulator::host::{FlowGoal, FlowState, PingId, PingSettings};
-use bellrock_emulator::live::{Backoff, Live, LiveSettings};
+use bellrock_emulator::live::{LiveNetwork, LiveSettings, ReconnectBackoff};
 use bellrock_emulator::on_both_versions;
-use bellrock_emulator::topology::{Bandwidth, HostId, Node, SwitchId, Topology, tree};
+use bellrock_emulator::topology::{HostIndex, LinkRate, Node, SwitchIndex, TopologySpec, tree};
 use bellrock_engine::session::Versions;
 
 use running::{Controller, PATIENCE, Place};
@@ -39,15 +39,15 @@ const PING_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_PACKET_INS: u64 = 20;
 
 /// An emulated network, connected.
-struct Net(Live);
+struct Net(LiveNetwork);
 
 impl Net {
-    fn connect(mut topology: Topology, controller: &Controller, version: Version) -> Self {
-        topology.limit_links(Bandwidth::bits_per_second(100_000_000), QUEUE_FRAMES);
+    fn connect(mut topology: TopologySpec, controller: &Controller, version: Version) -> Self {
+        topology.limit_links(LinkRate::bits_per_second(100_000_000), QUEUE_FRAMES);
         let mut settings = LiveSettings::new(controller.address);
-        settings.backoff = Backoff { first: RETRY, most: RETRY };
+        settings.backoff = ReconnectBackoff { first: RETRY, most: RETRY };
         settings.network.versions = Versions::Only(version);
-        let mut net = Net(Live::new(&topology, settings).unwrap());
+        let mut net = Net(LiveNetwork::new(&topology, settings).unwrap());
         net.wait_until_connected();
         net
     }
@@ -59,11 +59,11 @@ impl Net {
         });
     }
 
-    fn until(&mut self, what: &str, done: impl FnMut(&Live) -> bool) {
+    fn until(&mut self, what: &str, done: impl FnMut(&LiveNetwork) -> bool) {
         assert!(self.0.run_until(PATIENCE, done).unwrap(), "{what}: it does not happen");
     }
 
-    fn host(&self, name: &str) -> HostId {
+    fn host(&self, name: &str) -> HostIndex {
         self.0.network().topology().host(name).unwrap()
     }
 
@@ -84,7 +84,7 @@ impl Net {
     }
 
     /// Starts pings that continue.
-    fn keep_pinging(&mut self, from: &str, to: &str) -> (HostId, PingId) {
+    fn keep_pinging(&mut self, from: &str, to: &str) -> (HostIndex, PingId) {
         let (from, to) = (self.host(from), self.host(to));
         let settings =
             PingSettings { count: u16::MAX, interval: PING_INTERVAL, ..PingSettings::default() };
@@ -92,12 +92,12 @@ impl Net {
     }
 
     /// Number of answered pings so far.
-    fn answers(&self, (host, ping): (HostId, PingId)) -> u32 {
+    fn answers(&self, (host, ping): (HostIndex, PingId)) -> u32 {
         self.0.network().host(host).ping_statistics(ping).unwrap().received
     }
 
     /// Waits until the pings are answered again, and then for several more answers.
-    fn answered_again(&mut self, pings: &[(HostId, PingId)]) {
+    fn answered_again(&mut self, pings: &[(HostIndex, PingId)]) {
         for pings in pings {
             let before = self.answers(*pings);
             self.until("an answer", |live| {
@@ -109,7 +109,7 @@ impl Net {
 
     fn packet_ins(&self) -> u64 {
         let switches = 0..self.0.network().topology().switches().len() as u32;
-        switches.map(|id| self.0.network().switch(SwitchId(id)).counters().packet_ins).sum()
+        switches.map(|id| self.0.network().switch(SwitchIndex(id)).counters().packet_ins).sum()
     }
 
     /// Number of flows of a switch that match on a port or output to it.
@@ -118,7 +118,7 @@ impl Net {
     }
 }
 
-fn flows_at(live: &Live, switch: &str, port: u32) -> usize {
+fn flows_at(live: &LiveNetwork, switch: &str, port: u32) -> usize {
     let network = live.network();
     let id = network.topology().switch(switch).unwrap();
     let tables = network.switch(id).datapath().tables().iter();
@@ -191,7 +191,7 @@ mod moves {
     );
 
     /// h1 and h2 at s1, h3 at the last switch.
-    fn moving(switches: u32) -> Topology {
+    fn moving(switches: u32) -> TopologySpec {
         let mut text = String::from("host h1\nhost h2\nhost h3\n");
         for number in 1..=switches {
             text.push_str(&format!("switch s{number}\n"));
@@ -200,7 +200,7 @@ mod moves {
         for number in 1..switches {
             text.push_str(&format!("link s{number} s{}\n", number + 1));
         }
-        Topology::parse(&text).unwrap()
+        TopologySpec::parse(&text).unwrap()
     }
 
     fn move_h1(version: Version, switches: u32, announce: bool) {
@@ -209,7 +209,7 @@ mod moves {
         let pings = [net.keep_pinging("h2", "h1"), net.keep_pinging("h3", "h1")];
         net.answered_again(&pings);
         assert_ne!(net.flows_at("s1", 1), 0, "flows to the host");
-        let (host, to) = (net.host("h1"), SwitchId(switches - 1));
+        let (host, to) = (net.host("h1"), SwitchIndex(switches - 1));
         net.0.network_mut().move_host(host, to, None, announce).unwrap();
         // Its peers continue to send to its address, so no flow to the old port ends by idle
         // timeout. Only the event of the port removes them.
@@ -230,7 +230,7 @@ mod moves {
         let mut net = Net::connect(moving(switches), &controller, version);
         let pings = [net.keep_pinging("h2", "h1"), net.keep_pinging("h3", "h1")];
         net.answered_again(&pings);
-        let (host, to) = (net.host("h1"), SwitchId(switches - 1));
+        let (host, to) = (net.host("h1"), SwitchIndex(switches - 1));
         net.0.network_mut().move_host_unseen(host, to, None).unwrap();
         net.0.run_for(UNDER_WAY).unwrap();
         let answers = |net: &Net| pings.map(|pings| net.answers(pings));
@@ -260,7 +260,7 @@ mod moves {
     fn to_another_switch_port_up(version: Version) {
         let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S} }}");
         let net = move_unseen(version, 2, &settings, announce);
-        let tables = net.0.network().switch(SwitchId(0)).datapath().tables().iter();
+        let tables = net.0.network().switch(SwitchIndex(0)).datapath().tables().iter();
         let flows = tables.flat_map(|(_, table)| table.flows());
         let timeouts: Vec<u16> = flows
             .filter(|(_, flow)| flow.priority > 0)

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bellrock::apps::Routing;
 use bellrock::prelude::*;
 use bellrock_emulator::host::PingSettings;
-use bellrock_emulator::live::{Live, LiveSettings};
-use bellrock_emulator::topology::{HostId, tree};
+use bellrock_emulator::live::{LiveNetwork, LiveSettings};
+use bellrock_emulator::topology::{HostIndex, tree};
 
 use running::{PATIENCE, Place, bellrock, output};
 
@@ -28,7 +28,7 @@ impl Handler for Failing {
     }
 }
 
-fn pings(net: &mut Live, from: HostId, to: HostId) -> bool {
+fn pings(net: &mut LiveNetwork, from: HostIndex, to: HostIndex) -> bool {
     let settings =
         PingSettings { count: 1, timeout: Duration::from_millis(200), ..Default::default() };
     let ping = net.network_mut().ping(from, to, settings).unwrap();
@@ -51,7 +51,7 @@ fn a_chain_of_ones_own_runs_with_its_services_and_can_be_asked() {
 
     let topology = tree(2, 2).build().unwrap();
     let [from, to] = ["h1", "h4"].map(|name| topology.host(name).unwrap());
-    let mut net = Live::new(&topology, LiveSettings::new(*address)).unwrap();
+    let mut net = LiveNetwork::new(&topology, LiveSettings::new(*address)).unwrap();
     let began = Instant::now();
     while controller.network().topology().load().links.len() < 4 {
         net.run_for(Duration::from_millis(10)).unwrap();

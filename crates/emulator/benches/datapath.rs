@@ -12,8 +12,8 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use bellrock_emulator::datapath::{Datapath, DatapathSettings, Effects};
-use bellrock_emulator::packet::Frame;
-use bellrock_emulator::packet::build::{Eth, Ip};
+use bellrock_emulator::packet::EthernetFrame;
+use bellrock_emulator::packet::build::{Eth, IpFields};
 use bellrock_openflow::{
     Action, ErrorCode, Field, FixedStr, FlowMod, Instruction, List, MacAddr, Match, Port, PortDesc,
     PortFeatures, Version,
@@ -55,12 +55,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Sends packets through the switch; all of them leave.
 fn carry(datapath: &mut Datapath, packets: u32, new: bool) {
     let eth = Eth::new(MacAddr::from_u64(1), MacAddr::from_u64(2));
-    let ip = Ip::v4(Ipv4Addr::new(9, 0, 0, 1), Ipv4Addr::new(10, 1, 2, 3));
+    let ip = IpFields::v4(Ipv4Addr::new(9, 0, 0, 1), Ipv4Addr::new(10, 1, 2, 3));
     let template = eth.ip(&ip.udp(1_000, 4_096, &[0; 18]));
     let mut effects = Effects::new();
     let now = Duration::from_secs(1);
     for packet in 0..packets {
-        let mut frame: Frame = effects.copy(&template);
+        let mut frame: EthernetFrame = effects.copy(&template);
         let source = if new { packet } else { packet % CONVERSATIONS };
         frame[SOURCE_AT..][..4].copy_from_slice(&source.to_be_bytes());
         datapath.receive(1, frame, now, &mut effects);

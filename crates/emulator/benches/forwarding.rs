@@ -22,7 +22,7 @@ use bellrock_api::{
 use bellrock_emulator::host::StreamSettings;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::network::NetworkSettings;
-use bellrock_emulator::topology::{HostId, Named, Node, Topology, linear};
+use bellrock_emulator::topology::{HostIndex, NamedTopology, Node, TopologySpec, linear};
 use bellrock_openflow::List;
 
 /// Number of flows of each switch.
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// of hosts.
 fn carry(datagrams: u64, ports: u16) -> Result<u64, Box<dyn Error>> {
     let mut lab = lab(linear(3, HOSTS))?;
-    let hosts: Vec<HostId> = (0..3 * HOSTS).map(HostId).collect();
+    let hosts: Vec<HostIndex> = (0..3 * HOSTS).map(HostIndex).collect();
     let (senders, receivers) = (&hosts[..HOSTS as usize], &hosts[2 * HOSTS as usize..]);
     let each = datagrams / u64::from(HOSTS * HOSTS * u32::from(ports));
     for to in receivers {
@@ -99,7 +99,7 @@ fn carry(datagrams: u64, ports: u16) -> Result<u64, Box<dyn Error>> {
     let began = processor_time()?;
     lab.run_for(INTERVAL * u32::try_from(each)? + Duration::from_secs(1));
     let spent = processor_time()? - began;
-    let arrived = |host: &HostId| {
+    let arrived = |host: &HostIndex| {
         lab.network().host(*host).udp_counters(TO_PORT).map_or(0, |counters| counters.datagrams)
     };
     let arrived: u64 = receivers.iter().map(arrived).sum();
@@ -111,7 +111,7 @@ fn carry(datagrams: u64, ports: u16) -> Result<u64, Box<dyn Error>> {
 }
 
 /// A lab whose switches have their flows. It keeps no hops and no messages.
-fn lab(topology: Named) -> Result<Lab, Box<dyn Error>> {
+fn lab(topology: NamedTopology) -> Result<Lab, Box<dyn Error>> {
     let app = Masked { topology: Arc::new(topology.build()?) };
     let lab = Lab::seeded(1).topology(topology).network(NetworkSettings::default());
     let mut lab = lab.try_run(app)?;
@@ -129,7 +129,7 @@ fn lab(topology: Named) -> Result<Lab, Box<dyn Error>> {
 
 /// Installs the flows.
 struct Masked {
-    topology: Arc<Topology>,
+    topology: Arc<TopologySpec>,
 }
 
 struct MaskedSwitch {
@@ -202,7 +202,7 @@ fn install(
 }
 
 /// The port of a switch that leads to each host, the nearest host first.
-fn ways(topology: &Topology, dpid: Dpid) -> Vec<(MacAddr, Port)> {
+fn ways(topology: &TopologySpec, dpid: Dpid) -> Vec<(MacAddr, Port)> {
     let Some(start) = topology.switch_by_dpid(dpid.0) else { return Vec::new() };
     let mut seen = BTreeMap::from([(Node::Switch(start), 0)]);
     let mut queue = VecDeque::from([start]);

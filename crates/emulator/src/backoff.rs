@@ -5,20 +5,20 @@ use std::time::Duration;
 /// Waiting times between attempts to connect. The time doubles after each failure, up to the
 /// maximum, as in Open vSwitch. A connection that has spoken OpenFlow resets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
+pub struct ReconnectBackoff {
     /// Before the second attempt.
     pub first: Duration,
     /// The maximum.
     pub most: Duration,
 }
 
-impl Default for Backoff {
+impl Default for ReconnectBackoff {
     fn default() -> Self {
-        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(8) }
+        ReconnectBackoff { first: Duration::from_secs(1), most: Duration::from_secs(8) }
     }
 }
 
-impl Backoff {
+impl ReconnectBackoff {
     /// Time to wait after this many failures in a row, from 1.
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_the_longest() {
-        let backoff = Backoff::default();
+        let backoff = ReconnectBackoff::default();
         let waits: Vec<u64> = (1..=6).map(|n| backoff.after(n).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 8, 8]);
         assert_eq!(backoff.after(u32::MAX), backoff.most);
@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn a_longest_below_the_first_is_the_longest() {
-        let backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_millis(50) };
+        let backoff =
+            ReconnectBackoff { first: Duration::from_secs(1), most: Duration::from_millis(50) };
         assert_eq!(backoff.after(1), Duration::from_millis(50));
     }
 }

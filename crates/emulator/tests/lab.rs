@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, FlowMod, Match, ToSwitch, Version};
 use bellrock_apps::{Hub, Learning};
-use bellrock_emulator::check::Way;
+use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::{
-    Backoff, FaultKind, Faults, Lab, LabBuilder, PROBE_AFTER, PROBE_WAIT,
+    FaultKind, Faults, Lab, LabBuilder, PROBE_AFTER, PROBE_WAIT, ReconnectBackoff,
 };
-use bellrock_emulator::topology::{Topology, linear, ring, single, tree};
+use bellrock_emulator::topology::{TopologySpec, linear, ring, single, tree};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -70,7 +70,7 @@ fn flows_paths_and_messages_can_be_looked_at() {
     assert_eq!(flows.len(), 3, "to h3, to h1, and the table miss: {flows:#?}");
     assert!(flows[0].contains("dl_dst=00:00:00:00:00:0"), "{flows:#?}");
     assert_eq!(lab.paths("h1", "h3"), [["h1", "s1", "s2", "s3", "h3"]]);
-    assert!(lab.message_count("s1", Way::FromSwitch) >= 4);
+    assert!(lab.message_count("s1", MessageDirection::FromSwitch) >= 4);
     assert!(lab.messages("s1").any(|message| message.to_string().contains("OFPT_PACKET_IN")));
     assert_eq!(lab.app_counter("learning", "moves"), Some(0));
     assert_eq!(lab.hosts_known().len(), 6, "each of two hosts at each of three switches");
@@ -141,7 +141,7 @@ fn a_silent_connection_is_found_by_the_switch_and_replaced() {
     let mut lab = learning(Lab::seeded(5).topology(single(2)));
     lab.silence("s1");
     assert!(!lab.ping("h1", "h2"), "no packet reaches the controller");
-    lab.run_for(PROBE_AFTER + PROBE_WAIT + Backoff::default().first + 2 * SECOND);
+    lab.run_for(PROBE_AFTER + PROBE_WAIT + ReconnectBackoff::default().first + 2 * SECOND);
     assert_eq!(lab.counter("duplicates_replaced"), 1);
     assert!(lab.ping("h1", "h2"));
 }
@@ -162,7 +162,7 @@ fn switches_look_for_a_controller_that_is_gone_and_find_the_next_one() {
     lab.run_for(Duration::from_secs(60));
     assert!(!lab.is_all_up());
     lab.start_controller(Learning::default());
-    assert!(lab.run_until(Backoff::default().most + SECOND, Lab::is_all_up));
+    assert!(lab.run_until(ReconnectBackoff::default().most + SECOND, Lab::is_all_up));
     assert!(lab.ping_all().is_complete());
 }
 
@@ -228,7 +228,7 @@ fn a_topology_that_is_none_or_has_a_cycle_is_refused() {
     let text = refused(Lab::seeded(1).topology(ring(3, 1)).loop_free());
     assert!(text.contains("s1"), "{text}");
     let file = "switch s1\nswitch s2\nlink s1 s3\n";
-    let parsed = Topology::parse(file).unwrap_err().to_string();
+    let parsed = TopologySpec::parse(file).unwrap_err().to_string();
     assert!(parsed.contains("line 3") && parsed.contains("s3"), "{parsed}");
 }
 

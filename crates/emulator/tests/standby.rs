@@ -15,7 +15,7 @@ use bellrock_api::{
 };
 use bellrock_apps::{Learning, Routing};
 use bellrock_emulator::lab::{Lab, Version, on_both_versions};
-use bellrock_emulator::network::Way;
+use bellrock_emulator::network::MessageDirection;
 use bellrock_emulator::topology::{linear, ring};
 use bellrock_openflow::MessageKind;
 use bellrock_session::FirstRole;
@@ -104,9 +104,9 @@ fn sent_by_newest(lab: &Lab) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for (name, _) in switches(lab) {
         let newest = lab.switch(&name).channels().last().unwrap();
-        let to_switch = lab
-            .messages(&name)
-            .filter(|message| message.way == Way::ToSwitch && message.channel == newest);
+        let to_switch = lab.messages(&name).filter(|message| {
+            message.way == MessageDirection::ToSwitch && message.channel == newest
+        });
         kinds.extend(to_switch.map(|message| format!("{:?}", message.kind())));
     }
     kinds

@@ -14,9 +14,9 @@ use bellrock_api::{
     BucketEntry, Cookie, Dpid, Event, Flow, FlowCommand, FlowMod, GroupEntry, MacAddr, Match,
     MeterEntry, Port, ToSwitch, Version,
 };
-use bellrock_emulator::check::{LoggedMessage, Way};
+use bellrock_emulator::check::{LoggedMessage, MessageDirection};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
-use bellrock_emulator::topology::{HostId, Topology, ring};
+use bellrock_emulator::topology::{HostIndex, TopologySpec, ring};
 use bellrock_services::desired::{
     AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows, MissingReason, REFUSAL_REPORTED_EVERY,
 };
@@ -30,7 +30,10 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 /// Longer than needed if nothing is wrong.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
 
-fn lab(version: Version, topology: impl TryInto<Topology, Error: std::fmt::Debug>) -> (Lab, Hand) {
+fn lab(
+    version: Version,
+    topology: impl TryInto<TopologySpec, Error: std::fmt::Debug>,
+) -> (Lab, Hand) {
     let hand = Hand::default();
     let topology = topology.try_into().unwrap();
     let lab = Lab::seeded(1).version(version).topology(topology).run(hand.clone());
@@ -52,7 +55,7 @@ fn flow(number: u32, port: u32) -> Flow {
 fn flow_mods(lab: &Lab) -> usize {
     let switches = lab.topology().switches().iter();
     let to_switch = switches.flat_map(|switch| lab.messages(&switch.name));
-    let to_switch = to_switch.filter(|message| message.way == Way::ToSwitch);
+    let to_switch = to_switch.filter(|message| message.way == MessageDirection::ToSwitch);
     let is_ours = |message: &&LoggedMessage| match ToSwitch::decode(&message.bytes) {
         Ok(message) => matches!(message.body, ToSwitch::FlowMod(flow)
             if flow.command == FlowCommand::DeleteStrict || Cookie::of_app(NAME).owns(flow.cookie)),
@@ -257,7 +260,7 @@ fn a_new_way_is_there_before_the_old_one_goes() {
         let mut rng = Rng::with_seed(seed);
         let version = VERSIONS[seed as usize % 2];
         let (mut lab, hand) = lab(version, mesh(rng.u32(4..10), &mut rng));
-        let (to, mac) = (HostId(0), lab.topology().hosts()[0].mac);
+        let (to, mac) = (HostIndex(0), lab.topology().hosts()[0].mac);
         let desired = hand.network().desired();
         desired.set_tree(1, Tree::random(lab.topology(), to, &mut rng).flows(mac));
         settle(&mut lab, &hand, &desired);
@@ -278,7 +281,7 @@ fn a_new_way_is_there_before_the_old_one_goes() {
 }
 
 /// Returns a random path from one switch to a host, ordered from the destination.
-fn path(lab: &Lab, to: HostId, from: Dpid, rng: &mut Rng) -> Vec<(Dpid, Flow)> {
+fn path(lab: &Lab, to: HostIndex, from: Dpid, rng: &mut Rng) -> Vec<(Dpid, Flow)> {
     let mac = lab.topology().hosts()[to.index()].mac;
     let path = Tree::random(lab.topology(), to, rng).path_from(lab.topology(), from);
     let flow = |port| Flow::new(Match::any().eth_dst(mac)).priority(100).output(port);
@@ -292,7 +295,7 @@ fn a_path_leads_to_its_end_while_what_it_has_left_drains_and_goes() {
         let mut rng = Rng::with_seed(seed);
         let version = VERSIONS[seed as usize % 2];
         let (mut lab, hand) = lab(version, mesh(rng.u32(4..10), &mut rng));
-        let (to, from) = (HostId(0), HostId(lab.topology().hosts().len() as u32 - 1));
+        let (to, from) = (HostIndex(0), HostIndex(lab.topology().hosts().len() as u32 - 1));
         let source = Dpid(lab.topology().switches().last().unwrap().dpid);
         let desired = hand.network().desired();
         desired.set(1, path(&lab, to, source, &mut rng));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{BandType, MessageKind};
 use bellrock_api::{Dpid, Event, Flow, FlowMod, Match, MeterEntry, Port, ToSwitch, Version};
-use bellrock_emulator::check::Way;
+use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
@@ -46,7 +46,8 @@ fn outcome(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitte
 
 /// Returns the number of barrier requests to a switch.
 fn barriers(lab: &Lab, switch: &str) -> usize {
-    let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
+    let to_switch =
+        lab.messages(switch).filter(|message| message.way == MessageDirection::ToSwitch);
     to_switch.filter(|message| message.kind() == Some(MessageKind::BarrierRequest)).count()
 }
 

@@ -10,7 +10,7 @@ use bellrock_api::{
     Change, Dpid, EncodeError, ErrorCode, Field, Flow, FlowFlags, Match, Port, Refusal, Version,
 };
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
-use bellrock_emulator::topology::{HostId, Node, Topology, ring};
+use bellrock_emulator::topology::{HostIndex, Node, TopologySpec, ring};
 use bellrock_services::programming::{
     CommitError, Committed, DRAIN, FlowProgramming, Plan, PlanOutcome,
 };
@@ -24,7 +24,10 @@ const DONE_WITHIN: Duration = Duration::from_secs(60);
 
 type Outcome = Result<Committed, CommitError>;
 
-fn lab(version: Version, topology: impl TryInto<Topology, Error: std::fmt::Debug>) -> (Lab, Hand) {
+fn lab(
+    version: Version,
+    topology: impl TryInto<TopologySpec, Error: std::fmt::Debug>,
+) -> (Lab, Hand) {
     let hand = Hand::default();
     let topology = topology.try_into().unwrap();
     let lab = Lab::seeded(1).version(version).topology(topology);
@@ -74,7 +77,7 @@ fn while_a_tree_changes_into_another_no_packet_loops_or_falls() {
         let mut rng = Rng::with_seed(seed);
         let version = VERSIONS[seed as usize % 2];
         let (mut lab, hand) = lab(version, mesh(rng.u32(4..12), &mut rng));
-        let to = HostId(0);
+        let to = HostIndex(0);
         let mac = lab.topology().hosts()[0].mac;
         let mut tree = Tree::random(lab.topology(), to, &mut rng);
         commit(&mut lab, &hand, tree_plan(None, &tree, mac), |_| {}).unwrap();
@@ -99,7 +102,7 @@ fn without_an_order_packets_do_loop_or_fall() {
     for seed in 0..20 {
         let mut rng = Rng::with_seed(seed);
         let (mut lab, hand) = lab(Version::V1_3, mesh(8, &mut rng));
-        let to = HostId(0);
+        let to = HostIndex(0);
         let mac = lab.topology().hosts()[0].mac;
         let old = Tree::random(lab.topology(), to, &mut rng);
         commit(&mut lab, &hand, tree_plan(None, &old, mac), |_| {}).unwrap();
@@ -297,7 +300,7 @@ fn around(lab: &Lab, tag: u16, by: &str, old: Option<&Flow>) -> (Plan, Flow) {
 fn in_two_phases_each_packet_goes_by_the_old_flows_or_by_the_new() {
     for version in VERSIONS {
         let (mut lab, hand) = lab(version, ring(4, 1));
-        let (h1, h3) = (HostId(0), HostId(2));
+        let (h1, h3) = (HostIndex(0), HostIndex(2));
         let (plan, first) = around(&lab, 4001, "s2", None);
         commit(&mut lab, &hand, plan, |_| {}).unwrap();
         let way = |lab: &Lab| {

@@ -12,7 +12,7 @@ use bellrock_api::openflow::{
 use bellrock_api::{
     BucketEntry, Dpid, Event, Flow, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
 };
-use bellrock_emulator::check::Way;
+use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::{Lab, Unanswered};
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows};
@@ -63,7 +63,8 @@ fn events(hand: &Hand) -> Vec<&'static str> {
 
 /// Returns how often a switch was asked this question since the lab began.
 fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
-    let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
+    let to_switch =
+        lab.messages(switch).filter(|message| message.way == MessageDirection::ToSwitch);
     let is_asked = |bytes: &[u8]| match ToSwitch::decode(bytes).unwrap().body {
         ToSwitch::MultipartRequest(request) => request.body.kind() == kind,
         _ => false,

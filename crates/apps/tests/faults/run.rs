@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellrock_api::{App, Version};
 use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_emulator::lab::{FaultPlan, Faults, Lab};
-use bellrock_emulator::topology::{Named, leaf_spine, linear, ring, single, tree, waxman};
+use bellrock_emulator::topology::{NamedTopology, leaf_spine, linear, ring, single, tree, waxman};
 use fastrand::Rng;
 
 /// Interval between datagrams of hosts during the faults.
@@ -18,7 +18,7 @@ const MAX_AWAY: Duration = Duration::from_secs(10);
 /// Settings that a seed selects, beside its faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    topology: Named,
+    topology: NamedTopology,
     /// `None`: each switch has its own.
     version: Option<Version>,
     workers: usize,

@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use bellrock_emulator::network::Network;
-use bellrock_emulator::topology::{LinkId, Node, SwitchId};
+use bellrock_emulator::network::EmulatedNetwork;
+use bellrock_emulator::topology::{LinkIndex, Node, SwitchIndex};
 
 use super::traffic::{Datagrams, INTERVAL};
 
@@ -58,12 +58,12 @@ impl Wound {
 /// An event of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    Cut(LinkId),
+    Cut(LinkIndex),
     /// Losses of the cut.
-    Counted(LinkId, Wound),
-    Mended(LinkId),
+    Counted(LinkIndex, Wound),
+    Mended(LinkIndex),
     /// Losses of the mending.
-    CountedAfter(LinkId, Wound),
+    CountedAfter(LinkIndex, Wound),
     /// No link can be cut.
     NoneToCut,
 }
@@ -73,7 +73,7 @@ enum Phase {
     /// All links are up. The next cut is at `next`.
     Whole { next: Duration },
     /// `link` is down, and will be mended. Losses are counted at `count_at`, then `None`.
-    Down { link: LinkId, since: Duration, count_at: Option<Duration> },
+    Down { link: LinkIndex, since: Duration, count_at: Option<Duration> },
 }
 
 /// The cuts of a demo. Times are those of the network.
@@ -85,9 +85,9 @@ pub(super) struct Cuts {
     before: Datagrams,
     recent: Datagrams,
     /// A mended link and the time of its mending, until its losses are counted.
-    mended: Option<(LinkId, Duration)>,
+    mended: Option<(LinkIndex, Duration)>,
     /// Links that were cut. All others come first.
-    done: BTreeSet<LinkId>,
+    done: BTreeSet<LinkIndex>,
 }
 
 impl Cuts {
@@ -109,7 +109,7 @@ impl Cuts {
     }
 
     /// The link that is down.
-    pub(super) fn down(&self) -> Option<LinkId> {
+    pub(super) fn down(&self) -> Option<LinkIndex> {
         match self.phase {
             Phase::Down { link, .. } => Some(link),
             Phase::Whole { .. } => None,
@@ -134,7 +134,11 @@ impl Cuts {
     }
 
     /// Does what is due.
-    pub(super) fn go_on(&mut self, network: &mut Network, datagrams: &Datagrams) -> Option<Event> {
+    pub(super) fn go_on(
+        &mut self,
+        network: &mut EmulatedNetwork,
+        datagrams: &Datagrams,
+    ) -> Option<Event> {
         let now = network.now();
         if let Some((link, at)) = self.mended
             && now >= at + COUNT_AFTER
@@ -166,14 +170,14 @@ impl Cuts {
     }
 
     /// Cuts a link, or mends the one that is down.
-    pub(super) fn toggle(&mut self, network: &mut Network, datagrams: &Datagrams) -> Event {
+    pub(super) fn toggle(&mut self, network: &mut EmulatedNetwork, datagrams: &Datagrams) -> Event {
         match self.phase {
             Phase::Down { link, .. } => self.mend(link, network, datagrams),
             Phase::Whole { .. } => self.cut(network, datagrams),
         }
     }
 
-    fn cut(&mut self, network: &mut Network, datagrams: &Datagrams) -> Event {
+    fn cut(&mut self, network: &mut EmulatedNetwork, datagrams: &Datagrams) -> Event {
         let Some(link) = self.choose(network) else { return Event::NoneToCut };
         self.before = datagrams.clone();
         self.mended = None;
@@ -183,7 +187,12 @@ impl Cuts {
         Event::Cut(link)
     }
 
-    fn mend(&mut self, link: LinkId, network: &mut Network, datagrams: &Datagrams) -> Event {
+    fn mend(
+        &mut self,
+        link: LinkIndex,
+        network: &mut EmulatedNetwork,
+        datagrams: &Datagrams,
+    ) -> Event {
         self.before = datagrams.clone();
         network.set_link(link, true);
         self.mended = Some((link, network.now()));
@@ -192,9 +201,9 @@ impl Cuts {
     }
 
     /// Chooses a link between switches, up and with a way around it; each once before any repeats.
-    fn choose(&mut self, network: &Network) -> Option<LinkId> {
-        let all = (0..network.topology().links().len() as u32).map(LinkId);
-        let mut links: Vec<LinkId> =
+    fn choose(&mut self, network: &EmulatedNetwork) -> Option<LinkIndex> {
+        let all = (0..network.topology().links().len() as u32).map(LinkIndex);
+        let mut links: Vec<LinkIndex> =
             all.filter(|link| switches(network, *link).is_some()).collect();
         self.chance.shuffle(&mut links);
         let mut fresh = links.iter().filter(|link| !self.done.contains(link));
@@ -211,7 +220,7 @@ impl Cuts {
 }
 
 /// The switches at the ends of a link that is up. `None` for the link of a host.
-fn switches(network: &Network, link: LinkId) -> Option<[SwitchId; 2]> {
+fn switches(network: &EmulatedNetwork, link: LinkIndex) -> Option<[SwitchIndex; 2]> {
     match network.link_ends(link).map(|end| end.node) {
         [Node::Switch(a), Node::Switch(b)] if network.is_link_up(link) => Some([a, b]),
         _ => None,
@@ -219,11 +228,11 @@ fn switches(network: &Network, link: LinkId) -> Option<[SwitchId; 2]> {
 }
 
 /// Whether the ends of a link can reach each other without it.
-fn has_way_around(network: &Network, cut: LinkId) -> bool {
+fn has_way_around(network: &EmulatedNetwork, cut: LinkIndex) -> bool {
     let Some([from, to]) = switches(network, cut) else { return false };
     let all = network.topology().links().len() as u32;
     let mut neighbours = vec![Vec::new(); network.topology().switches().len()];
-    for link in (0..all).map(LinkId).filter(|link| *link != cut) {
+    for link in (0..all).map(LinkIndex).filter(|link| *link != cut) {
         if let Some([a, b]) = switches(network, link) {
             neighbours[a.index()].push(b);
             neighbours[b.index()].push(a);
@@ -244,13 +253,13 @@ fn has_way_around(network: &Network, cut: LinkId) -> bool {
 #[cfg(test)]
 mod tests {
     use bellrock_emulator::network::NetworkSettings;
-    use bellrock_emulator::topology::{Named, Topology};
+    use bellrock_emulator::topology::{NamedTopology, TopologySpec};
 
     use super::*;
 
-    fn network(text: &str) -> Network {
-        let topology: Topology = text.parse().and_then(Named::build).unwrap();
-        Network::new(&topology, NetworkSettings::default())
+    fn network(text: &str) -> EmulatedNetwork {
+        let topology: TopologySpec = text.parse().and_then(NamedTopology::build).unwrap();
+        EmulatedNetwork::new(&topology, NetworkSettings::default())
     }
 
     fn datagrams(sent: u64, received: &[u64]) -> Datagrams {

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use bellrock_api::DynApp;
 use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
-use bellrock_emulator::live::{Live, LiveSettings};
-use bellrock_emulator::topology::{Bandwidth, Topology};
+use bellrock_emulator::live::{LiveNetwork, LiveSettings};
+use bellrock_emulator::topology::{LinkRate, TopologySpec};
 use bellrock_engine::{Engine, EngineSettings, Pinning};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_tables::Budget;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
     // Learning switches flood, and a flooded packet in a cycle never stops.
     let loop_free = args.app == DemoApp::Learning;
     let mut topology = emulate::topology(args.topology(), loop_free)?;
-    topology.limit_links(Bandwidth::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
+    topology.limit_links(LinkRate::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
     if topology.hosts().len() < 2 {
         return Err(Failure::Wrong(format!(
             "{}: the demo needs at least two hosts; give a larger network, such as ring:6",
@@ -97,11 +97,11 @@ fn controller(app: DemoApp) -> Result<Engine, Failure> {
     Engine::start(&settings, chain).map_err(|error| failed(&error))
 }
 
-fn network(args: &Demo, topology: &Topology, at: SocketAddr) -> Result<Live, Failure> {
+fn network(args: &Demo, topology: &TopologySpec, at: SocketAddr) -> Result<LiveNetwork, Failure> {
     let mut settings = LiveSettings::new(at);
     settings.network.seed = args.seed;
     settings.network.versions = emulate::versions(args.version.as_deref());
-    Ok(Live::new(topology, settings)?)
+    Ok(LiveNetwork::new(topology, settings)?)
 }
 
 /// A running demo.

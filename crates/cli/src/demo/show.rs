@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bellrock_emulator::live::{LineState, Live};
-use bellrock_emulator::topology::{HostId, HostSpec, LinkId, Node, SwitchId};
+use bellrock_emulator::live::{ConnectionState, LiveNetwork};
+use bellrock_emulator::topology::{HostIndex, HostSpec, LinkIndex, Node, SwitchIndex};
 
 use super::cuts::{Cuts, Event, Wound};
 use super::traffic::{Answer, Traffic};
@@ -16,14 +16,14 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// The network, its traffic, and the view of both.
 pub(super) struct Show {
-    live: Live,
+    live: LiveNetwork,
     traffic: Traffic,
     cuts: Cuts,
     pub(super) view: View,
     /// When all switches were connected for the first time.
     connected: Option<Duration>,
     /// The links between switches, in the order of the display.
-    links: Vec<LinkId>,
+    links: Vec<LinkIndex>,
     /// The counts of the latest update, from which rates are calculated.
     last: Look,
 }
@@ -52,17 +52,17 @@ struct Heard {
 
 impl Show {
     /// Makes a demo on this network. Links are cut automatically, or only by hand.
-    pub(super) fn new(live: Live, view: View, seed: u64, automatic: bool) -> Self {
+    pub(super) fn new(live: LiveNetwork, view: View, seed: u64, automatic: bool) -> Self {
         let topology = live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
-        let between_switches = |link: &LinkId| {
+        let between_switches = |link: &LinkIndex| {
             topology.links()[link.index()]
                 .ends
                 .iter()
                 .all(|end| matches!(end.node, Node::Switch(_)))
         };
-        let links: Vec<LinkId> =
-            (0..topology.links().len() as u32).map(LinkId).filter(between_switches).collect();
+        let links: Vec<LinkIndex> =
+            (0..topology.links().len() as u32).map(LinkIndex).filter(between_switches).collect();
         let mut show = Show {
             traffic: Traffic::new(hosts, seed),
             cuts: Cuts::new(seed, automatic),
@@ -225,7 +225,7 @@ impl Show {
         (totals.connected, totals.flows, totals.packet_ins, totals.frames) = (0, 0, 0, 0);
         let shown = self.view.switches.iter_mut().zip(&mut self.last.switches);
         for (index, (shown, last)) in shown.enumerate() {
-            let id = SwitchId(index as u32);
+            let id = SwitchIndex(index as u32);
             let switch = self.live.network().switch(id);
             let ports = switch.datapath().ports().iter();
             let counted = Counted {
@@ -233,7 +233,7 @@ impl Show {
                 frames: ports.map(|port| port.counters.rx_packets).sum(),
             };
             shown.version = self.live.lines(id).find_map(|(_, state)| match state {
-                LineState::Up(version) => Some(version.to_string()),
+                ConnectionState::Up(version) => Some(version.to_string()),
                 _ => None,
             });
             shown.flows = emulate::flow_count(&self.live, id);
@@ -253,7 +253,7 @@ impl Show {
         self.view.totals.bytes = 0;
         let shown = self.view.hosts.iter_mut().zip(&mut self.last.hosts);
         for (index, (shown, last)) in shown.enumerate() {
-            let counters = self.live.network().host(HostId(index as u32)).counters();
+            let counters = self.live.network().host(HostIndex(index as u32)).counters();
             let heard = Heard { sent: counters.bytes_out, received: counters.bytes_in };
             shown.sent_bits_per_second = 8.0 * per_second(heard.sent, last.sent, seconds);
             shown.received_bits_per_second =
@@ -298,13 +298,13 @@ impl Show {
         let host = |(index, spec): (usize, &HostSpec)| HostView {
             name: spec.name.clone(),
             ip: spec.ip,
-            place: emulate::place(&self.live, HostId(index as u32)),
+            place: emulate::place(&self.live, HostIndex(index as u32)),
             sent_bits_per_second: 0.0,
             received_bits_per_second: 0.0,
             round_trip: None,
         };
         self.view.hosts = topology.hosts().iter().enumerate().map(host).collect();
-        let link = |link: &LinkId| LinkView {
+        let link = |link: &LinkIndex| LinkView {
             name: emulate::link_ends(&self.live, *link).join(" - "),
             is_up: true,
             frames_per_second: 0.0,

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellrock_emulator::host::{PingId, PingSettings, StreamSettings};
-use bellrock_emulator::network::Network;
-use bellrock_emulator::topology::HostId;
+use bellrock_emulator::network::EmulatedNetwork;
+use bellrock_emulator::topology::HostIndex;
 
 /// Time between two datagrams of a stream. Times to heal are multiples of it.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1);
@@ -30,8 +30,8 @@ const FIRST_PING: Duration = Duration::from_millis(500);
 
 /// A ping that has ended, and its hosts.
 pub(super) struct Answer {
-    pub(super) from: HostId,
-    pub(super) to: HostId,
+    pub(super) from: HostIndex,
+    pub(super) to: HostIndex,
     /// Round trip time. `None`: no answer.
     pub(super) trip: Option<Duration>,
 }
@@ -71,9 +71,9 @@ impl Datagrams {
 pub(super) struct Traffic {
     hosts: usize,
     chance: fastrand::Rng,
-    streams: Vec<(HostId, HostId)>,
+    streams: Vec<(HostIndex, HostIndex)>,
     stage: Stage,
-    pings: VecDeque<(HostId, HostId, PingId)>,
+    pings: VecDeque<(HostIndex, HostIndex, PingId)>,
 }
 
 /// Stage of the traffic.
@@ -87,7 +87,7 @@ enum Stage {
 impl Traffic {
     /// Traffic between this number of hosts, at least two.
     pub(super) fn new(hosts: usize, seed: u64) -> Self {
-        let host = |index: usize| HostId((index % hosts) as u32);
+        let host = |index: usize| HostIndex((index % hosts) as u32);
         // Each host sends to the farthest one in a ring.
         let streams = (0..hosts.min(MAX_STREAMS)).map(|i| (host(i), host(i + hosts.div_ceil(2))));
         Traffic {
@@ -100,7 +100,7 @@ impl Traffic {
     }
 
     /// The ends of the streams.
-    pub(super) fn streams(&self) -> &[(HostId, HostId)] {
+    pub(super) fn streams(&self) -> &[(HostIndex, HostIndex)] {
         &self.streams
     }
 
@@ -118,7 +118,7 @@ impl Traffic {
     }
 
     /// Starts what is due.
-    pub(super) fn go_on(&mut self, network: &mut Network) {
+    pub(super) fn go_on(&mut self, network: &mut EmulatedNetwork) {
         let now = network.now();
         match &mut self.stage {
             Stage::Meeting { again } if *again <= now => {
@@ -138,7 +138,7 @@ impl Traffic {
     }
 
     /// Starts the streams if all their hosts have answered; otherwise pings again.
-    fn meet(&mut self, network: &mut Network) {
+    fn meet(&mut self, network: &mut EmulatedNetwork) {
         let pings: Vec<_> = self.pings.drain(..).collect();
         let mut answered = !pings.is_empty();
         for (from, _, ping) in pings {
@@ -154,7 +154,7 @@ impl Traffic {
         }
     }
 
-    fn begin(&mut self, network: &mut Network) {
+    fn begin(&mut self, network: &mut EmulatedNetwork) {
         let began = network.now();
         for (port, &(from, to)) in (FIRST_PORT..).zip(&self.streams) {
             let address = network.host(to).ip();
@@ -174,7 +174,7 @@ impl Traffic {
     }
 
     /// Datagrams that the streams have sent and received by now.
-    pub(super) fn datagrams(&self, network: &Network) -> Datagrams {
+    pub(super) fn datagrams(&self, network: &EmulatedNetwork) -> Datagrams {
         let Stage::Talking { began, .. } = self.stage else {
             return Datagrams { sent: 0, received: vec![0; self.streams.len()] };
         };
@@ -192,7 +192,7 @@ impl Traffic {
     }
 
     /// Removes the pings that have ended, and passes them to `each`.
-    pub(super) fn over(&mut self, network: &mut Network, mut each: impl FnMut(Answer)) {
+    pub(super) fn over(&mut self, network: &mut EmulatedNetwork, mut each: impl FnMut(Answer)) {
         if !self.is_talking() {
             return;
         }
@@ -208,11 +208,11 @@ impl Traffic {
     }
 
     /// Chooses two different hosts.
-    fn pair(&mut self) -> (HostId, HostId) {
+    fn pair(&mut self) -> (HostIndex, HostIndex) {
         let from = self.chance.usize(..self.hosts);
         let to = self.chance.usize(..self.hosts - 1);
         let to = if to < from { to } else { to + 1 };
-        (HostId(from as u32), HostId(to as u32))
+        (HostIndex(from as u32), HostIndex(to as u32))
     }
 }
 

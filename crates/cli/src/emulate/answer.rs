@@ -9,8 +9,8 @@ use bellrock_emulator::check::{Reachability, dump_flows};
 use bellrock_emulator::host::{
     FlowGoal, FlowState, HostError, PingId, PingSettings, PingStatistics,
 };
-use bellrock_emulator::live::{LineState, Live};
-use bellrock_emulator::topology::{HostId, LinkId, Node, SwitchId, Topology};
+use bellrock_emulator::live::{ConnectionState, LiveNetwork};
+use bellrock_emulator::topology::{HostIndex, LinkIndex, Node, SwitchIndex, TopologySpec};
 
 use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, HOST_PING, Request};
 use super::{Emulator, LOOK, Outcome, QUEUE_FRAMES};
@@ -69,8 +69,8 @@ impl Emulator {
 
     fn tell_each(
         &self,
-        switch: Option<SwitchId>,
-        text: impl Fn(&Live, SwitchId) -> String,
+        switch: Option<SwitchIndex>,
+        text: impl Fn(&LiveNetwork, SwitchIndex) -> String,
     ) -> Result<Outcome, Failure> {
         for id in switch.map_or_else(|| all_switches(self.topology()).collect(), |id| vec![id]) {
             print(&text(&self.live, id))?;
@@ -84,7 +84,7 @@ impl Emulator {
         Ok(Outcome::Bad)
     }
 
-    fn topology(&self) -> &Topology {
+    fn topology(&self) -> &TopologySpec {
         self.live.network().topology()
     }
 
@@ -96,7 +96,7 @@ impl Emulator {
     pub(super) fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&Live) -> bool,
+        mut done: impl FnMut(&LiveNetwork) -> bool,
     ) -> Result<bool, Failure> {
         let end = self.live.elapsed() + limit;
         loop {
@@ -118,7 +118,7 @@ impl Emulator {
         }
     }
 
-    fn ping(&mut self, from: HostId, to: Ipv4Addr, count: u16) -> Result<Outcome, Failure> {
+    fn ping(&mut self, from: HostIndex, to: Ipv4Addr, count: u16) -> Result<Outcome, Failure> {
         let settings = PingSettings { count, interval: PING_INTERVAL, ..PingSettings::default() };
         let id = match self.live.network_mut().ping_address(from, to, settings) {
             Ok(id) => id,
@@ -135,7 +135,7 @@ impl Emulator {
     /// Pings as a host's shell does: a line for each answer; at a terminal, until it is stopped.
     fn host_ping(
         &mut self,
-        from: HostId,
+        from: HostIndex,
         address: Ipv4Addr,
         count: Option<u16>,
     ) -> Result<Outcome, Failure> {
@@ -230,7 +230,7 @@ impl Emulator {
     }
 
     /// Random pairs of two different hosts.
-    fn random_pairs(&mut self, hosts: usize, count: usize) -> Vec<(HostId, HostId)> {
+    fn random_pairs(&mut self, hosts: usize, count: usize) -> Vec<(HostIndex, HostIndex)> {
         let mut pair = || {
             let from = self.chance.usize(..hosts);
             let to = self.chance.usize(..hosts - 1);
@@ -239,7 +239,12 @@ impl Emulator {
         (0..count).map(|_| pair()).collect()
     }
 
-    fn iperf(&mut self, from: HostId, to: HostId, time: Duration) -> Result<Outcome, Failure> {
+    fn iperf(
+        &mut self,
+        from: HostIndex,
+        to: HostIndex,
+        time: Duration,
+    ) -> Result<Outcome, Failure> {
         let network = self.live.network_mut();
         let goal = FlowGoal::Until(network.now() + time);
         let flow = match network.open_flow(from, to, IPERF_PORT, goal) {
@@ -271,11 +276,11 @@ impl Emulator {
     }
 
     fn set_links(&mut self, up: bool, ends: [Node; 2]) -> Result<Outcome, Failure> {
-        let between = |id: &LinkId| {
+        let between = |id: &LinkIndex| {
             let [a, b] = self.live.network().link_ends(*id).map(|end| end.node);
             [a, b] == ends || [b, a] == ends
         };
-        let links: Vec<LinkId> = all_links(self.topology()).filter(between).collect();
+        let links: Vec<LinkIndex> = all_links(self.topology()).filter(between).collect();
         if links.is_empty() {
             let [a, b] = ends.map(|node| self.name(node));
             return self.refuse(format!("no link between {a} and {b}; `links` lists all"));
@@ -288,7 +293,12 @@ impl Emulator {
         Ok(Outcome::Good)
     }
 
-    fn place(&mut self, host: HostId, to: SwitchId, port: Option<u32>) -> Result<Outcome, Failure> {
+    fn place(
+        &mut self,
+        host: HostIndex,
+        to: SwitchIndex,
+        port: Option<u32>,
+    ) -> Result<Outcome, Failure> {
         match self.live.network_mut().move_host(host, to, port, true) {
             Ok(()) => {
                 let name = self.name(Node::Host(host));
@@ -298,11 +308,12 @@ impl Emulator {
         }
     }
 
-    fn restart(&mut self, switch: SwitchId, keep_tables: bool) -> Result<Outcome, Failure> {
+    fn restart(&mut self, switch: SwitchIndex, keep_tables: bool) -> Result<Outcome, Failure> {
         self.live.restart(switch, keep_tables);
         let began = self.live.elapsed();
-        let up =
-            |live: &Live| live.lines(switch).all(|(_, state)| matches!(state, LineState::Up(_)));
+        let up = |live: &LiveNetwork| {
+            live.lines(switch).all(|(_, state)| matches!(state, ConnectionState::Up(_)))
+        };
         let back = self.run_until(self.wait, up)?;
         self.settle()?;
         let name = self.name(Node::Switch(switch));
@@ -320,7 +331,7 @@ impl Emulator {
 
 /// The echo requests of one host. Each is a ping.
 struct Echoes {
-    from: HostId,
+    from: HostIndex,
     address: Ipv4Addr,
     sent: u64,
     /// Requests without an answer yet, with their numbers. Time limits bound them.
@@ -329,7 +340,7 @@ struct Echoes {
 }
 
 impl Echoes {
-    fn send(&mut self, live: &mut Live) -> Result<(), HostError> {
+    fn send(&mut self, live: &mut LiveNetwork) -> Result<(), HostError> {
         let settings = PingSettings::default();
         let id = live.network_mut().ping_address(self.from, self.address, settings)?;
         self.sent += 1;
@@ -338,7 +349,7 @@ impl Echoes {
     }
 
     /// Prints the pings that have ended.
-    fn collect(&mut self, live: &mut Live) -> Result<(), Failure> {
+    fn collect(&mut self, live: &mut LiveNetwork) -> Result<(), Failure> {
         for _ in 0..self.waiting.len() {
             let Some((number, id)) = self.waiting.pop_front() else { break };
             if !live.network().host(self.from).is_ping_over(id) {
@@ -357,7 +368,7 @@ impl Echoes {
     }
 
     /// Ends the pings without a result, which do not count, and returns the sums of the others.
-    fn finish(&mut self, live: &mut Live) -> PingStatistics {
+    fn finish(&mut self, live: &mut LiveNetwork) -> PingStatistics {
         for (_, id) in self.waiting.drain(..) {
             live.network_mut().end_ping(self.from, id);
         }
@@ -371,24 +382,24 @@ impl Outcome {
     }
 }
 
-fn host(index: usize) -> HostId {
-    HostId(index as u32)
+fn host(index: usize) -> HostIndex {
+    HostIndex(index as u32)
 }
 
-fn all_pairs(hosts: usize) -> Vec<(HostId, HostId)> {
+fn all_pairs(hosts: usize) -> Vec<(HostIndex, HostIndex)> {
     let pairs = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
     pairs.filter(|(from, to)| from != to).map(|(from, to)| (host(from), host(to))).collect()
 }
 
-fn all_switches(topology: &Topology) -> impl Iterator<Item = SwitchId> + use<> {
-    (0..topology.switches().len() as u32).map(SwitchId)
+fn all_switches(topology: &TopologySpec) -> impl Iterator<Item = SwitchIndex> + use<> {
+    (0..topology.switches().len() as u32).map(SwitchIndex)
 }
 
-fn all_links(topology: &Topology) -> impl Iterator<Item = LinkId> + use<> {
-    (0..topology.links().len() as u32).map(LinkId)
+fn all_links(topology: &TopologySpec) -> impl Iterator<Item = LinkIndex> + use<> {
+    (0..topology.links().len() as u32).map(LinkIndex)
 }
 
-fn flows(live: &Live, id: SwitchId) -> String {
+fn flows(live: &LiveNetwork, id: SwitchIndex) -> String {
     let network = live.network();
     let flows = dump_flows(network.switch(id), network.now());
     let name = network.topology().name(Node::Switch(id));
@@ -403,7 +414,7 @@ fn flows(live: &Live, id: SwitchId) -> String {
     text
 }
 
-fn ports(live: &Live, id: SwitchId) -> String {
+fn ports(live: &LiveNetwork, id: SwitchIndex) -> String {
     let network = live.network();
     let topology = network.topology();
     let name = topology.name(Node::Switch(id));
@@ -426,15 +437,15 @@ fn ports(live: &Live, id: SwitchId) -> String {
     table(&head, rows)
 }
 
-fn switches(live: &Live) -> String {
+fn switches(live: &LiveNetwork) -> String {
     let network = live.network();
     let topology = network.topology();
     let rows = all_switches(topology).map(|id| {
         let switch = network.switch(id);
         let lines = live.lines(id).map(|(at, state)| match state {
-            LineState::Up(version) => format!("{at}: up, {version}"),
-            LineState::Connecting => format!("{at}: connecting"),
-            LineState::Away { reason } => format!("{at}: away ({reason})"),
+            ConnectionState::Up(version) => format!("{at}: up, {version}"),
+            ConnectionState::Connecting => format!("{at}: connecting"),
+            ConnectionState::Away { reason } => format!("{at}: away ({reason})"),
         });
         vec![
             topology.name(Node::Switch(id)).to_owned(),
@@ -448,12 +459,12 @@ fn switches(live: &Live) -> String {
 }
 
 /// Number of flows in all tables of a switch.
-pub(crate) fn flow_count(live: &Live, id: SwitchId) -> usize {
+pub(crate) fn flow_count(live: &LiveNetwork, id: SwitchIndex) -> usize {
     let tables = live.network().switch(id).datapath().tables().iter();
     tables.map(|(_, table)| table.len()).sum()
 }
 
-fn hosts(live: &Live) -> String {
+fn hosts(live: &LiveNetwork) -> String {
     let topology = live.network().topology();
     let rows = topology.hosts().iter().enumerate().map(|(index, spec)| {
         let id = host(index);
@@ -471,7 +482,7 @@ fn hosts(live: &Live) -> String {
 }
 
 /// Switch and port of a host: `s2:1`.
-pub(crate) fn place(live: &Live, host: HostId) -> String {
+pub(crate) fn place(live: &LiveNetwork, host: HostIndex) -> String {
     let network = live.network();
     let at = network.place(host);
     at.map_or_else(
@@ -480,7 +491,7 @@ pub(crate) fn place(live: &Live, host: HostId) -> String {
     )
 }
 
-fn links(live: &Live) -> String {
+fn links(live: &LiveNetwork) -> String {
     let network = live.network();
     let rows = all_links(network.topology()).map(|id| {
         let [a, b] = link_ends(live, id);
@@ -498,7 +509,7 @@ fn links(live: &Live) -> String {
 }
 
 /// The present ends of a link.
-pub(crate) fn link_ends(live: &Live, link: LinkId) -> [String; 2] {
+pub(crate) fn link_ends(live: &LiveNetwork, link: LinkIndex) -> [String; 2] {
     let network = live.network();
     network.link_ends(link).map(|end| network.topology().end_name(end).to_string())
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use bellrock_emulator::topology::Bandwidth;
+use bellrock_emulator::topology::LinkRate;
 use clap::Args;
 
 use bellrock_config::values;
@@ -26,9 +26,9 @@ const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::fr
 pub(crate) struct Emulate {
     /// The network: a name such as tree:2,3, or a file
     ///
-    /// Names: single:HOSTS, linear:SWITCHES[,HOSTS], ring:SWITCHES[,HOSTS], tree:DEPTH,FANOUT, fat-tree:K,
-    /// leaf-spine:LEAVES,SPINES,HOSTS, waxman:SWITCHES,SEED; each takes ,loop-free at its end. The
-    /// manual describes the file.
+    /// Names: single:HOSTS, linear:SWITCHES[,HOSTS], ring:SWITCHES[,HOSTS], tree:DEPTH,FANOUT,
+    /// fat-tree:K, leaf-spine:LEAVES,SPINES,HOSTS, waxman:SWITCHES,SEED; each takes ,loop-free at
+    /// its end. The manual describes the file.
     #[arg(long, short, value_name = "NAME|FILE", default_value = "tree:2,3")]
     pub(super) topology: String,
 
@@ -56,7 +56,7 @@ pub(crate) struct Emulate {
 
     /// Bandwidth of links without one in the file, in bits per second
     #[arg(long, value_name = "BITS", default_value = "1G", value_parser = bandwidth)]
-    pub(super) bandwidth: Bandwidth,
+    pub(super) bandwidth: LinkRate,
 
     /// Refuse a network with a cycle
     ///
@@ -85,7 +85,7 @@ Examples:
 Exit status: 0 for success, 1 for a lost ping, a failed command or a switch that cannot connect, 2 for a
 wrong command line or topology.";
 
-fn bandwidth(text: &str) -> Result<Bandwidth, String> {
+fn bandwidth(text: &str) -> Result<LinkRate, String> {
     text.parse().map_err(str::to_owned)
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use bellrock_emulator::topology::Topology;
+use bellrock_emulator::topology::TopologySpec;
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -22,7 +22,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(topology: &Topology) -> Self {
+    pub(super) fn of(topology: &TopologySpec) -> Self {
         let mut neighbours = BTreeMap::<String, Vec<String>>::new();
         for link in topology.links() {
             let [a, b] = [0, 1].map(|end| topology.name(link.ends[end].node).to_owned());

@@ -15,8 +15,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use bellrock_emulator::live::{Backoff, LineState, Live, LiveError, LiveSettings};
-use bellrock_emulator::topology::{Named, SwitchId, Topology};
+use bellrock_emulator::live::{
+    ConnectionState, LiveError, LiveNetwork, LiveSettings, ReconnectBackoff,
+};
+use bellrock_emulator::topology::{NamedTopology, SwitchIndex, TopologySpec};
 use bellrock_engine::session::Versions;
 use bellrock_openflow::Version;
 
@@ -70,11 +72,13 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     };
     raise_file_limit();
     let mut settings = LiveSettings { controllers, ..LiveSettings::new(([0; 4], 0).into()) };
-    settings.backoff =
-        Backoff { first: Backoff::default().first.min(args.retry), most: args.retry };
+    settings.backoff = ReconnectBackoff {
+        first: ReconnectBackoff::default().first.min(args.retry),
+        most: args.retry,
+    };
     settings.network.seed = args.seed;
     settings.network.versions = versions(args.version.as_deref());
-    let live = Live::new(&topology, settings)?;
+    let live = LiveNetwork::new(&topology, settings)?;
     let waker = live.waker();
     let terminal = Saved::now();
     let ending = Ending::watch(move || waker.wake(), move || terminal.give_back())?;
@@ -91,7 +95,7 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
 }
 
 /// Parses these words as a command.
-fn request(words: &[String], topology: &Topology) -> Result<Option<Request>, Failure> {
+fn request(words: &[String], topology: &TopologySpec) -> Result<Option<Request>, Failure> {
     Request::parse(&words.join(" "), topology).map_err(|wrong| {
         let is_flag = |word: &&String| word.starts_with("--") && *word != "--pairs";
         Failure::Wrong(match words.iter().find(is_flag) {
@@ -102,18 +106,18 @@ fn request(words: &[String], topology: &Topology) -> Result<Option<Request>, Fai
 }
 
 /// The topology with this name, or in this file.
-pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure> {
+pub(super) fn topology(text: &str, loop_free: bool) -> Result<TopologySpec, Failure> {
     let file = |error: &dyn std::fmt::Display| Failure::Wrong(format!("{text}: {error}"));
     match fs::read_to_string(text) {
         Ok(lines) => {
-            let topology = Topology::parse(&lines).map_err(|error| file(&error))?;
+            let topology = TopologySpec::parse(&lines).map_err(|error| file(&error))?;
             if loop_free {
                 topology.check_loop_free().map_err(|error| file(&error))?;
             }
             Ok(topology)
         }
         Err(error) if error.kind() == ErrorKind::NotFound && !is_path(text) => {
-            let built = text.parse().and_then(Named::build);
+            let built = text.parse().and_then(NamedTopology::build);
             let topology = built.map_err(|error| {
                 Failure::Wrong(format!("{error}; there is no file of this name either"))
             })?;
@@ -172,7 +176,7 @@ pub(super) fn raise_file_limit() {
 
 /// The network, and the state that commands need.
 struct Emulator {
-    live: Live,
+    live: LiveNetwork,
     ending: Ending,
     /// Time limit for switches to connect.
     wait: Duration,
@@ -187,7 +191,7 @@ impl Emulator {
     fn connect(&mut self) -> Result<bool, Failure> {
         let topology = self.live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
-        let all = |live: &Live| live.connected() == switches;
+        let all = |live: &LiveNetwork| live.connected() == switches;
         let first = SAY_SO.min(self.wait);
         if !self.run_until(first, all)? && first < self.wait && !self.ending.is_asked_for() {
             eprintln!("bellrock: waiting for {}: {}", self.controllers(), self.trouble());
@@ -228,20 +232,22 @@ impl Emulator {
     }
 
     fn controllers(&self) -> String {
-        let lines = self.live.lines(SwitchId(0));
+        let lines = self.live.lines(SwitchIndex(0));
         lines.map(|(at, _)| at.to_string()).collect::<Vec<_>>().join(" and ")
     }
 
     /// Why the first unconnected switch is not connected.
     fn trouble(&self) -> String {
         for (index, switch) in self.live.network().topology().switches().iter().enumerate() {
-            for (_, state) in self.live.lines(SwitchId(index as u32)) {
+            for (_, state) in self.live.lines(SwitchIndex(index as u32)) {
                 match state {
-                    LineState::Up(_) => {}
-                    LineState::Connecting => {
+                    ConnectionState::Up(_) => {}
+                    ConnectionState::Connecting => {
                         return format!("{} has connected, but got no hello", switch.name);
                     }
-                    LineState::Away { reason } => return format!("{}: {reason}", switch.name),
+                    ConnectionState::Away { reason } => {
+                        return format!("{}: {reason}", switch.name);
+                    }
                 }
             }
         }

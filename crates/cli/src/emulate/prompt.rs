@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellrock_emulator::live::Waker;
+use bellrock_emulator::live::LiveWaker;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -64,7 +64,7 @@ impl Saved {
 
 impl Prompt {
     /// Starts the reader. `waker` is called for each input. Tab completes to `names`.
-    pub(super) fn start(waker: Waker, names: Names) -> io::Result<Self> {
+    pub(super) fn start(waker: LiveWaker, names: Names) -> io::Result<Self> {
         let terminal = Saved::now();
         let interactive = terminal.0.is_some();
         let (give, inputs) = channel();
@@ -122,7 +122,7 @@ fn is_ours() -> bool {
 }
 
 /// Reads from a pipe or a file.
-fn lines(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker) {
+fn lines(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker) {
     let mut lines = io::stdin().lock().lines();
     while told.recv().is_ok() {
         let input = match lines.next() {
@@ -137,7 +137,7 @@ fn lines(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker) {
 }
 
 /// Reads from a terminal.
-fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) {
+fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker, names: Names) {
     let mut editor = match editor() {
         Ok(editor) => editor,
         Err(error) => {
@@ -193,7 +193,7 @@ fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
 }
 
 /// Passes an input on. Returns whether more input is wanted.
-fn hand_over(input: Input, give: &Sender<Input>, waker: &Waker) -> bool {
+fn hand_over(input: Input, give: &Sender<Input>, waker: &LiveWaker) -> bool {
     let more = matches!(input, Input::Line(_) | Input::GivenUp);
     let given = give.send(input).is_ok();
     waker.wake();

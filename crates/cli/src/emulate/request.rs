@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use bellrock_emulator::topology::{HostId, MAX_PORT, Node, SwitchId, Topology};
+use bellrock_emulator::topology::{HostIndex, MAX_PORT, Node, SwitchIndex, TopologySpec};
 
 use bellrock_config::values;
 
@@ -87,13 +87,13 @@ pub(super) const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 pub(super) enum Request {
     /// To a host, or to any other address.
     Ping {
-        from: HostId,
+        from: HostIndex,
         to: Ipv4Addr,
         count: u16,
     },
     /// As `ping` on a host: a line for each answer; without a count, until it is stopped.
     HostPing {
-        from: HostId,
+        from: HostIndex,
         to: Ipv4Addr,
         count: Option<u16>,
     },
@@ -102,8 +102,8 @@ pub(super) enum Request {
         pairs: Option<usize>,
     },
     Iperf {
-        from: HostId,
-        to: HostId,
+        from: HostIndex,
+        to: HostIndex,
         time: Duration,
     },
     /// All links between these two nodes.
@@ -112,16 +112,16 @@ pub(super) enum Request {
         ends: [Node; 2],
     },
     Move {
-        host: HostId,
-        to: SwitchId,
+        host: HostIndex,
+        to: SwitchIndex,
         port: Option<u32>,
     },
     Restart {
-        switch: SwitchId,
+        switch: SwitchIndex,
         keep_tables: bool,
     },
-    DumpFlows(Option<SwitchId>),
-    DumpPorts(Option<SwitchId>),
+    DumpFlows(Option<SwitchIndex>),
+    DumpPorts(Option<SwitchIndex>),
     Switches,
     Hosts,
     Links,
@@ -135,7 +135,7 @@ impl Request {
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
-    pub(super) fn parse(line: &str, topology: &Topology) -> Result<Option<Request>, String> {
+    pub(super) fn parse(line: &str, topology: &TopologySpec) -> Result<Option<Request>, String> {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((name, arguments)) = words.split_first() else { return Ok(None) };
@@ -153,7 +153,7 @@ impl Request {
 }
 
 /// Reads a command of a host, as in Mininet: `h1 ping h2`, `h1 ping -c 3 10.0.0.2`, `h1 iperf h2`.
-fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Request, String> {
+fn host_command(host: &str, words: &[&str], topology: &TopologySpec) -> Result<Request, String> {
     let command = |name| {
         // Both names are in the table.
         COMMANDS.iter().find(|command| command.name == name).unwrap_or(&COMMANDS[0])
@@ -182,7 +182,7 @@ fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Reque
 /// Reads the arguments of one command.
 struct Words<'t> {
     command: &'static CommandHelp,
-    topology: &'t Topology,
+    topology: &'t TopologySpec,
 }
 
 impl Words<'_> {
@@ -259,7 +259,7 @@ impl Words<'_> {
         Ok(Request::Move { host: self.host(host)?, to: self.switch(switch)?, port })
     }
 
-    fn two_hosts(&self, from: &str, to: &str) -> Result<(HostId, HostId), String> {
+    fn two_hosts(&self, from: &str, to: &str) -> Result<(HostIndex, HostIndex), String> {
         let (a, b) = (self.host(from)?, self.host(to)?);
         if a == b {
             return Err(format!("{from} and {to} are the same host; name two"));
@@ -269,8 +269,8 @@ impl Words<'_> {
 
     /// Finds a host, and the address of another. An address that no host has is one too: an app may
     /// answer for it.
-    fn host_and_address(&self, from: &str, to: &str) -> Result<(HostId, Ipv4Addr), String> {
-        let address = |host: HostId| self.topology.hosts()[host.index()].ip;
+    fn host_and_address(&self, from: &str, to: &str) -> Result<(HostIndex, Ipv4Addr), String> {
+        let address = |host: HostIndex| self.topology.hosts()[host.index()].ip;
         let host = self.host(from)?;
         let target = match to.parse::<Ipv4Addr>() {
             Ok(address) => address,
@@ -283,7 +283,7 @@ impl Words<'_> {
     }
 
     /// Finds a host by its name or its address.
-    fn host(&self, name: &str) -> Result<HostId, String> {
+    fn host(&self, name: &str) -> Result<HostIndex, String> {
         if let Ok(address) = name.parse::<Ipv4Addr>() {
             let none = || format!("no host has the address {address}; `hosts` lists all");
             return self.topology.host_by_ip(address).ok_or_else(none);
@@ -298,7 +298,7 @@ impl Words<'_> {
         }
     }
 
-    fn switch(&self, name: &str) -> Result<SwitchId, String> {
+    fn switch(&self, name: &str) -> Result<SwitchIndex, String> {
         match self.topology.node(name) {
             Some(Node::Switch(id)) => Ok(id),
             Some(Node::Host(_)) => Err(format!("{name} is a host; give a switch")),
@@ -351,8 +351,8 @@ mod tests {
         Ipv4Addr::new(10, 0, 0, number)
     }
 
-    fn host(number: u32) -> HostId {
-        HostId(number - 1)
+    fn host(number: u32) -> HostIndex {
+        HostIndex(number - 1)
     }
 
     #[test]
@@ -367,13 +367,16 @@ mod tests {
                 "iperf h9 h1 500ms",
                 Request::Iperf { from: host(9), to: host(1), time: Duration::from_millis(500) },
             ),
-            ("move h1 s4:9", Request::Move { host: host(1), to: SwitchId(3), port: Some(9) }),
-            ("restart s2 empty", Request::Restart { switch: SwitchId(1), keep_tables: false }),
+            ("move h1 s4:9", Request::Move { host: host(1), to: SwitchIndex(3), port: Some(9) }),
+            ("restart s2 empty", Request::Restart { switch: SwitchIndex(1), keep_tables: false }),
             ("dump-flows", Request::DumpFlows(None)),
-            ("dump-flows s1", Request::DumpFlows(Some(SwitchId(0)))),
+            ("dump-flows s1", Request::DumpFlows(Some(SwitchIndex(0)))),
             (
                 "link down s1 h2",
-                Request::Link { up: false, ends: [Node::Switch(SwitchId(0)), Node::Host(host(2))] },
+                Request::Link {
+                    up: false,
+                    ends: [Node::Switch(SwitchIndex(0)), Node::Host(host(2))],
+                },
             ),
             ("h1 ping h9", Request::HostPing { from: host(1), to: address(9), count: None }),
             (

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bellrock::apps::Learning;
 use bellrock::{Builder, Controller};
 use bellrock_emulator::host::PingSettings;
-use bellrock_emulator::live::{Backoff, Live, LiveSettings};
+use bellrock_emulator::live::{LiveNetwork, LiveSettings, ReconnectBackoff};
 use bellrock_emulator::topology::tree;
 use bellrock_session::Versions;
 use serde_json::Value;
@@ -19,15 +19,16 @@ use crate::running::{PATIENCE, Place, bellrock, told};
 /// One switch with two hosts, and a control socket.
 pub(crate) struct OneSwitch {
     place: Place,
-    pub(crate) net: Live,
+    pub(crate) net: LiveNetwork,
 }
 
 impl OneSwitch {
     pub(crate) fn new(name: &str, address: SocketAddr, versions: Versions) -> Self {
         let mut settings = LiveSettings::new(address);
         settings.network.versions = versions;
-        settings.backoff = Backoff { first: Duration::from_millis(50), ..settings.backoff };
-        let net = Live::new(&tree(1, 2).build().unwrap(), settings).unwrap();
+        settings.backoff =
+            ReconnectBackoff { first: Duration::from_millis(50), ..settings.backoff };
+        let net = LiveNetwork::new(&tree(1, 2).build().unwrap(), settings).unwrap();
         OneSwitch { place: Place::new(name), net }
     }
 
@@ -38,7 +39,7 @@ impl OneSwitch {
 
     /// Runs the network until its switch is connected.
     pub(crate) fn connect(&mut self, controller: &Controller) {
-        let up = |_: &Live| controller.network().switches().len() == 1;
+        let up = |_: &LiveNetwork| controller.network().switches().len() == 1;
         assert!(self.net.run_until(PATIENCE, up).unwrap(), "the switch does not come up");
     }
 
@@ -48,7 +49,7 @@ impl OneSwitch {
         let settings =
             PingSettings { count: 3, interval: Duration::from_millis(10), ..Default::default() };
         let ping = self.net.network_mut().ping(from, to, settings).unwrap();
-        let is_over = |net: &Live| net.network().host(from).is_ping_over(ping);
+        let is_over = |net: &LiveNetwork| net.network().host(from).is_ping_over(ping);
         assert!(self.net.run_until(PATIENCE, is_over).unwrap());
         assert!(self.net.network_mut().end_ping(from, ping).unwrap().complete());
     }

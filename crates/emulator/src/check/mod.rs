@@ -19,8 +19,8 @@ mod reachability;
 mod tests;
 mod text;
 
-pub use crate::network::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
-pub use analysis::{Analysis, Finding, MAX_LOOPS, MAX_STEPS, Outcome, Step, Trace};
+pub use crate::network::{LoggedMessage, MAX_KEPT_BYTES, MessageDirection, MessageLog};
+pub use analysis::{Analysis, MAX_LOOPS, MAX_STEPS, PathFault, StepOutcome, Trace, TraceStep};
 pub use delivery::{duplicates, paths};
 pub use reachability::{Matrix, Reachability};
 pub use text::{dump_flows, dump_table};

@@ -5,8 +5,8 @@ use bellrock_openflow::{Field, FlowMod, Match, Port, ToSwitch, Version};
 use super::*;
 use crate::host::PingSettings;
 use crate::network::tests::{Driven, settings};
-use crate::network::{Network, NetworkSettings};
-use crate::topology::{HostId, Node, SwitchId};
+use crate::network::{EmulatedNetwork, NetworkSettings};
+use crate::topology::{HostIndex, Node, SwitchIndex};
 
 fn to_host(driven: &Driven, host: &str) -> Match {
     let mac = driven.network.host(driven.host(host)).mac();
@@ -20,7 +20,7 @@ fn found(driven: &Driven, from: &str, to: &str) -> Vec<String> {
     findings.iter().map(|finding| finding.display(topology).to_string()).collect()
 }
 
-fn names(network: &Network, nodes: &[Node]) -> Vec<String> {
+fn names(network: &EmulatedNetwork, nodes: &[Node]) -> Vec<String> {
     nodes.iter().map(|node| network.topology().name(*node).to_owned()).collect()
 }
 
@@ -28,7 +28,7 @@ fn names(network: &Network, nodes: &[Node]) -> Vec<String> {
 fn a_network_that_is_right_has_no_findings_and_its_paths_are_known() {
     let mut driven = Driven::new("tree:3,2", settings(), Version::V1_3);
     driven.route_all();
-    let hosts: Vec<HostId> = (0..8).map(HostId::of).collect();
+    let hosts: Vec<HostIndex> = (0..8).map(HostIndex::of).collect();
     assert_eq!(Analysis::new(&driven.network).check(&hosts), []);
     let (h1, h8) = (driven.host("h1"), driven.host("h8"));
     let path = Analysis::new(&driven.network).ping(h1, h8).path_to(h8).unwrap();
@@ -135,8 +135,8 @@ fn flows_are_shown_by_table_priority_and_match() {
     let mut driven = Driven::new("single:2", settings(), Version::V1_3);
     driven.route_all();
     let any = Match::any();
-    driven.tell(SwitchId(0), &ToSwitch::FlowMod(FlowMod::add(&any).priority(0)));
-    let text = dump_flows(driven.network.switch(SwitchId(0)), driven.network.now());
+    driven.tell(SwitchIndex(0), &ToSwitch::FlowMod(FlowMod::add(&any).priority(0)));
+    let text = dump_flows(driven.network.switch(SwitchIndex(0)), driven.network.now());
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4);
     assert!(lines[0].starts_with("table=0 priority=32768 ") && lines[0].contains(":01 "), "{text}");

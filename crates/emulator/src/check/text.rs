@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bellrock_openflow::{Instructions, MatchView};
 
-use crate::datapath::flows::{Flow, FlowTable};
-use crate::switch::Switch;
+use crate::datapath::flows::{FlowEntry, FlowTable};
+use crate::switch::EmulatedSwitch;
 
 /// All flows of a switch, one a line, much as `ovs-ofctl dump-flows` shows them: by table, then by
 /// priority (highest first), then by match.
 #[must_use]
-pub fn dump_flows(switch: &Switch, now: Duration) -> String {
+pub fn dump_flows(switch: &EmulatedSwitch, now: Duration) -> String {
     let tables = switch.datapath().tables().iter();
     tables.map(|(number, table)| dump_table(number, table, now)).collect()
 }
@@ -25,7 +25,7 @@ pub fn dump_table(number: u8, table: &FlowTable, now: Duration) -> String {
 }
 
 /// A flow's priority, match and line.
-fn line(table: u8, flow: &Flow, now: Duration) -> (u16, String, String) {
+fn line(table: u8, flow: &FlowEntry, now: Duration) -> (u16, String, String) {
     let matching = MatchView::from(&flow.matching()).to_string();
     let mut line = format!(
         "table={table} priority={} {matching} cookie={:#x} duration={:.3}s packets={} bytes={}",

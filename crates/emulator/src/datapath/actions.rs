@@ -5,14 +5,14 @@ use bellrock_openflow::{Action, ErrorCode, Field, Group, Match, Port, Version};
 
 use super::groups::Groups;
 use super::meters::Meters;
-use super::ports::Ports;
+use super::ports::DatapathPorts;
 use crate::packet::parse::{
     ADVERTISEMENT, ICMP, ICMPV6, SCTP, SOLICITATION, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
     TYPE_MPLS, TYPE_MPLS_MULTICAST, TYPE_PBB, UDP, is_tag,
 };
 
 /// Actions that were checked. None borrows: the check refuses actions that carry bytes.
-pub type Actions = Box<[Action<'static>]>;
+pub type CheckedActions = Box<[Action<'static>]>;
 
 /// Maximum number of actions of a flow, and of all buckets of a group. A request of 64 KiB could
 /// have twice as many. A statistics reply says more about a flow than the request did, and could
@@ -24,7 +24,7 @@ pub const MAX_ACTIONS: usize = 2_000;
 pub struct Checker<'a> {
     pub(super) version: Version,
     pub(super) tables: u8,
-    pub(super) ports: &'a Ports,
+    pub(super) ports: &'a DatapathPorts,
     pub(super) groups: &'a Groups,
     pub(super) meters: &'a Meters,
     /// Whether the actions belong to a packet_out: only these may output to `TABLE`.
@@ -43,10 +43,10 @@ impl Checker<'_> {
         &self,
         actions: impl Iterator<Item = Action<'a>>,
         matching: Option<&Match>,
-    ) -> Result<Actions, ErrorCode> {
-        // 1.0 has no such error: an action that does not fit a packet leaves it as it is.
+    ) -> Result<CheckedActions, ErrorCode> {
+        // 1.0 has no such error: an action that does not fit a packet leaves it is.
         let matching = matching.filter(|_| self.version == Version::V1_3);
-        let mut known = matching.map(Known::of);
+        let mut known = matching.map(KnownValues::of);
         let checked = actions.map(|action| {
             let action = self.action(&action)?;
             if let Some(known) = &mut known {
@@ -66,7 +66,7 @@ impl Checker<'_> {
         &self,
         group: u32,
         actions: impl Iterator<Item = Action<'a>>,
-    ) -> Result<Actions, ErrorCode> {
+    ) -> Result<CheckedActions, ErrorCode> {
         let checked = actions.map(|action| match action {
             Action::Group(number) if number == group => Ok(Action::Group(number)),
             action => self.action(&action),
@@ -177,7 +177,7 @@ const fn is_mpls(eth_type: u16) -> bool {
 
 /// What is known about a value in the packets that reach an action.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Is<T> {
+enum ValueKnowledge<T> {
     /// The match leaves it open: an action cannot rely on it.
     Open,
     Value(T),
@@ -186,22 +186,25 @@ enum Is<T> {
 }
 
 /// What the match and earlier actions say about the packets that reach an action.
-struct Known {
-    tagged: Is<bool>,
-    eth_type: Is<u16>,
-    ip_proto: Is<u8>,
-    icmpv6_type: Is<u8>,
+struct KnownValues {
+    tagged: ValueKnowledge<bool>,
+    eth_type: ValueKnowledge<u16>,
+    ip_proto: ValueKnowledge<u8>,
+    icmpv6_type: ValueKnowledge<u8>,
 }
 
-impl Known {
+impl KnownValues {
     fn of(matching: &Match) -> Self {
         let value = |field| matching.value(field);
         let tagged = value(Field::VlanVid).map(|vid| vid & u128::from(Match::VLAN_PRESENT) != 0);
-        Known {
-            tagged: tagged.map_or(Is::Open, Is::Value),
-            eth_type: value(Field::EthType).map_or(Is::Open, |value| Is::Value(value as u16)),
-            ip_proto: value(Field::IpProto).map_or(Is::Open, |value| Is::Value(value as u8)),
-            icmpv6_type: value(Field::Icmpv6Type).map_or(Is::Open, |value| Is::Value(value as u8)),
+        KnownValues {
+            tagged: tagged.map_or(ValueKnowledge::Open, ValueKnowledge::Value),
+            eth_type: value(Field::EthType)
+                .map_or(ValueKnowledge::Open, |value| ValueKnowledge::Value(value as u16)),
+            ip_proto: value(Field::IpProto)
+                .map_or(ValueKnowledge::Open, |value| ValueKnowledge::Value(value as u8)),
+            icmpv6_type: value(Field::Icmpv6Type)
+                .map_or(ValueKnowledge::Open, |value| ValueKnowledge::Value(value as u8)),
         }
     }
 
@@ -253,26 +256,30 @@ impl Known {
     /// Updates what is known after an action.
     fn after(&mut self, action: &Action<'_>) {
         match *action {
-            Action::PushVlan(_) => self.tagged = Is::Value(true),
-            Action::PopVlan => self.tagged = Is::Uncovered,
+            Action::PushVlan(_) => self.tagged = ValueKnowledge::Value(true),
+            Action::PopVlan => self.tagged = ValueKnowledge::Uncovered,
             // MPLS and PBB tags go in front of the tags that are there.
             Action::PushMpls(eth_type) | Action::PushPbb(eth_type) => {
-                *self = Known {
-                    tagged: Is::Value(false),
-                    eth_type: Is::Value(eth_type),
-                    ip_proto: Is::Open,
-                    icmpv6_type: Is::Open,
+                *self = KnownValues {
+                    tagged: ValueKnowledge::Value(false),
+                    eth_type: ValueKnowledge::Value(eth_type),
+                    ip_proto: ValueKnowledge::Open,
+                    icmpv6_type: ValueKnowledge::Open,
                 };
             }
             Action::PopMpls(eth_type) if is_tag(eth_type) => {
-                *self = Known { tagged: Is::Value(true), ..UNCOVERED };
+                *self = KnownValues { tagged: ValueKnowledge::Value(true), ..UNCOVERED };
             }
-            Action::PopMpls(eth_type) => self.eth_type = Is::Value(eth_type),
+            Action::PopMpls(eth_type) => self.eth_type = ValueKnowledge::Value(eth_type),
             Action::PopPbb => *self = UNCOVERED,
-            Action::SetField(Field::EthType, value) => self.eth_type = Is::Value(value as u16),
-            Action::SetField(Field::IpProto, value) => self.ip_proto = Is::Value(value as u8),
+            Action::SetField(Field::EthType, value) => {
+                self.eth_type = ValueKnowledge::Value(value as u16)
+            }
+            Action::SetField(Field::IpProto, value) => {
+                self.ip_proto = ValueKnowledge::Value(value as u8)
+            }
             Action::SetField(Field::Icmpv6Type, value) => {
-                self.icmpv6_type = Is::Value(value as u8);
+                self.icmpv6_type = ValueKnowledge::Value(value as u8);
             }
             _ => {}
         }
@@ -287,18 +294,18 @@ impl Known {
     }
 }
 
-const UNCOVERED: Known = Known {
-    tagged: Is::Uncovered,
-    eth_type: Is::Uncovered,
-    ip_proto: Is::Uncovered,
-    icmpv6_type: Is::Uncovered,
+const UNCOVERED: KnownValues = KnownValues {
+    tagged: ValueKnowledge::Uncovered,
+    eth_type: ValueKnowledge::Uncovered,
+    ip_proto: ValueKnowledge::Uncovered,
+    icmpv6_type: ValueKnowledge::Uncovered,
 };
 
-fn is<T>(what: Is<T>, which: impl Fn(T) -> bool) -> bool {
+fn is<T>(what: ValueKnowledge<T>, which: impl Fn(T) -> bool) -> bool {
     match what {
-        Is::Open => false,
-        Is::Value(value) => which(value),
-        Is::Uncovered => true,
+        ValueKnowledge::Open => false,
+        ValueKnowledge::Value(value) => which(value),
+        ValueKnowledge::Uncovered => true,
     }
 }
 

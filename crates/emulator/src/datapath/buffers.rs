@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{ErrorCode, Port};
 
-use crate::packet::Frame;
+use crate::packet::EthernetFrame;
 
 /// Minimum time that a packet stays in its buffer. Later it stays until its slot is needed.
 pub const BUFFER_KEPT: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ struct Buffered {
     id: u32,
     since: Duration,
     in_port: Port,
-    frame: Frame,
+    frame: EthernetFrame,
 }
 
 /// The buffers of a switch.
@@ -62,7 +62,7 @@ impl Buffers {
         if place.as_ref().is_some_and(|old| now < old.since + BUFFER_KEPT) {
             return None;
         }
-        *place = Some(Buffered { id, since: now, in_port, frame: Frame::from(bytes) });
+        *place = Some(Buffered { id, since: now, in_port, frame: EthernetFrame::from(bytes) });
         self.next = (id + 1) % IDS;
         self.gone_round |= self.next == 0;
         Some(id)
@@ -73,7 +73,7 @@ impl Buffers {
     /// # Errors
     /// `OFPBRC_BUFFER_EMPTY`: it was taken out before, or a newer packet has its slot;
     /// `OFPBRC_BUFFER_UNKNOWN`: the id was never assigned.
-    pub(super) fn take(&mut self, id: u32) -> Result<(Frame, Port), ErrorCode> {
+    pub(super) fn take(&mut self, id: u32) -> Result<(EthernetFrame, Port), ErrorCode> {
         if id >= IDS || (id >= self.next && !self.gone_round) {
             return Err(ErrorCode::RequestBufferUnknown);
         }
@@ -103,7 +103,7 @@ mod tests {
         let mut buffers = Buffers::new(4);
         let id = buffers.keep(b"packet", Port(3), NOW).unwrap();
         assert_eq!(buffers.take(id + 1), Err(ErrorCode::RequestBufferUnknown));
-        assert_eq!(buffers.take(id), Ok((Frame::from(&b"packet"[..]), Port(3))));
+        assert_eq!(buffers.take(id), Ok((EthernetFrame::from(&b"packet"[..]), Port(3))));
         assert_eq!(buffers.take(id), Err(ErrorCode::RequestBufferEmpty));
         assert_eq!(buffers.take(IDS), Err(ErrorCode::RequestBufferUnknown));
     }

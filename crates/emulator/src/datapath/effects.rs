@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{FlowRemovedReason, Match, PacketInReason, Port, PortStatus};
 
-use crate::packet::Frame;
+use crate::packet::EthernetFrame;
 
 /// Maximum number of frames that are kept for reuse; more are freed.
 const POOLED_FRAMES: usize = 256;
@@ -18,10 +18,10 @@ pub const MAX_FRAMES: usize = 65_536;
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Frames that leave, in order, with their output port ([`Port::LOCAL`] included).
-    pub frames: Vec<(u32, Frame)>,
+    pub frames: Vec<(u32, EthernetFrame)>,
     /// Notices for controllers, in order.
     pub notices: Vec<Notice>,
-    pool: Vec<Frame>,
+    pool: Vec<EthernetFrame>,
 }
 
 impl Effects {
@@ -33,13 +33,13 @@ impl Effects {
 
     /// An empty frame, reused if possible.
     #[must_use]
-    pub fn frame(&mut self) -> Frame {
+    pub fn frame(&mut self) -> EthernetFrame {
         self.pool.pop().unwrap_or_default()
     }
 
     /// A frame of these bytes, reused if possible.
     #[must_use]
-    pub fn copy(&mut self, bytes: &[u8]) -> Frame {
+    pub fn copy(&mut self, bytes: &[u8]) -> EthernetFrame {
         let mut frame = self.frame();
         frame.extend_from_slice(bytes);
         frame
@@ -52,7 +52,7 @@ impl Effects {
     }
 
     /// Takes back a frame that is no longer needed.
-    pub fn recycle(&mut self, mut frame: Frame) {
+    pub fn recycle(&mut self, mut frame: EthernetFrame) {
         if self.pool.len() < POOLED_FRAMES {
             frame.clear();
             self.pool.push(frame);
@@ -64,16 +64,16 @@ impl Effects {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A packet for the controller.
-    PacketIn(PacketIn),
+    PacketIn(PacketInNotice),
     /// A flow with `SEND_FLOW_REM` was removed.
-    FlowRemoved(Box<FlowRemoved>),
+    FlowRemoved(Box<FlowRemovedNotice>),
     /// A port changed its configuration or its link state.
     PortStatus(PortStatus),
 }
 
 /// A packet for the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PacketIn {
+pub struct PacketInNotice {
     /// The buffer that holds the packet, if there is one.
     pub buffer_id: Option<u32>,
     /// The reason.
@@ -89,12 +89,12 @@ pub struct PacketIn {
     /// Its tunnel id.
     pub tunnel_id: u64,
     /// The packet, whole.
-    pub frame: Frame,
+    pub frame: EthernetFrame,
     /// Number of bytes to send: all, or fewer if the packet is buffered.
     pub data_len: usize,
 }
 
-impl PacketIn {
+impl PacketInNotice {
     /// The bytes to send.
     #[must_use]
     pub fn data(&self) -> &[u8] {
@@ -104,7 +104,7 @@ impl PacketIn {
 
 /// A flow was removed (1.0 §5.4.2; 1.3.5 §7.4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowRemoved {
+pub struct FlowRemovedNotice {
     /// Its table.
     pub table: u8,
     /// Its cookie.

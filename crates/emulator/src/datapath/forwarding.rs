@@ -9,11 +9,12 @@ use bellrock_openflow::{
 
 use super::action_set::ActionSet;
 use super::buffers::Buffers;
-use super::flows::Flow;
+use super::flows::FlowEntry;
 use super::{
-    DEFAULT_CONFIG, DatapathSettings, Effects, Groups, Meters, Notice, PacketIn, Ports, Program,
+    DEFAULT_CONFIG, DatapathPorts, DatapathSettings, Effects, FlowProgram, Groups, Meters, Notice,
+    PacketInNotice,
 };
-use crate::packet::{Frame, InvalidTtl, Packet};
+use crate::packet::{EthernetFrame, InvalidTtl, Packet};
 
 /// Maximum number of buckets for one packet. Chained groups of type `ALL` can multiply a packet
 /// almost without end, though they have no loop. The rest is dropped.
@@ -30,7 +31,7 @@ const MAX_PACKET_INS: usize = 16_384;
 /// The parts of a switch behind its flow tables.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarding {
-    pub(super) ports: Ports,
+    pub(super) ports: DatapathPorts,
     pub(super) groups: Groups,
     pub(super) meters: Meters,
     pub(super) buffers: Buffers,
@@ -44,7 +45,7 @@ pub(super) struct Forwarding {
 
 /// The packet goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stopped;
+pub(super) struct PacketStopped;
 
 /// The sender of a packet to the controller.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl Origin {
     }
 
     #[inline]
-    pub(super) fn flow(table: u8, flow: &Flow, rules: Version) -> Self {
+    pub(super) fn flow(table: u8, flow: &FlowEntry, rules: Version) -> Self {
         // 1.0 has no table-miss flow: a flow for all packets is an ordinary one.
         let miss = rules == Version::V1_3 && flow.is_table_miss();
         Origin { table, cookie: flow.cookie, miss }
@@ -79,7 +80,7 @@ impl Origin {
 
 /// One packet on its way through the switch, with its state.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct PacketRun {
     pub(super) packet: Packet,
     pub(super) now: Duration,
     pub(super) origin: Origin,
@@ -94,7 +95,7 @@ pub(super) struct Run {
     depth: u32,
 }
 
-impl Run {
+impl PacketRun {
     /// Copies the packet as it is now.
     pub(super) fn copy(&self, effects: &mut Effects) -> Packet {
         self.packet.copy(effects.frame())
@@ -104,7 +105,7 @@ impl Run {
 impl Forwarding {
     pub(super) fn new(settings: DatapathSettings, now: Duration) -> Self {
         Forwarding {
-            ports: Ports::new(settings.ports, &settings.queues, now),
+            ports: DatapathPorts::new(settings.ports, &settings.queues, now),
             groups: Groups::default(),
             meters: Meters::default(),
             buffers: Buffers::new(settings.buffers),
@@ -124,8 +125,8 @@ impl Forwarding {
 
     /// Begins the run of a packet.
     #[inline]
-    pub(super) fn run(&mut self, packet: Packet, now: Duration) -> Run {
-        Run {
+    pub(super) fn run(&mut self, packet: Packet, now: Duration) -> PacketRun {
+        PacketRun {
             packet,
             now,
             origin: Origin::CONTROLLER,
@@ -139,7 +140,7 @@ impl Forwarding {
 
     /// Ends the run of a packet: it leaves, or its memory is reused.
     #[inline]
-    pub(super) fn finish(&mut self, mut run: Run, effects: &mut Effects) {
+    pub(super) fn finish(&mut self, mut run: PacketRun, effects: &mut Effects) {
         run.set.clear();
         self.idle_set = run.set;
         let frame = run.packet.into_frame();
@@ -153,10 +154,10 @@ impl Forwarding {
     #[inline]
     pub(super) fn run_program(
         &mut self,
-        program: &Program,
-        run: &mut Run,
+        program: &FlowProgram,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         if let Some(meter) = program.meter {
             self.pass_meter(meter, run, effects)?;
         }
@@ -178,9 +179,9 @@ impl Forwarding {
     /// Runs the action set, at the end of the tables. Without an output, the packet is dropped.
     pub(super) fn run_action_set(
         &mut self,
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         if run.set.is_empty() {
             return Ok(());
         }
@@ -194,9 +195,9 @@ impl Forwarding {
     pub(super) fn act_all(
         &mut self,
         actions: &[Action<'static>],
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         actions.iter().try_for_each(|action| self.act(action, run, effects))
     }
 
@@ -205,9 +206,9 @@ impl Forwarding {
     pub(super) fn act(
         &mut self,
         action: &Action<'static>,
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         match *action {
             Action::Output { port, max_len } => self.output(port, max_len, run, effects),
             Action::Enqueue { port, queue } => {
@@ -225,9 +226,9 @@ impl Forwarding {
     fn edit(
         &mut self,
         action: &Action<'static>,
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         settle(run, effects);
         let packet = &mut run.packet;
         let mut ttl = Ok(());
@@ -260,12 +261,12 @@ impl Forwarding {
         }
         ttl.map_err(|InvalidTtl| {
             self.packet_in(None, PacketInReason::InvalidTtl, run, effects);
-            Stopped
+            PacketStopped
         })
     }
 
     #[inline]
-    fn output(&mut self, port: Port, max_len: u16, run: &mut Run, effects: &mut Effects) {
+    fn output(&mut self, port: Port, max_len: u16, run: &mut PacketRun, effects: &mut Effects) {
         let in_port = run.packet.in_port();
         match port {
             Port::IN_PORT => self.send(in_port.0, run, effects),
@@ -284,7 +285,7 @@ impl Forwarding {
 
     /// Sends to all ports except the ingress port and ports with a flag of `unless`. 1.0 means the
     /// physical ports; 1.3 means the standard ports, `LOCAL` included (1.0 §3.3; 1.3.5 §4.1, §4.5).
-    fn send_to_all(&mut self, unless: PortConfig, run: &mut Run, effects: &mut Effects) {
+    fn send_to_all(&mut self, unless: PortConfig, run: &mut PacketRun, effects: &mut Effects) {
         let in_port = run.packet.in_port();
         for index in 0..self.ports.len() {
             let desc = &self.ports.at(index).desc;
@@ -297,7 +298,7 @@ impl Forwarding {
     }
 
     #[inline]
-    fn send(&mut self, port: u32, run: &mut Run, effects: &mut Effects) {
+    fn send(&mut self, port: u32, run: &mut PacketRun, effects: &mut Effects) {
         let Some(entry) = self.ports.get_mut(port) else { return };
         let room = effects.has_room(run.waiting.is_some().into());
         if entry.send_out(run.packet.bytes().len(), run.queue, room) {
@@ -309,17 +310,17 @@ impl Forwarding {
     fn pass_meter(
         &mut self,
         meter: u32,
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         // The meter may remark the packet.
         settle(run, effects);
         let Some(entry) = self.meters.get_mut(meter) else { return Ok(()) };
-        if entry.pass(&mut run.packet, run.now) { Ok(()) } else { Err(Stopped) }
+        if entry.pass(&mut run.packet, run.now) { Ok(()) } else { Err(PacketStopped) }
     }
 
     /// Runs copies of the packet through a group (1.3.5 §5.6). The packet itself stays as it is.
-    fn group(&mut self, number: u32, run: &mut Run, effects: &mut Effects) {
+    fn group(&mut self, number: u32, run: &mut PacketRun, effects: &mut Effects) {
         if run.depth == MAX_GROUP_DEPTH {
             return;
         }
@@ -350,7 +351,7 @@ impl Forwarding {
         group: u32,
         bucket: usize,
         len: u64,
-        run: &mut Run,
+        run: &mut PacketRun,
         effects: &mut Effects,
     ) {
         let entry = self.groups.get_mut(group).and_then(|entry| entry.buckets.get_mut(bucket));
@@ -359,7 +360,7 @@ impl Forwarding {
         // The bucket's actions may lead to other groups, so they are taken out while they run. They
         // never lead back here.
         let set = entry.take_set();
-        let mut copy = Run {
+        let mut copy = PacketRun {
             packet: run.copy(effects),
             now: run.now,
             origin: run.origin.of_no_flow(),
@@ -391,7 +392,7 @@ impl Forwarding {
         &mut self,
         max_len: Option<u16>,
         reason: PacketInReason,
-        run: &Run,
+        run: &PacketRun,
         effects: &mut Effects,
     ) {
         let in_port = run.packet.in_port();
@@ -411,9 +412,9 @@ impl Forwarding {
         let buffered = max_len != Action::NO_BUFFER;
         let buffer_id = if buffered { self.buffers.keep(bytes, in_port, run.now) } else { None };
         let key = run.packet.key();
-        let frame: Frame = effects.copy(bytes);
+        let frame: EthernetFrame = effects.copy(bytes);
         let whole = frame.len();
-        effects.notices.push(Notice::PacketIn(PacketIn {
+        effects.notices.push(Notice::PacketIn(PacketInNotice {
             buffer_id,
             reason,
             table: run.origin.table,
@@ -429,7 +430,7 @@ impl Forwarding {
 
 /// Sends the packet that waits, as it is now.
 #[inline]
-fn settle(run: &mut Run, effects: &mut Effects) {
+fn settle(run: &mut PacketRun, effects: &mut Effects) {
     if let Some(port) = run.waiting.take() {
         let frame = effects.copy(run.packet.bytes());
         effects.frames.push((port, frame));

@@ -9,8 +9,8 @@ use bellrock_openflow::{
 };
 
 use super::action_set::ActionSet;
-use super::actions::{Actions, Checker, MAX_ACTIONS};
-use super::ports::{PortEntry, Ports};
+use super::actions::{CheckedActions, Checker, MAX_ACTIONS};
+use super::ports::{DatapathPorts, PortEntry};
 use crate::packet::Packet;
 
 /// Maximum number of groups of a switch.
@@ -20,7 +20,7 @@ pub const MAX_BUCKETS: usize = 1_024;
 
 /// A bucket of a group.
 #[derive(Clone, Debug)]
-pub struct BucketEntry {
+pub struct DatapathBucket {
     /// Its weight in select groups.
     pub weight: u16,
     /// The port that it watches for liveness; [`Port::ANY`] for none.
@@ -28,13 +28,13 @@ pub struct BucketEntry {
     /// The group that it watches for liveness; [`Group::ANY`] for none.
     pub watch_group: u32,
     /// Its actions, as the controller gave them.
-    pub actions: Actions,
+    pub actions: CheckedActions,
     /// Packets that it processed, and their bytes.
     pub counter: PacketByteCount,
     set: ActionSet,
 }
 
-impl BucketEntry {
+impl DatapathBucket {
     /// The bucket, as the controller gave it.
     #[must_use]
     pub fn bucket(&self) -> Bucket<'_> {
@@ -79,11 +79,11 @@ impl BucketEntry {
 
 /// A group.
 #[derive(Clone, Debug)]
-pub struct GroupEntry {
+pub struct DatapathGroup {
     /// How it uses its buckets.
     pub kind: GroupType,
     /// Its buckets.
-    pub buckets: Vec<BucketEntry>,
+    pub buckets: Vec<DatapathBucket>,
     /// Packets that it processed, and their bytes.
     pub counter: PacketByteCount,
     /// When it was added.
@@ -92,35 +92,35 @@ pub struct GroupEntry {
 
 /// The groups of a switch, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Groups(BTreeMap<u32, GroupEntry>);
+pub struct Groups(BTreeMap<u32, DatapathGroup>);
 
 impl Groups {
     /// A group.
     #[must_use]
-    pub fn get(&self, group: u32) -> Option<&GroupEntry> {
+    pub fn get(&self, group: u32) -> Option<&DatapathGroup> {
         self.0.get(&group)
     }
 
-    pub(super) fn get_mut(&mut self, group: u32) -> Option<&mut GroupEntry> {
+    pub(super) fn get_mut(&mut self, group: u32) -> Option<&mut DatapathGroup> {
         self.0.get_mut(&group)
     }
 
     /// All groups, by their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &GroupEntry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &DatapathGroup)> {
         self.0.iter().map(|(group, entry)| (*group, entry))
     }
 
     /// The groups that buckets send to, once for each output to a group.
     pub(super) fn references(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.values().flat_map(|entry| &entry.buckets).flat_map(BucketEntry::groups)
+        self.0.values().flat_map(|entry| &entry.buckets).flat_map(DatapathBucket::groups)
     }
 
     /// Index of the bucket that a packet takes, in a group that uses only one.
     pub(super) fn choose(
         &self,
-        entry: &GroupEntry,
+        entry: &DatapathGroup,
         packet: &Packet,
-        ports: &Ports,
+        ports: &DatapathPorts,
     ) -> Option<usize> {
         match entry.kind {
             GroupType::FastFailover => {
@@ -134,9 +134,14 @@ impl Groups {
     /// Chooses a bucket by a hash of the packet's flow and by the weights. A flow keeps its bucket
     /// while that bucket is live. A bucket that watches nothing counts as live: the specification
     /// defines liveness for fast failover.
-    fn select(&self, entry: &GroupEntry, packet: &Packet, ports: &Ports) -> Option<usize> {
+    fn select(
+        &self,
+        entry: &DatapathGroup,
+        packet: &Packet,
+        ports: &DatapathPorts,
+    ) -> Option<usize> {
         let hash = flow_hash(packet);
-        let usable = |bucket: &BucketEntry| !bucket.watches() || self.is_live(bucket, ports);
+        let usable = |bucket: &DatapathBucket| !bucket.watches() || self.is_live(bucket, ports);
         let first = pick(&entry.buckets, hash, |_| true)?;
         if usable(&entry.buckets[first]) {
             return Some(first);
@@ -146,9 +151,10 @@ impl Groups {
 
     /// Whether a bucket is live: its watched port or group is live. A group is live if one of its
     /// buckets is (1.3.5 §6.5). So the search is for one live port.
-    fn is_live(&self, bucket: &BucketEntry, ports: &Ports) -> bool {
-        let by_port =
-            |bucket: &BucketEntry| ports.get(bucket.watch_port.0).is_some_and(PortEntry::is_live);
+    fn is_live(&self, bucket: &DatapathBucket, ports: &DatapathPorts) -> bool {
+        let by_port = |bucket: &DatapathBucket| {
+            ports.get(bucket.watch_port.0).is_some_and(PortEntry::is_live)
+        };
         by_port(bucket)
             || self.search(
                 bucket.watched_group().into_iter().collect(),
@@ -162,8 +168,8 @@ impl Groups {
     fn search(
         &self,
         mut left: Vec<u32>,
-        is_it: impl Fn(u32, &[BucketEntry]) -> bool,
-        next: impl Fn(&BucketEntry, &mut Vec<u32>),
+        is_it: impl Fn(u32, &[DatapathBucket]) -> bool,
+        next: impl Fn(&DatapathBucket, &mut Vec<u32>),
     ) -> bool {
         let mut seen = BTreeSet::new();
         while let Some(number) = left.pop() {
@@ -186,7 +192,7 @@ impl Groups {
     pub(super) fn modify(
         &mut self,
         request: &GroupMod<'_>,
-        buckets: Vec<BucketEntry>,
+        buckets: Vec<DatapathBucket>,
         now: Duration,
         gone: &mut Vec<u32>,
     ) -> Result<(), ErrorCode> {
@@ -210,7 +216,7 @@ impl Groups {
         if self.reaches(&buckets, number) {
             return Err(ErrorCode::GroupModLoop);
         }
-        self.0.insert(number, GroupEntry { kind: request.kind, buckets, counter, created });
+        self.0.insert(number, DatapathGroup { kind: request.kind, buckets, counter, created });
         Ok(())
     }
 
@@ -233,9 +239,9 @@ impl Groups {
     }
 
     /// Whether these buckets send to this group or watch it, directly or through other groups.
-    fn reaches(&self, buckets: &[BucketEntry], target: u32) -> bool {
+    fn reaches(&self, buckets: &[DatapathBucket], target: u32) -> bool {
         self.search(
-            buckets.iter().flat_map(BucketEntry::next_groups).collect(),
+            buckets.iter().flat_map(DatapathBucket::next_groups).collect(),
             |group, _| group == target,
             |bucket, left| left.extend(bucket.next_groups()),
         )
@@ -254,7 +260,7 @@ impl Groups {
 pub(super) fn compile(
     request: &GroupMod<'_>,
     checker: &Checker<'_>,
-) -> Result<Vec<BucketEntry>, ErrorCode> {
+) -> Result<Vec<DatapathBucket>, ErrorCode> {
     if request.command == GroupCommand::Delete {
         return Ok(Vec::new());
     }
@@ -275,7 +281,7 @@ pub(super) fn compile(
         if actions_in_all > MAX_ACTIONS {
             return Err(ErrorCode::ActionTooMany);
         }
-        Ok(BucketEntry {
+        Ok(DatapathBucket {
             weight: bucket.weight,
             watch_port: port,
             watch_group: group,
@@ -288,12 +294,12 @@ pub(super) fn compile(
 }
 
 /// Checks the buckets against the type of their group.
-fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCode> {
+fn check_buckets(kind: GroupType, buckets: &[DatapathBucket]) -> Result<(), ErrorCode> {
     let fits = match kind {
         GroupType::All => true,
         GroupType::Select => return Ok(()),
         GroupType::Indirect => buckets.len() == 1,
-        GroupType::FastFailover => buckets.iter().all(BucketEntry::watches),
+        GroupType::FastFailover => buckets.iter().all(DatapathBucket::watches),
         GroupType::Unknown(_) => return Err(ErrorCode::GroupModBadType),
     };
     // Only select groups have weights; in other groups they must be zero (1.3.5 §7.3.4.2).
@@ -303,9 +309,9 @@ fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCo
 
 /// Picks one of the usable buckets, in proportion to the weights.
 fn pick(
-    buckets: &[BucketEntry],
+    buckets: &[DatapathBucket],
     hash: u64,
-    usable: impl Fn(&BucketEntry) -> bool,
+    usable: impl Fn(&DatapathBucket) -> bool,
 ) -> Option<usize> {
     let shares = || {
         let usable = buckets.iter().enumerate().filter(|(_, bucket)| usable(bucket));

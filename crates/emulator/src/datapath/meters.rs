@@ -104,7 +104,7 @@ impl BandEntry {
 
 /// A meter.
 #[derive(Clone, Debug)]
-pub struct MeterEntry {
+pub struct DatapathMeter {
     /// Units and options.
     pub flags: MeterFlags,
     /// Its bands.
@@ -116,7 +116,7 @@ pub struct MeterEntry {
     filled: Duration,
 }
 
-impl MeterEntry {
+impl DatapathMeter {
     /// Passes a packet through. Returns whether it goes on.
     ///
     /// Each band measures by itself. Of the bands whose rate is exceeded, the one with the highest
@@ -165,21 +165,21 @@ fn remarked(dscp: u8, levels: u8) -> Option<u8> {
 
 /// The meters of a switch, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Meters(BTreeMap<u32, MeterEntry>);
+pub struct Meters(BTreeMap<u32, DatapathMeter>);
 
 impl Meters {
     /// A meter.
     #[must_use]
-    pub fn get(&self, meter: u32) -> Option<&MeterEntry> {
+    pub fn get(&self, meter: u32) -> Option<&DatapathMeter> {
         self.0.get(&meter)
     }
 
-    pub(super) fn get_mut(&mut self, meter: u32) -> Option<&mut MeterEntry> {
+    pub(super) fn get_mut(&mut self, meter: u32) -> Option<&mut DatapathMeter> {
         self.0.get_mut(&meter)
     }
 
     /// All meters, by their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &MeterEntry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &DatapathMeter)> {
         self.0.iter().map(|(meter, entry)| (*meter, entry))
     }
 
@@ -223,7 +223,7 @@ impl Meters {
             // A change keeps the meter's age and counter, and resets its bands.
             Some(old) => {
                 let (counter, created) = (old.counter, old.created);
-                *old = MeterEntry { counter, created, ..entry };
+                *old = DatapathMeter { counter, created, ..entry };
             }
             None => {
                 self.0.insert(request.meter, entry);
@@ -237,7 +237,7 @@ impl Meters {
     }
 }
 
-fn compile(request: &MeterMod<'_>, now: Duration) -> Result<MeterEntry, ErrorCode> {
+fn compile(request: &MeterMod<'_>, now: Duration) -> Result<DatapathMeter, ErrorCode> {
     let flags = request.flags;
     let both = MeterFlags::KBPS | MeterFlags::PKTPS;
     let all = both | MeterFlags::BURST | MeterFlags::STATS;
@@ -250,5 +250,5 @@ fn compile(request: &MeterMod<'_>, now: Duration) -> Result<MeterEntry, ErrorCod
     let bands: Result<_, _> =
         request.bands.iter().map(|band| BandEntry::new(&band, flags)).collect();
     let counter = PacketByteCount::default();
-    Ok(MeterEntry { flags, bands: bands?, counter, created: now, filled: now })
+    Ok(DatapathMeter { flags, bands: bands?, counter, created: now, filled: now })
 }

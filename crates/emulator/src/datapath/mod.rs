@@ -37,16 +37,16 @@ use std::time::Duration;
 use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
 
 pub(crate) use actions::is_settable;
-pub use actions::{Actions, Checker, MAX_ACTIONS};
+pub use actions::{CheckedActions, Checker, MAX_ACTIONS};
 pub use buffers::{BUFFER_KEPT, MAX_BUFFERS};
-pub use effects::{Effects, FlowRemoved, MAX_FRAMES, Notice, PacketIn};
+pub use effects::{Effects, FlowRemovedNotice, MAX_FRAMES, Notice, PacketInNotice};
 use flows::{FlowTables, Removed};
 use forwarding::Forwarding;
-pub use groups::{BucketEntry, GroupEntry, Groups, MAX_BUCKETS, MAX_GROUPS};
-pub use meters::{BandEffect, BandEntry, MAX_BANDS, MAX_METERS, MeterEntry, Meters};
-use paths::Paths;
-pub use ports::{MAX_FRAME_BYTES, PortEntry, Ports, QueueEntry};
-pub use program::Program;
+pub use groups::{DatapathBucket, DatapathGroup, Groups, MAX_BUCKETS, MAX_GROUPS};
+pub use meters::{BandEffect, BandEntry, DatapathMeter, MAX_BANDS, MAX_METERS, Meters};
+use paths::PathCache;
+pub use ports::{DatapathPorts, MAX_FRAME_BYTES, PortEntry, QueueEntry};
+pub use program::FlowProgram;
 
 /// The parts of a switch.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct DatapathSettings {
 pub struct Datapath {
     tables: FlowTables,
     forwarding: Forwarding,
-    paths: Paths,
+    paths: PathCache,
     /// Flows that were just removed, on their way to [`Effects`].
     gone: Vec<Removed>,
 }
@@ -81,7 +81,7 @@ impl Datapath {
     pub fn new(settings: DatapathSettings, now: Duration) -> Self {
         let tables = FlowTables::new(settings.tables, settings.table_capacity);
         let forwarding = Forwarding::new(settings, now);
-        Datapath { tables, forwarding, paths: Paths::default(), gone: Vec::new() }
+        Datapath { tables, forwarding, paths: PathCache::default(), gone: Vec::new() }
     }
 
     /// The version whose rules apply where versions differ.
@@ -97,7 +97,7 @@ impl Datapath {
 
     /// Its ports.
     #[must_use]
-    pub fn ports(&self) -> &Ports {
+    pub fn ports(&self) -> &DatapathPorts {
         &self.forwarding.ports
     }
 

@@ -8,8 +8,8 @@
 
 use hashbrown::HashTable;
 
-use super::flows::FlowId;
-use crate::packet::{KEY_WORDS, Key};
+use super::flows::FlowIndex;
+use crate::packet::{KEY_WORDS, PacketKey};
 
 /// Maximum number of paths in the cache, some 150 bytes each. When it is full, all are removed.
 const REMEMBERED: usize = 1_024;
@@ -18,20 +18,20 @@ const LONGEST: usize = 4;
 
 /// The flows that a packet matches, in the order of its tables.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Path {
-    flows: [Option<FlowId>; LONGEST],
+pub(super) struct CachedPath {
+    flows: [Option<FlowIndex>; LONGEST],
 }
 
-impl Path {
+impl CachedPath {
     /// The flow at this position of the path.
     #[inline]
-    pub(super) fn flow(&self, place: usize) -> Option<FlowId> {
+    pub(super) fn flow(&self, place: usize) -> Option<FlowIndex> {
         *self.flows.get(place)?
     }
 
     /// Records the flow at this position of the path.
     #[inline]
-    pub(super) fn note(&mut self, place: usize, flow: FlowId) {
+    pub(super) fn note(&mut self, place: usize, flow: FlowIndex) {
         if let Some(entry) = self.flows.get_mut(place) {
             *entry = Some(flow);
         }
@@ -40,34 +40,34 @@ impl Path {
 
 /// The cached paths.
 #[derive(Debug)]
-pub(super) struct Paths {
-    known: HashTable<(Key, Path)>,
+pub(super) struct PathCache {
+    known: HashTable<(PacketKey, CachedPath)>,
     capacity: usize,
     /// The tables' change count for which they are valid.
     changes: u64,
 }
 
 /// A copy of a switch starts with an empty cache.
-impl Clone for Paths {
+impl Clone for PathCache {
     fn clone(&self) -> Self {
-        Paths::new(self.capacity)
+        PathCache::new(self.capacity)
     }
 }
 
-impl Default for Paths {
+impl Default for PathCache {
     fn default() -> Self {
-        Paths::new(REMEMBERED)
+        PathCache::new(REMEMBERED)
     }
 }
 
-impl Paths {
+impl PathCache {
     pub(super) fn new(capacity: usize) -> Self {
-        Paths { known: HashTable::new(), capacity, changes: 0 }
+        PathCache { known: HashTable::new(), capacity, changes: 0 }
     }
 
     /// The path of packets with this key, if it is cached and the tables have not changed.
     #[inline]
-    pub(super) fn find(&mut self, key: &Key, changes: u64) -> Option<Path> {
+    pub(super) fn find(&mut self, key: &PacketKey, changes: u64) -> Option<CachedPath> {
         if self.changes != changes {
             self.known.clear();
             self.changes = changes;
@@ -75,8 +75,8 @@ impl Paths {
         self.known.find(hash(key), |(known, _)| known == key).map(|(_, path)| *path)
     }
 
-    /// Caches a path that [`Paths::find`] did not return.
-    pub(super) fn remember(&mut self, key: &Key, path: Path) {
+    /// Caches a path that [`PathCache::find`] did not return.
+    pub(super) fn remember(&mut self, key: &PacketKey, path: CachedPath) {
         if self.known.len() >= self.capacity {
             self.known.clear();
         }
@@ -89,7 +89,7 @@ impl Paths {
 /// Hashes a key: a folded multiplication for every two words, as in wyhash. It has no secret, so
 /// that runs repeat.
 #[inline]
-fn hash(key: &Key) -> u64 {
+fn hash(key: &PacketKey) -> u64 {
     const SEED: u64 = 0x243f_6a88_85a3_08d3;
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     // The number of words is odd: the last has no partner.

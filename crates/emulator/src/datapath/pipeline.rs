@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use bellrock_openflow::{Action, ConfigFlags, ErrorCode, PacketInReason, PacketOut, Port, Version};
 
-use super::forwarding::{Origin, Run, Stopped};
-use super::paths::Path;
-use super::{Checker, Datapath, Effects, Program};
-use crate::packet::{Frame, Packet};
+use super::forwarding::{Origin, PacketRun, PacketStopped};
+use super::paths::CachedPath;
+use super::{Checker, Datapath, Effects, FlowProgram};
+use crate::packet::{EthernetFrame, Packet};
 
 /// Length of the shortest frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
 
 impl Datapath {
     /// Receives a frame by a port.
-    pub fn receive(&mut self, port: u32, frame: Frame, now: Duration, effects: &mut Effects) {
+    pub fn receive(
+        &mut self,
+        port: u32,
+        frame: EthernetFrame,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
         let rules = self.forwarding.rules;
         let entry = self.forwarding.ports.get_mut(port);
         if !entry.is_some_and(|entry| entry.take_in(&frame, rules)) {
@@ -77,7 +83,7 @@ impl Datapath {
         &mut self,
         version: Version,
         buffer_id: u32,
-        program: &Program,
+        program: &FlowProgram,
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), ErrorCode> {
@@ -96,7 +102,7 @@ impl Datapath {
     }
 
     /// Takes a packet through all tables. Returns the number of buckets left for it.
-    fn pass_tables(&mut self, mut run: Run, effects: &mut Effects) -> u32 {
+    fn pass_tables(&mut self, mut run: PacketRun, effects: &mut Effects) -> u32 {
         let drops = self.forwarding.config.flags.contains(ConfigFlags::FRAG_DROP);
         if !(drops && run.packet.is_fragment()) {
             // An expired TTL ends it; a packet_in has reported it.
@@ -107,12 +113,12 @@ impl Datapath {
         left
     }
 
-    fn walk(&mut self, run: &mut Run, effects: &mut Effects) -> Result<(), Stopped> {
+    fn walk(&mut self, run: &mut PacketRun, effects: &mut Effects) -> Result<(), PacketStopped> {
         let key = *run.packet.key();
         // Fragments of one packet may have one key, but an action may find ports only in the first.
         let remembers = !run.packet.is_fragment();
         let known = if remembers { self.paths.find(&key, self.tables.changes()) } else { None };
-        let mut seen = Path::default();
+        let mut seen = CachedPath::default();
         let done = self.walk_by(&known.unwrap_or_default(), &mut seen, run, effects);
         if remembers && known.is_none() {
             self.paths.remember(&key, seen);
@@ -124,11 +130,11 @@ impl Datapath {
     /// the flows that the next packet with the same key will match.
     fn walk_by(
         &mut self,
-        known: &Path,
-        seen: &mut Path,
-        run: &mut Run,
+        known: &CachedPath,
+        seen: &mut CachedPath,
+        run: &mut PacketRun,
         effects: &mut Effects,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), PacketStopped> {
         let Datapath { tables, forwarding, .. } = self;
         let (mut number, mut place, mut predictable) = (0, 0, true);
         while let Some(table) = tables.table_mut(number) {
@@ -139,14 +145,14 @@ impl Datapath {
                     forwarding.packet_in(None, PacketInReason::NoMatch, run, effects);
                 }
                 // 1.3 drops the packet and its action set (1.3.5 §5.4).
-                return Err(Stopped);
+                return Err(PacketStopped);
             };
             if predictable {
                 seen.note(place, id);
             }
             table.matched_count += 1;
             table.count(id, run.packet.bytes().len() as u64, run.now);
-            let Some(flow) = table.flow(id) else { return Err(Stopped) };
+            let Some(flow) = table.flow(id) else { return Err(PacketStopped) };
             run.origin = Origin::flow(number, flow, forwarding.rules);
             let program = &*flow.program;
             forwarding.run_program(program, run, effects)?;

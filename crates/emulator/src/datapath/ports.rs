@@ -129,9 +129,9 @@ const CONFIG_1_0: PortConfig =
 
 /// The ports of a switch, by their numbers.
 #[derive(Clone, Debug)]
-pub struct Ports(Vec<PortEntry>);
+pub struct DatapathPorts(Vec<PortEntry>);
 
-impl Ports {
+impl DatapathPorts {
     pub(super) fn new(descs: Vec<PortDesc>, queues: &[(Port, u32)], now: Duration) -> Self {
         let entry = |desc: PortDesc| {
             let mine = queues.iter().filter(|(port, _)| *port == desc.port);
@@ -152,7 +152,7 @@ impl Ports {
         };
         let mut entries: Vec<_> = descs.into_iter().map(entry).collect();
         entries.sort_by_key(PortEntry::number);
-        Ports(entries)
+        DatapathPorts(entries)
     }
 
     /// A port, by its number.

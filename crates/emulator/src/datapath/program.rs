@@ -2,22 +2,22 @@
 
 use bellrock_openflow::{Action, ErrorCode, Field, Instruction, Instructions, List, Match, Port};
 
-use super::actions::{Actions, Checker, MAX_ACTIONS};
+use super::actions::{CheckedActions, Checker, MAX_ACTIONS};
 
 /// What happens to a packet that matches a flow (1.3.5 §5.9; 1.0: its actions).
 ///
 /// Instructions run in the order of the specification, whatever order they came in: meter, apply,
 /// clear, write, metadata, goto.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
+pub struct FlowProgram {
     /// The meter that packets pass through first.
     pub meter: Option<u32>,
     /// Actions to apply at once, in order.
-    pub apply: Option<Actions>,
+    pub apply: Option<CheckedActions>,
     /// Whether to clear the action set.
     pub clear: bool,
     /// Actions to merge into the action set.
-    pub write: Option<Actions>,
+    pub write: Option<CheckedActions>,
     /// Metadata to write, and its mask.
     pub metadata: Option<(u64, u64)>,
     /// The table to continue in.
@@ -29,7 +29,7 @@ pub struct Program {
 /// Maximum number of instructions of a program: one of each kind.
 const INSTRUCTION_KINDS: usize = 6;
 
-impl Program {
+impl FlowProgram {
     /// Checks the instructions of a flow with this match in this table.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Program {
         matching: &Match,
         checker: &Checker<'_>,
     ) -> Result<Self, ErrorCode> {
-        let mut program = Program::default();
+        let mut program = FlowProgram::default();
         for instruction in instructions.iter() {
             let twice = match instruction {
                 Instruction::GotoTable(next) => {

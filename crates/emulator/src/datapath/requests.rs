@@ -8,7 +8,7 @@ use bellrock_openflow::{
     PortReason, PortStatus, SwitchConfig, TableMod, Version,
 };
 
-use super::{Checker, Datapath, Effects, FlowRemoved, Notice, Program, groups};
+use super::{Checker, Datapath, Effects, FlowProgram, FlowRemovedNotice, Notice, groups};
 
 /// Configuration bits of a table that a controller may set; they no longer mean anything (1.3.5
 /// §7.3.3, `OFPTC_DEPRECATED_MASK`).
@@ -32,10 +32,10 @@ impl Datapath {
         let matching = request.matching.to_match();
         self.tables.check(version, request, &matching)?;
         let program = if request.command.is_delete() {
-            Program::default()
+            FlowProgram::default()
         } else {
             let checker = self.checker(version);
-            Program::compile(&request.instructions, request.table, &matching, &checker)?
+            FlowProgram::compile(&request.instructions, request.table, &matching, &checker)?
         };
         let program = Arc::new(program);
         let gone = &mut self.gone;
@@ -65,7 +65,7 @@ impl Datapath {
         self.forwarding.groups.modify(request, buckets, now, &mut gone)?;
         if !gone.is_empty() {
             let is_gone = |group: u32| gone.binary_search(&group).is_ok();
-            let uses = |program: &Program| program.groups().any(is_gone);
+            let uses = |program: &FlowProgram| program.groups().any(is_gone);
             self.tables.remove_where(FlowRemovedReason::GroupDelete, &mut self.gone, uses);
             self.tell_of_flows(now, effects);
         }
@@ -87,7 +87,7 @@ impl Datapath {
         self.forwarding.meters.modify(request, now, &mut gone)?;
         if !gone.is_empty() {
             let is_gone = |meter: u32| gone.binary_search(&meter).is_ok();
-            let uses = |program: &Program| program.meter.is_some_and(is_gone);
+            let uses = |program: &FlowProgram| program.meter.is_some_and(is_gone);
             self.tables.remove_where(FlowRemovedReason::Delete, &mut self.gone, uses);
             self.tell_of_flows(now, effects);
         }
@@ -189,7 +189,7 @@ impl Datapath {
         let told = |flags: FlowFlags| flags.contains(FlowFlags::SEND_FLOW_REM);
         for removed in self.gone.drain(..).filter(|removed| told(removed.flow.flags)) {
             let flow = &removed.flow;
-            effects.notices.push(Notice::FlowRemoved(Box::new(FlowRemoved {
+            effects.notices.push(Notice::FlowRemoved(Box::new(FlowRemovedNotice {
                 table: removed.table,
                 cookie: flow.cookie,
                 priority: flow.priority,

@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::tcp::{self, FlowGoal, FlowReport, Receiver, Sender};
-use super::timers::Timer;
-use super::wire::{self, Ipv4, Segment};
-use super::{FlowId, Host, HostError};
+use super::timers::HostTimer;
+use super::wire::{self, Ipv4, TcpSegment};
+use super::{EmulatedHost, HostError, HostFlowId};
 use crate::datapath::Effects;
 use crate::packet::digest;
 
@@ -16,7 +16,7 @@ const MAX_RECEIVERS: usize = 4096;
 /// First port for flows that the host opens itself (RFC 6335 §6).
 const FIRST_OWN_PORT: u16 = 49_152;
 
-impl Host {
+impl EmulatedHost {
     /// Accepts flows at this port.
     pub fn listen(&mut self, port: u16) {
         self.listening.insert(port);
@@ -33,7 +33,7 @@ impl Host {
         goal: FlowGoal,
         now: Duration,
         out: &mut Effects,
-    ) -> Result<FlowId, HostError> {
+    ) -> Result<HostFlowId, HostError> {
         if to == self.ip {
             return Err(HostError::ToItself);
         }
@@ -44,15 +44,15 @@ impl Host {
         let mut segments = Vec::new();
         let isn = self.initial_sequence(own);
         let sender = Sender::open((own, port), isn, goal, now, &mut segments);
-        self.timers.set(Timer::Sender(own), None, sender.deadline());
+        self.timers.set(HostTimer::Sender(own), None, sender.deadline());
         self.senders.insert(own, (to, sender));
         self.send_segments(to, segments, now, out);
-        Ok(FlowId(own))
+        Ok(HostFlowId(own))
     }
 
     /// State of a flow that this host opened; `None` after it was removed.
     #[must_use]
-    pub fn flow(&self, id: FlowId) -> Option<FlowReport> {
+    pub fn flow(&self, id: HostFlowId) -> Option<FlowReport> {
         self.senders.get(&id.0).map(|(_, sender)| sender.report())
     }
 
@@ -63,9 +63,9 @@ impl Host {
     }
 
     /// Removes a flow that this host opened. The other end gets a reset for its next segment.
-    pub fn end_flow(&mut self, id: FlowId) -> Option<FlowReport> {
+    pub fn end_flow(&mut self, id: HostFlowId) -> Option<FlowReport> {
         let (_, sender) = self.senders.remove(&id.0)?;
-        self.timers.set(Timer::Sender(id.0), sender.deadline(), None);
+        self.timers.set(HostTimer::Sender(id.0), sender.deadline(), None);
         Some(sender.report())
     }
 
@@ -122,13 +122,13 @@ impl Host {
         port: u16,
         now: Duration,
         out: &mut Effects,
-        act: impl FnOnce(&mut Sender, &mut Vec<Segment>),
+        act: impl FnOnce(&mut Sender, &mut Vec<TcpSegment>),
     ) {
         let Some((peer, sender)) = self.senders.get_mut(&port) else { return };
         let (peer, before) = (*peer, sender.deadline());
         let mut segments = std::mem::take(&mut self.segments);
         act(sender, &mut segments);
-        self.timers.set(Timer::Sender(port), before, sender.deadline());
+        self.timers.set(HostTimer::Sender(port), before, sender.deadline());
         self.send_segments(peer, segments, now, out);
     }
 
@@ -137,7 +137,7 @@ impl Host {
         key: (Ipv4Addr, u16, u16),
         now: Duration,
         out: &mut Effects,
-        act: impl FnOnce(&mut Receiver, &mut Vec<Segment>),
+        act: impl FnOnce(&mut Receiver, &mut Vec<TcpSegment>),
     ) {
         let Some(receiver) = self.receivers.get_mut(&key) else { return };
         let before = receiver.deadline();
@@ -150,7 +150,7 @@ impl Host {
     fn send_segments(
         &mut self,
         to: Ipv4Addr,
-        mut segments: Vec<Segment>,
+        mut segments: Vec<TcpSegment>,
         now: Duration,
         out: &mut Effects,
     ) {
@@ -161,6 +161,6 @@ impl Host {
     }
 }
 
-fn timer_of((ip, from, to): (Ipv4Addr, u16, u16)) -> Timer {
-    Timer::Receiver(ip, from, to)
+fn timer_of((ip, from, to): (Ipv4Addr, u16, u16)) -> HostTimer {
+    HostTimer::Receiver(ip, from, to)
 }

@@ -1,8 +1,8 @@
 //! Hosts: small network stacks that send packets, and count and check what they receive.
 //!
 //! # What it is
-//! A [`Host`] has one link, one Ethernet and one IPv4 address. It asks for and answers addresses
-//! (ARP), sends and answers pings, sends and receives UDP, and carries flows like TCP's
+//! A [`EmulatedHost`] has one link, one Ethernet and one IPv4 address. It asks for and answers
+//! addresses (ARP), sends and answers pings, sends and receives UDP, and carries flows like TCP's
 //! ([`FlowState`]'s module says what these lack). It counts what it receives, also what should not
 //! arrive: the same unicast frame twice, and malformed frames.
 //!
@@ -29,16 +29,16 @@ use std::time::Duration;
 use bellrock_openflow::MacAddr;
 
 use crate::datapath::Effects;
-use crate::packet::{Frame, digest};
+use crate::packet::{EthernetFrame, digest};
 use neighbours::{Neighbours, Overdue};
 use ping::Ping;
 pub use ping::{PingSettings, PingStatistics};
 pub use tcp::{FlowGoal, FlowReport, FlowState};
 use tcp::{Receiver, Sender};
-use timers::{Timer, Timers};
+use timers::{HostTimer, HostTimers};
 pub use udp::{Datagram, StreamSettings, UdpCounters};
-use udp::{Inbox, Stream};
-use wire::{Arp, Ethernet, Ipv4, Route, Segment};
+use udp::{UdpPort, UdpStream};
+use wire::{ArpMessage, EthernetHeader, Ipv4, PacketAddresses, TcpSegment};
 
 /// Number of frames whose digests a host keeps to detect duplicates.
 const RECENT_FRAMES: usize = 256;
@@ -72,7 +72,7 @@ pub struct PingId(u16);
 
 /// A flow that a host opened: its own port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FlowId(u16);
+pub struct HostFlowId(u16);
 
 /// A host's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,16 +110,16 @@ pub struct HostCounters {
 pub(crate) fn echo_request(
     (src_mac, src): (MacAddr, Ipv4Addr),
     (dst_mac, dst): (MacAddr, Ipv4Addr),
-) -> Frame {
-    let mut frame = Frame::new();
-    let route = Route { src_mac, dst_mac, src, dst, identification: 0 };
+) -> EthernetFrame {
+    let mut frame = EthernetFrame::new();
+    let route = PacketAddresses { src_mac, dst_mac, src, dst, identification: 0 };
     let data = [0; 56];
     route.icmp(wire::ECHO_REQUEST, 0, [0, 1, 0, 1], &data, &mut frame);
     frame
 }
 
 /// A host. See the [module](self).
-pub struct Host {
+pub struct EmulatedHost {
     mac: MacAddr,
     ip: Ipv4Addr,
     identification: u16,
@@ -127,27 +127,27 @@ pub struct Host {
     neighbours: Neighbours,
     pings: BTreeMap<u16, Ping>,
     last_ping: u16,
-    inboxes: BTreeMap<u16, Inbox>,
-    streams: BTreeMap<u32, Stream>,
+    inboxes: BTreeMap<u16, UdpPort>,
+    streams: BTreeMap<u32, UdpStream>,
     last_stream: u32,
     senders: BTreeMap<u16, (Ipv4Addr, Sender)>,
     last_port: u16,
     receivers: BTreeMap<(Ipv4Addr, u16, u16), Receiver>,
     listening: BTreeSet<u16>,
-    timers: Timers,
+    timers: HostTimers,
     /// Buffer for the segments of one event.
-    segments: Vec<Segment>,
+    segments: Vec<TcpSegment>,
     recent: VecDeque<u64>,
     /// The received frames, while the host captures.
     captured: Option<VecDeque<Vec<u8>>>,
     counters: HostCounters,
 }
 
-impl Host {
+impl EmulatedHost {
     /// A host with these addresses.
     #[must_use]
     pub fn new(mac: MacAddr, ip: Ipv4Addr) -> Self {
-        Host {
+        EmulatedHost {
             mac,
             ip,
             identification: 0,
@@ -162,7 +162,7 @@ impl Host {
             last_port: u16::MAX,
             receivers: BTreeMap::new(),
             listening: BTreeSet::new(),
-            timers: Timers::default(),
+            timers: HostTimers::default(),
             segments: Vec::new(),
             recent: VecDeque::new(),
             captured: None,
@@ -208,18 +208,18 @@ impl Host {
     pub fn timers(&mut self, now: Duration, out: &mut Effects) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
-                Timer::Neighbour(ip) => self.ask_again(ip, now, out),
-                Timer::Ping(id) => {
+                HostTimer::Neighbour(ip) => self.ask_again(ip, now, out),
+                HostTimer::Ping(id) => {
                     if let Some(ping) = self.pings.get_mut(&id) {
                         ping.deadline = None;
                     }
                     self.go_on_with_ping(id, now, out);
                 }
-                Timer::Stream(id) => self.go_on_with_stream(id, now, out),
-                Timer::Sender(port) => {
+                HostTimer::Stream(id) => self.go_on_with_stream(id, now, out),
+                HostTimer::Sender(port) => {
                     self.with_sender(port, now, out, |sender, out| sender.timer(now, out));
                 }
-                Timer::Receiver(ip, from, to) => {
+                HostTimer::Receiver(ip, from, to) => {
                     let key = (ip, from, to);
                     self.with_receiver(key, now, out, |receiver, out| receiver.timer(now, out));
                 }
@@ -237,7 +237,7 @@ impl Host {
             }
             captured.push_back(frame.to_vec());
         }
-        let Some(ethernet) = Ethernet::read(frame) else {
+        let Some(ethernet) = EthernetHeader::read(frame) else {
             self.counters.unexpected += 1;
             return;
         };
@@ -286,7 +286,7 @@ impl Host {
         self.captured.replace(VecDeque::new()).map(Vec::from).unwrap_or_default()
     }
 
-    fn send_frame(&mut self, frame: Frame, out: &mut Effects) {
+    fn send_frame(&mut self, frame: EthernetFrame, out: &mut Effects) {
         self.counters.frames_out += 1;
         self.counters.bytes_out += frame.len() as u64;
         out.frames.push((0, frame));
@@ -306,7 +306,7 @@ impl Host {
     fn ask_again(&mut self, ip: Ipv4Addr, now: Duration, out: &mut Effects) {
         match self.neighbours.overdue(ip, now) {
             Some(Overdue::Ask(again)) => {
-                self.timers.set(Timer::Neighbour(ip), None, Some(again));
+                self.timers.set(HostTimer::Neighbour(ip), None, Some(again));
                 self.ask(ip, out);
             }
             Some(Overdue::GiveUp(waiting)) => {
@@ -327,7 +327,7 @@ impl Host {
         self.arp_number += 1;
         let (sender_mac, sender_ip) = (self.mac, self.ip);
         let mut frame = out.frame();
-        Arp { operation, sender_mac, sender_ip, target_mac, target_ip }.write(
+        ArpMessage { operation, sender_mac, sender_ip, target_mac, target_ip }.write(
             dst,
             self.arp_number,
             &mut frame,
@@ -335,15 +335,20 @@ impl Host {
         self.send_frame(frame, out);
     }
 
-    fn receive_arp(&mut self, ethernet: &Ethernet<'_>, now: Duration, out: &mut Effects) -> bool {
-        let Some(arp) = Arp::read(ethernet.payload) else { return false };
+    fn receive_arp(
+        &mut self,
+        ethernet: &EthernetHeader<'_>,
+        now: Duration,
+        out: &mut Effects,
+    ) -> bool {
+        let Some(arp) = ArpMessage::read(ethernet.payload) else { return false };
         if !arp.sender_mac.is_station() || arp.sender_ip == self.ip {
             return false;
         }
         let for_me = arp.target_ip == self.ip;
         let waiting = self.neighbours.heard(arp.sender_ip, arp.sender_mac, for_me, now);
         if let Some((waiting, again)) = waiting {
-            self.timers.set(Timer::Neighbour(arp.sender_ip), Some(again), None);
+            self.timers.set(HostTimer::Neighbour(arp.sender_ip), Some(again), None);
             for mut frame in waiting {
                 frame[..6].copy_from_slice(&arp.sender_mac.0);
                 self.send_frame(frame, out);
@@ -377,13 +382,13 @@ impl Host {
         to: Ipv4Addr,
         now: Duration,
         out: &mut Effects,
-        write: impl FnOnce(&Route, &mut Frame),
+        write: impl FnOnce(&PacketAddresses, &mut EthernetFrame),
     ) {
         let known =
             if to.is_broadcast() { Some(MacAddr::BROADCAST) } else { self.neighbours.mac(to, now) };
         self.identification = self.identification.wrapping_add(1);
         let mut frame = out.frame();
-        let route = Route {
+        let route = PacketAddresses {
             src_mac: self.mac,
             dst_mac: known.unwrap_or(MacAddr::ZERO),
             src: self.ip,
@@ -398,7 +403,7 @@ impl Host {
         match self.neighbours.wait(to, frame, now) {
             Ok(None) => {}
             Ok(Some(again)) => {
-                self.timers.set(Timer::Neighbour(to), None, Some(again));
+                self.timers.set(HostTimer::Neighbour(to), None, Some(again));
                 self.ask(to, out);
             }
             Err(frame) => {
@@ -448,7 +453,7 @@ impl Host {
     /// Ends and removes a ping, and returns its result.
     pub fn end_ping(&mut self, id: PingId) -> Option<PingStatistics> {
         let ping = self.pings.remove(&id.0)?;
-        self.timers.set(Timer::Ping(id.0), ping.deadline, None);
+        self.timers.set(HostTimer::Ping(id.0), ping.deadline, None);
         Some(ping.statistics)
     }
 
@@ -470,7 +475,7 @@ impl Host {
     fn set_ping_timer(&mut self, id: u16) {
         let Some(ping) = self.pings.get_mut(&id) else { return };
         let wants = ping.wants();
-        self.timers.set(Timer::Ping(id), ping.deadline, wants);
+        self.timers.set(HostTimer::Ping(id), ping.deadline, wants);
         ping.deadline = wants;
     }
 

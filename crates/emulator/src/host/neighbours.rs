@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_openflow::MacAddr;
 
-use crate::packet::Frame;
+use crate::packet::EthernetFrame;
 
 /// How long an address stays valid after it was last heard.
 const BELIEVED: Duration = Duration::from_secs(60);
@@ -22,13 +22,13 @@ const MAX_ASKED: usize = 1024;
 /// Maximum number of known addresses; a further one replaces the one heard longest ago.
 const MAX_KNOWN: usize = 4096;
 
-struct Known {
+struct KnownNeighbour {
     mac: MacAddr,
     until: Duration,
 }
 
-struct Asked {
-    waiting: VecDeque<Frame>,
+struct AskedNeighbour {
+    waiting: VecDeque<EthernetFrame>,
     requests: u32,
     again: Duration,
 }
@@ -36,8 +36,8 @@ struct Asked {
 /// The addresses that a host knows, and those that it asks for.
 #[derive(Default)]
 pub(super) struct Neighbours {
-    known: BTreeMap<Ipv4Addr, Known>,
-    asked: BTreeMap<Ipv4Addr, Asked>,
+    known: BTreeMap<Ipv4Addr, KnownNeighbour>,
+    asked: BTreeMap<Ipv4Addr, AskedNeighbour>,
 }
 
 /// What to do about an address without an answer.
@@ -45,7 +45,7 @@ pub(super) enum Overdue {
     /// Ask again, and check again at this time.
     Ask(Duration),
     /// Drop the packets that waited for it.
-    GiveUp(VecDeque<Frame>),
+    GiveUp(VecDeque<EthernetFrame>),
 }
 
 impl Neighbours {
@@ -58,15 +58,15 @@ impl Neighbours {
     pub(super) fn wait(
         &mut self,
         ip: Ipv4Addr,
-        frame: Frame,
+        frame: EthernetFrame,
         now: Duration,
-    ) -> Result<Option<Duration>, Frame> {
+    ) -> Result<Option<Duration>, EthernetFrame> {
         let again = now + ASK_AGAIN;
         let first = !self.asked.contains_key(&ip);
         if first && self.asked.len() == MAX_ASKED {
             return Err(frame);
         }
-        let new = || Asked { waiting: VecDeque::new(), requests: 1, again };
+        let new = || AskedNeighbour { waiting: VecDeque::new(), requests: 1, again };
         let asked = self.asked.entry(ip).or_insert_with(new);
         if asked.waiting.len() == MAX_WAITING {
             return Err(frame);
@@ -94,7 +94,7 @@ impl Neighbours {
         mac: MacAddr,
         new: bool,
         now: Duration,
-    ) -> Option<(VecDeque<Frame>, Duration)> {
+    ) -> Option<(VecDeque<EthernetFrame>, Duration)> {
         let asked = self.asked.remove(&ip);
         let known = self.known.contains_key(&ip);
         if known || new || asked.is_some() {
@@ -104,7 +104,7 @@ impl Neighbours {
                     self.known.remove(&oldest);
                 }
             }
-            self.known.insert(ip, Known { mac, until: now + BELIEVED });
+            self.known.insert(ip, KnownNeighbour { mac, until: now + BELIEVED });
         }
         asked.map(|asked| (asked.waiting, asked.again))
     }

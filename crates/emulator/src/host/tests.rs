@@ -5,9 +5,9 @@ use super::*;
 const TRIP: Duration = Duration::from_millis(1);
 
 struct Wire {
-    hosts: [Host; 2],
+    hosts: [EmulatedHost; 2],
     now: Duration,
-    flying: VecDeque<(Duration, usize, Frame)>,
+    flying: VecDeque<(Duration, usize, EthernetFrame)>,
     effects: Effects,
     /// Whether each frame of host 0 arrives twice.
     doubles: bool,
@@ -15,7 +15,8 @@ struct Wire {
 
 impl Wire {
     fn new() -> Wire {
-        let host = |n: u8| Host::new(MacAddr([0, 0, 0, 0, 0, n]), Ipv4Addr::new(10, 0, 0, n));
+        let host =
+            |n: u8| EmulatedHost::new(MacAddr([0, 0, 0, 0, 0, n]), Ipv4Addr::new(10, 0, 0, n));
         let (hosts, effects) = ([host(1), host(2)], Effects::default());
         Wire { hosts, now: Duration::ZERO, flying: VecDeque::new(), effects, doubles: false }
     }
@@ -23,7 +24,7 @@ impl Wire {
     fn act<T>(
         &mut self,
         host: usize,
-        act: impl FnOnce(&mut Host, Duration, &mut Effects) -> T,
+        act: impl FnOnce(&mut EmulatedHost, Duration, &mut Effects) -> T,
     ) -> T {
         let result = act(&mut self.hosts[host], self.now, &mut self.effects);
         for (_, frame) in self.effects.frames.drain(..) {
@@ -144,7 +145,7 @@ fn a_unicast_frame_that_comes_twice_is_counted() {
 fn what_is_for_others_is_not_taken() {
     let mut wire = Wire::new();
     wire.hosts[1].mac = MacAddr([0, 0, 0, 0, 0, 9]);
-    let mut frame = Frame::new();
+    let mut frame = EthernetFrame::new();
     frame.extend_from_slice(&[0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0x08, 0x00]);
     wire.act(1, |host, now, out| host.receive(&frame, now, out));
     assert_eq!(wire.hosts[1].counters().for_others, 1);
@@ -225,7 +226,7 @@ fn a_flow_carries_its_bytes_and_a_closed_port_refuses() {
         (from, port, there.state, there.bytes),
         (wire.ip(0), 5001, FlowState::Done, 1_000_000)
     );
-    assert_eq!(wire.hosts.each_ref().map(Host::next_timer), [None, None]);
+    assert_eq!(wire.hosts.each_ref().map(EmulatedHost::next_timer), [None, None]);
     assert_eq!(wire.hosts[1].counters().unexpected, 0);
 }
 
@@ -251,13 +252,13 @@ fn a_host_does_not_talk_to_itself() {
 }
 
 /// A SYN from a port of 10.0.0.9 to port 80 of host 1, or the reset that ends its flow.
-fn segment(from: u16, flags: u8) -> Frame {
+fn segment(from: u16, flags: u8) -> EthernetFrame {
     let [src, dst] = [Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1)];
     let [src_mac, dst_mac] = [9, 1].map(MacAddr::from_u64);
     let sequence = u32::from(flags == wire::RST);
-    let segment = Segment { from, to: 80, sequence, flags, ..Segment::default() };
-    let mut frame = Frame::new();
-    Route { src_mac, dst_mac, src, dst, identification: from }.tcp(&segment, &mut frame);
+    let segment = TcpSegment { from, to: 80, sequence, flags, ..TcpSegment::default() };
+    let mut frame = EthernetFrame::new();
+    PacketAddresses { src_mac, dst_mac, src, dst, identification: from }.tcp(&segment, &mut frame);
     frame
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Timer {
+pub(super) enum HostTimer {
     /// An address has not been answered yet.
     Neighbour(Ipv4Addr),
     /// A ping's next request, or the timeout of an answer.
@@ -21,13 +21,13 @@ pub(super) enum Timer {
 
 /// All timers of a host, by time.
 #[derive(Default)]
-pub(super) struct Timers {
-    due: BTreeSet<(Duration, Timer)>,
+pub(super) struct HostTimers {
+    due: BTreeSet<(Duration, HostTimer)>,
 }
 
-impl Timers {
+impl HostTimers {
     /// Moves a timer from one time to another; `None` is never.
-    pub(super) fn set(&mut self, timer: Timer, from: Option<Duration>, to: Option<Duration>) {
+    pub(super) fn set(&mut self, timer: HostTimer, from: Option<Duration>, to: Option<Duration>) {
         if from == to {
             return;
         }
@@ -44,7 +44,7 @@ impl Timers {
     }
 
     /// Removes and returns a timer that is due.
-    pub(super) fn pop(&mut self, now: Duration) -> Option<Timer> {
+    pub(super) fn pop(&mut self, now: Duration) -> Option<HostTimer> {
         let (at, timer) = *self.due.first()?;
         if at > now {
             return None;

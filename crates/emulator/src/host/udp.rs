@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use super::timers::Timer;
+use super::timers::HostTimer;
 use super::wire::{self, Ipv4};
-use super::{Host, HostError};
+use super::{EmulatedHost, HostError};
 use crate::datapath::Effects;
 
 /// Maximum bytes of data in a datagram, so that it fits a frame of the usual size.
@@ -42,7 +42,7 @@ pub struct UdpCounters {
 
 /// A listening port.
 #[derive(Default)]
-pub(super) struct Inbox {
+pub(super) struct UdpPort {
     counters: UdpCounters,
     /// Whether to keep the data for reading.
     keep: bool,
@@ -67,12 +67,12 @@ pub struct StreamSettings {
 }
 
 /// A stream that is being sent.
-pub(super) struct Stream {
+pub(super) struct UdpStream {
     settings: StreamSettings,
     next: Duration,
 }
 
-impl Host {
+impl EmulatedHost {
     /// Listens at a port, and keeps each datagram until it is [read](Self::udp_receive).
     pub fn udp_listen(&mut self, port: u16) {
         self.inboxes.entry(port).or_default().keep = true;
@@ -127,7 +127,7 @@ impl Host {
         }
         let id = self.last_stream;
         self.last_stream = self.last_stream.wrapping_add(1);
-        self.streams.insert(id, Stream { settings, next: now });
+        self.streams.insert(id, UdpStream { settings, next: now });
         self.go_on_with_stream(id, now, out);
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Host {
         stream.settings.count = left;
         // At least a nanosecond: a host that sends everything at one time would never finish.
         stream.next += interval.max(Duration::from_nanos(1));
-        self.timers.set(Timer::Stream(id), None, Some(stream.next));
+        self.timers.set(HostTimer::Stream(id), None, Some(stream.next));
         let data = &[0; MAX_DATA_BYTES][..data_len];
         self.send(to, now, out, |route, frame| route.udp(from_port, to_port, data, frame));
     }

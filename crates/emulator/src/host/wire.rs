@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use bellrock_openflow::MacAddr;
 
-use crate::packet::Frame;
-use crate::packet::build::{self, Ip};
+use crate::packet::EthernetFrame;
+use crate::packet::build::{self, IpFields};
 use crate::packet::checksum::{add, finish};
 use crate::packet::parse::{ARP_HEAD, ARP_LEN, ETH_LEN, IPV4_LEN};
 pub(super) use crate::packet::parse::{ICMP, TCP, TYPE_ARP, TYPE_IPV4, UDP};
@@ -27,18 +27,18 @@ pub(super) const ECHO_REQUEST: u8 = 8;
 /// ICMP code for a UDP port that does not listen.
 pub(super) const PORT_UNREACHABLE: u8 = 3;
 
-pub(super) struct Ethernet<'f> {
+pub(super) struct EthernetHeader<'f> {
     pub(super) dst: MacAddr,
     pub(super) src: MacAddr,
     pub(super) ethertype: u16,
     pub(super) payload: &'f [u8],
 }
 
-impl<'f> Ethernet<'f> {
+impl<'f> EthernetHeader<'f> {
     pub(super) fn read(frame: &'f [u8]) -> Option<Self> {
         let (header, payload) = frame.split_first_chunk::<ETH_LEN>()?;
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-        Some(Ethernet {
+        Some(EthernetHeader {
             dst: MacAddr([d0, d1, d2, d3, d4, d5]),
             src: MacAddr([s0, s1, s2, s3, s4, s5]),
             ethertype: u16::from_be_bytes([t0, t1]),
@@ -46,7 +46,7 @@ impl<'f> Ethernet<'f> {
         })
     }
 
-    fn write(&self, frame: &mut Frame) {
+    fn write(&self, frame: &mut EthernetFrame) {
         frame.extend_from_slice(&self.dst.0);
         frame.extend_from_slice(&self.src.0);
         frame.extend_from_slice(&self.ethertype.to_be_bytes());
@@ -55,7 +55,7 @@ impl<'f> Ethernet<'f> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Arp {
+pub(super) struct ArpMessage {
     pub(super) operation: u16,
     pub(super) sender_mac: MacAddr,
     pub(super) sender_ip: Ipv4Addr,
@@ -63,12 +63,12 @@ pub(super) struct Arp {
     pub(super) target_ip: Ipv4Addr,
 }
 
-impl Arp {
-    pub(super) fn read(payload: &[u8]) -> Option<Arp> {
+impl ArpMessage {
+    pub(super) fn read(payload: &[u8]) -> Option<ArpMessage> {
         let bytes = payload.first_chunk::<ARP_LEN>()?.strip_prefix(&ARP_HEAD)?;
         let mac = |at: usize| bytes[at..].first_chunk().map(|mac| MacAddr(*mac));
         let ip = |at: usize| bytes[at..].first_chunk::<4>().map(|ip| Ipv4Addr::from(*ip));
-        Some(Arp {
+        Some(ArpMessage {
             operation: u16::from_be_bytes(*bytes.first_chunk()?),
             sender_mac: mac(2)?,
             sender_ip: ip(8)?,
@@ -79,16 +79,16 @@ impl Arp {
 
     /// Writes it as a frame to `dst`. `number` goes into the padding, which Ethernet leaves open,
     /// so that the frames of a host differ.
-    pub(super) fn write(&self, dst: MacAddr, number: u64, frame: &mut Frame) {
+    pub(super) fn write(&self, dst: MacAddr, number: u64, frame: &mut EthernetFrame) {
         let sender = (self.sender_mac, self.sender_ip);
         let payload = &build::arp(self.operation, sender, (self.target_mac, self.target_ip));
-        Ethernet { dst, src: self.sender_mac, ethertype: TYPE_ARP, payload }.write(frame);
+        EthernetHeader { dst, src: self.sender_mac, ethertype: TYPE_ARP, payload }.write(frame);
         frame.extend_from_slice(&number.to_be_bytes());
         pad(frame);
     }
 }
 
-fn pad(frame: &mut Frame) {
+fn pad(frame: &mut EthernetFrame) {
     if let Some(missing) = MIN_FRAME_LEN.checked_sub(frame.len()) {
         frame.extend_from_slice(&[0; MIN_FRAME_LEN][..missing]);
     }
@@ -96,7 +96,7 @@ fn pad(frame: &mut Frame) {
 
 /// Source and destination of an IPv4 packet, on the link and in the network.
 #[derive(Clone, Copy)]
-pub(super) struct Route {
+pub(super) struct PacketAddresses {
     pub(super) src_mac: MacAddr,
     pub(super) dst_mac: MacAddr,
     pub(super) src: Ipv4Addr,
@@ -105,23 +105,30 @@ pub(super) struct Route {
     pub(super) identification: u16,
 }
 
-impl Route {
-    fn write(&self, protocol: u8, payload_len: usize, frame: &mut Frame) {
+impl PacketAddresses {
+    fn write(&self, protocol: u8, payload_len: usize, frame: &mut EthernetFrame) {
         let (dst, src) = (self.dst_mac, self.src_mac);
         let header = self.ip().id(self.identification).ipv4_header(
             (self.src, self.dst),
             protocol,
             len16(payload_len),
         );
-        Ethernet { dst, src, ethertype: TYPE_IPV4, payload: &header }.write(frame);
+        EthernetHeader { dst, src, ethertype: TYPE_IPV4, payload: &header }.write(frame);
     }
 
-    fn ip(&self) -> Ip {
-        Ip::v4(self.src, self.dst)
+    fn ip(&self) -> IpFields {
+        IpFields::v4(self.src, self.dst)
     }
 
     /// Writes an ICMP message: type, code, the last four bytes of the header, data.
-    pub(super) fn icmp(&self, kind: u8, code: u8, head: [u8; 4], data: &[u8], frame: &mut Frame) {
+    pub(super) fn icmp(
+        &self,
+        kind: u8,
+        code: u8,
+        head: [u8; 4],
+        data: &[u8],
+        frame: &mut EthernetFrame,
+    ) {
         self.write(ICMP, 8 + data.len(), frame);
         let [h0, h1, h2, h3] = head;
         let mut header = [kind, code, 0, 0, h0, h1, h2, h3];
@@ -132,7 +139,7 @@ impl Route {
         pad(frame);
     }
 
-    pub(super) fn udp(&self, from: u16, to: u16, data: &[u8], frame: &mut Frame) {
+    pub(super) fn udp(&self, from: u16, to: u16, data: &[u8], frame: &mut EthernetFrame) {
         let len = UDP_LEN + data.len();
         self.write(UDP, len, frame);
         let ([f0, f1], [t0, t1], [l0, l1]) =
@@ -150,7 +157,7 @@ impl Route {
         pad(frame);
     }
 
-    pub(super) fn tcp(&self, segment: &Segment, frame: &mut Frame) {
+    pub(super) fn tcp(&self, segment: &TcpSegment, frame: &mut EthernetFrame) {
         let options: &[u8] = match segment.scale {
             // No-operation, then window scale (RFC 7323 §2.2).
             Some(shift) => &[1, 3, 3, shift],
@@ -222,7 +229,7 @@ impl<'f> Ipv4<'f> {
     }
 
     fn pseudo(&self) -> u64 {
-        Ip::v4(self.src, self.dst).pseudo(self.protocol, self.payload.len())
+        IpFields::v4(self.src, self.dst).pseudo(self.protocol, self.payload.len())
     }
 
     /// Type, code, the last four bytes of the header, and data. `None` if the checksum is wrong.
@@ -244,7 +251,7 @@ impl<'f> Ipv4<'f> {
     }
 
     /// A segment. `None` if it is malformed or the checksum is wrong.
-    pub(super) fn tcp(&self) -> Option<Segment> {
+    pub(super) fn tcp(&self) -> Option<TcpSegment> {
         let header = self.payload.first_chunk::<TCP_LEN>()?;
         let header_len = usize::from(header[12] >> 4) * 4;
         let options = self.payload.get(TCP_LEN..header_len)?;
@@ -253,7 +260,7 @@ impl<'f> Ipv4<'f> {
         }
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
-        Some(Segment {
+        Some(TcpSegment {
             from: half(0),
             to: half(2),
             sequence: word(4),
@@ -274,7 +281,7 @@ pub(super) const ACK: u8 = 0x10;
 
 /// A TCP segment with the length of its data only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct TcpSegment {
     pub(super) from: u16,
     pub(super) to: u16,
     pub(super) sequence: u32,
@@ -289,7 +296,7 @@ pub(super) struct Segment {
 mod tests {
     use super::*;
 
-    const ROUTE: Route = Route {
+    const ROUTE: PacketAddresses = PacketAddresses {
         src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
         dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
         src: Ipv4Addr::new(10, 0, 0, 1),
@@ -297,8 +304,8 @@ mod tests {
         identification: 7,
     };
 
-    fn ip(frame: &Frame) -> Option<Ipv4<'_>> {
-        let ethernet = Ethernet::read(frame)?;
+    fn ip(frame: &EthernetFrame) -> Option<Ipv4<'_>> {
+        let ethernet = EthernetHeader::read(frame)?;
         assert_eq!((ethernet.dst, ethernet.src), (ROUTE.dst_mac, ROUTE.src_mac));
         assert_eq!(ethernet.ethertype, TYPE_IPV4);
         Ipv4::read(ethernet.payload)
@@ -306,17 +313,17 @@ mod tests {
 
     #[test]
     fn what_a_host_writes_it_reads() {
-        let mut frame = Frame::new();
+        let mut frame = EthernetFrame::new();
         ROUTE.udp(1000, 2000, b"odd", &mut frame);
         assert_eq!(frame.len(), MIN_FRAME_LEN);
         assert_eq!(ip(&frame).unwrap().udp(), Some((1000, 2000, &b"odd"[..])));
 
-        let mut frame = Frame::new();
+        let mut frame = EthernetFrame::new();
         ROUTE.icmp(ECHO_REQUEST, 0, [0, 1, 0, 2], b"ping", &mut frame);
         assert_eq!(ip(&frame).unwrap().icmp(), Some((8, 0, [0, 1, 0, 2], &b"ping"[..])));
 
         for (scale, len) in [(Some(7), 0), (None, 1460), (None, 0)] {
-            let segment = Segment {
+            let segment = TcpSegment {
                 from: 1,
                 to: 2,
                 sequence: 0x0102_0304,
@@ -326,21 +333,21 @@ mod tests {
                 scale,
                 len,
             };
-            let mut frame = Frame::new();
+            let mut frame = EthernetFrame::new();
             ROUTE.tcp(&segment, &mut frame);
             assert_eq!(ip(&frame).unwrap().tcp(), Some(segment));
         }
 
-        let arp = Arp {
+        let arp = ArpMessage {
             operation: ARP_REPLY,
             sender_mac: ROUTE.src_mac,
             sender_ip: ROUTE.src,
             target_mac: ROUTE.dst_mac,
             target_ip: ROUTE.dst,
         };
-        let mut frame = Frame::new();
+        let mut frame = EthernetFrame::new();
         arp.write(ROUTE.dst_mac, 1, &mut frame);
-        let read = Arp::read(Ethernet::read(&frame).unwrap().payload).unwrap();
+        let read = ArpMessage::read(EthernetHeader::read(&frame).unwrap().payload).unwrap();
         assert_eq!(
             (read.operation, read.sender_mac, read.sender_ip),
             (2, ROUTE.src_mac, ROUTE.src)
@@ -350,9 +357,10 @@ mod tests {
 
     #[test]
     fn a_changed_byte_is_noticed() {
-        let mut frame = Frame::new();
+        let mut frame = EthernetFrame::new();
         ROUTE.udp(1000, 2000, &[1; 40], &mut frame);
-        let checked = |frame: &Frame| ip(frame).and_then(|ip| ip.udp().map(|_| ())).is_some();
+        let checked =
+            |frame: &EthernetFrame| ip(frame).and_then(|ip| ip.udp().map(|_| ())).is_some();
         assert!(checked(&frame));
         // A checksum covers everything after the Ethernet header; IPv4's own covers, for example,
         // the type of service.
@@ -365,13 +373,13 @@ mod tests {
 
     #[test]
     fn truncated_frames_are_no_frames() {
-        let mut frame = Frame::new();
+        let mut frame = EthernetFrame::new();
         ROUTE.tcp(
-            &Segment { flags: SYN, scale: Some(3), len: 30, ..Segment::default() },
+            &TcpSegment { flags: SYN, scale: Some(3), len: 30, ..TcpSegment::default() },
             &mut frame,
         );
         for len in 0..frame.len() {
-            let whole = Ethernet::read(&frame[..len])
+            let whole = EthernetHeader::read(&frame[..len])
                 .and_then(|ethernet| Ipv4::read(ethernet.payload))
                 .and_then(|ip| ip.tcp());
             assert_eq!(whole, None, "{len} bytes");

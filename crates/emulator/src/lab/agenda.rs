@@ -7,11 +7,11 @@ use std::time::Duration;
 /// Items in order of time. Items of the same time keep the order in which they were inserted, so a
 /// run never depends on the layout of a heap.
 pub(super) struct Agenda<T> {
-    heap: BinaryHeap<Entry<T>>,
+    heap: BinaryHeap<AgendaItem<T>>,
     next_sequence: u64,
 }
 
-struct Entry<T> {
+struct AgendaItem<T> {
     at: Duration,
     sequence: u64,
     item: T,
@@ -25,7 +25,7 @@ impl<T> Agenda<T> {
     pub(super) fn put(&mut self, at: Duration, item: T) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.heap.push(Entry { at, sequence, item });
+        self.heap.push(AgendaItem { at, sequence, item });
     }
 
     /// Time of the first item.
@@ -42,26 +42,26 @@ impl<T> Agenda<T> {
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for AgendaItem<T> {
     /// The heap returns its greatest entry first: the earliest is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
 }
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for AgendaItem<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for AgendaItem<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for AgendaItem<T> {}
 
 #[cfg(test)]
 mod tests {

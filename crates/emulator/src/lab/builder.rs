@@ -11,9 +11,9 @@ use super::agenda::Agenda;
 use super::control::{CONTROL_DELAY, ControlPlane};
 use super::controls::Controls;
 use super::{Lab, LabError, REMEMBERED_HOPS, REMEMBERED_MESSAGES, fail};
-use crate::backoff::Backoff;
-use crate::network::{Network, NetworkSettings};
-use crate::topology::{SwitchId, Topology};
+use crate::backoff::ReconnectBackoff;
+use crate::network::{EmulatedNetwork, NetworkSettings};
+use crate::topology::{SwitchIndex, TopologySpec};
 
 /// Settings of a lab. [`Lab::seeded`] makes one, [`LabBuilder::run`] starts the lab.
 ///
@@ -21,7 +21,7 @@ use crate::topology::{SwitchId, Topology};
 #[must_use = "nothing happens before run()"]
 pub struct LabBuilder {
     seed: u64,
-    topology: Result<Topology, LabError>,
+    topology: Result<TopologySpec, LabError>,
     loop_free: bool,
     version: Option<Version>,
     versions: Vec<(String, Version)>,
@@ -29,7 +29,7 @@ pub struct LabBuilder {
     settings: WorkerSettings,
     services: ServiceSettings,
     control_delay: Duration,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     network: NetworkSettings,
     apps: Vec<Box<dyn DynApp>>,
 }
@@ -38,7 +38,7 @@ impl LabBuilder {
     pub(super) fn new(seed: u64) -> Self {
         LabBuilder {
             seed,
-            topology: Ok(Topology::new()),
+            topology: Ok(TopologySpec::new()),
             loop_free: false,
             version: None,
             versions: Vec::new(),
@@ -46,7 +46,7 @@ impl LabBuilder {
             settings: WorkerSettings::default(),
             services: ServiceSettings::default(),
             control_delay: CONTROL_DELAY,
-            backoff: Backoff::default(),
+            backoff: ReconnectBackoff::default(),
             network: NetworkSettings {
                 hops: REMEMBERED_HOPS,
                 messages: REMEMBERED_MESSAGES,
@@ -57,10 +57,10 @@ impl LabBuilder {
     }
 
     /// Sets the network: a named topology such as [`tree(2, 3)`](crate::topology::tree), or any
-    /// [`Topology`].
+    /// [`TopologySpec`].
     pub fn topology<T>(self, topology: T) -> Self
     where
-        T: TryInto<Topology>,
+        T: TryInto<TopologySpec>,
         T::Error: Into<LabError>,
     {
         LabBuilder { topology: topology.try_into().map_err(Into::into), ..self }
@@ -105,7 +105,7 @@ impl LabBuilder {
     }
 
     /// Sets how long switches wait before they connect again.
-    pub fn backoff(self, backoff: Backoff) -> Self {
+    pub fn backoff(self, backoff: ReconnectBackoff) -> Self {
         LabBuilder { backoff, ..self }
     }
 
@@ -169,7 +169,7 @@ impl LabBuilder {
         }
         let mut versions = Vec::new();
         if let Some(version) = self.version {
-            let all = (0..topology.switches().len()).map(SwitchId::of);
+            let all = (0..topology.switches().len()).map(SwitchIndex::of);
             versions.extend(all.map(|switch| (switch, Versions::Only(version))));
         }
         for (name, version) in self.versions {
@@ -178,7 +178,7 @@ impl LabBuilder {
             versions.push((switch, Versions::Only(version)));
         }
         let mut network =
-            Network::new(&topology, NetworkSettings { seed: self.seed, ..self.network });
+            EmulatedNetwork::new(&topology, NetworkSettings { seed: self.seed, ..self.network });
         for (switch, versions) in versions {
             network.set_versions(switch, versions);
         }

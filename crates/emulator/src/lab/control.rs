@@ -2,7 +2,7 @@
 //! the other is gone.
 //!
 //! A switch behaves as Open vSwitch does: it waits before it connects again, each time twice as
-//! long ([`Backoff`]), and sends an echo request after a silence of [`PROBE_AFTER`]. The
+//! long ([`ReconnectBackoff`]), and sends an echo request after a silence of [`PROBE_AFTER`]. The
 //! controller's keepalive is the one of its sessions.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::Stream;
+use super::SeedStream;
 use super::agenda::Agenda;
-use super::controller::Controller;
-use super::wires::{Sent, WireId};
-use crate::backoff::Backoff;
-use crate::network::Network;
+use super::controller::LabController;
+use super::wires::{WireId, WorkerOutput};
+use crate::backoff::ReconnectBackoff;
+use crate::network::EmulatedNetwork;
 use crate::switch::ChannelId;
-use crate::topology::SwitchId;
+use crate::topology::SwitchIndex;
 
 /// Default time of bytes between a switch and its controller: a control network in one building.
 pub const CONTROL_DELAY: Duration = Duration::from_micros(500);
@@ -30,14 +30,14 @@ pub const PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// Direction of bytes.
 #[derive(Clone, Copy)]
-enum Direction {
+enum ByteDirection {
     ToController,
     ToSwitch,
 }
 
 /// An event of a control connection.
 #[derive(Debug)]
-enum Event {
+enum ControlEvent {
     /// The switch starts to connect, if this is still its latest attempt.
     Connect,
     /// The attempt reaches the controller.
@@ -60,7 +60,7 @@ enum Event {
 
 /// The control connection of one switch.
 #[derive(Default)]
-struct Control {
+struct ControlConnection {
     /// The present connection, or the one that is being made.
     wire: Option<WireId>,
     /// The switch's end of the connection, after it was accepted.
@@ -100,40 +100,45 @@ impl Lateness {
 
 /// One controller, if it runs, and all connections to it.
 pub(super) struct ControlPlane {
-    pub(super) controller: Option<Controller>,
-    controls: Vec<Control>,
-    agenda: Agenda<(WireId, Event)>,
+    pub(super) controller: Option<LabController>,
+    controls: Vec<ControlConnection>,
+    agenda: Agenda<(WireId, ControlEvent)>,
     /// Connections that carry nothing, though no end has closed them.
     silent: BTreeSet<WireId>,
     delay: Duration,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     /// How late the messages of all switches are.
     shuffled: Lateness,
     rng: Rng,
 }
 
 impl ControlPlane {
-    pub(super) fn new(seed: u64, switches: usize, delay: Duration, backoff: Backoff) -> Self {
+    pub(super) fn new(
+        seed: u64,
+        switches: usize,
+        delay: Duration,
+        backoff: ReconnectBackoff,
+    ) -> Self {
         ControlPlane {
             controller: None,
-            controls: (0..switches).map(|_| Control::default()).collect(),
+            controls: (0..switches).map(|_| ControlConnection::default()).collect(),
             agenda: Agenda::new(),
             silent: BTreeSet::new(),
             delay,
             backoff,
             shuffled: Lateness::default(),
-            rng: Stream::Messages.rng(seed),
+            rng: SeedStream::Messages.rng(seed),
         }
     }
 
     /// Time of the next event.
     pub(super) fn next(&self) -> Option<Duration> {
-        let timers = self.controller.as_ref().and_then(Controller::next_timer);
+        let timers = self.controller.as_ref().and_then(LabController::next_timer);
         self.agenda.next().into_iter().chain(timers).min()
     }
 
     /// Runs the first event that is due. Returns whether there was one.
-    pub(super) fn step(&mut self, network: &mut Network) -> bool {
+    pub(super) fn step(&mut self, network: &mut EmulatedNetwork) -> bool {
         let now = network.now();
         if let Some((wire, event)) = self.agenda.due(now) {
             self.event(wire, event, network);
@@ -149,7 +154,7 @@ impl ControlPlane {
     }
 
     /// Connects a switch after `wait`, unless its operator wants no connection.
-    pub(super) fn connect(&mut self, switch: SwitchId, wait: Duration, now: Duration) {
+    pub(super) fn connect(&mut self, switch: SwitchIndex, wait: Duration, now: Duration) {
         let control = self.control(switch);
         if control.kept_away {
             return;
@@ -159,11 +164,16 @@ impl ControlPlane {
         control.wire = Some(wire);
         control.channel = None;
         control.last_arrival = [Duration::ZERO; 2];
-        self.agenda.put(now + wait, (wire, Event::Connect));
+        self.agenda.put(now + wait, (wire, ControlEvent::Connect));
     }
 
     /// Disconnects a switch for its operator, or lets it connect again.
-    pub(super) fn keep_away(&mut self, switch: SwitchId, away: bool, network: &mut Network) {
+    pub(super) fn keep_away(
+        &mut self,
+        switch: SwitchIndex,
+        away: bool,
+        network: &mut EmulatedNetwork,
+    ) {
         let was_away = std::mem::replace(&mut self.control(switch).kept_away, away);
         if away {
             self.leave(switch, network);
@@ -174,7 +184,7 @@ impl ControlPlane {
     }
 
     /// Ends the connection of a switch at both ends, if it has one. The switch connects again.
-    pub(super) fn reset(&mut self, switch: SwitchId, network: &mut Network) {
+    pub(super) fn reset(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         if self.control(switch).channel.is_some() {
             self.leave(switch, network);
             self.try_again(switch, network.now());
@@ -182,21 +192,21 @@ impl ControlPlane {
     }
 
     /// Stops all bytes on the connection of a switch, if it has one.
-    pub(super) fn silence(&mut self, switch: SwitchId) {
+    pub(super) fn silence(&mut self, switch: SwitchIndex) {
         let control = self.control(switch);
         let wire = control.wire.filter(|_| control.channel.is_some());
         self.silent.extend(wire);
     }
 
     /// Handles the restart of a switch: its connection is lost, and it connects at once.
-    pub(super) fn restarted(&mut self, switch: SwitchId, network: &mut Network) {
+    pub(super) fn restarted(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         self.leave(switch, network);
         self.control(switch).failures = 0;
         self.connect(switch, Duration::ZERO, network.now());
     }
 
     /// Makes the messages of a switch late.
-    pub(super) fn delay(&mut self, switch: SwitchId, until: Duration, at_most: Duration) {
+    pub(super) fn delay(&mut self, switch: SwitchIndex, until: Duration, at_most: Duration) {
         self.control(switch).late = Lateness { until, at_most };
     }
 
@@ -219,45 +229,53 @@ impl ControlPlane {
         self.controller = None;
     }
 
-    fn event(&mut self, wire: WireId, event: Event, network: &mut Network) {
+    fn event(&mut self, wire: WireId, event: ControlEvent, network: &mut EmulatedNetwork) {
         let now = network.now();
         let current = self.control(wire.switch).wire == Some(wire);
         match event {
-            Event::ToController(_) | Event::ToSwitch(_) | Event::HungUp | Event::Closed
+            ControlEvent::ToController(_)
+            | ControlEvent::ToSwitch(_)
+            | ControlEvent::HungUp
+            | ControlEvent::Closed
                 if self.silent.contains(&wire) => {}
-            Event::ToController(bytes) => {
+            ControlEvent::ToController(bytes) => {
                 if let Some(controller) = &mut self.controller {
                     controller.received(wire, &bytes, now);
                 }
             }
-            Event::HungUp => {
+            ControlEvent::HungUp => {
                 if let Some(controller) = &mut self.controller {
                     controller.hung_up(wire, now);
                 }
             }
             // Everything else concerns the switch, which knows only its newest connection.
             _ if !current => {}
-            Event::Connect => self.send(wire, Direction::ToController, Event::Arrives, now),
-            Event::Arrives => {
-                let answer =
-                    if self.controller.is_some() { Event::Accepted } else { Event::Refused };
-                self.send(wire, Direction::ToSwitch, answer, now);
+            ControlEvent::Connect => {
+                self.send(wire, ByteDirection::ToController, ControlEvent::Arrives, now)
+            }
+            ControlEvent::Arrives => {
+                let answer = if self.controller.is_some() {
+                    ControlEvent::Accepted
+                } else {
+                    ControlEvent::Refused
+                };
+                self.send(wire, ByteDirection::ToSwitch, answer, now);
                 if let Some(controller) = &mut self.controller {
                     controller.open(wire, now);
                 }
             }
-            Event::Accepted => self.accepted(wire, network),
-            Event::Refused => self.try_again(wire.switch, now),
-            Event::ToSwitch(bytes) => self.hear(wire.switch, &bytes, network),
-            Event::Closed => {
+            ControlEvent::Accepted => self.accepted(wire, network),
+            ControlEvent::Refused => self.try_again(wire.switch, now),
+            ControlEvent::ToSwitch(bytes) => self.hear(wire.switch, &bytes, network),
+            ControlEvent::Closed => {
                 self.forget_channel(wire.switch, network);
                 self.try_again(wire.switch, now);
             }
-            Event::Probe => self.probe(wire, network),
+            ControlEvent::Probe => self.probe(wire, network),
         }
     }
 
-    fn accepted(&mut self, wire: WireId, network: &mut Network) {
+    fn accepted(&mut self, wire: WireId, network: &mut EmulatedNetwork) {
         let now = network.now();
         // A lab has fewer controllers than a switch has channels.
         let Ok(channel) = network.connect(wire.switch) else { return };
@@ -265,10 +283,10 @@ impl ControlPlane {
         control.channel = Some(channel);
         control.heard = now;
         control.has_probed = false;
-        self.agenda.put(now + PROBE_AFTER, (wire, Event::Probe));
+        self.agenda.put(now + PROBE_AFTER, (wire, ControlEvent::Probe));
     }
 
-    fn hear(&mut self, switch: SwitchId, bytes: &[u8], network: &mut Network) {
+    fn hear(&mut self, switch: SwitchIndex, bytes: &[u8], network: &mut EmulatedNetwork) {
         let now = network.now();
         let control = self.control(switch);
         control.heard = now;
@@ -286,16 +304,16 @@ impl ControlPlane {
     }
 
     /// Checks whether the switch has heard from its controller recently.
-    fn probe(&mut self, wire: WireId, network: &mut Network) {
+    fn probe(&mut self, wire: WireId, network: &mut EmulatedNetwork) {
         let now = network.now();
         let control = self.control(wire.switch);
         let Some(channel) = control.channel else { return };
         let due = control.heard + PROBE_AFTER;
         if now < due {
-            self.agenda.put(due, (wire, Event::Probe));
+            self.agenda.put(due, (wire, ControlEvent::Probe));
         } else if !control.has_probed {
             control.has_probed = true;
-            self.agenda.put(now + PROBE_WAIT, (wire, Event::Probe));
+            self.agenda.put(now + PROBE_WAIT, (wire, ControlEvent::Probe));
             network.ask_echo(wire.switch, channel);
         } else {
             self.reset(wire.switch, network);
@@ -303,21 +321,21 @@ impl ControlPlane {
     }
 
     /// Ends the connection of a switch, or its attempt; the controller learns of it.
-    fn leave(&mut self, switch: SwitchId, network: &mut Network) {
+    fn leave(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         self.forget_channel(switch, network);
         if let Some(wire) = self.control(switch).wire {
-            self.send(wire, Direction::ToController, Event::HungUp, network.now());
+            self.send(wire, ByteDirection::ToController, ControlEvent::HungUp, network.now());
         }
         self.control(switch).wire = None;
     }
 
-    fn forget_channel(&mut self, switch: SwitchId, network: &mut Network) {
+    fn forget_channel(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         if let Some(channel) = self.control(switch).channel.take() {
             network.disconnect(switch, channel);
         }
     }
 
-    fn try_again(&mut self, switch: SwitchId, now: Duration) {
+    fn try_again(&mut self, switch: SwitchIndex, now: Duration) {
         let control = self.control(switch);
         control.failures = control.failures.saturating_add(1);
         let failures = control.failures;
@@ -326,7 +344,7 @@ impl ControlPlane {
     }
 
     /// Sends the output of a switch to this controller.
-    pub(super) fn take_output(&mut self, switch: SwitchId, network: &mut Network) {
+    pub(super) fn take_output(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         let control = self.control(switch);
         let (Some(wire), Some(channel)) = (control.wire, control.channel) else { return };
         // Requests may wait until the output is sent, and then add more output.
@@ -336,7 +354,7 @@ impl ControlPlane {
                 return;
             }
             let n = bytes.len();
-            self.carry(wire, Direction::ToController, bytes, network.now());
+            self.carry(wire, ByteDirection::ToController, bytes, network.now());
             if network.sent(switch, channel, n).is_err() {
                 return self.reset(switch, network);
             }
@@ -347,19 +365,21 @@ impl ControlPlane {
     fn take_sent(&mut self, now: Duration) {
         let Some(mut controller) = self.controller.take() else { return };
         controller.take_sent(|wire, sent| match sent {
-            Sent::Bytes(bytes) => {
-                self.carry(wire, Direction::ToSwitch, bytes, now);
+            WorkerOutput::Bytes(bytes) => {
+                self.carry(wire, ByteDirection::ToSwitch, bytes, now);
             }
-            Sent::Closed => self.send(wire, Direction::ToSwitch, Event::Closed, now),
+            WorkerOutput::Closed => {
+                self.send(wire, ByteDirection::ToSwitch, ControlEvent::Closed, now)
+            }
         });
         self.controller = Some(controller);
     }
 
     /// Sends bytes. Late messages are also cut into pieces, anywhere.
-    fn carry(&mut self, wire: WireId, direction: Direction, mut bytes: Vec<u8>, now: Duration) {
+    fn carry(&mut self, wire: WireId, direction: ByteDirection, mut bytes: Vec<u8>, now: Duration) {
         let event = match direction {
-            Direction::ToController => Event::ToController,
-            Direction::ToSwitch => Event::ToSwitch,
+            ByteDirection::ToController => ControlEvent::ToController,
+            ByteDirection::ToSwitch => ControlEvent::ToSwitch,
         };
         if now < self.control(wire.switch).late.until && bytes.len() > 1 {
             let rest = bytes.split_off(self.rng.usize(1..bytes.len()));
@@ -370,7 +390,7 @@ impl ControlPlane {
     }
 
     /// Queues an event that travels over a connection. It does not overtake earlier ones.
-    fn send(&mut self, wire: WireId, direction: Direction, event: Event, now: Duration) {
+    fn send(&mut self, wire: WireId, direction: ByteDirection, event: ControlEvent, now: Duration) {
         let late = self.controls[wire.switch.index()].late;
         let extra = self.shuffled.draw(now, &mut self.rng) + late.draw(now, &mut self.rng);
         let mut at = now + self.delay + extra;
@@ -384,7 +404,7 @@ impl ControlPlane {
         self.agenda.put(at, (wire, event));
     }
 
-    fn control(&mut self, switch: SwitchId) -> &mut Control {
+    fn control(&mut self, switch: SwitchIndex) -> &mut ControlConnection {
         &mut self.controls[switch.index()]
     }
 }

@@ -14,7 +14,7 @@ use bellrock_worker::{
     Wake, Worker, WorkerQuery, WorkerSettings,
 };
 
-use super::wires::{Sent, WireId, Wires};
+use super::wires::{WireId, WorkerOutput, WorkerWires};
 
 /// Maximum number of hosts that each worker reports.
 const MAX_HOSTS_TOLD: usize = 1 << 20;
@@ -31,9 +31,9 @@ const TASK_PAUSE: Duration = Duration::from_micros(100);
 
 /// The clock for apps, in nanoseconds.
 #[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
+struct LabClock(Arc<AtomicU64>);
 
-impl Clock {
+impl LabClock {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }
@@ -44,25 +44,25 @@ impl Clock {
 }
 
 /// A waker that does nothing: the lab checks the mailboxes after every event.
-struct Awake;
+struct NoopWake;
 
-impl Wake for Awake {
+impl Wake for NoopWake {
     fn wake(&self) {}
 }
 
 /// Workers that take turns in one thread.
-pub(super) struct Controller {
+pub(super) struct LabController {
     shared: Arc<SharedState>,
-    clock: Clock,
+    clock: LabClock,
     tasks: TaskWorker,
     /// When tasks that were ready for too long continue.
     tasks_go_on: Option<Duration>,
-    workers: Vec<(Worker, Wires)>,
+    workers: Vec<(Worker, WorkerWires)>,
     /// The worker of each connection, and the connection's key there.
     places: BTreeMap<WireId, (usize, ConnectionKey)>,
 }
 
-impl Controller {
+impl LabController {
     pub(super) fn new(
         seed: u64,
         workers: usize,
@@ -70,18 +70,19 @@ impl Controller {
         chain: Chain,
         now: Duration,
     ) -> Self {
-        let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
-        let clock = Clock::default();
+        let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(NoopWake))).collect();
+        let clock = LabClock::default();
         clock.set(now);
         let read = clock.clone();
-        let (wake_tasks, read) = (Box::new(Awake), Box::new(move || read.now()));
+        let (wake_tasks, read) = (Box::new(NoopWake), Box::new(move || read.now()));
         let parts = SharedParts { chain, mailboxes, clock: read, wake_tasks };
         let shared = SharedState::seeded(parts, seed);
         let tasks = shared.task_worker();
-        let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
+        let make =
+            |index| (Worker::new(index, settings, Arc::clone(&shared)), WorkerWires::default());
         let workers = (0..workers).map(make).collect();
         let places = BTreeMap::new();
-        Controller { shared, clock, tasks, tasks_go_on: None, workers, places }
+        LabController { shared, clock, tasks, tasks_go_on: None, workers, places }
     }
 
     /// Opens a connection of a switch, at the worker with the fewest connections, as in the engine.
@@ -167,10 +168,10 @@ impl Controller {
 
     /// Passes the workers' output since the last call to `take`: worker by worker, each in its
     /// order.
-    pub(super) fn take_sent(&mut self, mut take: impl FnMut(WireId, Sent)) {
+    pub(super) fn take_sent(&mut self, mut take: impl FnMut(WireId, WorkerOutput)) {
         for (_, wires) in &mut self.workers {
             for (id, sent) in wires.sent.drain(..) {
-                if matches!(sent, Sent::Closed) {
+                if matches!(sent, WorkerOutput::Closed) {
                     self.places.remove(&id);
                 }
                 take(id, sent);
@@ -254,7 +255,7 @@ impl Controller {
         }
     }
 
-    fn at(&mut self, id: WireId) -> Option<(&mut Worker, &mut Wires, ConnectionKey)> {
+    fn at(&mut self, id: WireId) -> Option<(&mut Worker, &mut WorkerWires, ConnectionKey)> {
         let (index, key) = *self.places.get(&id)?;
         let (worker, wires) = self.workers.get_mut(index)?;
         Some((worker, wires, key))

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::control::ControlPlane;
-use super::controller::Controller;
-use crate::network::Network;
-use crate::topology::SwitchId;
+use super::controller::LabController;
+use crate::network::EmulatedNetwork;
+use crate::topology::SwitchIndex;
 
 /// The controllers. All methods of a lab are about the first one, except those that name another.
 pub(super) struct Controls {
     planes: Vec<ControlPlane>,
     /// Buffer for the switches with output.
-    dirty: Vec<SwitchId>,
+    dirty: Vec<SwitchIndex>,
 }
 
 impl Controls {
@@ -30,17 +30,17 @@ impl Controls {
     }
 
     /// A controller, if it runs.
-    pub(super) fn controller(&self, number: usize) -> Option<&Controller> {
+    pub(super) fn controller(&self, number: usize) -> Option<&LabController> {
         self.planes.get(number)?.controller.as_ref()
     }
 
     /// The first controller, if it runs.
-    pub(super) fn first(&self) -> Option<&Controller> {
+    pub(super) fn first(&self) -> Option<&LabController> {
         self.controller(0)
     }
 
     /// The same, to change it.
-    pub(super) fn first_mut(&mut self) -> Option<&mut Controller> {
+    pub(super) fn first_mut(&mut self) -> Option<&mut LabController> {
         self.planes.first_mut()?.controller.as_mut()
     }
 
@@ -60,12 +60,12 @@ impl Controls {
     }
 
     /// Runs the first event that is due. Returns whether there was one.
-    pub(super) fn step(&mut self, network: &mut Network) -> bool {
+    pub(super) fn step(&mut self, network: &mut EmulatedNetwork) -> bool {
         self.planes.iter_mut().any(|plane| plane.step(network))
     }
 
     /// Takes the switches' output.
-    pub(super) fn collect(&mut self, network: &mut Network) {
+    pub(super) fn collect(&mut self, network: &mut EmulatedNetwork) {
         let mut dirty = std::mem::take(&mut self.dirty);
         network.take_dirty(|switch| dirty.push(switch));
         for switch in dirty.drain(..) {

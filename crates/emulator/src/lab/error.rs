@@ -8,7 +8,7 @@ use bellrock_services::discovery::NoRandomness;
 
 use crate::host::HostError;
 use crate::network::MoveError;
-use crate::topology::{Node, Topology, TopologyError};
+use crate::topology::{Node, TopologyError, TopologySpec};
 
 /// Maximum number of names that an error lists; of more, only the first and the last.
 const NAMES_LISTED: usize = 8;
@@ -26,7 +26,7 @@ pub enum LabError {
         /// The name.
         name: String,
         /// The hosts' names.
-        known: Known,
+        known: KnownNames,
     },
     /// No switch has this name.
     #[error("no switch {name}; there {known}")]
@@ -34,7 +34,7 @@ pub enum LabError {
         /// The name.
         name: String,
         /// The switches' names.
-        known: Known,
+        known: KnownNames,
     },
     /// No link joins these two nodes.
     #[error("no link between {a} and {b}; {a} has links to {known}")]
@@ -72,17 +72,17 @@ pub enum LabError {
 }
 
 impl LabError {
-    pub(super) fn unknown_host(topology: &Topology, name: &str) -> Self {
-        let known = Known::new(topology.hosts().iter().map(|host| &*host.name));
+    pub(super) fn unknown_host(topology: &TopologySpec, name: &str) -> Self {
+        let known = KnownNames::new(topology.hosts().iter().map(|host| &*host.name));
         LabError::UnknownHost { name: name.to_owned(), known }
     }
 
-    pub(super) fn unknown_switch(topology: &Topology, name: &str) -> Self {
-        let known = Known::new(topology.switches().iter().map(|switch| &*switch.name));
+    pub(super) fn unknown_switch(topology: &TopologySpec, name: &str) -> Self {
+        let known = KnownNames::new(topology.switches().iter().map(|switch| &*switch.name));
         LabError::UnknownSwitch { name: name.to_owned(), known }
     }
 
-    pub(super) fn unknown_link(topology: &Topology, a: Node, b: Node) -> Self {
+    pub(super) fn unknown_link(topology: &TopologySpec, a: Node, b: Node) -> Self {
         let other_end = |ends: &[Node; 2]| match *ends {
             [one, other] | [other, one] if one == a => Some(other),
             _ => None,
@@ -103,15 +103,15 @@ impl From<Infallible> for LabError {
 
 /// The known names, as an error lists them: `are h1 to h9`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known(Vec<String>);
+pub struct KnownNames(Vec<String>);
 
-impl Known {
+impl KnownNames {
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
-        Known(names.map(str::to_owned).collect())
+        KnownNames(names.map(str::to_owned).collect())
     }
 }
 
-impl fmt::Display for Known {
+impl fmt::Display for KnownNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             [] => f.write_str("are none"),
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn names_are_listed_as_a_reader_wants_them() {
-        let known = |names: &[&str]| Known::new(names.iter().copied()).to_string();
+        let known = |names: &[&str]| KnownNames::new(names.iter().copied()).to_string();
         assert_eq!(known(&[]), "are none");
         assert_eq!(known(&["h1"]), "is h1");
         assert_eq!(known(&["h1", "h2"]), "are h1 and h2");

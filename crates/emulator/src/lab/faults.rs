@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::Stream;
-use crate::topology::{LinkId, Node, SwitchId, Topology};
+use super::SeedStream;
+use crate::topology::{LinkIndex, Node, SwitchIndex, TopologySpec};
 
 /// Default time in which faults begin.
 const SPAN: Duration = Duration::from_secs(20);
@@ -82,7 +82,7 @@ impl Faults {
     /// Faults of random kinds from the seed: each kind with an even chance, and at least one.
     #[must_use]
     pub fn random(seed: u64) -> Self {
-        let mut rng = Stream::Kinds.rng(seed);
+        let mut rng = SeedStream::Kinds.rng(seed);
         let mut kinds: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|_| rng.bool()).collect();
         if kinds.is_empty() {
             kinds.extend(rng.choice(FaultKind::ALL));
@@ -120,15 +120,15 @@ impl Faults {
     /// Draws the place and time of each fault. Kinds that the topology has no place for, such as
     /// flaps without a link, are omitted.
     #[must_use]
-    pub fn plan(&self, topology: &Topology) -> FaultPlan {
-        let mut rng = Stream::Plan.rng(self.seed);
+    pub fn plan(&self, topology: &TopologySpec) -> FaultPlan {
+        let mut rng = SeedStream::Plan.rng(self.seed);
         let mut faults = Vec::new();
         for kind in &self.kinds {
             for _ in 0..self.per_kind.unwrap_or_else(|| rng.u32(FAULTS_PER_KIND)) {
                 let at = up_to(&mut rng, self.span);
                 faults.extend(draw(*kind, &mut rng, topology).map(|what| {
                     let text = what.describe(topology);
-                    Fault { at, what, text }
+                    PlannedFault { at, what, text }
                 }));
             }
         }
@@ -139,11 +139,11 @@ impl Faults {
 
 /// What a fault does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FaultAction {
     /// See [`FaultKind::MessageDelay`].
     MessageDelay {
         /// The switch of the control connection.
-        switch: SwitchId,
+        switch: SwitchIndex,
         /// Maximum delay of each message.
         at_most: Duration,
         /// How long messages are late.
@@ -159,24 +159,24 @@ pub enum What {
     /// See [`FaultKind::ConnectionReset`].
     ConnectionReset {
         /// The switch of the control connection.
-        switch: SwitchId,
+        switch: SwitchIndex,
     },
     /// See [`FaultKind::ConnectionSilence`].
     ConnectionSilence {
         /// The switch of the control connection.
-        switch: SwitchId,
+        switch: SwitchIndex,
     },
     /// See [`FaultKind::RestartWithTables`] and [`FaultKind::RestartWithoutTables`].
     Restart {
         /// The switch.
-        switch: SwitchId,
+        switch: SwitchIndex,
         /// Whether it keeps its tables.
         keep_tables: bool,
     },
     /// See [`FaultKind::LinkFlap`].
     LinkFlap {
         /// The link.
-        link: LinkId,
+        link: LinkIndex,
         /// How often it goes down.
         times: u32,
         /// How long it is down each time, and up in between.
@@ -184,18 +184,18 @@ pub enum What {
     },
 }
 
-impl What {
+impl FaultAction {
     /// Its kind.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         match self {
-            What::MessageDelay { .. } => FaultKind::MessageDelay,
-            What::SwitchOrder { .. } => FaultKind::SwitchOrder,
-            What::ConnectionReset { .. } => FaultKind::ConnectionReset,
-            What::ConnectionSilence { .. } => FaultKind::ConnectionSilence,
-            What::Restart { keep_tables: true, .. } => FaultKind::RestartWithTables,
-            What::Restart { keep_tables: false, .. } => FaultKind::RestartWithoutTables,
-            What::LinkFlap { .. } => FaultKind::LinkFlap,
+            FaultAction::MessageDelay { .. } => FaultKind::MessageDelay,
+            FaultAction::SwitchOrder { .. } => FaultKind::SwitchOrder,
+            FaultAction::ConnectionReset { .. } => FaultKind::ConnectionReset,
+            FaultAction::ConnectionSilence { .. } => FaultKind::ConnectionSilence,
+            FaultAction::Restart { keep_tables: true, .. } => FaultKind::RestartWithTables,
+            FaultAction::Restart { keep_tables: false, .. } => FaultKind::RestartWithoutTables,
+            FaultAction::LinkFlap { .. } => FaultKind::LinkFlap,
         }
     }
 
@@ -204,37 +204,38 @@ impl What {
     #[must_use]
     pub fn lasts(&self) -> Duration {
         match *self {
-            What::MessageDelay { lasting, .. } | What::SwitchOrder { lasting, .. } => lasting,
-            What::LinkFlap { times, half, .. } => half * (2 * times - 1),
-            What::ConnectionReset { .. }
-            | What::ConnectionSilence { .. }
-            | What::Restart { .. } => Duration::ZERO,
+            FaultAction::MessageDelay { lasting, .. }
+            | FaultAction::SwitchOrder { lasting, .. } => lasting,
+            FaultAction::LinkFlap { times, half, .. } => half * (2 * times - 1),
+            FaultAction::ConnectionReset { .. }
+            | FaultAction::ConnectionSilence { .. }
+            | FaultAction::Restart { .. } => Duration::ZERO,
         }
     }
 
-    fn describe(&self, topology: &Topology) -> String {
-        let name = |switch: &SwitchId| topology.name(Node::Switch(*switch));
+    fn describe(&self, topology: &TopologySpec) -> String {
+        let name = |switch: &SwitchIndex| topology.name(Node::Switch(*switch));
         match self {
-            What::MessageDelay { switch, at_most, lasting } => {
+            FaultAction::MessageDelay { switch, at_most, lasting } => {
                 let name = name(switch);
                 format!("messages of {name} are late by up to {at_most:?}, for {lasting:?}")
             }
-            What::SwitchOrder { spread, lasting } => {
+            FaultAction::SwitchOrder { spread, lasting } => {
                 format!(
                     "messages of all switches are shuffled by up to {spread:?}, for {lasting:?}"
                 )
             }
-            What::ConnectionReset { switch } => {
+            FaultAction::ConnectionReset { switch } => {
                 format!("the control connection of {} is reset", name(switch))
             }
-            What::ConnectionSilence { switch } => {
+            FaultAction::ConnectionSilence { switch } => {
                 format!("the control connection of {} falls silent", name(switch))
             }
-            What::Restart { switch, keep_tables } => {
+            FaultAction::Restart { switch, keep_tables } => {
                 let how = if *keep_tables { "with its tables" } else { "empty" };
                 format!("{} starts again, {how}", name(switch))
             }
-            What::LinkFlap { link, times, half } => {
+            FaultAction::LinkFlap { link, times, half } => {
                 let ends = topology.links().get(link.index()).map(|link| link.ends);
                 let ends: Vec<String> = ends
                     .into_iter()
@@ -253,11 +254,11 @@ impl What {
 
 /// A fault of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlannedFault {
     /// Time after the start of the plan.
     pub at: Duration,
     /// What the fault does.
-    pub what: What,
+    pub what: FaultAction,
     text: String,
 }
 
@@ -265,13 +266,13 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
     seed: u64,
-    faults: Vec<Fault>,
+    faults: Vec<PlannedFault>,
 }
 
 impl FaultPlan {
     /// The faults, in order of their times.
     #[must_use]
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[PlannedFault] {
         &self.faults
     }
 
@@ -291,7 +292,7 @@ impl FaultPlan {
 impl fmt::Display for FaultPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "faults of seed {}:", self.seed)?;
-        for Fault { at, text, .. } in &self.faults {
+        for PlannedFault { at, text, .. } in &self.faults {
             writeln!(f, "  {:>9.3} s  {text}", at.as_secs_f64())?;
         }
         Ok(())
@@ -299,30 +300,32 @@ impl fmt::Display for FaultPlan {
 }
 
 /// Draws a fault of this kind.
-fn draw(kind: FaultKind, rng: &mut Rng, topology: &Topology) -> Option<What> {
+fn draw(kind: FaultKind, rng: &mut Rng, topology: &TopologySpec) -> Option<FaultAction> {
     let switch = |rng: &mut Rng| {
         let n = u32::try_from(topology.switches().len()).unwrap_or(u32::MAX);
-        (n > 0).then(|| SwitchId(rng.u32(0..n)))
+        (n > 0).then(|| SwitchIndex(rng.u32(0..n)))
     };
     Some(match kind {
-        FaultKind::MessageDelay => What::MessageDelay {
+        FaultKind::MessageDelay => FaultAction::MessageDelay {
             switch: switch(rng)?,
             at_most: up_to(rng, MAX_MESSAGE_DELAY),
             lasting: up_to(rng, MAX_DELAY_LASTS),
         },
         FaultKind::SwitchOrder => {
-            What::SwitchOrder { spread: ORDER_SPREAD, lasting: up_to(rng, MAX_ORDER_LASTS) }
+            FaultAction::SwitchOrder { spread: ORDER_SPREAD, lasting: up_to(rng, MAX_ORDER_LASTS) }
         }
-        FaultKind::ConnectionReset => What::ConnectionReset { switch: switch(rng)? },
-        FaultKind::ConnectionSilence => What::ConnectionSilence { switch: switch(rng)? },
-        FaultKind::RestartWithTables => What::Restart { switch: switch(rng)?, keep_tables: true },
+        FaultKind::ConnectionReset => FaultAction::ConnectionReset { switch: switch(rng)? },
+        FaultKind::ConnectionSilence => FaultAction::ConnectionSilence { switch: switch(rng)? },
+        FaultKind::RestartWithTables => {
+            FaultAction::Restart { switch: switch(rng)?, keep_tables: true }
+        }
         FaultKind::RestartWithoutTables => {
-            What::Restart { switch: switch(rng)?, keep_tables: false }
+            FaultAction::Restart { switch: switch(rng)?, keep_tables: false }
         }
         FaultKind::LinkFlap => {
             let n = u32::try_from(topology.links().len()).unwrap_or(u32::MAX);
-            What::LinkFlap {
-                link: (n > 0).then(|| LinkId(rng.u32(0..n)))?,
+            FaultAction::LinkFlap {
+                link: (n > 0).then(|| LinkIndex(rng.u32(0..n)))?,
                 times: rng.u32(1..=MAX_FLAP_TIMES),
                 half: up_to(rng, MAX_FLAP_HALF),
             }
@@ -341,7 +344,7 @@ mod tests {
     use super::*;
     use crate::topology::tree;
 
-    fn topology() -> Topology {
+    fn topology() -> TopologySpec {
         tree(2, 2).build().unwrap()
     }
 
@@ -383,7 +386,7 @@ mod tests {
 
     #[test]
     fn without_a_place_there_is_no_fault() {
-        let plan = Faults::of(1, &FaultKind::ALL).plan(&Topology::new());
+        let plan = Faults::of(1, &FaultKind::ALL).plan(&TopologySpec::new());
         assert!(plan.faults().iter().all(|fault| fault.what.kind() == FaultKind::SwitchOrder));
     }
 }

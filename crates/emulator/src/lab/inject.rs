@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use bellrock_openflow::MultipartKind;
 
-use super::{FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, Unanswered, What, fail};
-use crate::topology::{HostId, LinkId, SwitchId};
+use super::{
+    FaultAction, FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, Unanswered, fail,
+};
+use crate::topology::{HostIndex, LinkIndex, SwitchIndex};
 
 /// A planned event.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Due {
-    Fault(What),
-    Link { link: LinkId, up: bool },
+pub(super) enum DueEvent {
+    Fault(FaultAction),
+    Link { link: LinkIndex, up: bool },
 }
 
 impl Lab {
@@ -21,7 +23,7 @@ impl Lab {
         let plan = faults.plan(&self.topology);
         let now = self.now();
         for fault in plan.faults() {
-            self.agenda.put(now + fault.at, Due::Fault(fault.what));
+            self.agenda.put(now + fault.at, DueEvent::Fault(fault.what));
         }
         plan
     }
@@ -173,7 +175,7 @@ impl Lab {
 
     /// Announces the addresses of all hosts, in the order of the topology.
     pub fn announce_all(&mut self) {
-        for host in (0..self.topology.hosts().len()).map(HostId::of) {
+        for host in (0..self.topology.hosts().len()).map(HostIndex::of) {
             self.network.with(host, |host, _, out| host.announce(out));
         }
     }
@@ -195,42 +197,42 @@ impl Lab {
     }
 
     /// Carries out a planned event.
-    pub(super) fn happen(&mut self, due: Due) {
+    pub(super) fn happen(&mut self, due: DueEvent) {
         let now = self.now();
         match due {
-            Due::Link { link, up } => self.set_link(link, up),
-            Due::Fault(What::MessageDelay { switch, at_most, lasting }) => {
+            DueEvent::Link { link, up } => self.set_link(link, up),
+            DueEvent::Fault(FaultAction::MessageDelay { switch, at_most, lasting }) => {
                 self.controls
                     .all()
                     .for_each(|control| control.delay(switch, now + lasting, at_most));
             }
-            Due::Fault(What::SwitchOrder { spread, lasting }) => {
+            DueEvent::Fault(FaultAction::SwitchOrder { spread, lasting }) => {
                 self.controls.all().for_each(|control| control.shuffle(now + lasting, spread));
             }
-            Due::Fault(What::ConnectionReset { switch }) => {
+            DueEvent::Fault(FaultAction::ConnectionReset { switch }) => {
                 self.controls.all().for_each(|control| control.reset(switch, &mut self.network));
             }
-            Due::Fault(What::ConnectionSilence { switch }) => {
+            DueEvent::Fault(FaultAction::ConnectionSilence { switch }) => {
                 self.controls.all().for_each(|control| control.silence(switch));
             }
-            Due::Fault(What::Restart { switch, keep_tables }) => {
+            DueEvent::Fault(FaultAction::Restart { switch, keep_tables }) => {
                 self.restart_switch(switch, keep_tables);
             }
-            Due::Fault(What::LinkFlap { link, times, half }) => {
+            DueEvent::Fault(FaultAction::LinkFlap { link, times, half }) => {
                 for flap in 0..times {
                     let down = now + half * (2 * flap);
-                    self.agenda.put(down, Due::Link { link, up: false });
-                    self.agenda.put(down + half, Due::Link { link, up: true });
+                    self.agenda.put(down, DueEvent::Link { link, up: false });
+                    self.agenda.put(down + half, DueEvent::Link { link, up: true });
                 }
             }
         }
     }
 
-    fn set_link(&mut self, link: LinkId, up: bool) {
+    fn set_link(&mut self, link: LinkIndex, up: bool) {
         self.network.set_link(link, up);
     }
 
-    fn restart_switch(&mut self, switch: SwitchId, keep_tables: bool) {
+    fn restart_switch(&mut self, switch: SwitchIndex, keep_tables: bool) {
         self.controls.all().for_each(|control| control.restarted(switch, &mut self.network));
         self.network.restart(switch, keep_tables);
     }

@@ -5,28 +5,28 @@ use std::fmt;
 use bellrock_api::{Dpid, HostEntry};
 use bellrock_worker::{COUNTERS, TASK_COUNTERS, TaskInfo};
 
-use super::controller::Controller;
+use super::controller::LabController;
 use super::{Lab, LabError, fail};
-use crate::check::{self, Analysis, Finding, LoggedMessage, Matrix, Way};
+use crate::check::{self, Analysis, LoggedMessage, Matrix, MessageDirection, PathFault};
 use crate::host::HostCounters;
-use crate::network::Network;
-use crate::switch::Switch;
-use crate::topology::{HostId, Node, Topology};
+use crate::network::EmulatedNetwork;
+use crate::switch::EmulatedSwitch;
+use crate::topology::{HostIndex, Node, TopologySpec};
 
 /// The result of pings between hosts. It prints like Mininet's `pingall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pinged {
+pub struct PingResults {
     matrix: Matrix,
     lost: Vec<(String, String)>,
     text: String,
 }
 
-impl Pinged {
+impl PingResults {
     pub(super) fn new(matrix: Matrix, lab: &Lab) -> Self {
-        let name = |host: &HostId| lab.topology.name(Node::Host(*host)).to_owned();
+        let name = |host: &HostIndex| lab.topology.name(Node::Host(*host)).to_owned();
         let lost = matrix.lost.iter().map(|(from, to)| (name(from), name(to))).collect();
         let text = matrix.display(&lab.topology).to_string();
-        Pinged { matrix, lost, text }
+        PingResults { matrix, lost, text }
     }
 
     /// Whether every ping was answered.
@@ -48,7 +48,7 @@ impl Pinged {
     }
 }
 
-impl fmt::Display for Pinged {
+impl fmt::Display for PingResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -58,19 +58,19 @@ impl fmt::Display for Pinged {
 impl Lab {
     /// The topology that the network was built from. Hosts that have moved are at their old place.
     #[must_use]
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &TopologySpec {
         &self.topology
     }
 
     /// The network: switches, hosts and links.
     #[must_use]
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &EmulatedNetwork {
         &self.network
     }
 
     /// The network, for calls that a lab does not have. They take effect now.
     #[must_use]
-    pub fn network_mut(&mut self) -> &mut Network {
+    pub fn network_mut(&mut self) -> &mut EmulatedNetwork {
         &mut self.network
     }
 
@@ -87,7 +87,7 @@ impl Lab {
     /// There is no such switch.
     #[track_caller]
     #[must_use]
-    pub fn switch(&self, name: &str) -> &Switch {
+    pub fn switch(&self, name: &str) -> &EmulatedSwitch {
         self.network.switch(self.switch_id(name))
     }
 
@@ -142,7 +142,7 @@ impl Lab {
     /// There is no such switch.
     #[track_caller]
     #[must_use]
-    pub fn message_count(&self, switch: &str, way: Way) -> u64 {
+    pub fn message_count(&self, switch: &str, way: MessageDirection) -> u64 {
         self.network.messages().count(self.switch_id(switch), way)
     }
 
@@ -164,17 +164,17 @@ impl Lab {
     /// The loops among the [findings](Self::findings).
     #[must_use]
     pub fn loops(&self) -> Vec<String> {
-        self.find(|finding| matches!(finding, Finding::Loop(_)))
+        self.find(|finding| matches!(finding, PathFault::Loop(_)))
     }
 
     /// The black holes among the [findings](Self::findings).
     #[must_use]
     pub fn black_holes(&self) -> Vec<String> {
-        self.find(|finding| matches!(finding, Finding::BlackHole(_)))
+        self.find(|finding| matches!(finding, PathFault::BlackHole(_)))
     }
 
-    fn find(&self, wanted: impl Fn(&Finding) -> bool) -> Vec<String> {
-        let hosts: Vec<HostId> = (0..self.topology.hosts().len()).map(HostId::of).collect();
+    fn find(&self, wanted: impl Fn(&PathFault) -> bool) -> Vec<String> {
+        let hosts: Vec<HostIndex> = (0..self.topology.hosts().len()).map(HostIndex::of).collect();
         let name = |host| self.topology.name(Node::Host(host));
         let found = Analysis::new(&self.network).check(&hosts).into_iter();
         let found = found.filter(|(.., finding)| wanted(finding));
@@ -206,21 +206,21 @@ impl Lab {
     /// not listed, except the latest that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
-        self.controls.first().map_or_else(Vec::new, Controller::tasks)
+        self.controls.first().map_or_else(Vec::new, LabController::tasks)
     }
 
     /// The controller's view of the network, with calls for tests to send to switches and to run
     /// tasks. `None` without a controller.
     #[must_use]
     pub fn controller(&self) -> Option<bellrock_api::Network> {
-        self.controls.first().map(Controller::network)
+        self.controls.first().map(LabController::network)
     }
 
     /// The same for the controller with this number: 0 for the first one, and as
     /// [`add_controller`](Self::add_controller) returned it.
     #[must_use]
     pub fn controller_of(&self, number: usize) -> Option<bellrock_api::Network> {
-        self.controls.controller(number).map(Controller::network)
+        self.controls.controller(number).map(LabController::network)
     }
 
     /// The sum of an app's counter over all switches. `None` if no app of this name has this

@@ -51,21 +51,21 @@ use agenda::Agenda;
 pub use builder::LabBuilder;
 use control::ControlPlane;
 pub use control::{CONTROL_DELAY, PROBE_AFTER, PROBE_WAIT};
-use controller::Controller;
+use controller::LabController;
 use controls::Controls;
-pub use error::{Known, LabError};
-pub use faults::{Fault, FaultKind, FaultPlan, Faults, What};
-use inject::Due;
-pub use look::Pinged;
+pub use error::{KnownNames, LabError};
+pub use faults::{FaultAction, FaultKind, FaultPlan, Faults, PlannedFault};
+use inject::DueEvent;
+pub use look::PingResults;
 pub use traffic::Pings;
 
-pub use crate::backoff::Backoff;
-use crate::network::Network;
+pub use crate::backoff::ReconnectBackoff;
+use crate::network::EmulatedNetwork;
 #[doc(inline)]
 pub use crate::on_both_versions;
 use crate::switch::MAX_CHANNELS;
 pub use crate::switch::Unanswered;
-use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
+use crate::topology::{HostIndex, LinkIndex, Node, SwitchIndex, TopologySpec};
 
 /// Maximum time for the switches to come up.
 pub const UP_WITHIN: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Uses of the seed. Each has its own random numbers, so that none depends on another.
 #[derive(Clone, Copy)]
-enum Stream {
+enum SeedStream {
     /// The kinds of faults.
     Kinds,
     /// The times and places of faults.
@@ -90,7 +90,7 @@ enum Stream {
     Messages,
 }
 
-impl Stream {
+impl SeedStream {
     fn rng(self, seed: u64) -> Rng {
         Rng::with_seed(seed.rotate_left(u64::BITS / 2) ^ self as u64)
     }
@@ -102,13 +102,13 @@ pub struct Lab {
     settings: WorkerSettings,
     services: ServiceSettings,
     workers: usize,
-    topology: Topology,
-    network: Network,
+    topology: TopologySpec,
+    network: EmulatedNetwork,
     controls: Controls,
     control_delay: Duration,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     /// Faults that have not begun.
-    agenda: Agenda<Due>,
+    agenda: Agenda<DueEvent>,
 }
 
 impl Lab {
@@ -210,7 +210,7 @@ impl Lab {
         let chain = chain(apps, &self.services)?;
         let (workers, now) = (self.workers, self.now());
         self.controls.plane(0).controller =
-            Some(Controller::new(self.seed, workers, self.settings, chain, now));
+            Some(LabController::new(self.seed, workers, self.settings, chain, now));
         Ok(())
     }
 
@@ -228,13 +228,13 @@ impl Lab {
         };
         let (switches, now) = (self.topology.switches().len(), self.now());
         let mut plane = ControlPlane::new(self.seed, switches, self.control_delay, self.backoff);
-        plane.controller = Some(Controller::new(self.seed, 1, settings, chain, now));
+        plane.controller = Some(LabController::new(self.seed, 1, settings, chain, now));
         let number = self.controls.add(plane);
         if number >= MAX_CHANNELS {
             fail(&LabError::Controller("a switch takes 16 controllers, and not one more"));
         }
         for index in 0..switches {
-            self.controls.plane(number).connect(SwitchId::of(index), Duration::ZERO, now);
+            self.controls.plane(number).connect(SwitchIndex::of(index), Duration::ZERO, now);
         }
         number
     }
@@ -242,7 +242,7 @@ impl Lab {
     fn connect_all(&mut self) {
         let now = self.now();
         for index in 0..self.topology.switches().len() {
-            self.controls.plane(0).connect(SwitchId::of(index), Duration::ZERO, now);
+            self.controls.plane(0).connect(SwitchIndex::of(index), Duration::ZERO, now);
         }
     }
 
@@ -257,12 +257,12 @@ impl Lab {
         }
     }
 
-    fn first_down(&self) -> Option<SwitchId> {
-        let mut all = (0..self.topology.switches().len()).map(SwitchId::of);
+    fn first_down(&self) -> Option<SwitchIndex> {
+        let mut all = (0..self.topology.switches().len()).map(SwitchIndex::of);
         all.find(|switch| !self.is_switch_up(*switch))
     }
 
-    fn is_switch_up(&self, switch: SwitchId) -> bool {
+    fn is_switch_up(&self, switch: SwitchIndex) -> bool {
         let dpid = self.topology.switches()[switch.index()].dpid;
         let controller = self.controls.first();
         controller.is_some_and(|controller| controller.is_up(dpid))
@@ -300,7 +300,7 @@ impl Lab {
     }
 
     #[track_caller]
-    fn host_id(&self, name: &str) -> HostId {
+    fn host_id(&self, name: &str) -> HostIndex {
         match self.topology.host(name) {
             Some(host) => host,
             None => fail(&LabError::unknown_host(&self.topology, name)),
@@ -308,7 +308,7 @@ impl Lab {
     }
 
     #[track_caller]
-    fn switch_id(&self, name: &str) -> SwitchId {
+    fn switch_id(&self, name: &str) -> SwitchIndex {
         match self.topology.switch(name) {
             Some(switch) => switch,
             None => fail(&LabError::unknown_switch(&self.topology, name)),
@@ -325,7 +325,7 @@ impl Lab {
     }
 
     #[track_caller]
-    fn link_id(&self, a: &str, b: &str) -> LinkId {
+    fn link_id(&self, a: &str, b: &str) -> LinkIndex {
         let (a, b) = (self.node(a), self.node(b));
         match self.topology.links_between(a, b).next() {
             Some(link) => link,

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use super::{Lab, LabError, Pinged, fail};
+use super::{Lab, LabError, PingResults, fail};
 use crate::check::Reachability;
 use crate::host::{
-    FlowGoal, FlowId, FlowReport, FlowState, HostError, PingId, PingSettings, PingStatistics,
+    FlowGoal, FlowReport, FlowState, HostError, HostFlowId, PingId, PingSettings, PingStatistics,
     StreamSettings,
 };
-use crate::topology::HostId;
+use crate::topology::HostIndex;
 
 /// Destination port of datagrams and flows.
 const PORT: u16 = 5001;
@@ -30,7 +30,7 @@ const FLOW_LIMIT: Duration = Duration::from_secs(600);
 /// Running pings, for [`Lab::statistics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pings {
-    host: HostId,
+    host: HostIndex,
     id: PingId,
 }
 
@@ -46,7 +46,7 @@ impl Lab {
     }
 
     /// Pings between all hosts, all at the same time.
-    pub fn ping_all(&mut self) -> Pinged {
+    pub fn ping_all(&mut self) -> PingResults {
         let pings = Reachability::begin_all(&mut self.network, PingSettings::default());
         self.finish(pings)
     }
@@ -56,7 +56,7 @@ impl Lab {
     /// # Panics
     /// There is no such host.
     #[track_caller]
-    pub fn ping_pairs(&mut self, pairs: &[(&str, &str)]) -> Pinged {
+    pub fn ping_pairs(&mut self, pairs: &[(&str, &str)]) -> PingResults {
         let mut ids = Vec::with_capacity(pairs.len());
         for (from, to) in pairs {
             ids.push(self.pair(from, to));
@@ -144,7 +144,7 @@ impl Lab {
         interval: Duration,
     ) -> BTreeMap<String, u64> {
         let from = self.host_id(from);
-        let hosts: Vec<_> = (0..self.network.topology().hosts().len()).map(HostId::of).collect();
+        let hosts: Vec<_> = (0..self.network.topology().hosts().len()).map(HostIndex::of).collect();
         for host in &hosts {
             self.network.with(*host, |host, _, _| host.udp_sink(PORT));
         }
@@ -171,7 +171,7 @@ impl Lab {
     #[track_caller]
     pub fn tcp_to_address(&mut self, from: &str, to: Ipv4Addr, bytes: u64) -> FlowReport {
         let from = self.host_id(from);
-        for host in (0..self.network.topology().hosts().len()).map(HostId::of) {
+        for host in (0..self.network.topology().hosts().len()).map(HostIndex::of) {
             self.network.with(host, |host, _, _| host.listen(PORT));
         }
         let goal = FlowGoal::Bytes(bytes);
@@ -216,7 +216,7 @@ impl Lab {
         self.finish_flow(from, flow)
     }
 
-    fn finish_flow(&mut self, from: HostId, flow: FlowId) -> FlowReport {
+    fn finish_flow(&mut self, from: HostIndex, flow: HostFlowId) -> FlowReport {
         let report = |lab: &Lab| lab.network.host(from).flow(flow);
         self.run_until(FLOW_LIMIT, |lab| report(lab).is_none_or(|it| it.state.is_over()));
         let ended = self.network.with(from, |host, _, _| host.end_flow(flow));
@@ -237,7 +237,7 @@ impl Lab {
     }
 
     #[track_caller]
-    fn stream_to(&mut self, from: HostId, to: Ipv4Addr, count: u64, interval: Duration) {
+    fn stream_to(&mut self, from: HostIndex, to: Ipv4Addr, count: u64, interval: Duration) {
         let settings = StreamSettings {
             to,
             from_port: FROM_PORT,
@@ -251,14 +251,14 @@ impl Lab {
         }
     }
 
-    fn finish(&mut self, pings: Reachability) -> Pinged {
+    fn finish(&mut self, pings: Reachability) -> PingResults {
         let limit = PingSettings::default().timeout + Duration::from_secs(1);
         self.run_until(limit, |lab| pings.is_over(&lab.network));
-        Pinged::new(pings.finish(&mut self.network), self)
+        PingResults::new(pings.finish(&mut self.network), self)
     }
 
     #[track_caller]
-    fn pair(&self, from: &str, to: &str) -> (HostId, HostId) {
+    fn pair(&self, from: &str, to: &str) -> (HostIndex, HostIndex) {
         let pair = (self.host_id(from), self.host_id(to));
         if pair.0 == pair.1 {
             fail(&LabError::Host(HostError::ToItself));

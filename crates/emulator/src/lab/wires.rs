@@ -4,44 +4,44 @@ use std::any::Any;
 
 use bellrock_worker::{ConnectionKey, ReadOutcome, Transport};
 
-use crate::topology::SwitchId;
+use crate::topology::SwitchIndex;
 
 /// Id of a connection of a switch; different for each of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct WireId {
-    pub(super) switch: SwitchId,
+    pub(super) switch: SwitchIndex,
     /// Counts the connections of each switch.
     pub(super) number: u32,
 }
 
 /// Output of a worker for a connection.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(super) enum WorkerOutput {
     Bytes(Vec<u8>),
     Closed,
 }
 
 /// The connections of one worker.
 #[derive(Default)]
-pub(super) struct Wires {
+pub(super) struct WorkerWires {
     /// By their keys. Workers reuse a free key at once, the lowest first.
-    wires: Vec<Option<Wire>>,
+    wires: Vec<Option<WorkerWire>>,
     /// Output since it was last taken.
-    pub(super) sent: Vec<(WireId, Sent)>,
+    pub(super) sent: Vec<(WireId, WorkerOutput)>,
     /// Connections that came from another worker since they were last taken.
     pub(super) attached: Vec<(WireId, ConnectionKey)>,
 }
 
-struct Wire {
+struct WorkerWire {
     id: WireId,
     inbox: Vec<u8>,
     /// Number of bytes of `inbox` that were read.
     read: usize,
 }
 
-impl Wires {
+impl WorkerWires {
     pub(super) fn insert(&mut self, key: ConnectionKey, id: WireId) {
-        self.put(key, Wire { id, inbox: Vec::new(), read: 0 });
+        self.put(key, WorkerWire { id, inbox: Vec::new(), read: 0 });
     }
 
     /// Appends arrived bytes for the worker to read.
@@ -51,7 +51,7 @@ impl Wires {
         }
     }
 
-    fn put(&mut self, key: ConnectionKey, wire: Wire) {
+    fn put(&mut self, key: ConnectionKey, wire: WorkerWire) {
         if self.wires.len() <= key {
             self.wires.resize_with(key + 1, || None);
         }
@@ -60,12 +60,12 @@ impl Wires {
         }
     }
 
-    fn at(&mut self, key: ConnectionKey) -> Option<&mut Wire> {
+    fn at(&mut self, key: ConnectionKey) -> Option<&mut WorkerWire> {
         self.wires.get_mut(key)?.as_mut()
     }
 }
 
-impl Transport for Wires {
+impl Transport for WorkerWires {
     fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let Some(wire) = self.at(key) else { return ReadOutcome::Empty };
         let waiting = wire.inbox.get(wire.read..).unwrap_or(&[]);
@@ -87,14 +87,14 @@ impl Transport for Wires {
     /// Takes all bytes at once.
     fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         if let Some(id) = self.at(key).map(|wire| wire.id) {
-            self.sent.push((id, Sent::Bytes(bytes.to_vec())));
+            self.sent.push((id, WorkerOutput::Bytes(bytes.to_vec())));
         }
         0
     }
 
     fn close(&mut self, key: ConnectionKey) {
         if let Some(wire) = self.wires.get_mut(key).and_then(Option::take) {
-            self.sent.push((wire.id, Sent::Closed));
+            self.sent.push((wire.id, WorkerOutput::Closed));
         }
     }
 
@@ -104,7 +104,7 @@ impl Transport for Wires {
     }
 
     fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
-        if let Ok(wire) = channel.downcast::<Wire>() {
+        if let Ok(wire) = channel.downcast::<WorkerWire>() {
             self.attached.push((wire.id, key));
             self.put(key, *wire);
         }

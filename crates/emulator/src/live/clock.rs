@@ -10,14 +10,14 @@ const STEP: Duration = Duration::from_millis(5);
 const MAX_LAG: Duration = Duration::from_millis(100);
 
 /// Follows real time, and pauses when the machine is too slow.
-pub(super) struct Clock {
+pub(super) struct LiveClock {
     start: Instant,
     slipped: Duration,
 }
 
-impl Clock {
+impl LiveClock {
     pub(super) fn start() -> Self {
-        Clock { start: Instant::now(), slipped: Duration::ZERO }
+        LiveClock { start: Instant::now(), slipped: Duration::ZERO }
     }
 
     /// Real time since the start.
@@ -54,8 +54,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    fn started(ago: Duration) -> Clock {
-        Clock { start: Instant::now().checked_sub(ago).unwrap(), slipped: Duration::ZERO }
+    fn started(ago: Duration) -> LiveClock {
+        LiveClock { start: Instant::now().checked_sub(ago).unwrap(), slipped: Duration::ZERO }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The network over real TCP, against any controller.
 //!
 //! # What it is
-//! A [`Live`] is a [`Network`] whose clock follows real time, and whose switches have TCP
-//! connections. Each switch connects to each controller, and again after it loses a connection, as
-//! real switches do. All this runs in one thread, the one that calls [`turn`](Live::turn). Sockets
-//! never block it, and frames between switches and hosts stay inside the process.
+//! A [`LiveNetwork`] is a [`EmulatedNetwork`] whose clock follows real time, and whose switches
+//! have TCP connections. Each switch connects to each controller, and again after it loses a
+//! connection, as real switches do. All this runs in one thread, the one that calls
+//! [`turn`](Live::turn). Sockets never block it, and frames between switches and hosts stay inside
+//! the process.
 //!
 //! Between two turns the caller may use the [`network`](Live::network_mut).
 //!
@@ -13,8 +14,8 @@
 //! network slows down ([`slipped`](Live::slipped)); its switches still answer their controllers.
 
 mod clock;
-mod line;
-mod lines;
+mod connection;
+mod connections;
 mod wire;
 
 use std::io;
@@ -24,13 +25,13 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 
-use clock::Clock;
-pub use line::LineState;
-use lines::Lines;
+use clock::LiveClock;
+pub use connection::ConnectionState;
+use connections::SwitchConnections;
 
-pub use crate::backoff::Backoff;
-use crate::network::{Network, NetworkSettings};
-use crate::topology::{SwitchId, Topology};
+pub use crate::backoff::ReconnectBackoff;
+use crate::network::{EmulatedNetwork, NetworkSettings};
+use crate::topology::{SwitchIndex, TopologySpec};
 
 /// Maximum number of events that are taken from the poller at once.
 const EVENTS: usize = 1024;
@@ -50,7 +51,7 @@ pub struct LiveSettings {
     /// Addresses of the controllers. Every switch connects to each.
     pub controllers: Vec<SocketAddr>,
     /// How switches wait before they connect again.
-    pub backoff: Backoff,
+    pub backoff: ReconnectBackoff,
     /// Silence of a controller after which a switch sends an echo request. After the same time
     /// without an answer, it closes the connection.
     pub probe_after: Duration,
@@ -67,7 +68,7 @@ impl LiveSettings {
     pub fn new(controller: SocketAddr) -> Self {
         LiveSettings {
             controllers: vec![controller],
-            backoff: Backoff::default(),
+            backoff: ReconnectBackoff::default(),
             probe_after: Self::PROBE_AFTER,
             network: NetworkSettings::default(),
         }
@@ -79,12 +80,12 @@ impl LiveSettings {
 #[error("the emulator cannot watch its connections: {0}")]
 pub struct LiveError(#[from] io::Error);
 
-/// Wakes a waiting [`Live`] from another thread.
+/// Wakes a waiting [`LiveNetwork`] from another thread.
 #[derive(Clone, Debug)]
-pub struct Waker(Arc<mio::Waker>);
+pub struct LiveWaker(Arc<mio::Waker>);
 
-impl Waker {
-    /// Makes [`Live::turn`] return at once: the present call, or the next one.
+impl LiveWaker {
+    /// Makes [`LiveNetwork::turn`] return at once: the present call, or the next one.
     pub fn wake(&self) {
         // It fails only after the poller is gone, and then no call waits.
         let _ = self.0.wake();
@@ -92,30 +93,30 @@ impl Waker {
 }
 
 /// A network on real connections. See the [module](self).
-pub struct Live {
-    network: Network,
-    clock: Clock,
-    lines: Lines,
+pub struct LiveNetwork {
+    network: EmulatedNetwork,
+    clock: LiveClock,
+    lines: SwitchConnections,
     poll: Poll,
     events: Events,
-    waker: Waker,
+    waker: LiveWaker,
 }
 
-impl Live {
+impl LiveNetwork {
     /// Builds the network. Its switches start to connect in the first turn.
     ///
     /// # Errors
     /// The operating system has no poller.
-    pub fn new(topology: &Topology, settings: LiveSettings) -> Result<Live, LiveError> {
+    pub fn new(topology: &TopologySpec, settings: LiveSettings) -> Result<LiveNetwork, LiveError> {
         let LiveSettings { controllers, backoff, probe_after, network } = settings;
         let poll = Poll::new()?;
-        let waker = Waker(Arc::new(mio::Waker::new(poll.registry(), WAKER)?));
+        let waker = LiveWaker(Arc::new(mio::Waker::new(poll.registry(), WAKER)?));
         let registry = poll.registry().try_clone()?;
         let switches = topology.switches().len();
-        Ok(Live {
-            network: Network::new(topology, network),
-            clock: Clock::start(),
-            lines: Lines::new(switches, controllers, backoff, probe_after, registry),
+        Ok(LiveNetwork {
+            network: EmulatedNetwork::new(topology, network),
+            clock: LiveClock::start(),
+            lines: SwitchConnections::new(switches, controllers, backoff, probe_after, registry),
             poll,
             events: Events::with_capacity(EVENTS),
             waker,
@@ -124,20 +125,20 @@ impl Live {
 
     /// The network.
     #[must_use]
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &EmulatedNetwork {
         &self.network
     }
 
     /// The network, for changes. It is advanced to the present time first, so that a change happens
     /// now. Its effects happen in the next turns.
-    pub fn network_mut(&mut self) -> &mut Network {
+    pub fn network_mut(&mut self) -> &mut EmulatedNetwork {
         self.advance();
         &mut self.network
     }
 
     /// Restarts a switch, with or without its flows, groups and meters. Its connections are lost,
     /// and it connects again.
-    pub fn restart(&mut self, switch: SwitchId, keep_tables: bool) {
+    pub fn restart(&mut self, switch: SwitchIndex, keep_tables: bool) {
         self.lines.restarted(switch, self.clock.real(), &mut self.network);
         self.network.restart(switch, keep_tables);
     }
@@ -161,7 +162,10 @@ impl Live {
     }
 
     /// State of a switch's connection to each controller, in the order of the settings.
-    pub fn lines(&self, switch: SwitchId) -> impl Iterator<Item = (SocketAddr, LineState)> + '_ {
+    pub fn lines(
+        &self,
+        switch: SwitchIndex,
+    ) -> impl Iterator<Item = (SocketAddr, ConnectionState)> + '_ {
         self.lines.of(switch, &self.network)
     }
 
@@ -173,7 +177,7 @@ impl Live {
 
     /// Makes a waker for another thread.
     #[must_use]
-    pub fn waker(&self) -> Waker {
+    pub fn waker(&self) -> LiveWaker {
         self.waker.clone()
     }
 
@@ -193,7 +197,7 @@ impl Live {
     pub fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&Live) -> bool,
+        mut done: impl FnMut(&LiveNetwork) -> bool,
     ) -> Result<bool, LiveError> {
         let end = self.clock.real() + limit;
         loop {
@@ -217,7 +221,7 @@ impl Live {
         // After events in the network, the caller's condition is checked first.
         let still = self.network.counters().events == before;
         self.lines.timers(self.clock.real(), &mut self.network);
-        let Live { network, lines, .. } = self;
+        let LiveNetwork { network, lines, .. } = self;
         network.take_dirty(|switch| lines.speak(switch));
         let idle = current && still && self.lines.is_idle();
         self.poll(if idle { self.wait(most) } else { Duration::ZERO })?;

@@ -11,7 +11,7 @@ use mio::{Interest, Registry, Token};
 pub(super) const READ_BYTES: usize = 64 << 10;
 
 /// A TCP connection on an edge-triggered poller.
-pub(super) struct Wire {
+pub(super) struct TcpWire {
     stream: TcpStream,
     readable: bool,
     writable: bool,
@@ -20,7 +20,7 @@ pub(super) struct Wire {
 }
 
 /// Result of a read.
-pub(super) enum Got {
+pub(super) enum WireRead {
     /// This many bytes.
     Bytes(usize),
     /// No bytes now.
@@ -29,7 +29,7 @@ pub(super) enum Got {
     End,
 }
 
-impl Wire {
+impl TcpWire {
     /// Starts to connect. [`established`](Self::established) reports the result.
     pub(super) fn connect(
         address: SocketAddr,
@@ -38,7 +38,7 @@ impl Wire {
     ) -> io::Result<Self> {
         let mut stream = TcpStream::connect(address)?;
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-        Ok(Wire { stream, readable: false, writable: false, ending: false })
+        Ok(TcpWire { stream, readable: false, writable: false, ending: false })
     }
 
     /// Handles an event of the poller.
@@ -76,19 +76,19 @@ impl Wire {
     }
 
     /// Reads once.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Got> {
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<WireRead> {
         loop {
             match self.stream.read(into) {
-                Ok(0) => return Ok(Got::End),
+                Ok(0) => return Ok(WireRead::End),
                 Ok(len) => {
                     // A short read has emptied the socket; the poller reports later bytes.
                     self.readable = len == into.len() || self.ending;
-                    return Ok(Got::Bytes(len));
+                    return Ok(WireRead::Bytes(len));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.readable = false;
-                    return Ok(Got::Nothing);
+                    return Ok(WireRead::Nothing);
                 }
                 Err(error) => return Err(error),
             }

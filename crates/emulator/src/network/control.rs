@@ -5,39 +5,39 @@ use std::net::Ipv4Addr;
 use super::*;
 use bellrock_openflow::MultipartKind;
 
-use crate::switch::{ChannelId, Close, NoRoom, Unanswered};
+use crate::switch::{ChannelClose, ChannelId, TooManyControllers, Unanswered};
 
 /// Switches, and their controllers.
-impl Network {
+impl EmulatedNetwork {
     /// A switch.
     ///
     /// # Panics
     /// The id belongs to another network; so for all calls with a switch, host or link.
     #[must_use]
-    pub fn switch(&self, switch: SwitchId) -> &Switch {
+    pub fn switch(&self, switch: SwitchIndex) -> &EmulatedSwitch {
         &self.switches[switch.index()].switch
     }
 
-    /// See [`Switch::refuse_flood`].
-    pub fn refuse_flood(&mut self, switch: SwitchId) {
+    /// See [`EmulatedSwitch::refuse_flood`].
+    pub fn refuse_flood(&mut self, switch: SwitchIndex) {
         self.switches[switch.index()].switch.refuse_flood();
     }
 
-    /// See [`Switch::report_beside`].
-    pub fn report_beside(&mut self, switch: SwitchId, entries: &[u8]) {
+    /// See [`EmulatedSwitch::report_beside`].
+    pub fn report_beside(&mut self, switch: SwitchIndex, entries: &[u8]) {
         self.switches[switch.index()].switch.report_beside(entries);
     }
 
     /// Sets the OpenFlow versions of one switch, for channels that are opened from now on. The
     /// other switches keep theirs.
-    pub fn set_versions(&mut self, switch: SwitchId, versions: Versions) {
+    pub fn set_versions(&mut self, switch: SwitchIndex, versions: Versions) {
         self.switches[switch.index()].switch.set_versions(versions);
     }
 
     /// Sets how a switch treats requests of this kind from now on; `None`: it answers them.
     pub fn set_unanswered(
         &mut self,
-        switch: SwitchId,
+        switch: SwitchIndex,
         kind: MultipartKind,
         how: Option<Unanswered>,
     ) {
@@ -48,20 +48,20 @@ impl Network {
     ///
     /// # Errors
     /// The switch has its maximum number of channels.
-    pub fn connect(&mut self, switch: SwitchId) -> Result<ChannelId, NoRoom> {
-        self.with_switch(switch, Source::Switch, |switch, _, _| switch.connect())
+    pub fn connect(&mut self, switch: SwitchIndex) -> Result<ChannelId, TooManyControllers> {
+        self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.connect())
     }
 
     /// Removes a channel whose connection is closed or lost.
-    pub fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
+    pub fn disconnect(&mut self, switch: SwitchIndex, channel: ChannelId) {
         self.note(3, switch.0.into(), 0);
-        self.with_switch(switch, Source::Switch, |switch, _, _| switch.disconnect(channel));
+        self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.disconnect(channel));
         self.messages.disconnect(switch, channel);
     }
 
-    /// Sends an echo request to a controller. See [`Switch::ask_echo`].
-    pub fn ask_echo(&mut self, switch: SwitchId, channel: ChannelId) {
-        self.with_switch(switch, Source::Switch, |switch, _, _| switch.ask_echo(channel));
+    /// Sends an echo request to a controller. See [`EmulatedSwitch::ask_echo`].
+    pub fn ask_echo(&mut self, switch: SwitchIndex, channel: ChannelId) {
+        self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.ask_echo(channel));
     }
 
     /// Gives a switch bytes from a controller, in any portions.
@@ -70,21 +70,21 @@ impl Network {
     /// The connection must be closed.
     pub fn control(
         &mut self,
-        switch: SwitchId,
+        switch: SwitchIndex,
         channel: ChannelId,
         bytes: &[u8],
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         self.note(4, switch.0.into(), digest(bytes));
-        self.messages.note(switch, channel, Way::ToSwitch, self.now, bytes);
-        self.with_switch(switch, Source::Controller, |switch, now, out| {
+        self.messages.note(switch, channel, MessageDirection::ToSwitch, self.now, bytes);
+        self.with_switch(switch, FrameSource::Controller, |switch, now, out| {
             switch.control(channel, bytes, now, out)
         })
     }
 
     /// Passes to `each` every switch that got bytes for its controllers since the last call, in the
-    /// order in which they got them. The bytes are in [`Switch::output`]; channels that must be
-    /// closed are in [`Switch::overrun`].
-    pub fn take_dirty(&mut self, mut each: impl FnMut(SwitchId)) {
+    /// order in which they got them. The bytes are in [`EmulatedSwitch::output`]; channels that
+    /// must be closed are in [`EmulatedSwitch::overrun`].
+    pub fn take_dirty(&mut self, mut each: impl FnMut(SwitchIndex)) {
         for switch in self.dirty.drain(..) {
             self.switches[switch.index()].dirty = false;
             each(switch);
@@ -95,22 +95,27 @@ impl Network {
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn sent(&mut self, switch: SwitchId, channel: ChannelId, n: usize) -> Result<(), Close> {
+    pub fn sent(
+        &mut self,
+        switch: SwitchIndex,
+        channel: ChannelId,
+        n: usize,
+    ) -> Result<(), ChannelClose> {
         let output = self.switches[switch.index()].switch.output(channel);
         let bytes = &output[..n.min(output.len())];
-        self.messages.note(switch, channel, Way::FromSwitch, self.now, bytes);
+        self.messages.note(switch, channel, MessageDirection::FromSwitch, self.now, bytes);
         let what = digest(bytes);
         self.note(5, switch.0.into(), what);
-        self.with_switch(switch, Source::Controller, |switch, now, out| {
+        self.with_switch(switch, FrameSource::Controller, |switch, now, out| {
             switch.sent(channel, n, now, out)
         })
     }
 
     /// Restarts a switch. Its connections are lost, and without `keep_tables` also its flows,
     /// groups and meters.
-    pub fn restart(&mut self, switch: SwitchId, keep_tables: bool) {
+    pub fn restart(&mut self, switch: SwitchIndex, keep_tables: bool) {
         self.note(6, switch.0.into(), keep_tables.into());
-        self.with_switch(switch, Source::Switch, |switch, _, _| switch.restart(keep_tables));
+        self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.restart(keep_tables));
         self.messages.restart(switch);
     }
 
@@ -123,30 +128,30 @@ impl Network {
 }
 
 /// Hosts.
-impl Network {
+impl EmulatedNetwork {
     /// A host.
     #[must_use]
-    pub fn host(&self, host: HostId) -> &Host {
+    pub fn host(&self, host: HostIndex) -> &EmulatedHost {
         &self.hosts[host.index()].host
     }
 
     /// Calls `act` with a host at the present time. Frames that the host sends go on its link.
     pub fn with<T>(
         &mut self,
-        host: HostId,
-        act: impl FnOnce(&mut Host, Duration, &mut Effects) -> T,
+        host: HostIndex,
+        act: impl FnOnce(&mut EmulatedHost, Duration, &mut Effects) -> T,
     ) -> T {
         self.with_host(host, act)
     }
 
-    /// Starts a ping from one host to another. See [`Host::ping`].
+    /// Starts a ping from one host to another. See [`EmulatedHost::ping`].
     ///
     /// # Errors
     /// Both hosts are the same, or there are too many pings.
     pub fn ping(
         &mut self,
-        from: HostId,
-        to: HostId,
+        from: HostIndex,
+        to: HostIndex,
         settings: PingSettings,
     ) -> Result<PingId, HostError> {
         self.ping_address(from, self.host(to).ip(), settings)
@@ -158,7 +163,7 @@ impl Network {
     /// The address is the host's own, or there are too many pings.
     pub fn ping_address(
         &mut self,
-        from: HostId,
+        from: HostIndex,
         to: Ipv4Addr,
         settings: PingSettings,
     ) -> Result<PingId, HostError> {
@@ -166,22 +171,22 @@ impl Network {
     }
 
     /// Ends a ping, and returns its result.
-    pub fn end_ping(&mut self, host: HostId, ping: PingId) -> Option<PingStatistics> {
+    pub fn end_ping(&mut self, host: HostIndex, ping: PingId) -> Option<PingStatistics> {
         self.with_host(host, |host, _, _| host.end_ping(ping))
     }
 
     /// Opens a flow like TCP's from one host to a port of another, which listens there from now on.
-    /// See [`Host::open_flow`].
+    /// See [`EmulatedHost::open_flow`].
     ///
     /// # Errors
     /// Both hosts are the same, or there are too many flows.
     pub fn open_flow(
         &mut self,
-        from: HostId,
-        to: HostId,
+        from: HostIndex,
+        to: HostIndex,
         port: u16,
         goal: FlowGoal,
-    ) -> Result<FlowId, HostError> {
+    ) -> Result<HostFlowId, HostError> {
         let ip = self.with_host(to, |host, _, _| {
             host.listen(port);
             host.ip()
@@ -189,17 +194,21 @@ impl Network {
         self.with_host(from, |host, now, out| host.open_flow(ip, port, goal, now, out))
     }
 
-    /// Starts a stream of datagrams. See [`Host::udp_stream`].
+    /// Starts a stream of datagrams. See [`EmulatedHost::udp_stream`].
     ///
     /// # Errors
     /// The destination is the host itself, the data is too long, or there are too many streams.
-    pub fn udp_stream(&mut self, from: HostId, settings: StreamSettings) -> Result<(), HostError> {
+    pub fn udp_stream(
+        &mut self,
+        from: HostIndex,
+        settings: StreamSettings,
+    ) -> Result<(), HostError> {
         self.with_host(from, |host, now, out| host.udp_stream(settings, now, out))
     }
 
     /// The switch of a host, and its port there. `None` if the host has no link.
     #[must_use]
-    pub fn place(&self, host: HostId) -> Option<(SwitchId, u32)> {
+    pub fn place(&self, host: HostIndex) -> Option<(SwitchIndex, u32)> {
         let (link, end) = self.hosts[host.index()].link?;
         let other = self.links[link.index()].ends[1 - end];
         match other.node {
@@ -216,8 +225,8 @@ impl Network {
     /// The host has no link; the port does not exist or has a link; with `None`, no port is free.
     pub fn move_host(
         &mut self,
-        host: HostId,
-        to: SwitchId,
+        host: HostIndex,
+        to: SwitchIndex,
         port: Option<u32>,
         announce: bool,
     ) -> Result<(), MoveError> {
@@ -235,8 +244,8 @@ impl Network {
     /// The errors of [`move_host`](Self::move_host).
     pub fn move_host_unseen(
         &mut self,
-        host: HostId,
-        to: SwitchId,
+        host: HostIndex,
+        to: SwitchIndex,
         port: Option<u32>,
     ) -> Result<(), MoveError> {
         self.replug(host, to, port, true)
@@ -244,8 +253,8 @@ impl Network {
 
     fn replug(
         &mut self,
-        host: HostId,
-        to: SwitchId,
+        host: HostIndex,
+        to: SwitchIndex,
         port: Option<u32>,
         old_port_stays_up: bool,
     ) -> Result<(), MoveError> {
@@ -274,7 +283,7 @@ impl Network {
             self.set_link(link, false);
         }
         self.plug(link, false);
-        self.links[link.index()].ends[1 - end] = End { node: Node::Switch(to), port };
+        self.links[link.index()].ends[1 - end] = LinkEnd { node: Node::Switch(to), port };
         self.plug(link, true);
         self.set_link(link, up);
         Ok(())
@@ -282,9 +291,9 @@ impl Network {
 }
 
 /// Links.
-impl Network {
+impl EmulatedNetwork {
     /// Takes a link down or up. The switches at its ends notice; frames on it are lost.
-    pub fn set_link(&mut self, link: LinkId, up: bool) {
+    pub fn set_link(&mut self, link: LinkIndex, up: bool) {
         self.note(7, link.0.into(), up.into());
         self.links[link.index()].set(up);
         for end in self.links[link.index()].ends {
@@ -294,41 +303,41 @@ impl Network {
 
     /// Whether a link is up.
     #[must_use]
-    pub fn is_link_up(&self, link: LinkId) -> bool {
+    pub fn is_link_up(&self, link: LinkIndex) -> bool {
         self.links[link.index()].up
     }
 
     /// The ends of a link as they are now.
     #[must_use]
-    pub fn link_ends(&self, link: LinkId) -> [End; 2] {
+    pub fn link_ends(&self, link: LinkIndex) -> [LinkEnd; 2] {
         self.links[link.index()].ends
     }
 
     /// Counters of a link, for each direction: from its first end, and from its second.
     #[must_use]
-    pub fn link_counters(&self, link: LinkId) -> [LinkCounters; 2] {
+    pub fn link_counters(&self, link: LinkIndex) -> [LinkCounters; 2] {
         self.links[link.index()].directions.each_ref().map(|direction| direction.counters)
     }
 
     /// The other end of the link at a switch's port, if the link exists and is up.
     #[must_use]
-    pub fn peer(&self, switch: SwitchId, port: u32) -> Option<End> {
+    pub fn peer(&self, switch: SwitchIndex, port: u32) -> Option<LinkEnd> {
         let slot = &self.switches[switch.index()];
         let (link, end) = slot.ports[slot.port(port)?].1?;
         let link = &self.links[link.index()];
         link.up.then_some(link.ends[1 - end])
     }
 
-    fn set_port(&mut self, end: End, up: bool) {
+    fn set_port(&mut self, end: LinkEnd, up: bool) {
         if let Node::Switch(switch) = end.node {
-            self.with_switch(switch, Source::Switch, |switch, _, out| {
+            self.with_switch(switch, FrameSource::Switch, |switch, _, out| {
                 switch.set_link(end.port, up, out);
             });
         }
     }
 
     /// Records at the ends of a link that it is there, or that it is not.
-    pub(super) fn plug(&mut self, link: LinkId, there: bool) {
+    pub(super) fn plug(&mut self, link: LinkIndex, there: bool) {
         for (index, end) in self.links[link.index()].ends.into_iter().enumerate() {
             let at = there.then_some((link, index));
             match end.node {
@@ -348,9 +357,9 @@ impl Network {
 }
 
 /// Paths.
-impl Network {
+impl EmulatedNetwork {
     /// The hops of frames, the oldest first, as far as they are kept ([`NetworkSettings::hops`]).
-    pub fn hops(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+    pub fn hops(&self) -> impl DoubleEndedIterator<Item = &FrameHop> {
         self.hops.iter()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::topology::{End, LinkShape};
+use crate::topology::{LinkEnd, LinkShape};
 
 /// Minimum time of a frame from one port to the next: a link without a delay is a short cable. So
 /// time passes for a frame in a loop.
@@ -25,7 +25,7 @@ pub struct LinkCounters {
 }
 
 /// One direction of a link.
-pub(super) struct Direction {
+pub(super) struct OneWayLink {
     pub(super) counters: LinkCounters,
     /// Time at which each waiting frame will have left; after the last one, the link is free.
     leaving: VecDeque<Duration>,
@@ -33,24 +33,24 @@ pub(super) struct Direction {
 }
 
 /// A link.
-pub(super) struct Link {
-    pub(super) ends: [End; 2],
+pub(super) struct EmulatedLink {
+    pub(super) ends: [LinkEnd; 2],
     pub(super) shape: LinkShape,
     pub(super) up: bool,
     /// How often it went down: frames that were on it then do not arrive.
     pub(super) cuts: u32,
     /// From the first end, and from the second.
-    pub(super) directions: [Direction; 2],
+    pub(super) directions: [OneWayLink; 2],
 }
 
-impl Link {
-    pub(super) fn new(ends: [End; 2], shape: LinkShape, seed: u64) -> Self {
-        let direction = |side: u64| Direction {
+impl EmulatedLink {
+    pub(super) fn new(ends: [LinkEnd; 2], shape: LinkShape, seed: u64) -> Self {
+        let direction = |side: u64| OneWayLink {
             counters: LinkCounters::default(),
             leaving: VecDeque::new(),
             chance: fastrand::Rng::with_seed(seed.wrapping_mul(2).wrapping_add(side)),
         };
-        Link { ends, shape, up: true, cuts: 0, directions: [direction(0), direction(1)] }
+        EmulatedLink { ends, shape, up: true, cuts: 0, directions: [direction(0), direction(1)] }
     }
 
     /// Sends a frame of this length. Returns its time of arrival; `None` if it does not arrive.
@@ -98,14 +98,14 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Bandwidth, HostId, Loss, Node, SwitchId};
+    use crate::topology::{HostIndex, LinkRate, LossRate, Node, SwitchIndex};
 
-    fn link(shape: LinkShape) -> Link {
+    fn link(shape: LinkShape) -> EmulatedLink {
         let ends = [
-            End { node: Node::Switch(SwitchId(0)), port: 1 },
-            End { node: Node::Host(HostId(0)), port: 0 },
+            LinkEnd { node: Node::Switch(SwitchIndex(0)), port: 1 },
+            LinkEnd { node: Node::Host(HostIndex(0)), port: 0 },
         ];
-        Link::new(ends, shape, 7)
+        EmulatedLink::new(ends, shape, 7)
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_frame_waits_until_those_before_it_are_sent() {
-        let bandwidth = Some(Bandwidth::bits_per_second(10_000_000));
+        let bandwidth = Some(LinkRate::bits_per_second(10_000_000));
         let mut link = link(LinkShape { delay: MS, bandwidth, queue: 3, ..LinkShape::default() });
         // 1,250 bytes take 1 ms at 10 Mb/s.
         let arrivals: Vec<_> = (0..5).map(|_| link.send(0, 1250, Duration::ZERO)).collect();
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_share_that_is_lost_is_what_was_said() {
-        let loss = Loss::per_million(250_000);
+        let loss = LossRate::per_million(250_000);
         let mut link = link(LinkShape { loss, ..LinkShape::default() });
         let arrived = (0..10_000).filter(|_| link.send(0, 60, MS).is_some()).count();
         assert!((7300..7700).contains(&arrived), "{arrived}");

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bellrock_openflow::{FromSwitch, Header, MessageKind, ToSwitch, Version, frame};
 
 use crate::switch::ChannelId;
-use crate::topology::SwitchId;
+use crate::topology::SwitchIndex;
 
 /// Maximum bytes of a message that are kept: the beginning of it.
 pub const MAX_KEPT_BYTES: usize = 2048;
 
 /// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum MessageDirection {
     /// From a switch to a controller.
     FromSwitch,
     /// From a controller to a switch.
@@ -29,7 +29,7 @@ pub struct LoggedMessage {
     /// The channel of the switch.
     pub channel: ChannelId,
     /// Its direction.
-    pub way: Way,
+    pub way: MessageDirection,
     /// Its length.
     pub len: usize,
     /// Its bytes, at most [`MAX_KEPT_BYTES`] of them.
@@ -54,8 +54,12 @@ impl fmt::Display for LoggedMessage {
             };
         }
         let text = match self.way {
-            Way::FromSwitch => FromSwitch::decode(&self.bytes).map(|message| message.to_string()),
-            Way::ToSwitch => ToSwitch::decode(&self.bytes).map(|message| message.to_string()),
+            MessageDirection::FromSwitch => {
+                FromSwitch::decode(&self.bytes).map(|message| message.to_string())
+            }
+            MessageDirection::ToSwitch => {
+                ToSwitch::decode(&self.bytes).map(|message| message.to_string())
+            }
         };
         match text {
             Ok(text) => f.write_str(&text),
@@ -68,39 +72,39 @@ impl fmt::Display for LoggedMessage {
 pub struct MessageLog {
     /// Maximum number of messages that are kept for each switch.
     most: usize,
-    switches: Vec<Log>,
+    switches: Vec<SwitchLog>,
 }
 
 #[derive(Default)]
-struct Log {
+struct SwitchLog {
     messages: VecDeque<LoggedMessage>,
-    counts: BTreeMap<Way, u64>,
+    counts: BTreeMap<MessageDirection, u64>,
     /// The beginning of an incomplete message.
-    unfinished: BTreeMap<(ChannelId, Way), Vec<u8>>,
+    unfinished: BTreeMap<(ChannelId, MessageDirection), Vec<u8>>,
 }
 
 impl MessageLog {
     /// Keeps the last `most` messages for each of this many switches; 0 keeps and counts none.
     pub(super) fn new(switches: usize, most: usize) -> Self {
-        MessageLog { most, switches: (0..switches).map(|_| Log::default()).collect() }
+        MessageLog { most, switches: (0..switches).map(|_| SwitchLog::default()).collect() }
     }
 
     /// The last messages of a switch, the oldest first.
-    pub fn of(&self, switch: SwitchId) -> impl DoubleEndedIterator<Item = &LoggedMessage> {
+    pub fn of(&self, switch: SwitchIndex) -> impl DoubleEndedIterator<Item = &LoggedMessage> {
         self.switches[switch.index()].messages.iter()
     }
 
     /// Number of messages of a switch in one direction, including those that are no longer kept.
     #[must_use]
-    pub fn count(&self, switch: SwitchId, way: Way) -> u64 {
+    pub fn count(&self, switch: SwitchIndex, way: MessageDirection) -> u64 {
         self.switches[switch.index()].counts.get(&way).copied().unwrap_or(0)
     }
 
     pub(super) fn note(
         &mut self,
-        switch: SwitchId,
+        switch: SwitchIndex,
         channel: ChannelId,
-        way: Way,
+        way: MessageDirection,
         at: Duration,
         bytes: &[u8],
     ) {
@@ -128,12 +132,12 @@ impl MessageLog {
     }
 
     /// Handles the end of a channel.
-    pub(super) fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
+    pub(super) fn disconnect(&mut self, switch: SwitchIndex, channel: ChannelId) {
         self.switches[switch.index()].unfinished.retain(|(of, _), _| *of != channel);
     }
 
     /// Handles the end of all channels of a switch.
-    pub(super) fn restart(&mut self, switch: SwitchId) {
+    pub(super) fn restart(&mut self, switch: SwitchIndex) {
         self.switches[switch.index()].unfinished.clear();
     }
 }

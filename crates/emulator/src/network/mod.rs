@@ -1,10 +1,10 @@
 //! Switches, hosts and links on a virtual clock.
 //!
 //! # What it is
-//! A [`Network`] is built from a [`Topology`]. [`advance`](Network::advance) runs all events until
-//! a time: frames arrive, timers expire. Links delay, queue and lose frames. Bytes for controllers
-//! are taken out and put in ([`take_dirty`](Network::take_dirty), [`control`](Network::control));
-//! the caller carries them.
+//! A [`EmulatedNetwork`] is built from a [`TopologySpec`]. [`advance`](Network::advance) runs all
+//! events until a time: frames arrive, timers expire. Links delay, queue and lose frames. Bytes for
+//! controllers are taken out and put in ([`take_dirty`](Network::take_dirty),
+//! [`control`](Network::control)); the caller carries them.
 //!
 //! Runs repeat: the same topology, seed and calls give the same events at the same times, and so
 //! the same [`digest`](Network::digest). Nothing depends on a clock, on memory addresses, or on the
@@ -29,17 +29,20 @@ use bellrock_session::Versions;
 
 use crate::datapath::Effects;
 use crate::host::{
-    FlowGoal, FlowId, Host, HostError, PingId, PingSettings, PingStatistics, StreamSettings,
+    EmulatedHost, FlowGoal, HostError, HostFlowId, PingId, PingSettings, PingStatistics,
+    StreamSettings,
 };
-use crate::packet::{Frame, digest};
-use crate::switch::{Switch, SwitchSettings, port_desc, set_rate};
-use crate::topology::{Bandwidth, End, HostId, LinkId, LinkSpec, Node, SwitchId, Topology};
-use link::Link;
+use crate::packet::{EthernetFrame, digest};
+use crate::switch::{EmulatedSwitch, SwitchSettings, port_desc, set_rate};
+use crate::topology::{
+    HostIndex, LinkEnd, LinkIndex, LinkRate, LinkSpec, Node, SwitchIndex, TopologySpec,
+};
+use link::EmulatedLink;
 pub use link::{LinkCounters, SHORTEST_HOP};
-pub use messages::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
-pub use path::{Hop, TraceId};
-use path::{Hops, Source};
-use queue::Queue;
+pub use messages::{LoggedMessage, MAX_KEPT_BYTES, MessageDirection, MessageLog};
+pub use path::{FrameHop, TraceId};
+use path::{FrameHops, FrameSource};
+use queue::EventQueue;
 
 /// Maximum number of frames on links at a time; more are dropped and counted. A network that floods
 /// in loops reaches this within some milliseconds of its time.
@@ -60,10 +63,10 @@ pub struct NetworkSettings {
     pub n_buffers: u32,
     /// Number of additional ports of each switch. They are down until a host moves there.
     pub spare_ports: u32,
-    /// Maximum number of hops that are kept for [`Network::hops`]; 0 for none.
+    /// Maximum number of hops that are kept for [`EmulatedNetwork::hops`]; 0 for none.
     pub hops: usize,
     /// Maximum number of messages between each switch and its controllers that are kept for
-    /// [`Network::messages`]; 0 for none.
+    /// [`EmulatedNetwork::messages`]; 0 for none.
     pub messages: usize,
 }
 
@@ -124,19 +127,19 @@ pub enum MoveError {
     NoFreePort(String),
 }
 
-enum Event {
-    Arrive { link: LinkId, to: usize, cuts: u32, trace: TraceId, frame: Frame },
-    Host(HostId),
-    Switch(SwitchId),
+enum NetworkEvent {
+    Arrive { link: LinkIndex, to: usize, cuts: u32, trace: TraceId, frame: EthernetFrame },
+    Host(HostIndex),
+    Switch(SwitchIndex),
 }
 
 /// The link at a port, and the index of its end there.
-type At = (LinkId, usize);
+type PortLink = (LinkIndex, usize);
 
 struct SwitchSlot {
-    switch: Switch,
+    switch: EmulatedSwitch,
     /// The ports with their links, by number.
-    ports: Vec<(u32, Option<At>)>,
+    ports: Vec<(u32, Option<PortLink>)>,
     /// Time at which the switch is woken next.
     timer: Option<Duration>,
     /// Whether it is listed among the switches with bytes for controllers.
@@ -162,32 +165,32 @@ impl SwitchSlot {
 }
 
 struct HostSlot {
-    host: Host,
-    link: Option<At>,
+    host: EmulatedHost,
+    link: Option<PortLink>,
     timer: Option<Duration>,
 }
 
 /// A network. See the [module](self).
-pub struct Network {
-    topology: Topology,
+pub struct EmulatedNetwork {
+    topology: TopologySpec,
     now: Duration,
     switches: Vec<SwitchSlot>,
     hosts: Vec<HostSlot>,
-    links: Vec<Link>,
-    queue: Queue<Event>,
+    links: Vec<EmulatedLink>,
+    queue: EventQueue<NetworkEvent>,
     on_links: u32,
-    dirty: Vec<SwitchId>,
+    dirty: Vec<SwitchIndex>,
     effects: Effects,
-    hops: Hops,
+    hops: FrameHops,
     messages: MessageLog,
     counters: NetworkCounters,
     digest: u64,
 }
 
-impl Network {
+impl EmulatedNetwork {
     /// A network with all links up, and switches without controllers.
     #[must_use]
-    pub fn new(topology: &Topology, settings: NetworkSettings) -> Self {
+    pub fn new(topology: &TopologySpec, settings: NetworkSettings) -> Self {
         let mut ports = vec![BTreeMap::new(); topology.switches().len()];
         for link in topology.links() {
             for end in link.ends {
@@ -198,24 +201,24 @@ impl Network {
         }
         let switches = ports.into_iter().enumerate();
         let switches =
-            switches.map(|(i, ports)| new_switch(topology, SwitchId::of(i), ports, settings));
+            switches.map(|(i, ports)| new_switch(topology, SwitchIndex::of(i), ports, settings));
         let hosts = topology.hosts().iter();
         let hosts = hosts.map(|spec| HostSlot {
-            host: Host::new(spec.mac, spec.ip),
+            host: EmulatedHost::new(spec.mac, spec.ip),
             link: None,
             timer: None,
         });
-        let mut network = Network {
+        let mut network = EmulatedNetwork {
             switches: switches.collect(),
             hosts: hosts.collect(),
             links: Vec::with_capacity(topology.links().len()),
             topology: topology.clone(),
             now: Duration::ZERO,
-            queue: Queue::default(),
+            queue: EventQueue::default(),
             on_links: 0,
             dirty: Vec::new(),
             effects: Effects::default(),
-            hops: Hops::new(settings.hops),
+            hops: FrameHops::new(settings.hops),
             messages: MessageLog::new(topology.switches().len(), settings.messages),
             counters: NetworkCounters::default(),
             digest: 0,
@@ -223,15 +226,15 @@ impl Network {
         for (index, LinkSpec { ends, shape }) in topology.links().iter().enumerate() {
             let seed =
                 digest(&[settings.seed.to_le_bytes(), (index as u64).to_le_bytes()].concat());
-            network.links.push(Link::new(*ends, *shape, seed));
-            network.plug(LinkId::of(index), true);
+            network.links.push(EmulatedLink::new(*ends, *shape, seed));
+            network.plug(LinkIndex::of(index), true);
         }
         network
     }
 
     /// The topology that it was built from. Hosts that have moved are at their old place.
     #[must_use]
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &TopologySpec {
         &self.topology
     }
 
@@ -284,10 +287,10 @@ impl Network {
         self.now = at;
         self.counters.events += 1;
         match event {
-            Event::Arrive { link, to, cuts, trace, frame } => {
+            NetworkEvent::Arrive { link, to, cuts, trace, frame } => {
                 self.arrive((link, to), cuts, trace, frame);
             }
-            Event::Host(host) => {
+            NetworkEvent::Host(host) => {
                 // An earlier timer may have replaced this event.
                 if self.hosts[host.index()].timer == Some(at) {
                     self.hosts[host.index()].timer = None;
@@ -295,11 +298,11 @@ impl Network {
                     self.with_host(host, |host, now, out| host.timers(now, out));
                 }
             }
-            Event::Switch(switch) => {
+            NetworkEvent::Switch(switch) => {
                 if self.switches[switch.index()].timer == Some(at) {
                     self.switches[switch.index()].timer = None;
                     self.note(2, switch.0.into(), 0);
-                    self.with_switch(switch, Source::Switch, |switch, now, out| {
+                    self.with_switch(switch, FrameSource::Switch, |switch, now, out| {
                         switch.timers(now, out);
                     });
                 }
@@ -317,7 +320,7 @@ impl Network {
         }
     }
 
-    fn arrive(&mut self, (id, to): At, cuts: u32, trace: TraceId, frame: Frame) {
+    fn arrive(&mut self, (id, to): PortLink, cuts: u32, trace: TraceId, frame: EthernetFrame) {
         self.on_links -= 1;
         let link = &mut self.links[id.index()];
         if !link.up || link.cuts != cuts {
@@ -340,7 +343,7 @@ impl Network {
             }
             Node::Switch(switch) => {
                 let port = ends[1].port;
-                self.with_switch(switch, Source::Trace(trace), |switch, now, out| {
+                self.with_switch(switch, FrameSource::Trace(trace), |switch, now, out| {
                     switch.frame(port, frame, now, out);
                 });
             }
@@ -350,8 +353,8 @@ impl Network {
     /// Calls `act` with a host, and sends the frames that result.
     fn with_host<T>(
         &mut self,
-        id: HostId,
-        act: impl FnOnce(&mut Host, Duration, &mut Effects) -> T,
+        id: HostIndex,
+        act: impl FnOnce(&mut EmulatedHost, Duration, &mut Effects) -> T,
     ) -> T {
         let slot = &mut self.hosts[id.index()];
         let result = act(&mut slot.host, self.now, &mut self.effects);
@@ -359,11 +362,11 @@ impl Network {
         let wake = wake(slot.host.next_timer(), slot.timer, self.now);
         if let Some(at) = wake {
             slot.timer = Some(at);
-            self.put(at, Event::Host(id));
+            self.put(at, NetworkEvent::Host(id));
         }
         let mut frames = std::mem::take(&mut self.effects.frames);
         for (_, frame) in frames.drain(..) {
-            let trace = self.hops.begin(Source::Host(id), &frame);
+            let trace = self.hops.begin(FrameSource::Host(id), &frame);
             self.transmit(link, trace, frame);
         }
         self.effects.frames = frames;
@@ -373,9 +376,9 @@ impl Network {
     /// Calls `act` with a switch, and sends the frames that result.
     fn with_switch<T>(
         &mut self,
-        id: SwitchId,
-        source: Source,
-        act: impl FnOnce(&mut Switch, Duration, &mut Effects) -> T,
+        id: SwitchIndex,
+        source: FrameSource,
+        act: impl FnOnce(&mut EmulatedSwitch, Duration, &mut Effects) -> T,
     ) -> T {
         let slot = &mut self.switches[id.index()];
         let result = act(&mut slot.switch, self.now, &mut self.effects);
@@ -386,7 +389,7 @@ impl Network {
         let wake = wake(slot.switch.next_timer(), slot.timer, self.now);
         if let Some(at) = wake {
             slot.timer = Some(at);
-            self.put(at, Event::Switch(id));
+            self.put(at, NetworkEvent::Switch(id));
         }
         if self.effects.frames.is_empty() {
             return result;
@@ -403,7 +406,7 @@ impl Network {
     }
 
     /// Sends a frame on a link.
-    fn transmit(&mut self, at: Option<At>, trace: TraceId, frame: Frame) {
+    fn transmit(&mut self, at: Option<PortLink>, trace: TraceId, frame: EthernetFrame) {
         let Some((id, from)) = at else {
             self.counters.unlinked += 1;
             return self.effects.recycle(frame);
@@ -417,13 +420,13 @@ impl Network {
             Some(arrives) => {
                 let (to, cuts) = (1 - from, link.cuts);
                 self.on_links += 1;
-                self.put(arrives, Event::Arrive { link: id, to, cuts, trace, frame });
+                self.put(arrives, NetworkEvent::Arrive { link: id, to, cuts, trace, frame });
             }
             None => self.effects.recycle(frame),
         }
     }
 
-    fn put(&mut self, at: Duration, event: Event) {
+    fn put(&mut self, at: Duration, event: NetworkEvent) {
         // The number of frames is limited, and each host and switch has only a few timers.
         let full = self.queue.push(at, event).is_err();
         debug_assert!(!full, "the queue is bounded by what puts events into it");
@@ -438,16 +441,16 @@ fn wake(wants: Option<Duration>, timer: Option<Duration>, now: Duration) -> Opti
 }
 
 fn new_switch(
-    topology: &Topology,
-    id: SwitchId,
-    mut ports: BTreeMap<u32, Option<Bandwidth>>,
+    topology: &TopologySpec,
+    id: SwitchIndex,
+    mut ports: BTreeMap<u32, Option<LinkRate>>,
     settings: NetworkSettings,
 ) -> SwitchSlot {
     let spec = &topology.switches()[id.index()];
     let last = topology.last_port(id);
     let spare = last.saturating_add(settings.spare_ports).min(crate::topology::MAX_PORT);
     ports.extend((last + 1..=spare).map(|port| (port, None)));
-    let desc = |(port, bandwidth): (&u32, &Option<Bandwidth>)| {
+    let desc = |(port, bandwidth): (&u32, &Option<LinkRate>)| {
         let mut desc = port_desc(spec.dpid, *port);
         desc.name = FixedStr::new(&format!("{}-eth{port}", spec.name));
         if let Some(bandwidth) = bandwidth {
@@ -455,7 +458,7 @@ fn new_switch(
         }
         desc
     };
-    let mut switch = Switch::new(SwitchSettings {
+    let mut switch = EmulatedSwitch::new(SwitchSettings {
         name: spec.name.as_str().into(),
         ports: ports.iter().map(desc).collect(),
         tables: spec.tables.unwrap_or(settings.tables),

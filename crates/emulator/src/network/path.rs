@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::packet::{Frame, digest};
-use crate::topology::{End, HostId};
+use crate::packet::{EthernetFrame, digest};
+use crate::topology::{HostIndex, LinkEnd};
 
 /// Identifies a frame that a host or a controller sent. Its copies share the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,26 +17,26 @@ impl TraceId {
 
 /// A frame went from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct FrameHop {
     /// The frame.
     pub trace: TraceId,
     /// The host that sent it; `None` if a controller made it.
-    pub source: Option<HostId>,
+    pub source: Option<HostIndex>,
     /// Time of arrival.
     pub at: Duration,
     /// The port where it left.
-    pub from: End,
+    pub from: LinkEnd,
     /// The port where it arrived.
-    pub to: End,
+    pub to: LinkEnd,
     /// Whether its destination is a group address.
     pub group: bool,
 }
 
 /// The source of a frame that is put on a link.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(super) enum FrameSource {
     /// A host sends it.
-    Host(HostId),
+    Host(HostIndex),
     /// A switch forwards this frame, changed or unchanged.
     Trace(TraceId),
     /// A controller sends it: a frame from a packet_in, or a new one.
@@ -46,22 +46,22 @@ pub(super) enum Source {
 }
 
 /// The hops that are kept.
-pub(super) struct Hops {
+pub(super) struct FrameHops {
     most: usize,
-    hops: VecDeque<Hop>,
+    hops: VecDeque<FrameHop>,
     last: u64,
     /// Trace ids by the digest of the frame, to recognise a frame that a controller sends back.
     /// Never iterated, so the order does not matter.
     known: HashMap<u64, TraceId>,
     /// The digests, the oldest first; at most as many as hops.
     digests: VecDeque<u64>,
-    sources: HashMap<TraceId, HostId>,
+    sources: HashMap<TraceId, HostIndex>,
     traces: VecDeque<TraceId>,
 }
 
-impl Hops {
+impl FrameHops {
     pub(super) fn new(most: usize) -> Self {
-        Hops {
+        FrameHops {
             most,
             hops: VecDeque::new(),
             last: 0,
@@ -74,17 +74,19 @@ impl Hops {
 
     /// The id of a frame that is put on a link.
     #[inline]
-    pub(super) fn begin(&mut self, source: Source, frame: &Frame) -> TraceId {
+    pub(super) fn begin(&mut self, source: FrameSource, frame: &EthernetFrame) -> TraceId {
         if self.most == 0 { TraceId::NONE } else { self.identify(source, frame) }
     }
 
-    fn identify(&mut self, source: Source, frame: &Frame) -> TraceId {
+    fn identify(&mut self, source: FrameSource, frame: &EthernetFrame) -> TraceId {
         let digest = digest(frame);
         let known = self.known.get(&digest).copied();
         let trace = match source {
-            Source::Trace(trace) => trace,
-            Source::Controller | Source::Switch => known.unwrap_or_else(|| self.fresh(None)),
-            Source::Host(host) => self.fresh(Some(host)),
+            FrameSource::Trace(trace) => trace,
+            FrameSource::Controller | FrameSource::Switch => {
+                known.unwrap_or_else(|| self.fresh(None))
+            }
+            FrameSource::Host(host) => self.fresh(Some(host)),
         };
         if known != Some(trace) {
             if self.digests.len() == self.most
@@ -98,7 +100,7 @@ impl Hops {
         trace
     }
 
-    fn fresh(&mut self, source: Option<HostId>) -> TraceId {
+    fn fresh(&mut self, source: Option<HostIndex>) -> TraceId {
         self.last += 1;
         let trace = TraceId(self.last);
         if let Some(host) = source {
@@ -118,8 +120,8 @@ impl Hops {
         &mut self,
         trace: TraceId,
         at: Duration,
-        [from, to]: [End; 2],
-        frame: &Frame,
+        [from, to]: [LinkEnd; 2],
+        frame: &EthernetFrame,
     ) {
         if self.most == 0 {
             return;
@@ -129,10 +131,10 @@ impl Hops {
         }
         let group = frame.first().is_some_and(|byte| byte & 1 != 0);
         let source = self.sources.get(&trace).copied();
-        self.hops.push_back(Hop { trace, source, at, from, to, group });
+        self.hops.push_back(FrameHop { trace, source, at, from, to, group });
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &FrameHop> {
         self.hops.iter()
     }
 

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// Events by time. The heap moves small entries; the events stay in their slots.
-pub(super) struct Queue<T> {
+pub(super) struct EventQueue<T> {
     heap: BinaryHeap<Reverse<(Duration, u64, u32)>>,
     /// Number of events inserted so far: it orders events of the same time.
     sequence: u64,
@@ -13,13 +13,13 @@ pub(super) struct Queue<T> {
     free: Vec<u32>,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for EventQueue<T> {
     fn default() -> Self {
-        Queue { heap: BinaryHeap::new(), sequence: 0, events: Vec::new(), free: Vec::new() }
+        EventQueue { heap: BinaryHeap::new(), sequence: 0, events: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Queue<T> {
+impl<T> EventQueue<T> {
     /// Inserts an event. Returns it as an error if the queue has 2^32 events.
     pub(super) fn push(&mut self, at: Duration, event: T) -> Result<(), T> {
         let place = match self.free.pop() {
@@ -65,7 +65,7 @@ mod tests {
         fn events_come_by_time_and_then_in_the_order_in_which_they_were_put_in(
             steps in prop::collection::vec((0..50_u64, 0..60_u64), 0..200)
         ) {
-            let (mut queue, mut slow) = (Queue::default(), Vec::new());
+            let (mut queue, mut slow) = (EventQueue::default(), Vec::new());
             for (number, (at, until)) in steps.into_iter().enumerate() {
                 queue.push(Duration::from_nanos(at), number).unwrap();
                 slow.push((Duration::from_nanos(at), number));

@@ -1,12 +1,12 @@
 //! Builds frames for hosts and tests, with the right lengths and checksums.
 //!
 //! ```
-//! use bellrock_emulator::packet::build::{Eth, Ip};
+//! use bellrock_emulator::packet::build::{Eth, IpFields};
 //! use bellrock_openflow::MacAddr;
 //! use std::net::Ipv4Addr;
 //!
 //! let eth = Eth::new(MacAddr([0, 0, 0, 0, 0, 1]), MacAddr([0, 0, 0, 0, 0, 2])).vlan(5, 0);
-//! let ip = Ip::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)).ttl(64);
+//! let ip = IpFields::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)).ttl(64);
 //! let frame = eth.ip(&ip.udp(1_000, 53, b"a question"));
 //! assert_eq!(frame.len(), 14 + 4 + 20 + 8 + 10);
 //! ```
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bellrock_openflow::MacAddr;
 
-use super::Frame;
+use super::EthernetFrame;
 use super::checksum;
 use super::parse::{
     ARP_HEAD, ARP_LEN, ICMP, ICMPV6, IPV4_LEN, SCTP, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
@@ -48,15 +48,15 @@ impl Eth {
 
     /// The frame, with a payload of this Ethernet type.
     #[must_use]
-    pub fn payload(mut self, eth_type: u16, payload: &[u8]) -> Frame {
+    pub fn payload(mut self, eth_type: u16, payload: &[u8]) -> EthernetFrame {
         self.0.extend(eth_type.to_be_bytes());
         self.0.extend(payload);
-        Frame::from(self.0)
+        EthernetFrame::from(self.0)
     }
 
     /// The frame, with an IP packet.
     #[must_use]
-    pub fn ip(self, packet: &IpPacket) -> Frame {
+    pub fn ip(self, packet: &IpPacket) -> EthernetFrame {
         self.payload(packet.eth_type, &packet.bytes)
     }
 
@@ -67,7 +67,7 @@ impl Eth {
         operation: u16,
         sender: (MacAddr, Ipv4Addr),
         target: (MacAddr, Ipv4Addr),
-    ) -> Frame {
+    ) -> EthernetFrame {
         self.payload(TYPE_ARP, &arp(operation, sender, target))
     }
 }
@@ -105,7 +105,7 @@ impl IpPacket {
 
 /// The values of an IP header. The methods for higher protocols make a packet of it.
 #[derive(Clone, Debug)]
-pub struct Ip {
+pub struct IpFields {
     src: IpAddr,
     dst: IpAddr,
     ttl: u8,
@@ -118,7 +118,7 @@ pub struct Ip {
 /// The initial TTL of most hosts.
 const TTL: u8 = 64;
 
-impl Ip {
+impl IpFields {
     /// From one IPv4 address to another, with a TTL of 64.
     #[must_use]
     pub const fn v4(src: Ipv4Addr, dst: Ipv4Addr) -> Self {
@@ -132,31 +132,31 @@ impl Ip {
     }
 
     const fn new(src: IpAddr, dst: IpAddr) -> Self {
-        Ip { src, dst, ttl: TTL, traffic_class: 0, fragment: 0, id: 0 }
+        IpFields { src, dst, ttl: TTL, traffic_class: 0, fragment: 0, id: 0 }
     }
 
     /// Sets the TTL or hop limit.
     #[must_use]
     pub const fn ttl(self, ttl: u8) -> Self {
-        Ip { ttl, ..self }
+        IpFields { ttl, ..self }
     }
 
     /// Sets the DSCP (6 bits) and ECN (2 bits).
     #[must_use]
     pub const fn dscp(self, dscp: u8, ecn: u8) -> Self {
-        Ip { traffic_class: dscp << 2 | ecn & 3, ..self }
+        IpFields { traffic_class: dscp << 2 | ecn & 3, ..self }
     }
 
     /// Sets the identification (IPv4).
     #[must_use]
     pub const fn id(self, id: u16) -> Self {
-        Ip { id, ..self }
+        IpFields { id, ..self }
     }
 
     /// Makes it a fragment: `offset` in units of eight bytes (IPv4).
     #[must_use]
     pub const fn fragment(self, offset: u16, more: bool) -> Self {
-        Ip { fragment: offset & 0x1fff | (more as u16) << 13, ..self }
+        IpFields { fragment: offset & 0x1fff | (more as u16) << 13, ..self }
     }
 
     /// An IPv4 header without options, for a payload of this length.

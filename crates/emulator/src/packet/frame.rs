@@ -5,15 +5,15 @@ use std::ops::{Deref, DerefMut};
 
 /// An Ethernet frame, from its destination address on, without preamble and checksum.
 ///
-/// The buffer can be reused: [`Frame::clear`] keeps its memory.
+/// The buffer can be reused: [`EthernetFrame::clear`] keeps its memory.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Frame(Vec<u8>);
+pub struct EthernetFrame(Vec<u8>);
 
-impl Frame {
+impl EthernetFrame {
     /// An empty frame, with memory for a frame of the usual size.
     #[must_use]
     pub fn new() -> Self {
-        Frame(Vec::with_capacity(Self::USUAL_ROOM))
+        EthernetFrame(Vec::with_capacity(Self::USUAL_ROOM))
     }
 
     /// Bytes that a new frame can hold: an Ethernet frame of the usual size, and some tags.
@@ -50,25 +50,25 @@ impl Frame {
     }
 }
 
-impl Default for Frame {
+impl Default for EthernetFrame {
     fn default() -> Self {
-        Frame::new()
+        EthernetFrame::new()
     }
 }
 
-impl From<Vec<u8>> for Frame {
+impl From<Vec<u8>> for EthernetFrame {
     fn from(bytes: Vec<u8>) -> Self {
-        Frame(bytes)
+        EthernetFrame(bytes)
     }
 }
 
-impl From<&[u8]> for Frame {
+impl From<&[u8]> for EthernetFrame {
     fn from(bytes: &[u8]) -> Self {
-        Frame(bytes.to_vec())
+        EthernetFrame(bytes.to_vec())
     }
 }
 
-impl Deref for Frame {
+impl Deref for EthernetFrame {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -76,13 +76,13 @@ impl Deref for Frame {
     }
 }
 
-impl DerefMut for Frame {
+impl DerefMut for EthernetFrame {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
 
-impl fmt::Debug for Frame {
+impl fmt::Debug for EthernetFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Frame({})", bellrock_openflow::Bytes(&self.0))
     }

@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{Field, Match};
 
-/// Number of 64-bit words of a [`Key`].
+/// Number of 64-bit words of a [`PacketKey`].
 pub const KEY_WORDS: usize = 15;
 
 /// All match fields of one packet (1.3.5 §7.2.3.7), pipeline fields included.
@@ -14,20 +14,20 @@ pub const KEY_WORDS: usize = 15;
 /// Every packet has `vlan_vid`: 0 without a tag, bit 12 and the id with one. Every packet also has
 /// `in_port`, `in_phy_port`, `metadata`, `tunnel_id` and the Ethernet header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Key([u64; KEY_WORDS]);
+pub struct PacketKey([u64; KEY_WORDS]);
 
 /// Position of a field's lowest bit. A field of 128 bits fills its word and the next.
 #[derive(Clone, Copy)]
-struct Place {
+struct BitPosition {
     word: usize,
     shift: u32,
 }
 
-const fn at(word: usize, shift: u32) -> Place {
-    Place { word, shift }
+const fn at(word: usize, shift: u32) -> BitPosition {
+    BitPosition { word, shift }
 }
 
-const fn place(field: Field) -> Place {
+const fn place(field: Field) -> BitPosition {
     match field {
         Field::InPort => at(1, 32),
         Field::InPhyPort => at(1, 0),
@@ -70,7 +70,7 @@ const fn bit(field: Field) -> u64 {
     1 << field as u8
 }
 
-impl Key {
+impl PacketKey {
     /// The words: the set of fields, then their values.
     #[must_use]
     #[inline]
@@ -99,7 +99,7 @@ impl Key {
         if !self.has(field) {
             return 0;
         }
-        let Place { word, shift } = place(field);
+        let BitPosition { word, shift } = place(field);
         (self.0[word] >> shift) & field.max() as u64
     }
 
@@ -111,8 +111,8 @@ impl Key {
     }
 
     /// The fields that are in no header: ports, metadata, tunnel id.
-    pub(super) fn pipeline(&self) -> Key {
-        let mut key = Key::default();
+    pub(super) fn pipeline(&self) -> PacketKey {
+        let mut key = PacketKey::default();
         for field in [Field::InPort, Field::InPhyPort, Field::Metadata, Field::TunnelId] {
             key.put(field, self.read(field));
         }
@@ -121,7 +121,7 @@ impl Key {
 
     #[inline]
     fn read(&self, field: Field) -> u128 {
-        let Place { word, shift } = place(field);
+        let BitPosition { word, shift } = place(field);
         if field.bits() > u64::BITS {
             return u128::from(self.0[word]) << 64 | u128::from(self.0[word + 1]);
         }
@@ -130,7 +130,7 @@ impl Key {
 
     #[inline]
     fn write(&mut self, field: Field, value: u128) {
-        let Place { word, shift } = place(field);
+        let BitPosition { word, shift } = place(field);
         if field.bits() > u64::BITS {
             self.0[word] = (value >> 64) as u64;
             self.0[word + 1] = value as u64;
@@ -147,17 +147,17 @@ impl Key {
 /// without a field matches no pattern with that field. Two matches have the same meaning exactly
 /// when their patterns are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Pattern {
-    value: Key,
-    mask: Key,
+pub struct KeyPattern {
+    value: PacketKey,
+    mask: PacketKey,
 }
 
-impl Pattern {
+impl KeyPattern {
     /// The pattern of a match. It ignores fields of other classes ([`Match::unknown`]): the code
     /// that takes a match from a controller must refuse them first.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
-        let mut pattern = Pattern::default();
+        let mut pattern = KeyPattern::default();
         for field in matching.fields() {
             let (value, mask) = (matching.value(field), matching.mask(field));
             pattern.value.put(field, value.unwrap_or_default());
@@ -168,7 +168,7 @@ impl Pattern {
         pattern
     }
 
-    /// The match of the pattern; `Pattern::of(&pattern.to_match()) == pattern`.
+    /// The match of the pattern; `KeyPattern::of(&pattern.to_match()) == pattern`.
     #[must_use]
     pub fn to_match(&self) -> Match {
         let mut matching = Match::any();
@@ -195,7 +195,7 @@ impl Pattern {
     /// Whether a packet matches.
     #[cfg(test)]
     #[must_use]
-    pub(crate) fn matches(&self, key: &Key) -> bool {
+    pub(crate) fn matches(&self, key: &PacketKey) -> bool {
         let words = key.0.iter().zip(&self.value.0).zip(&self.mask.0);
         words.fold(0, |wrong, ((key, value), mask)| wrong | (key & mask) ^ value) == 0
     }
@@ -204,7 +204,7 @@ impl Pattern {
     /// the same values (1.3.5 §6.4: loose modify and delete).
     #[cfg(test)]
     #[must_use]
-    pub(crate) fn covers(&self, other: &Pattern) -> bool {
+    pub(crate) fn covers(&self, other: &KeyPattern) -> bool {
         let mine = self.value.0.iter().zip(&self.mask.0);
         let theirs = other.value.0.iter().zip(&other.mask.0);
         mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
@@ -215,7 +215,7 @@ impl Pattern {
     /// Whether one packet can match both (1.3.5 §6.4: the check for overlaps).
     #[cfg(test)]
     #[must_use]
-    pub(crate) fn overlaps(&self, other: &Pattern) -> bool {
+    pub(crate) fn overlaps(&self, other: &KeyPattern) -> bool {
         let mine = self.value.0.iter().zip(&self.mask.0);
         let theirs = other.value.0.iter().zip(&other.mask.0);
         mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
@@ -234,7 +234,7 @@ mod tests {
         let apart = |fields: &[Field]| {
             let mut taken = [0_u64; KEY_WORDS];
             for field in fields.iter().copied() {
-                let mut key = Key::default();
+                let mut key = PacketKey::default();
                 key.write(field, Field::max(field));
                 for (taken, word) in taken.iter_mut().zip(key.0) {
                     assert_eq!(*taken & word, 0, "{field}");
@@ -262,12 +262,12 @@ mod tests {
     #[test]
     fn every_field_keeps_its_value() {
         for field in Field::ALL.iter().copied() {
-            let mut key = Key::default();
+            let mut key = PacketKey::default();
             key.put(field, Field::max(field) / 3);
             assert_eq!(key.value(field), Some(Field::max(field) / 3), "{field}");
             let exact = Match::any().with(field, Field::max(field) / 3);
-            let pattern = Pattern::of(&exact);
-            assert!(pattern.matches(&key) && !pattern.matches(&Key::default()), "{field}");
+            let pattern = KeyPattern::of(&exact);
+            assert!(pattern.matches(&key) && !pattern.matches(&PacketKey::default()), "{field}");
             assert_eq!(pattern.to_match(), exact);
         }
     }
@@ -275,19 +275,19 @@ mod tests {
     #[test]
     fn a_wider_pattern_covers_a_narrower_one() {
         let ip = Match::any().eth_type(0x0800);
-        let net = Pattern::of(&ip.clone().ipv4_dst_prefix(Ipv4Addr::new(10, 0, 0, 0), 8));
-        let host = Pattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(10, 0, 0, 1)));
-        let other = Pattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(11, 0, 0, 1)));
+        let net = KeyPattern::of(&ip.clone().ipv4_dst_prefix(Ipv4Addr::new(10, 0, 0, 0), 8));
+        let host = KeyPattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(10, 0, 0, 1)));
+        let other = KeyPattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(11, 0, 0, 1)));
         assert!(net.covers(&host) && !host.covers(&net) && !net.covers(&other));
-        assert!(Pattern::of(&Match::any()).covers(&net) && net.covers(&net));
+        assert!(KeyPattern::of(&Match::any()).covers(&net) && net.covers(&net));
         assert!(net.overlaps(&host) && host.overlaps(&net) && !net.overlaps(&other));
-        let from = Pattern::of(&ip.ipv4_src(Ipv4Addr::new(1, 2, 3, 4)));
+        let from = KeyPattern::of(&ip.ipv4_src(Ipv4Addr::new(1, 2, 3, 4)));
         assert!(from.overlaps(&host) && !from.covers(&host));
     }
 
     #[test]
     fn a_field_that_is_not_there_does_not_match_as_zero() {
-        let pattern = Pattern::of(&Match::any().vlan_pcp(0));
-        assert!(!pattern.matches(&Key::default()));
+        let pattern = KeyPattern::of(&Match::any().vlan_pcp(0));
+        assert!(!pattern.matches(&PacketKey::default()));
     }
 }

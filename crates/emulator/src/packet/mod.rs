@@ -1,9 +1,9 @@
 //! Packets: Ethernet frames, their fields, and the edits of OpenFlow.
 //!
 //! # What it is
-//! - A [`Frame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and its match fields as
-//!   a [`Key`]. The key stays right while the packet is edited.
-//! - A [`Pattern`] is a match, ready to be compared with keys.
+//! - A [`EthernetFrame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and its match
+//!   fields as a [`PacketKey`]. The key stays right while the packet is edited.
+//! - A [`KeyPattern`] is a match, ready to be compared with keys.
 //! - [`build`] makes frames for hosts and tests.
 //!
 //! # What it is not
@@ -29,17 +29,17 @@ mod ttl;
 use bellrock_openflow::{Field, Port, Version};
 
 pub(crate) use digest::digest;
-pub use frame::Frame;
-pub use key::{KEY_WORDS, Key, Pattern};
-use parse::Layout;
+pub use frame::EthernetFrame;
+pub use key::{KEY_WORDS, KeyPattern, PacketKey};
+use parse::HeaderLayout;
 pub use ttl::InvalidTtl;
 
 /// A frame on its way through a switch.
 #[derive(Debug)]
 pub struct Packet {
-    frame: Frame,
-    key: Key,
-    layout: Layout,
+    frame: EthernetFrame,
+    key: PacketKey,
+    layout: HeaderLayout,
     rules: Version,
 }
 
@@ -47,8 +47,8 @@ impl Packet {
     /// A frame that arrived at `in_port`, with metadata and tunnel id 0. `rules`: the version that
     /// decides how fields are read where versions differ (fragments, ARP operations, second tags).
     #[must_use]
-    pub fn new(frame: Frame, in_port: Port, rules: Version) -> Self {
-        let mut key = Key::default();
+    pub fn new(frame: EthernetFrame, in_port: Port, rules: Version) -> Self {
+        let mut key = PacketKey::default();
         key.put(Field::InPort, in_port.0.into());
         // The emulator has no logical ports, so both are the same (1.3.5 §7.2.3.7).
         key.put(Field::InPhyPort, in_port.0.into());
@@ -67,7 +67,7 @@ impl Packet {
     /// Its fields, after the edits so far.
     #[must_use]
     #[inline]
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &PacketKey {
         &self.key
     }
 
@@ -97,7 +97,7 @@ impl Packet {
 
     /// Copies the packet; its bytes go into `frame`.
     #[must_use]
-    pub fn copy(&self, mut frame: Frame) -> Packet {
+    pub fn copy(&self, mut frame: EthernetFrame) -> Packet {
         frame.clear();
         frame.extend_from_slice(&self.frame);
         Packet { frame, ..*self }
@@ -105,7 +105,7 @@ impl Packet {
 
     /// Its frame.
     #[must_use]
-    pub fn into_frame(self) -> Frame {
+    pub fn into_frame(self) -> EthernetFrame {
         self.frame
     }
 }

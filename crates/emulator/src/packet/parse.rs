@@ -5,7 +5,7 @@
 
 use bellrock_openflow::{Field, Match, Version};
 
-use super::Key;
+use super::PacketKey;
 
 pub(crate) const ETH_LEN: usize = 14;
 pub(super) const TAG_LEN: usize = 4;
@@ -53,7 +53,7 @@ pub(crate) const ARP_HEAD: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 
 /// Positions of a frame's headers, in bytes from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct HeaderLayout {
     /// The header that the Ethernet type announces, after all tags.
     pub(super) l3: usize,
     /// TCP, UDP, SCTP or ICMP; 0 for none.
@@ -93,8 +93,8 @@ pub(crate) const fn is_tag(eth_type: u16) -> bool {
 }
 
 /// Parses a frame's headers into `key`. The pipeline fields of `key` stay.
-pub(super) fn parse(frame: &[u8], rules: Version, key: &mut Key) -> Layout {
-    let mut parser = Parser { frame, rules, key, layout: Layout::default() };
+pub(super) fn parse(frame: &[u8], rules: Version, key: &mut PacketKey) -> HeaderLayout {
+    let mut parser = Parser { frame, rules, key, layout: HeaderLayout::default() };
     // If the frame is too short for a header, that header has no fields.
     let _ = parser.ethernet();
     parser.layout
@@ -103,8 +103,8 @@ pub(super) fn parse(frame: &[u8], rules: Version, key: &mut Key) -> Layout {
 struct Parser<'a> {
     frame: &'a [u8],
     rules: Version,
-    key: &'a mut Key,
-    layout: Layout,
+    key: &'a mut PacketKey,
+    layout: HeaderLayout,
 }
 
 impl Parser<'_> {
@@ -224,7 +224,7 @@ impl Parser<'_> {
         self.put(Field::Ipv6Src, be128(ip, 8)?);
         self.put(Field::Ipv6Dst, be128(ip, 24)?);
         self.layout.protocol = at + 6;
-        let mut headers = Extensions::default();
+        let mut headers = Ipv6Extensions::default();
         let (mut next, mut at, mut later) = (ip[6], at + IPV6_LEN, false);
         // Each step advances by at least eight bytes.
         while !later && headers.see(next) {
@@ -317,13 +317,13 @@ impl Parser<'_> {
 
 /// `ofp_ipv6exthdr_flags` (1.3.5 §7.2.3.8), collected header by header.
 #[derive(Default)]
-struct Extensions {
+struct Ipv6Extensions {
     flags: u16,
     /// Position of the last header in the order of RFC 8200 §4.1.
     last: u8,
 }
 
-impl Extensions {
+impl Ipv6Extensions {
     const NO_NEXT: u16 = 1 << 0;
     const ESP: u16 = 1 << 1;
     const AUTHENTICATION: u16 = 1 << 2;

@@ -27,7 +27,7 @@ pub const REQUEST_PARTS_BYTES: usize = 1 << 20;
 pub struct ChannelId(pub(super) u64);
 
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct ControllerChannel {
     pub(super) id: ChannelId,
     pub(super) session: session::SwitchSession,
     pub(super) outbox: Outbox,
@@ -42,9 +42,9 @@ pub(super) struct Channel {
     pub(super) overrun: bool,
 }
 
-impl Channel {
+impl ControllerChannel {
     pub(super) fn new(id: ChannelId, session: session::SwitchSession) -> Self {
-        Channel {
+        ControllerChannel {
             id,
             session,
             outbox: Outbox::default(),

@@ -7,15 +7,15 @@ use bellrock_openflow::{
     PortFeatures, PortState, Queue, QueueConfig, RequestBody, ToSwitch, Version, frame,
 };
 
-use super::{Close, Request, Switch, replies};
+use super::{ChannelClose, EmulatedSwitch, RequestContext, replies};
 use crate::datapath::Effects;
 
 /// All actions of 1.0 (`ofp_action_type`): output to enqueue.
 const ACTIONS_1_0: u32 = (1 << 12) - 1;
 
-impl Switch {
+impl EmulatedSwitch {
     /// Handles an agreed version: the switch describes itself in that version.
-    pub(super) fn ready(&mut self, index: usize) -> Result<(), Close> {
+    pub(super) fn ready(&mut self, index: usize) -> Result<(), ChannelClose> {
         let asked = self.channels[index].version();
         let mut others = self.channels.iter().enumerate().filter(|(other, _)| *other != index);
         let used = others.find(|(_, other)| other.session.is_ready());
@@ -25,7 +25,7 @@ impl Switch {
                 let text = format!("another controller uses OpenFlow {used}");
                 let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
                 self.send(index, 0, &FromSwitch::Error(ErrorMessage::Standard { code, data }))?;
-                return Err(Close::OtherVersion { used, asked });
+                return Err(ChannelClose::OtherVersion { used, asked });
             }
             None if self.datapath.rules() != asked => {
                 self.datapath.clear();
@@ -56,7 +56,7 @@ impl Switch {
         &mut self,
         index: usize,
         stream: &[u8],
-    ) -> Result<Option<usize>, Close> {
+    ) -> Result<Option<usize>, ChannelClose> {
         let channel = &self.channels[index];
         let version = channel.version();
         let Ok(Some(message)) = frame(stream) else { return Ok(None) };
@@ -79,7 +79,7 @@ impl Switch {
                 channels.for_each(|channel| channel.session.set_config(config));
             }
             Err(code) => {
-                let request = Request { xid: decoded.xid, bytes: message.bytes };
+                let request = RequestContext { xid: decoded.xid, bytes: message.bytes };
                 self.refuse(index, request, code)?;
             }
         }
@@ -90,11 +90,11 @@ impl Switch {
     pub(super) fn message(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         body: ToSwitch<'_>,
         now: Duration,
         effects: &mut Effects,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         if self.channels[index].is_slave() && changes_state(&body) {
             return self.refuse(index, request, ErrorCode::RequestIsSlave);
         }
@@ -143,9 +143,9 @@ impl Switch {
     pub(super) fn refuse(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         code: ErrorCode,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         self.counters.errors += 1;
         let code = code.nearest(self.channels[index].version());
         let len = request.bytes.len().min(ErrorMessage::DATA_LEN);
@@ -159,7 +159,7 @@ impl Switch {
         index: usize,
         xid: u32,
         message: &FromSwitch<'_>,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let version = self.channels[index].version();
         message.encode(version, xid, &mut self.scratch).map_err(replies::cannot_write)
     }
@@ -169,9 +169,9 @@ impl Switch {
     fn queue_config(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         asked: Port,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let version = self.channels[index].version();
         let all = asked == Port::ANY && version == Version::V1_3;
         if !all && self.datapath.ports().get(asked.0).is_none() {

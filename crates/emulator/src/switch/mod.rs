@@ -1,7 +1,7 @@
 //! The OpenFlow end of a switch: its datapath, with a channel to each controller.
 //!
 //! # What it is
-//! Bytes from controllers, frames from links and the time go into a [`Switch`]; bytes for
+//! Bytes from controllers, frames from links and the time go into a [`EmulatedSwitch`]; bytes for
 //! controllers and frames for links come out. It carries out requests one after the other as it
 //! reads them. So when it answers a barrier, all earlier requests are done and answered.
 //!
@@ -41,23 +41,23 @@ use bellrock_openflow::{
 };
 use bellrock_session::{self as session, SwitchDescription, Versions, switch::SwitchSessionEvent};
 
-use channel::Channel;
+use channel::ControllerChannel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
 pub(crate) use settings::set_rate;
 pub use settings::{SwitchSettings, port_desc};
 pub use unanswered::Unanswered;
 
 use crate::datapath::{DEFAULT_CONFIG, Datapath, DatapathSettings, Effects};
-use crate::packet::Frame;
+use crate::packet::EthernetFrame;
 
 /// Maximum number of controllers of a switch at a time; more are refused.
 pub const MAX_CHANNELS: usize = 16;
 
 /// Why a connection to a controller must be closed. Try once to send the bytes in
-/// [`Switch::output`].
+/// [`EmulatedSwitch::output`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Close {
+pub enum ChannelClose {
     /// The session cannot go on.
     #[error(transparent)]
     Session(#[from] session::CloseReason),
@@ -92,7 +92,7 @@ pub enum Close {
 /// A switch has its maximum number of controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the switch has {MAX_CHANNELS} controllers, its maximum")]
-pub struct NoRoom;
+pub struct TooManyControllers;
 
 /// A switch's counters for its controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,12 +111,12 @@ pub struct SwitchCounters {
 
 /// A switch with its channels. See [the module](self).
 #[derive(Debug)]
-pub struct Switch {
+pub struct EmulatedSwitch {
     datapath: Datapath,
     /// Its description; the ports come from the datapath.
     description: SwitchDescription,
     versions: Versions,
-    channels: Vec<Channel>,
+    channels: Vec<ControllerChannel>,
     next_channel: u64,
     /// The newest generation of a controller's election (1.3.5 §6.3.4).
     generation: Option<u64>,
@@ -129,7 +129,7 @@ pub struct Switch {
     unanswered: Vec<(MultipartKind, Unanswered)>,
 }
 
-impl Switch {
+impl EmulatedSwitch {
     /// A switch without controllers.
     #[must_use]
     pub fn new(settings: SwitchSettings) -> Self {
@@ -156,7 +156,7 @@ impl Switch {
             },
             settings.started,
         );
-        Switch {
+        EmulatedSwitch {
             description: SwitchDescription { n_buffers: datapath.buffers(), ..description },
             datapath,
             versions: settings.versions,
@@ -200,13 +200,13 @@ impl Switch {
         self.counters
     }
 
-    /// Opens a channel to a controller: the first bytes are in [`Switch::output`].
+    /// Opens a channel to a controller: the first bytes are in [`EmulatedSwitch::output`].
     ///
     /// # Errors
-    /// [`NoRoom`]: the switch has [`MAX_CHANNELS`] controllers.
-    pub fn connect(&mut self) -> Result<ChannelId, NoRoom> {
+    /// [`TooManyControllers`]: the switch has [`MAX_CHANNELS`] controllers.
+    pub fn connect(&mut self) -> Result<ChannelId, TooManyControllers> {
         if self.channels.len() >= MAX_CHANNELS {
-            return Err(NoRoom);
+            return Err(TooManyControllers);
         }
         let used = self.version_in_use();
         let versions = used.map_or(self.versions, Versions::Only);
@@ -214,10 +214,10 @@ impl Switch {
         // A hello fits into an empty buffer.
         let session =
             session::SwitchSession::new(self.description.clone(), versions, &mut self.scratch)
-                .map_err(|_| NoRoom)?;
+                .map_err(|_| TooManyControllers)?;
         let id = ChannelId(self.next_channel);
         self.next_channel += 1;
-        let mut channel = Channel::new(id, session);
+        let mut channel = ControllerChannel::new(id, session);
         channel.outbox.append(self.scratch.as_slice());
         self.channels.push(channel);
         Ok(id)
@@ -282,7 +282,7 @@ impl Switch {
         bytes: &[u8],
         now: Duration,
         effects: &mut Effects,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let Some(index) = self.index(channel) else { return Ok(()) };
         if self.channels[index].input.is_empty() {
             let used = self.read(index, bytes, now, effects)?;
@@ -293,7 +293,7 @@ impl Switch {
         }
         let waiting = self.channels[index].input.len();
         if waiting > INPUT_BYTES {
-            return Err(Close::TooManyRequests { waiting });
+            return Err(ChannelClose::TooManyRequests { waiting });
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Switch {
     /// some of the output; the owner of the socket stops reading.
     #[must_use]
     pub fn wants_input(&self, channel: ChannelId) -> bool {
-        self.channel(channel).is_some_and(Channel::is_reading)
+        self.channel(channel).is_some_and(ControllerChannel::is_reading)
     }
 
     /// The bytes that wait for a controller.
@@ -311,8 +311,8 @@ impl Switch {
         self.channel(channel).map_or(&[], |channel| channel.outbox.as_slice())
     }
 
-    /// The first `n` bytes of [`Switch::output`] were sent. Requests that waited for this are
-    /// carried out, so there may be more output afterwards.
+    /// The first `n` bytes of [`EmulatedSwitch::output`] were sent. Requests that waited for this
+    /// are carried out, so there may be more output afterwards.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -322,7 +322,7 @@ impl Switch {
         n: usize,
         now: Duration,
         effects: &mut Effects,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let Some(index) = self.index(channel) else { return Ok(()) };
         self.channels[index].outbox.consume(n);
         self.go_on(index, now, effects)
@@ -331,13 +331,13 @@ impl Switch {
     /// A channel that must be closed because a message that its controller must not miss could not
     /// be queued. Call this after every event until it returns `None`.
     #[must_use]
-    pub fn overrun(&self) -> Option<(ChannelId, Close)> {
+    pub fn overrun(&self) -> Option<(ChannelId, ChannelClose)> {
         let overrun = self.channels.iter().find(|channel| channel.overrun)?;
-        Some((overrun.id, Close::NotReading { waiting: overrun.outbox.len() }))
+        Some((overrun.id, ChannelClose::NotReading { waiting: overrun.outbox.len() }))
     }
 
     /// Receives a frame by a port.
-    pub fn frame(&mut self, port: u32, frame: Frame, now: Duration, effects: &mut Effects) {
+    pub fn frame(&mut self, port: u32, frame: EthernetFrame, now: Duration, effects: &mut Effects) {
         self.datapath.receive(port, frame, now, effects);
         self.tell(None, effects);
     }
@@ -354,7 +354,7 @@ impl Switch {
         self.tell(None, effects);
     }
 
-    /// Earliest time at which [`Switch::timers`] has work.
+    /// Earliest time at which [`EmulatedSwitch::timers`] has work.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.datapath.next_timer()
@@ -373,7 +373,7 @@ impl Switch {
         let _ = self.datapath.set_config(rules, &DEFAULT_CONFIG);
     }
 
-    fn channel(&self, id: ChannelId) -> Option<&Channel> {
+    fn channel(&self, id: ChannelId) -> Option<&ControllerChannel> {
         self.channels.iter().find(|channel| channel.id == id)
     }
 
@@ -383,11 +383,19 @@ impl Switch {
 
     /// The version that controllers use now.
     fn version_in_use(&self) -> Option<Version> {
-        self.channels.iter().find(|channel| channel.session.is_ready()).map(Channel::version)
+        self.channels
+            .iter()
+            .find(|channel| channel.session.is_ready())
+            .map(ControllerChannel::version)
     }
 
     /// Handles a controller's waiting bytes.
-    fn go_on(&mut self, index: usize, now: Duration, effects: &mut Effects) -> Result<(), Close> {
+    fn go_on(
+        &mut self,
+        index: usize,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), ChannelClose> {
         let mut input = std::mem::take(&mut self.channels[index].input);
         let used = self.read(index, &input, now, effects)?;
         input.drain(..used);
@@ -405,7 +413,7 @@ impl Switch {
         bytes: &[u8],
         now: Duration,
         effects: &mut Effects,
-    ) -> Result<usize, Close> {
+    ) -> Result<usize, ChannelClose> {
         let mut used = 0;
         while self.channels[index].is_reading() {
             self.scratch.clear();
@@ -433,7 +441,7 @@ impl Switch {
         stream: &[u8],
         now: Duration,
         effects: &mut Effects,
-    ) -> Result<Option<usize>, Close> {
+    ) -> Result<Option<usize>, ChannelClose> {
         if let Some(len) = self.set_config(index, stream)? {
             return Ok(Some(len));
         }
@@ -444,7 +452,7 @@ impl Switch {
         match event {
             SwitchSessionEvent::Ready => self.ready(index)?,
             SwitchSessionEvent::Message { xid, body } => {
-                let request = Request { xid, bytes: &stream[..len] };
+                let request = RequestContext { xid, bytes: &stream[..len] };
                 self.message(index, request, body, now, effects)?;
             }
             SwitchSessionEvent::Malformed { .. } => self.counters.errors += 1,
@@ -459,7 +467,7 @@ const PORT_BYTES: usize = 72;
 
 /// The message that is handled: its data for errors.
 #[derive(Clone, Copy)]
-struct Request<'a> {
+struct RequestContext<'a> {
     xid: u32,
     bytes: &'a [u8],
 }

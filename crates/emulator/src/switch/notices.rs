@@ -5,12 +5,12 @@ use bellrock_openflow::{
     PortStatus, Version,
 };
 
-use super::channel::{CLOSE_BYTES, Channel};
+use super::channel::{CLOSE_BYTES, ControllerChannel};
 use super::messages::described;
-use super::{Switch, SwitchCounters};
+use super::{EmulatedSwitch, SwitchCounters};
 use crate::datapath::{self, Effects, Notice};
 
-impl Switch {
+impl EmulatedSwitch {
     /// Gives the notices in `effects` to the controllers that want them. `asked_by` is the
     /// controller whose request caused them.
     pub(super) fn tell(&mut self, asked_by: Option<usize>, effects: &mut Effects) {
@@ -40,7 +40,7 @@ impl Switch {
 }
 
 /// Updates the session's description of the ports.
-fn keep_up(channel: &mut Channel, status: &PortStatus) {
+fn keep_up(channel: &mut ControllerChannel, status: &PortStatus) {
     if !channel.session.is_ready() {
         return;
     }
@@ -49,7 +49,12 @@ fn keep_up(channel: &mut Channel, status: &PortStatus) {
 }
 
 /// Appends a notice to the bytes that wait for a controller, if there is space.
-fn give(channel: &mut Channel, notice: &Notice, scratch: &mut Out, counters: &mut SwitchCounters) {
+fn give(
+    channel: &mut ControllerChannel,
+    notice: &Notice,
+    scratch: &mut Out,
+    counters: &mut SwitchCounters,
+) {
     let version = channel.version();
     let is_packet_in = matches!(notice, Notice::PacketIn(_));
     if is_packet_in && !channel.is_reading() {
@@ -85,7 +90,7 @@ const UNASKED: u32 = 0;
 
 fn packet_in(
     version: Version,
-    packet: &datapath::PacketIn,
+    packet: &datapath::PacketInNotice,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
     // Pipeline fields that are zero are omitted (1.3.5 §7.4.1).
@@ -123,7 +128,7 @@ fn packet_in(
 
 fn flow_removed(
     version: Version,
-    flow: &datapath::FlowRemoved,
+    flow: &datapath::FlowRemovedNotice,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
     let v1_3 = version == Version::V1_3;

@@ -3,14 +3,14 @@
 use bellrock_openflow::{EncodeError, FromSwitch, List, MultipartReply, Out, ReplyBody, Version};
 use bellrock_session as session;
 
-use super::Close;
+use super::ChannelClose;
 use super::outbox::Outbox;
 
 /// Maximum number of entries in one part. Long entries take more parts.
 pub(super) const ENTRIES_PER_PART: usize = 256;
 
 /// The destination of a reply's parts.
-pub(super) struct Reply<'s> {
+pub(super) struct ReplyTarget<'s> {
     pub(super) version: Version,
     pub(super) xid: u32,
     pub(super) scratch: &'s mut Out,
@@ -19,9 +19,9 @@ pub(super) struct Reply<'s> {
     pub(super) beside: &'s [u8],
 }
 
-impl Reply<'_> {
+impl ReplyTarget<'_> {
     /// Sends a reply in one part.
-    pub(super) fn one(&mut self, body: ReplyBody<'_>) -> Result<(), Close> {
+    pub(super) fn one(&mut self, body: ReplyBody<'_>) -> Result<(), ChannelClose> {
         self.part(MultipartReply::of(body)).map_err(cannot_write)
     }
 
@@ -30,7 +30,7 @@ impl Reply<'_> {
         &mut self,
         entries: &'a [T],
         body: impl Fn(List<'a, T>) -> ReplyBody<'a>,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         self.some(entries, false, &body)
     }
 
@@ -40,7 +40,7 @@ impl Reply<'_> {
         entries: &'a [T],
         more: bool,
         body: &impl Fn(List<'a, T>) -> ReplyBody<'a>,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let mut rest = entries;
         loop {
             let (part, later) = rest.split_at(rest.len().min(ENTRIES_PER_PART));
@@ -58,7 +58,7 @@ impl Reply<'_> {
         entries: &'a [T],
         more: bool,
         body: &impl Fn(List<'a, T>) -> ReplyBody<'a>,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         match self.part(MultipartReply { more, body: body(List::of(entries)) }) {
             Err(EncodeError::TooLong { .. } | EncodeError::Full) if entries.len() > 1 => {
                 let (first, second) = entries.split_at(entries.len() / 2);
@@ -70,7 +70,7 @@ impl Reply<'_> {
     }
 
     /// Sends the last part of flow statistics, with the additional entries, if there are any.
-    pub(super) fn flows_beside(&mut self) -> Result<(), Close> {
+    pub(super) fn flows_beside(&mut self) -> Result<(), ChannelClose> {
         if self.beside.is_empty() {
             return Ok(());
         }
@@ -98,6 +98,6 @@ impl Reply<'_> {
 }
 
 /// A reply that this version cannot express closes the connection: a reply must not be missing.
-pub(super) fn cannot_write(error: EncodeError) -> Close {
-    Close::Session(session::CloseReason::CannotWrite(error))
+pub(super) fn cannot_write(error: EncodeError) -> ChannelClose {
+    ChannelClose::Session(session::CloseReason::CannotWrite(error))
 }

@@ -6,19 +6,19 @@ use bellrock_openflow::{
     RoleStatus, Version,
 };
 
-use super::{Close, Request, Switch};
+use super::{ChannelClose, EmulatedSwitch, RequestContext};
 
 /// The xid of messages that are not replies.
 const UNASKED: u32 = 0;
 
-impl Switch {
+impl EmulatedSwitch {
     /// Handles a controller's request for a role. A new master makes the old one a slave.
     pub(super) fn role_request(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         asked: RoleMessage,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let refused = match asked.role {
             RoleKind::Unknown(_) => Some(ErrorCode::RoleBadRole),
             RoleKind::Master | RoleKind::Slave if self.is_stale(asked.generation_id) => {
@@ -43,9 +43,9 @@ impl Switch {
     pub(super) fn experimenter(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         message: &Experimenter<'_>,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let version = self.channels[index].version();
         let asked = RoleExtension::read(message).filter(|_| version == Version::V1_0);
         let Some(RoleExtension::Request(role)) = asked else {

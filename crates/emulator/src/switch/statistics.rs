@@ -9,40 +9,40 @@ use bellrock_openflow::{
     QueueStats, QueueStatsRequest, ReplyBody, RequestBody, TableDetails, TableStats, Version,
 };
 
-use super::replies::{ENTRIES_PER_PART, Reply};
-use super::{Close, REQUEST_PARTS_BYTES, Request, Switch, tables};
-use crate::datapath::flows::Flow;
-use crate::datapath::{Datapath, MAX_BANDS, MAX_GROUPS, MAX_METERS, MeterEntry};
+use super::replies::{ENTRIES_PER_PART, ReplyTarget};
+use super::{ChannelClose, EmulatedSwitch, REQUEST_PARTS_BYTES, RequestContext, tables};
+use crate::datapath::flows::FlowEntry;
+use crate::datapath::{Datapath, DatapathMeter, MAX_BANDS, MAX_GROUPS, MAX_METERS};
 
 /// Why a request gets no reply.
-enum Refused {
+enum NoReply {
     /// The answer is an error.
     Error(ErrorCode),
     /// There is no answer: the connection closes.
-    Close(Close),
+    Close(ChannelClose),
 }
 
-impl From<ErrorCode> for Refused {
+impl From<ErrorCode> for NoReply {
     fn from(code: ErrorCode) -> Self {
-        Refused::Error(code)
+        NoReply::Error(code)
     }
 }
 
-impl From<Close> for Refused {
-    fn from(close: Close) -> Self {
-        Refused::Close(close)
+impl From<ChannelClose> for NoReply {
+    fn from(close: ChannelClose) -> Self {
+        NoReply::Close(close)
     }
 }
 
-impl Switch {
+impl EmulatedSwitch {
     /// Answers a multipart request.
     pub(super) fn multipart(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         asked: &MultipartRequest<'_>,
         now: Duration,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         let kind = asked.body.kind();
         if let Some(how) = self.unanswered(kind) {
             return self.leave_unanswered(index, request, kind, how);
@@ -53,7 +53,7 @@ impl Switch {
             Err(code) => return self.refuse(index, request, code),
         }
         let channel = &mut self.channels[index];
-        let mut reply = Reply {
+        let mut reply = ReplyTarget {
             version: channel.version(),
             xid: request.xid,
             scratch: &mut self.scratch,
@@ -62,8 +62,8 @@ impl Switch {
         };
         match answer(&self.datapath, &asked.body, now, &mut reply) {
             Ok(()) => Ok(()),
-            Err(Refused::Close(close)) => Err(close),
-            Err(Refused::Error(code)) => self.refuse(index, request, code),
+            Err(NoReply::Close(close)) => Err(close),
+            Err(NoReply::Error(code)) => self.refuse(index, request, code),
         }
     }
 
@@ -72,7 +72,7 @@ impl Switch {
     fn gather(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         asked: &MultipartRequest<'_>,
     ) -> Result<bool, ErrorCode> {
         let gathering = &mut self.channels[index].gathering;
@@ -96,8 +96,8 @@ fn answer(
     datapath: &Datapath,
     asked: &RequestBody<'_>,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     match asked {
         RequestBody::Flow(request) => flows(datapath, request, now, reply)?,
         RequestBody::Aggregate(request) => aggregate(datapath, request, reply)?,
@@ -141,8 +141,8 @@ fn flows(
     datapath: &Datapath,
     request: &FlowStatsRequest<'_>,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     check_table(datapath, reply.version, request)?;
     let mut found = datapath.tables().select(request).peekable();
     loop {
@@ -184,7 +184,7 @@ fn flows(
 }
 
 /// A flow's counters; all ones for a counter that is off (1.3.5 §5.8).
-fn counts(flow: &Flow) -> (u64, u64) {
+fn counts(flow: &FlowEntry) -> (u64, u64) {
     let unless = |flag, count| if flow.flags.contains(flag) { u64::MAX } else { count };
     (
         unless(FlowFlags::NO_PKT_COUNTS, flow.packet_count),
@@ -195,8 +195,8 @@ fn counts(flow: &Flow) -> (u64, u64) {
 fn aggregate(
     datapath: &Datapath,
     request: &FlowStatsRequest<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     check_table(datapath, reply.version, request)?;
     let mut sum = Aggregate::default();
     for (_, flow) in datapath.tables().select(request) {
@@ -223,7 +223,7 @@ fn check_table(
 /// `OFPFW_ALL`: every field may be wildcarded.
 const WILDCARDS_1_0: u32 = (1 << 22) - 1;
 
-fn table_stats(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused> {
+fn table_stats(datapath: &Datapath, reply: &mut ReplyTarget<'_>) -> Result<(), NoReply> {
     let version = reply.version;
     let details = |number, capacity| TableDetails {
         name: tables::name(number),
@@ -244,8 +244,8 @@ fn ports(
     datapath: &Datapath,
     asked: Port,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     let version = reply.version;
     let ports = datapath.ports().iter();
     let stats = ports.filter(|port| asked == Port::ANY || port.desc.port == asked).map(|port| {
@@ -264,8 +264,8 @@ fn queues(
     datapath: &Datapath,
     asked: &QueueStatsRequest,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     let version = reply.version;
     let all_ports =
         asked.port == Port::ANY || (version == Version::V1_0 && asked.port == Port::ALL);
@@ -301,8 +301,8 @@ fn groups(
     datapath: &Datapath,
     asked: u32,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     let groups = datapath.groups().iter();
     let groups: Vec<_> =
         groups.filter(|(group, _)| asked == Group::ALL || *group == asked).collect();
@@ -326,7 +326,7 @@ fn groups(
     Ok(reply.all(&stats.collect::<Vec<_>>(), ReplyBody::Group)?)
 }
 
-fn group_descs(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused> {
+fn group_descs(datapath: &Datapath, reply: &mut ReplyTarget<'_>) -> Result<(), NoReply> {
     let groups: Vec<_> = datapath.groups().iter().collect();
     let buckets: Vec<Vec<_>> = groups
         .iter()
@@ -353,7 +353,7 @@ const GROUP_FEATURES: GroupFeatures = GroupFeatures {
 ///
 /// For a meter that does not exist, the specification names an error only for changes. It is used
 /// here too.
-fn chosen_meters(datapath: &Datapath, asked: u32) -> Result<Vec<(u32, &MeterEntry)>, ErrorCode> {
+fn chosen_meters(datapath: &Datapath, asked: u32) -> Result<Vec<(u32, &DatapathMeter)>, ErrorCode> {
     if asked == Meter::ALL {
         return Ok(datapath.meters().iter().collect());
     }
@@ -365,8 +365,8 @@ fn meters(
     datapath: &Datapath,
     asked: u32,
     now: Duration,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refused> {
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     let meters = chosen_meters(datapath, asked)?;
     let bands: Vec<Vec<PacketByteCount>> = meters
         .iter()
@@ -388,7 +388,11 @@ fn meters(
     Ok(reply.all(&stats.collect::<Vec<_>>(), ReplyBody::Meter)?)
 }
 
-fn meter_configs(datapath: &Datapath, asked: u32, reply: &mut Reply<'_>) -> Result<(), Refused> {
+fn meter_configs(
+    datapath: &Datapath,
+    asked: u32,
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), NoReply> {
     let meters = chosen_meters(datapath, asked)?;
     let bands: Vec<Vec<_>> = meters
         .iter()

@@ -5,8 +5,8 @@ use bellrock_openflow::{
     TableProperty,
 };
 
-use super::Close;
-use super::replies::Reply;
+use super::ChannelClose;
+use super::replies::ReplyTarget;
 use crate::datapath::{Datapath, is_settable};
 
 /// The instructions of 1.3, by number: goto_table to meter.
@@ -34,7 +34,10 @@ pub(super) fn name(table: u8) -> FixedStr<32> {
 }
 
 /// Sends the features of all tables.
-pub(super) fn features(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Close> {
+pub(super) fn features(
+    datapath: &Datapath,
+    reply: &mut ReplyTarget<'_>,
+) -> Result<(), ChannelClose> {
     let instructions = INSTRUCTIONS.map(|kind| InstructionId { kind, body: Bytes(&[]) });
     // The last table has no goto_table.
     let (_, last_instructions) = instructions.split_at(1);

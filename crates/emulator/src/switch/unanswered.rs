@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{ErrorCode, MultipartKind, Version};
 
-use super::{Close, Request, Switch};
+use super::{ChannelClose, EmulatedSwitch, RequestContext};
 
 /// What a switch does with a multipart request (1.0: for statistics) instead of answering it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Unanswered {
     Garbled,
 }
 
-impl Switch {
+impl EmulatedSwitch {
     /// Sets how to treat requests of this kind from now on; `None`: answer them.
     pub fn set_unanswered(&mut self, kind: MultipartKind, how: Option<Unanswered>) {
         self.unanswered.retain(|(its, _)| *its != kind);
@@ -30,10 +30,10 @@ impl Switch {
     pub(super) fn leave_unanswered(
         &mut self,
         index: usize,
-        request: Request<'_>,
+        request: RequestContext<'_>,
         kind: MultipartKind,
         how: Unanswered,
-    ) -> Result<(), Close> {
+    ) -> Result<(), ChannelClose> {
         match how {
             Unanswered::Silent => Ok(()),
             Unanswered::Refused => self.refuse(index, request, ErrorCode::RequestBadMultipart),

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::{LinkId, Node, Problem, SwitchId, Topology, TopologyError};
+use super::{LinkIndex, Node, SwitchIndex, TopologyError, TopologyProblem, TopologySpec};
 
-impl Topology {
+impl TopologySpec {
     /// Checks that every two switches are connected by at most one path.
     ///
     /// # Errors
-    /// [`Problem::Cycle`] for the first link that closes a cycle, with its line and the cycle.
+    /// [`TopologyProblem::Cycle`] for the first link that closes a cycle, with its line and the
+    /// cycle.
     pub fn check_loop_free(&self) -> Result<(), TopologyError> {
         let mut parts = Parts::new(self.switches().len());
         let mut tree = Vec::new();
@@ -21,8 +22,8 @@ impl Topology {
             let mut path = self.path_in(&tree, a, b);
             path.push(path[0].clone());
             let [x, y] = self.links()[index].ends.map(|end| self.end_name(end).to_string());
-            let line = self.line_of(LinkId::of(index));
-            return Err(Problem::Cycle { link: format!("{x} {y}"), path }.at(line));
+            let line = self.line_of(LinkIndex::of(index));
+            return Err(TopologyProblem::Cycle { link: format!("{x} {y}"), path }.at(line));
         }
         Ok(())
     }
@@ -31,7 +32,7 @@ impl Topology {
     /// lowest numbered switch, in order of ports, keeps the link that reaches each switch first. If
     /// the switches are not all connected, each part has its own tree.
     #[must_use]
-    pub fn spanning_tree(&self) -> Topology {
+    pub fn spanning_tree(&self) -> TopologySpec {
         let mut neighbours = vec![Vec::new(); self.switches().len()];
         for (index, [a, b]) in self.switch_links() {
             let [x, y] = self.links()[index].ends;
@@ -62,8 +63,8 @@ impl Topology {
     }
 
     /// The same switches and hosts with some of the links, at the same ports.
-    fn with_links(&self, keep: impl Fn(LinkId) -> bool) -> Topology {
-        let mut other = Topology {
+    fn with_links(&self, keep: impl Fn(LinkIndex) -> bool) -> TopologySpec {
+        let mut other = TopologySpec {
             switches: self.switches.clone(),
             hosts: self.hosts.clone(),
             names: self.names.clone(),
@@ -71,10 +72,10 @@ impl Topology {
             macs: self.macs.clone(),
             ips: self.ips.clone(),
             last_port: vec![0; self.switches.len()],
-            ..Topology::default()
+            ..TopologySpec::default()
         };
         for (index, link) in self.links.iter().enumerate() {
-            let id = LinkId::of(index);
+            let id = LinkIndex::of(index);
             if keep(id) {
                 let [a, b] = link.ends.map(|end| (end.node, Some(end.port)));
                 let added = other.put_link(a, b, link.shape, self.line_of(id));
@@ -85,7 +86,7 @@ impl Topology {
     }
 
     /// The links between two switches.
-    fn switch_links(&self) -> impl Iterator<Item = (usize, [SwitchId; 2])> + '_ {
+    fn switch_links(&self) -> impl Iterator<Item = (usize, [SwitchIndex; 2])> + '_ {
         self.links().iter().enumerate().filter_map(|(index, link)| {
             match link.ends.map(|end| end.node) {
                 [Node::Switch(a), Node::Switch(b)] => Some((index, [a, b])),
@@ -95,7 +96,12 @@ impl Topology {
     }
 
     /// The names of the switches on the path between two switches, over links that form a tree.
-    fn path_in(&self, tree: &[[SwitchId; 2]], from: SwitchId, to: SwitchId) -> Vec<String> {
+    fn path_in(
+        &self,
+        tree: &[[SwitchIndex; 2]],
+        from: SwitchIndex,
+        to: SwitchIndex,
+    ) -> Vec<String> {
         let mut neighbours = vec![Vec::new(); self.switches().len()];
         for [a, b] in tree {
             neighbours[a.index()].push(*b);
@@ -153,12 +159,12 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use crate::topology::{Topology, fat_tree, ring, tree};
+    use crate::topology::{TopologySpec, fat_tree, ring, tree};
 
     #[test]
     fn a_cycle_is_named_with_the_line_that_closes_it() {
         let text = "switch s1\nswitch s2\nswitch s3\nlink s1 s2\nlink s2 s3\n\nlink s3 s1\n";
-        let error = Topology::parse(text).unwrap().check_loop_free().unwrap_err().to_string();
+        let error = TopologySpec::parse(text).unwrap().check_loop_free().unwrap_err().to_string();
         assert!(
             error.starts_with("line 7: the link s3:2 s1:2 closes the cycle s3 - s2 - s1 - s3:"),
             "{error}"
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn two_links_between_two_switches_are_a_cycle() {
         let text = "switch s1\nswitch s2\nlink s1 s2\nlink s1 s2\n";
-        let error = Topology::parse(text).unwrap().check_loop_free().unwrap_err().to_string();
+        let error = TopologySpec::parse(text).unwrap().check_loop_free().unwrap_err().to_string();
         assert!(
             error.contains("line 4: the link s1:2 s2:2 closes the cycle s1 - s2 - s1"),
             "{error}"

@@ -13,7 +13,7 @@ pub struct TopologyError {
     /// The line of the file, counted from 1; `None` if it did not come from a file.
     pub line: Option<usize>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: TopologyProblem,
 }
 
 impl fmt::Display for TopologyError {
@@ -27,15 +27,15 @@ impl fmt::Display for TopologyError {
 
 impl std::error::Error for TopologyError {}
 
-impl From<Problem> for TopologyError {
-    fn from(problem: Problem) -> Self {
+impl From<TopologyProblem> for TopologyError {
+    fn from(problem: TopologyProblem) -> Self {
         TopologyError { line: None, problem }
     }
 }
 
 /// An error in a topology, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum TopologyProblem {
     /// A line does not begin with a known word.
     #[error("unknown word {0:?}; a line begins with switch, host or link, or with # for a comment")]
     UnknownStatement(String),
@@ -182,7 +182,7 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl TopologyProblem {
     pub(super) fn at(self, line: Option<usize>) -> TopologyError {
         TopologyError { line, problem: self }
     }

@@ -1,9 +1,9 @@
 //! The parts of a network: switches, hosts, and the links between them.
 //!
 //! # What it is
-//! A [`Topology`] is plain data. It is always valid: names, datapath ids and addresses are unique,
-//! every port has at most one link, every host at most one. It comes from a name ([`Named`],
-//! `tree:2,3`), from a file ([`Topology::parse`]), or from calls of
+//! A [`TopologySpec`] is plain data. It is always valid: names, datapath ids and addresses are
+//! unique, every port has at most one link, every host at most one. It comes from a name
+//! ([`NamedTopology`], `tree:2,3`), from a file ([`TopologySpec::parse`]), or from calls of
 //! [`add_switch`](Topology::add_switch), [`add_host`](Topology::add_host) and
 //! [`add_link`](Topology::add_link). It prints as a topology file.
 //!
@@ -26,9 +26,9 @@ use std::time::Duration;
 
 use bellrock_openflow::MacAddr;
 
-pub use error::{Problem, TopologyError};
-pub use named::{Named, fat_tree, leaf_spine, linear, ring, single, tree, waxman};
-pub use units::{Bandwidth, Loss};
+pub use error::{TopologyError, TopologyProblem};
+pub use named::{NamedTopology, fat_tree, leaf_spine, linear, ring, single, tree, waxman};
+pub use units::{LinkRate, LossRate};
 
 /// Maximum number of switches: one machine has 65,536 ports for connections to one address.
 pub const MAX_SWITCHES: usize = 65_536;
@@ -45,15 +45,15 @@ pub const MAX_PORT: u32 = 0xfeff;
 
 /// The number of a switch in its topology, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SwitchId(pub u32);
+pub struct SwitchIndex(pub u32);
 
 /// The number of a host in its topology, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostId(pub u32);
+pub struct HostIndex(pub u32);
 
 /// The number of a link in its topology, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
+pub struct LinkIndex(pub u32);
 
 macro_rules! index {
     ($($id:ident),*) => {$(
@@ -70,15 +70,15 @@ macro_rules! index {
         }
     )*};
 }
-index!(SwitchId, HostId, LinkId);
+index!(SwitchIndex, HostIndex, LinkIndex);
 
 /// A switch or a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// A switch.
-    Switch(SwitchId),
+    Switch(SwitchIndex),
     /// A host.
-    Host(HostId),
+    Host(HostIndex),
 }
 
 /// A switch of a topology.
@@ -120,7 +120,7 @@ impl HostSpec {
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct End {
+pub struct LinkEnd {
     /// The switch or host.
     pub node: Node,
     /// The number of the switch's port. A host has only port 0.
@@ -133,9 +133,9 @@ pub struct LinkShape {
     /// Propagation delay.
     pub delay: Duration,
     /// Share of frames that are lost; the network's seed decides which.
-    pub loss: Loss,
+    pub loss: LossRate,
     /// Rate at which frames are sent; `None` is unlimited.
-    pub bandwidth: Option<Bandwidth>,
+    pub bandwidth: Option<LinkRate>,
     /// Maximum number of frames in the queue, with the one that is being sent; more are dropped.
     /// Without a bandwidth no frame waits.
     pub queue: u32,
@@ -150,7 +150,7 @@ impl Default for LinkShape {
     fn default() -> Self {
         LinkShape {
             delay: Duration::ZERO,
-            loss: Loss::NONE,
+            loss: LossRate::NONE,
             bandwidth: None,
             queue: Self::DEFAULT_QUEUE_FRAMES,
         }
@@ -161,39 +161,39 @@ impl Default for LinkShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Its ends; at least one is a switch.
-    pub ends: [End; 2],
+    pub ends: [LinkEnd; 2],
     /// How it carries frames.
     pub shape: LinkShape,
 }
 
 /// The parts of a network. See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub struct Topology {
+pub struct TopologySpec {
     switches: Vec<SwitchSpec>,
     hosts: Vec<HostSpec>,
     links: Vec<LinkSpec>,
     /// The lines of the links in the file; empty, or one for each link.
     link_lines: Vec<usize>,
     names: HashMap<String, (Node, Option<usize>)>,
-    dpids: HashMap<u64, SwitchId>,
-    macs: HashMap<MacAddr, HostId>,
-    ips: HashMap<Ipv4Addr, HostId>,
-    ends: HashMap<(Node, u32), LinkId>,
+    dpids: HashMap<u64, SwitchIndex>,
+    macs: HashMap<MacAddr, HostIndex>,
+    ips: HashMap<Ipv4Addr, HostIndex>,
+    ends: HashMap<(Node, u32), LinkIndex>,
     /// The highest port with a link, for each switch.
     last_port: Vec<u32>,
 }
 
 /// Two topologies are equal if they have the same switches, hosts and links in the same order. The
 /// lines of the file do not matter.
-impl PartialEq for Topology {
+impl PartialEq for TopologySpec {
     fn eq(&self, other: &Self) -> bool {
         (&self.switches, &self.hosts, &self.links) == (&other.switches, &other.hosts, &other.links)
     }
 }
 
-impl Eq for Topology {}
+impl Eq for TopologySpec {}
 
-impl Topology {
+impl TopologySpec {
     /// An empty topology.
     #[must_use]
     pub fn new() -> Self {
@@ -204,7 +204,7 @@ impl Topology {
     ///
     /// # Errors
     /// Its name or datapath id is used already, or there are too many switches.
-    pub fn add_switch(&mut self, switch: SwitchSpec) -> Result<SwitchId, TopologyError> {
+    pub fn add_switch(&mut self, switch: SwitchSpec) -> Result<SwitchIndex, TopologyError> {
         self.put_switch(switch, None)
     }
 
@@ -213,7 +213,7 @@ impl Topology {
     /// # Errors
     /// Its name or an address is used already, the address is no host's, or there are too many
     /// hosts.
-    pub fn add_host(&mut self, host: HostSpec) -> Result<HostId, TopologyError> {
+    pub fn add_host(&mut self, host: HostSpec) -> Result<HostIndex, TopologyError> {
         self.put_host(host, None)
     }
 
@@ -228,12 +228,12 @@ impl Topology {
         a: (Node, Option<u32>),
         b: (Node, Option<u32>),
         shape: LinkShape,
-    ) -> Result<LinkId, TopologyError> {
+    ) -> Result<LinkIndex, TopologyError> {
         self.put_link(a, b, shape, None)
     }
 
     /// Gives this bandwidth and queue length to all links without a bandwidth.
-    pub fn limit_links(&mut self, bandwidth: Bandwidth, queue: u32) {
+    pub fn limit_links(&mut self, bandwidth: LinkRate, queue: u32) {
         for shape in self.links.iter_mut().map(|link| &mut link.shape) {
             if shape.bandwidth.is_none() {
                 (shape.bandwidth, shape.queue) = (Some(bandwidth), queue);
@@ -267,42 +267,42 @@ impl Topology {
 
     /// The switch of this name.
     #[must_use]
-    pub fn switch(&self, name: &str) -> Option<SwitchId> {
+    pub fn switch(&self, name: &str) -> Option<SwitchIndex> {
         self.node(name).and_then(|node| if let Node::Switch(id) = node { Some(id) } else { None })
     }
 
     /// The host of this name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<HostId> {
+    pub fn host(&self, name: &str) -> Option<HostIndex> {
         self.node(name).and_then(|node| if let Node::Host(id) = node { Some(id) } else { None })
     }
 
     /// The switch with this datapath id.
     #[must_use]
-    pub fn switch_by_dpid(&self, dpid: u64) -> Option<SwitchId> {
+    pub fn switch_by_dpid(&self, dpid: u64) -> Option<SwitchIndex> {
         self.dpids.get(&dpid).copied()
     }
 
     /// The host with this Internet address.
     #[must_use]
-    pub fn host_by_ip(&self, ip: Ipv4Addr) -> Option<HostId> {
+    pub fn host_by_ip(&self, ip: Ipv4Addr) -> Option<HostIndex> {
         self.ips.get(&ip).copied()
     }
 
     /// The host with this Ethernet address.
     #[must_use]
-    pub fn host_by_mac(&self, mac: MacAddr) -> Option<HostId> {
+    pub fn host_by_mac(&self, mac: MacAddr) -> Option<HostIndex> {
         self.macs.get(&mac).copied()
     }
 
     /// The link at a switch's port, or at port 0 of a host.
     #[must_use]
-    pub fn link_at(&self, node: Node, port: u32) -> Option<LinkId> {
+    pub fn link_at(&self, node: Node, port: u32) -> Option<LinkIndex> {
         self.ends.get(&(node, port)).copied()
     }
 
     /// The links between two nodes, in order of their numbers.
-    pub fn links_between(&self, a: Node, b: Node) -> impl Iterator<Item = LinkId> + '_ {
+    pub fn links_between(&self, a: Node, b: Node) -> impl Iterator<Item = LinkIndex> + '_ {
         let between = move |link: &LinkSpec| {
             let [x, y] = link.ends.map(|end| end.node);
             (x, y) == (a, b) || (y, x) == (a, b)
@@ -311,7 +311,7 @@ impl Topology {
             .iter()
             .enumerate()
             .filter(move |(_, link)| between(link))
-            .map(|(i, _)| LinkId::of(i))
+            .map(|(i, _)| LinkIndex::of(i))
     }
 
     /// The highest port of a switch with a link; 0 if it has no links.
@@ -319,7 +319,7 @@ impl Topology {
     /// # Panics
     /// The switch belongs to another topology.
     #[must_use]
-    pub fn last_port(&self, switch: SwitchId) -> u32 {
+    pub fn last_port(&self, switch: SwitchIndex) -> u32 {
         self.last_port[switch.index()]
     }
 
@@ -337,7 +337,7 @@ impl Topology {
 
     /// An end of a link as in a topology file: `s1:3`, or a host's name.
     #[must_use]
-    pub fn end_name(&self, end: End) -> impl fmt::Display + '_ {
+    pub fn end_name(&self, end: LinkEnd) -> impl fmt::Display + '_ {
         EndName { topology: self, end }
     }
 
@@ -345,20 +345,24 @@ impl Topology {
         &mut self,
         switch: SwitchSpec,
         line: Option<usize>,
-    ) -> Result<SwitchId, TopologyError> {
+    ) -> Result<SwitchIndex, TopologyError> {
         if self.switches.len() == MAX_SWITCHES {
-            return Err(Problem::TooManySwitches.at(line));
+            return Err(TopologyProblem::TooManySwitches.at(line));
         }
         self.check_name(&switch.name).map_err(|problem| problem.at(line))?;
         if let Some(id) = self.dpids.get(&switch.dpid) {
             let other = self.switches[id.index()].name.clone();
-            return Err(Problem::DuplicateDpid { dpid: switch.dpid, switch: other }.at(line));
+            return Err(
+                TopologyProblem::DuplicateDpid { dpid: switch.dpid, switch: other }.at(line)
+            );
         }
         if switch.tables.is_some_and(|n| n == 0) {
             let want = "a switch has 1 to 255 tables";
-            return Err(Problem::BadValue { key: "tables", value: "0".to_owned(), want }.at(line));
+            return Err(
+                TopologyProblem::BadValue { key: "tables", value: "0".to_owned(), want }.at(line)
+            );
         }
-        let id = SwitchId::of(self.switches.len());
+        let id = SwitchIndex::of(self.switches.len());
         self.names.insert(switch.name.clone(), (Node::Switch(id), line));
         self.dpids.insert(switch.dpid, id);
         self.last_port.push(0);
@@ -366,13 +370,18 @@ impl Topology {
         Ok(id)
     }
 
-    fn put_host(&mut self, host: HostSpec, line: Option<usize>) -> Result<HostId, TopologyError> {
+    fn put_host(
+        &mut self,
+        host: HostSpec,
+        line: Option<usize>,
+    ) -> Result<HostIndex, TopologyError> {
         if self.hosts.len() == MAX_HOSTS {
-            return Err(Problem::TooManyHosts.at(line));
+            return Err(TopologyProblem::TooManyHosts.at(line));
         }
         self.check_name(&host.name).map_err(|problem| problem.at(line))?;
         let HostSpec { mac, ip, .. } = host;
-        let bad = |key, value: String, want| Err(Problem::BadValue { key, value, want }.at(line));
+        let bad =
+            |key, value: String, want| Err(TopologyProblem::BadValue { key, value, want }.at(line));
         if !mac.is_station() {
             return bad("mac", mac.to_string(), "a host's address is neither zero nor a group's");
         }
@@ -381,13 +390,13 @@ impl Topology {
         }
         if let Some(id) = self.macs.get(&mac) {
             let host = self.hosts[id.index()].name.clone();
-            return Err(Problem::DuplicateMac { mac, host }.at(line));
+            return Err(TopologyProblem::DuplicateMac { mac, host }.at(line));
         }
         if let Some(id) = self.ips.get(&ip) {
             let host = self.hosts[id.index()].name.clone();
-            return Err(Problem::DuplicateIp { ip, host }.at(line));
+            return Err(TopologyProblem::DuplicateIp { ip, host }.at(line));
         }
-        let id = HostId::of(self.hosts.len());
+        let id = HostIndex::of(self.hosts.len());
         self.names.insert(host.name.clone(), (Node::Host(id), line));
         self.macs.insert(mac, id);
         self.ips.insert(ip, id);
@@ -401,21 +410,21 @@ impl Topology {
         b: (Node, Option<u32>),
         shape: LinkShape,
         line: Option<usize>,
-    ) -> Result<LinkId, TopologyError> {
+    ) -> Result<LinkIndex, TopologyError> {
         if self.links.len() == MAX_LINKS {
-            return Err(Problem::TooManyLinks.at(line));
+            return Err(TopologyProblem::TooManyLinks.at(line));
         }
         if a.0 == b.0 {
-            return Err(Problem::SelfLink(self.name(a.0).to_owned()).at(line));
+            return Err(TopologyProblem::SelfLink(self.name(a.0).to_owned()).at(line));
         }
         if let (Node::Host(_), Node::Host(_)) = (a.0, b.0) {
             let (a, b) = (self.name(a.0).to_owned(), self.name(b.0).to_owned());
-            return Err(Problem::HostToHost(a, b).at(line));
+            return Err(TopologyProblem::HostToHost(a, b).at(line));
         }
         let ends = [self.free_end(a), self.free_end(b)];
         let [a, b] = ends;
         let ends = [a.map_err(|problem| problem.at(line))?, b.map_err(|problem| problem.at(line))?];
-        let id = LinkId::of(self.links.len());
+        let id = LinkIndex::of(self.links.len());
         for end in ends {
             self.ends.insert((end.node, end.port), id);
             if let Node::Switch(switch) = end.node {
@@ -429,7 +438,7 @@ impl Topology {
     }
 
     /// The end of a new link at a port that must have no link.
-    fn free_end(&self, (node, port): (Node, Option<u32>)) -> Result<End, Problem> {
+    fn free_end(&self, (node, port): (Node, Option<u32>)) -> Result<LinkEnd, TopologyProblem> {
         let port = match (node, port) {
             (Node::Host(_), _) => 0,
             (Node::Switch(id), None) => self.last_port[id.index()] + 1,
@@ -439,41 +448,41 @@ impl Topology {
         if let Some(link) = self.link_at(node, port) {
             let first = self.line_of(link);
             return Err(match node {
-                Node::Switch(_) => Problem::DuplicatePort { switch: name(), port, first },
-                Node::Host(_) => Problem::DuplicateHostLink { host: name(), first },
+                Node::Switch(_) => TopologyProblem::DuplicatePort { switch: name(), port, first },
+                Node::Host(_) => TopologyProblem::DuplicateHostLink { host: name(), first },
             });
         }
         if matches!(node, Node::Switch(_)) && (port == 0 || port > MAX_PORT) {
             let value = format!("{}:{port}", name());
             let want = "ports are numbered from 1 to 65279";
-            return Err(Problem::BadValue { key: "port", value, want });
+            return Err(TopologyProblem::BadValue { key: "port", value, want });
         }
-        Ok(End { node, port })
+        Ok(LinkEnd { node, port })
     }
 
-    fn check_name(&self, name: &str) -> Result<(), Problem> {
+    fn check_name(&self, name: &str) -> Result<(), TopologyProblem> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
         let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
         if !begins || name.len() > MAX_NAME_BYTES || !name.bytes().all(allowed) {
-            return Err(Problem::BadName(name.to_owned()));
+            return Err(TopologyProblem::BadName(name.to_owned()));
         }
         match self.names.get(name) {
             Some((_, first)) => {
-                Err(Problem::DuplicateName { name: name.to_owned(), first: *first })
+                Err(TopologyProblem::DuplicateName { name: name.to_owned(), first: *first })
             }
             None => Ok(()),
         }
     }
 
     /// The line of a link in the file.
-    fn line_of(&self, link: LinkId) -> Option<usize> {
+    fn line_of(&self, link: LinkIndex) -> Option<usize> {
         self.link_lines.get(link.index()).copied()
     }
 }
 
 struct EndName<'t> {
-    topology: &'t Topology,
-    end: End,
+    topology: &'t TopologySpec,
+    end: LinkEnd,
 }
 
 impl fmt::Display for EndName<'_> {

@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    HostId, HostSpec, LinkShape, MAX_HOSTS, MAX_SWITCHES, Node, Problem, SwitchId, SwitchSpec,
-    Topology, TopologyError,
+    HostIndex, HostSpec, LinkShape, MAX_HOSTS, MAX_SWITCHES, Node, SwitchIndex, SwitchSpec,
+    TopologyError, TopologyProblem, TopologySpec,
 };
 
 /// A named topology, as on the command line: `tree:2,3`.
@@ -15,13 +15,13 @@ use super::{
 /// All take `loop-free` as the last argument: only the links of a spanning tree remain, for apps
 /// that cannot handle cycles. `fat-tree:16,loop-free` still has 320 switches and 1,024 hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named {
-    kind: Kind,
+pub struct NamedTopology {
+    kind: TopologyKind,
     loop_free: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TopologyKind {
     Single { hosts: u32 },
     Linear { switches: u32, hosts: u32 },
     Ring { switches: u32, hosts: u32 },
@@ -31,34 +31,34 @@ enum Kind {
     Waxman { switches: u32, seed: u64 },
 }
 
-const fn named(kind: Kind) -> Named {
-    Named { kind, loop_free: false }
+const fn named(kind: TopologyKind) -> NamedTopology {
+    NamedTopology { kind, loop_free: false }
 }
 
 /// One switch with hosts at its ports 1, 2, and so on.
 #[must_use]
-pub const fn single(hosts: u32) -> Named {
-    named(Kind::Single { hosts })
+pub const fn single(hosts: u32) -> NamedTopology {
+    named(TopologyKind::Single { hosts })
 }
 
 /// A line of switches with `hosts` hosts each. Their names are `h1` to `hn` for one host each,
 /// otherwise `h1s1`, `h2s1` and so on, as in Mininet.
 #[must_use]
-pub const fn linear(switches: u32, hosts: u32) -> Named {
-    named(Kind::Linear { switches, hosts })
+pub const fn linear(switches: u32, hosts: u32) -> NamedTopology {
+    named(TopologyKind::Linear { switches, hosts })
 }
 
 /// [`linear`], with a link from the last switch to the first.
 #[must_use]
-pub const fn ring(switches: u32, hosts: u32) -> Named {
-    named(Kind::Ring { switches, hosts })
+pub const fn ring(switches: u32, hosts: u32) -> NamedTopology {
+    named(TopologyKind::Ring { switches, hosts })
 }
 
 /// A tree of switches of this depth with `fanout` children each; the children of the lowest
 /// switches are hosts.
 #[must_use]
-pub const fn tree(depth: u32, fanout: u32) -> Named {
-    named(Kind::Tree { depth, fanout })
+pub const fn tree(depth: u32, fanout: u32) -> NamedTopology {
+    named(TopologyKind::Tree { depth, fanout })
 }
 
 /// The fat-tree of `k`-port switches (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): `k` pods of
@@ -68,90 +68,94 @@ pub const fn tree(depth: u32, fanout: u32) -> Named {
 /// leads to pod p. An aggregation switch has edge switches at the lower half of its ports and cores
 /// at the upper half. An edge switch has hosts at the lower half.
 #[must_use]
-pub const fn fat_tree(k: u32) -> Named {
-    named(Kind::FatTree { k })
+pub const fn fat_tree(k: u32) -> NamedTopology {
+    named(TopologyKind::FatTree { k })
 }
 
 /// Leaf switches with `hosts` hosts each at their first ports; the next ports of each leaf lead to
 /// all spines. Leaves come first.
 #[must_use]
-pub const fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> Named {
-    named(Kind::LeafSpine { leaves, spines, hosts })
+pub const fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> NamedTopology {
+    named(TopologyKind::LeafSpine { leaves, spines, hosts })
 }
 
 /// A random network (Waxman, JSAC 1988). Switches with a host each lie in a unit square. Two are
 /// linked with probability `0.2 · exp(-d / (0.15 · √2))`, where d is their distance. Unconnected
 /// parts are then joined by the shortest links between them.
 #[must_use]
-pub const fn waxman(switches: u32, seed: u64) -> Named {
-    named(Kind::Waxman { switches, seed })
+pub const fn waxman(switches: u32, seed: u64) -> NamedTopology {
+    named(TopologyKind::Waxman { switches, seed })
 }
 
-impl Named {
+impl NamedTopology {
     /// The same topology with only the links of a spanning tree.
     #[must_use]
-    pub const fn loop_free(self) -> Named {
-        Named { loop_free: true, ..self }
+    pub const fn loop_free(self) -> NamedTopology {
+        NamedTopology { loop_free: true, ..self }
     }
 
     /// Builds the topology.
     ///
     /// # Errors
     /// An argument is out of range, or there would be too many switches or hosts.
-    pub fn build(self) -> Result<Topology, TopologyError> {
-        let builder = Builder::default();
+    pub fn build(self) -> Result<TopologySpec, TopologyError> {
+        let builder = TopologyBuilder::default();
         let topology = match self.kind {
-            Kind::Single { hosts } => builder.single(check(hosts, "single", "1 host or more")?),
-            Kind::Linear { switches, hosts } => {
+            TopologyKind::Single { hosts } => {
+                builder.single(check(hosts, "single", "1 host or more")?)
+            }
+            TopologyKind::Linear { switches, hosts } => {
                 builder.linear(check(switches, "linear", "1 switch or more")?, hosts, false)
             }
-            Kind::Ring { switches, hosts } => {
+            TopologyKind::Ring { switches, hosts } => {
                 if switches < 3 {
                     return Err(bad("ring", "3 switches or more"));
                 }
                 builder.linear(switches, hosts, true)
             }
-            Kind::Tree { depth, fanout } => builder.tree(depth, fanout),
-            Kind::FatTree { k } => builder.fat_tree(k),
-            Kind::LeafSpine { leaves, spines, hosts } => builder.leaf_spine(leaves, spines, hosts),
-            Kind::Waxman { switches, seed } => builder.waxman(switches, seed),
+            TopologyKind::Tree { depth, fanout } => builder.tree(depth, fanout),
+            TopologyKind::FatTree { k } => builder.fat_tree(k),
+            TopologyKind::LeafSpine { leaves, spines, hosts } => {
+                builder.leaf_spine(leaves, spines, hosts)
+            }
+            TopologyKind::Waxman { switches, seed } => builder.waxman(switches, seed),
         }?;
         if self.loop_free { Ok(topology.spanning_tree()) } else { Ok(topology) }
     }
 }
 
-impl TryFrom<Named> for Topology {
+impl TryFrom<NamedTopology> for TopologySpec {
     type Error = TopologyError;
 
-    fn try_from(named: Named) -> Result<Self, TopologyError> {
+    fn try_from(named: NamedTopology) -> Result<Self, TopologyError> {
         named.build()
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedTopology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Single { hosts } => write!(f, "single:{hosts}"),
-            Kind::Linear { switches, hosts: 1 } => write!(f, "linear:{switches}"),
-            Kind::Linear { switches, hosts } => write!(f, "linear:{switches},{hosts}"),
-            Kind::Ring { switches, hosts: 1 } => write!(f, "ring:{switches}"),
-            Kind::Ring { switches, hosts } => write!(f, "ring:{switches},{hosts}"),
-            Kind::Tree { depth, fanout } => write!(f, "tree:{depth},{fanout}"),
-            Kind::FatTree { k } => write!(f, "fat-tree:{k}"),
-            Kind::LeafSpine { leaves, spines, hosts } => {
+            TopologyKind::Single { hosts } => write!(f, "single:{hosts}"),
+            TopologyKind::Linear { switches, hosts: 1 } => write!(f, "linear:{switches}"),
+            TopologyKind::Linear { switches, hosts } => write!(f, "linear:{switches},{hosts}"),
+            TopologyKind::Ring { switches, hosts: 1 } => write!(f, "ring:{switches}"),
+            TopologyKind::Ring { switches, hosts } => write!(f, "ring:{switches},{hosts}"),
+            TopologyKind::Tree { depth, fanout } => write!(f, "tree:{depth},{fanout}"),
+            TopologyKind::FatTree { k } => write!(f, "fat-tree:{k}"),
+            TopologyKind::LeafSpine { leaves, spines, hosts } => {
                 write!(f, "leaf-spine:{leaves},{spines},{hosts}")
             }
-            Kind::Waxman { switches, seed } => write!(f, "waxman:{switches},{seed}"),
+            TopologyKind::Waxman { switches, seed } => write!(f, "waxman:{switches},{seed}"),
         }?;
         if self.loop_free { f.write_str(",loop-free") } else { Ok(()) }
     }
 }
 
-impl FromStr for Named {
+impl FromStr for NamedTopology {
     type Err = TopologyError;
 
     fn from_str(text: &str) -> Result<Self, TopologyError> {
-        let unknown = || TopologyError::from(Problem::UnknownTopology(text.to_owned()));
+        let unknown = || TopologyError::from(TopologyProblem::UnknownTopology(text.to_owned()));
         let (name, arguments) = text.split_once(':').ok_or_else(unknown)?;
         let (arguments, loop_free) = match arguments.strip_suffix(",loop-free") {
             Some(arguments) => (arguments, true),
@@ -174,59 +178,59 @@ impl FromStr for Named {
             ("waxman", &[switches, seed]) => waxman(small(switches)?, seed),
             _ => return Err(unknown()),
         };
-        Ok(Named { loop_free, ..topology })
+        Ok(NamedTopology { loop_free, ..topology })
     }
 }
 
 fn bad(topology: &'static str, want: &'static str) -> TopologyError {
-    Problem::BadArgument { topology, want }.into()
+    TopologyProblem::BadArgument { topology, want }.into()
 }
 
 fn check(n: u32, topology: &'static str, want: &'static str) -> Result<u32, TopologyError> {
     if n == 0 { Err(bad(topology, want)) } else { Ok(n) }
 }
 
-type Built = Result<Topology, TopologyError>;
+type Built = Result<TopologySpec, TopologyError>;
 
 /// Builds a topology, and numbers switches and hosts in the order in which they are added.
 #[derive(Default)]
-struct Builder {
-    topology: Topology,
+struct TopologyBuilder {
+    topology: TopologySpec,
 }
 
-impl Builder {
+impl TopologyBuilder {
     /// Checks the size first: building would take minutes before it fails.
     fn sized(&self, switches: u64, hosts: u64) -> Result<(), TopologyError> {
         if switches > MAX_SWITCHES as u64 {
-            return Err(Problem::TooManySwitches.into());
+            return Err(TopologyProblem::TooManySwitches.into());
         }
         if hosts > MAX_HOSTS as u64 {
-            return Err(Problem::TooManyHosts.into());
+            return Err(TopologyProblem::TooManyHosts.into());
         }
         Ok(())
     }
 
-    fn switch(&mut self) -> Result<SwitchId, TopologyError> {
+    fn switch(&mut self) -> Result<SwitchIndex, TopologyError> {
         let number = self.topology.switches().len() as u64 + 1;
         let name = format!("s{number}");
         self.topology.add_switch(SwitchSpec { name, dpid: number, tables: None, capacity: None })
     }
 
-    fn switches(&mut self, n: u32) -> Result<Vec<SwitchId>, TopologyError> {
+    fn switches(&mut self, n: u32) -> Result<Vec<SwitchIndex>, TopologyError> {
         (0..n).map(|_| self.switch()).collect()
     }
 
-    fn host(&mut self) -> Result<HostId, TopologyError> {
+    fn host(&mut self) -> Result<HostIndex, TopologyError> {
         let number = self.topology.hosts().len() + 1;
         self.host_called(format!("h{number}"))
     }
 
-    fn host_called(&mut self, name: String) -> Result<HostId, TopologyError> {
-        let number = HostId::of(self.topology.hosts().len() + 1).0;
+    fn host_called(&mut self, name: String) -> Result<HostIndex, TopologyError> {
+        let number = HostIndex::of(self.topology.hosts().len() + 1).0;
         self.topology.add_host(HostSpec::numbered(name, number))
     }
 
-    fn hosts_at(&mut self, switch: SwitchId, n: u32) -> Result<(), TopologyError> {
+    fn hosts_at(&mut self, switch: SwitchIndex, n: u32) -> Result<(), TopologyError> {
         for _ in 0..n {
             let host = self.host()?;
             self.link(Node::Switch(switch), Node::Host(host))?;
@@ -238,7 +242,7 @@ impl Builder {
         self.topology.add_link((a, None), (b, None), LinkShape::default()).map(|_| ())
     }
 
-    fn join(&mut self, a: SwitchId, b: SwitchId) -> Result<(), TopologyError> {
+    fn join(&mut self, a: SwitchIndex, b: SwitchIndex) -> Result<(), TopologyError> {
         self.link(Node::Switch(a), Node::Switch(b))
     }
 
@@ -404,13 +408,13 @@ const WAXMAN_BETA: f64 = 0.2;
 mod tests {
     use super::*;
 
-    fn links(topology: &Topology) -> Vec<String> {
+    fn links(topology: &TopologySpec) -> Vec<String> {
         let name = |end| topology.end_name(end).to_string();
         topology.links().iter().map(|link| link.ends.map(name).join(" ")).collect()
     }
 
     fn counts(text: &str) -> (usize, usize, usize) {
-        let topology = text.parse::<Named>().unwrap().build().unwrap();
+        let topology = text.parse::<NamedTopology>().unwrap().build().unwrap();
         (topology.switches().len(), topology.hosts().len(), topology.links().len())
     }
 
@@ -459,10 +463,10 @@ mod tests {
         assert_eq!(counts("fat-tree:16"), (320, 1024, 3 * 1024));
         let topology = fat_tree(4).build().unwrap();
         for switch in 0..20 {
-            assert_eq!(topology.last_port(SwitchId(switch)), 4, "all switches have 4 ports");
+            assert_eq!(topology.last_port(SwitchIndex(switch)), 4, "all switches have 4 ports");
         }
         // Port p of a core switch leads to pod p.
-        let core = Node::Switch(SwitchId(3));
+        let core = Node::Switch(SwitchIndex(3));
         let pods: Vec<_> = (1..=4)
             .map(|port| topology.links()[topology.link_at(core, port).unwrap().index()].ends[1])
             .map(|end| topology.end_name(end).to_string())
@@ -505,7 +509,7 @@ mod tests {
             "waxman:30,7",
             "ring:5,loop-free",
         ] {
-            assert_eq!(text.parse::<Named>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<NamedTopology>().unwrap().to_string(), text);
         }
     }
 
@@ -526,7 +530,7 @@ mod tests {
             ("single:9999999", "more than 1048576 hosts"),
             ("waxman:5000,1", "waxman: 1 to 4096 switches"),
         ] {
-            let error = text.parse().and_then(Named::build).unwrap_err().to_string();
+            let error = text.parse().and_then(NamedTopology::build).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

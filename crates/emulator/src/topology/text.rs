@@ -6,23 +6,24 @@ use std::fmt;
 
 use super::units::{Delay, parse_delay};
 use super::{
-    HostSpec, LinkShape, MAX_FILE_BYTES, Node, Problem, SwitchSpec, Topology, TopologyError,
+    HostSpec, LinkShape, MAX_FILE_BYTES, Node, SwitchSpec, TopologyError, TopologyProblem,
+    TopologySpec,
 };
 
 const SWITCH_KEYS: &str = "dpid, tables and capacity";
 const HOST_KEYS: &str = "ip and mac";
 const LINK_KEYS: &str = "delay, loss, bandwidth and queue";
 
-impl Topology {
+impl TopologySpec {
     /// Reads a topology file. Lines may come in any order.
     ///
     /// # Errors
     /// The first wrong line and its problem. Links are read after switches and hosts.
-    pub fn parse(text: &str) -> Result<Topology, TopologyError> {
+    pub fn parse(text: &str) -> Result<TopologySpec, TopologyError> {
         if text.len() > MAX_FILE_BYTES {
-            return Err(Problem::TooLong.into());
+            return Err(TopologyProblem::TooLong.into());
         }
-        let mut topology = Topology::new();
+        let mut topology = TopologySpec::new();
         for (number, words) in lines(text) {
             topology.read_node(words, number).map_err(|error| error.or_at(number))?;
         }
@@ -40,18 +41,18 @@ impl Topology {
     ) -> Result<(), TopologyError> {
         match words.next() {
             Some("switch") => {
-                let name = words.next().ok_or(Problem::MissingName("switch"))?;
+                let name = words.next().ok_or(TopologyProblem::MissingName("switch"))?;
                 let switch = read_switch(name, words)?;
                 self.put_switch(switch, Some(line)).map(|_| ())
             }
             Some("host") => {
-                let name = words.next().ok_or(Problem::MissingName("host"))?;
+                let name = words.next().ok_or(TopologyProblem::MissingName("host"))?;
                 let number = u32::try_from(self.hosts().len() + 1).unwrap_or(u32::MAX);
                 let host = read_host(HostSpec::numbered(name, number), words)?;
                 self.put_host(host, Some(line)).map(|_| ())
             }
             Some("link") | None => Ok(()),
-            Some(other) => Err(Problem::UnknownStatement(other.to_owned()).into()),
+            Some(other) => Err(TopologyProblem::UnknownStatement(other.to_owned()).into()),
         }
     }
 
@@ -66,7 +67,7 @@ impl Topology {
         }
         let mut end = || {
             let word = words.next().filter(|word| !word.contains('='));
-            self.read_end(word.ok_or(Problem::MissingEnd)?)
+            self.read_end(word.ok_or(TopologyProblem::MissingEnd)?)
         };
         let (a, b) = (end()?, end()?);
         let shape = read_shape(words)?;
@@ -74,12 +75,12 @@ impl Topology {
     }
 
     /// Reads an end: `s1:3`, or a name alone.
-    fn read_end(&self, word: &str) -> Result<(Node, Option<u32>), Problem> {
+    fn read_end(&self, word: &str) -> Result<(Node, Option<u32>), TopologyProblem> {
         let (name, port) = match word.split_once(':') {
             Some((name, port)) => (name, Some(port)),
             None => (word, None),
         };
-        let unknown = || Problem::UnknownNode { name: name.to_owned() };
+        let unknown = || TopologyProblem::UnknownNode { name: name.to_owned() };
         let node = self.node(name).ok_or_else(unknown)?;
         let Some(text) = port else { return Ok((node, None)) };
         let want = match node {
@@ -88,7 +89,7 @@ impl Topology {
         };
         match (node, number(text)) {
             (Node::Switch(_), Some(port)) => Ok((node, Some(port))),
-            _ => Err(Problem::BadValue { key: "port", value: word.to_owned(), want }),
+            _ => Err(TopologyProblem::BadValue { key: "port", value: word.to_owned(), want }),
         }
     }
 }
@@ -105,7 +106,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)
 fn read_switch<'t>(
     name: &str,
     words: impl Iterator<Item = &'t str>,
-) -> Result<SwitchSpec, Problem> {
+) -> Result<SwitchSpec, TopologyProblem> {
     let (mut dpid, mut tables, mut capacity) = (None, None, None);
     settings("switch", SWITCH_KEYS, words, |key, value| match key {
         "dpid" => {
@@ -126,14 +127,14 @@ fn read_switch<'t>(
         let digits = name[from..].split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse().ok()
     };
-    let dpid = dpid.or_else(numbered).ok_or_else(|| Problem::NoDpid(name.to_owned()))?;
+    let dpid = dpid.or_else(numbered).ok_or_else(|| TopologyProblem::NoDpid(name.to_owned()))?;
     Ok(SwitchSpec { name: name.to_owned(), dpid, tables, capacity })
 }
 
 fn read_host<'t>(
     host: HostSpec,
     words: impl Iterator<Item = &'t str>,
-) -> Result<HostSpec, Problem> {
+) -> Result<HostSpec, TopologyProblem> {
     let (mut ip, mut mac) = (None, None);
     settings("host", HOST_KEYS, words, |key, value| match key {
         "ip" => Some(set(&mut ip, "ip", value, "an address of IPv4, like 10.0.0.1", |text| {
@@ -148,7 +149,7 @@ fn read_host<'t>(
     Ok(HostSpec { ip: ip.unwrap_or(host.ip), mac: mac.unwrap_or(host.mac), ..host })
 }
 
-fn read_shape<'t>(words: impl Iterator<Item = &'t str>) -> Result<LinkShape, Problem> {
+fn read_shape<'t>(words: impl Iterator<Item = &'t str>) -> Result<LinkShape, TopologyProblem> {
     let (mut delay, mut loss, mut bandwidth, mut queue) = (None, None, None, None);
     settings("link", LINK_KEYS, words, |key, value| match key {
         "delay" => Some(set_said(&mut delay, "delay", value, parse_delay)),
@@ -174,14 +175,16 @@ fn settings<'t>(
     statement: &'static str,
     known: &'static str,
     words: impl Iterator<Item = &'t str>,
-    mut put: impl FnMut(&str, &str) -> Option<Result<(), Problem>>,
-) -> Result<(), Problem> {
+    mut put: impl FnMut(&str, &str) -> Option<Result<(), TopologyProblem>>,
+) -> Result<(), TopologyProblem> {
     for word in words {
         let (key, value) =
-            word.split_once('=').ok_or_else(|| Problem::NoSetting(word.to_owned()))?;
+            word.split_once('=').ok_or_else(|| TopologyProblem::NoSetting(word.to_owned()))?;
         match put(key, value) {
             Some(result) => result?,
-            None => return Err(Problem::UnknownKey { statement, key: key.to_owned(), known }),
+            None => {
+                return Err(TopologyProblem::UnknownKey { statement, key: key.to_owned(), known });
+            }
         }
     }
     Ok(())
@@ -193,7 +196,7 @@ fn set<T>(
     value: &str,
     want: &'static str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<(), Problem> {
+) -> Result<(), TopologyProblem> {
     set_said(slot, key, value, |text| read(text).ok_or(want))
 }
 
@@ -202,10 +205,10 @@ fn set_said<T>(
     key: &'static str,
     value: &str,
     read: impl Fn(&str) -> Result<T, &'static str>,
-) -> Result<(), Problem> {
-    let bad = |want| Problem::BadValue { key, value: value.to_owned(), want };
+) -> Result<(), TopologyProblem> {
+    let bad = |want| TopologyProblem::BadValue { key, value: value.to_owned(), want };
     match slot.replace(read(value).map_err(bad)?) {
-        Some(_) => Err(Problem::KeyTwice(key.to_owned())),
+        Some(_) => Err(TopologyProblem::KeyTwice(key.to_owned())),
         None => Ok(()),
     }
 }
@@ -228,8 +231,8 @@ impl TopologyError {
     }
 }
 
-/// The topology file that [`Topology::parse`] reads as the same topology.
-impl fmt::Display for Topology {
+/// The topology file that [`TopologySpec::parse`] reads as the same topology.
+impl fmt::Display for TopologySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for switch in self.switches() {
             write!(f, "switch {} dpid={:#x}", switch.name, switch.dpid)?;
@@ -274,7 +277,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::topology::{Bandwidth, Loss, waxman};
+    use crate::topology::{LinkRate, LossRate, waxman};
 
     const FILE: &str = "\
 # Two switches.
@@ -290,15 +293,15 @@ link s1 edge:9
 
     #[test]
     fn a_file_is_read() {
-        let topology = Topology::parse(FILE).unwrap();
+        let topology = TopologySpec::parse(FILE).unwrap();
         assert_eq!(topology.switches()[0].tables, Some(4));
         assert_eq!(topology.switches()[1].dpid, 0xa1);
         assert_eq!(topology.hosts()[0], HostSpec::numbered("h1", 1));
         assert_eq!(topology.hosts()[1].ip.to_string(), "10.0.1.7");
         let shape = topology.links()[0].shape;
         assert_eq!(shape.delay, Duration::from_millis(1));
-        assert_eq!(shape.loss, Loss::per_million(1000));
-        assert_eq!(shape.bandwidth, Some(Bandwidth::bits_per_second(10_000_000)));
+        assert_eq!(shape.loss, LossRate::per_million(1000));
+        assert_eq!(shape.bandwidth, Some(LinkRate::bits_per_second(10_000_000)));
         assert_eq!(shape.queue, 20);
         let ends = topology.links()[2].ends.map(|end| topology.end_name(end).to_string());
         assert_eq!(ends, ["s1:2", "edge:9"]);
@@ -349,7 +352,7 @@ link s1 edge:9
             ("switch s1\nhost h1\nlink s1 h1 queue=0", "line 3: queue=0 is wrong: 1 frame"),
             ("switch s1\nhost h1\nlink s1 h1 mtu=9000", "line 3: a link has no setting \"mtu\""),
         ] {
-            let said = Topology::parse(text).unwrap_err().to_string();
+            let said = TopologySpec::parse(text).unwrap_err().to_string();
             assert!(said.starts_with(error), "{text:?}: {said}");
         }
     }
@@ -358,19 +361,19 @@ link s1 edge:9
     fn the_example_of_the_manual_is_read() {
         let page = include_str!("../../../../docs/book/src/reference/topology-file.md");
         let example = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
-        let topology = Topology::parse(example.unwrap()).unwrap();
+        let topology = TopologySpec::parse(example.unwrap()).unwrap();
         assert_eq!((topology.switches().len(), topology.links().len()), (2, 3));
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        for topology in [Topology::parse(FILE).unwrap(), waxman(12, 3).build().unwrap()] {
-            assert_eq!(Topology::parse(&topology.to_string()).unwrap(), topology);
+        for topology in [TopologySpec::parse(FILE).unwrap(), waxman(12, 3).build().unwrap()] {
+            assert_eq!(TopologySpec::parse(&topology.to_string()).unwrap(), topology);
         }
     }
 
     /// Any topology that calls can make; refused calls are skipped.
-    fn any_topology() -> impl Strategy<Value = Topology> {
+    fn any_topology() -> impl Strategy<Value = TopologySpec> {
         let switch = (any::<u64>(), prop::option::of(1..=u8::MAX), any::<Option<u32>>());
         let host = (1..200_u32, 1..200_u32);
         let shape = (0..4_000_000_u64, 0..=1_000_000_u32, any::<Option<u64>>(), 1..=u32::MAX);
@@ -381,7 +384,7 @@ link s1 edge:9
             prop::collection::vec(link, 0..20),
         );
         parts.prop_map(|(switches, hosts, links)| {
-            let mut topology = Topology::new();
+            let mut topology = TopologySpec::new();
             let mut nodes = Vec::new();
             for (i, (dpid, tables, capacity)) in switches.into_iter().enumerate() {
                 let spec = SwitchSpec { name: format!("sw-{i}"), dpid, tables, capacity };
@@ -396,8 +399,8 @@ link s1 edge:9
                 let (Some(a), Some(b)) = (nodes.get(a), nodes.get(b)) else { continue };
                 let shape = LinkShape {
                     delay: Duration::from_micros(micros),
-                    loss: Loss::per_million(loss),
-                    bandwidth: bandwidth.map(Bandwidth::bits_per_second),
+                    loss: LossRate::per_million(loss),
+                    bandwidth: bandwidth.map(LinkRate::bits_per_second),
                     queue,
                 };
                 let _refused =
@@ -411,12 +414,12 @@ link s1 edge:9
         #[test]
         fn any_topology_is_read_as_it_was_written(topology in any_topology()) {
             let text = topology.to_string();
-            prop_assert_eq!(Topology::parse(&text), Ok(topology), "{}", text);
+            prop_assert_eq!(TopologySpec::parse(&text), Ok(topology), "{}", text);
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "((switch|host|link|#|s1|h1|:|=|dpid=|ip=|delay=|loss=|1|0|%|ms| |\n|é){0,30})") {
-            let _refused = Topology::parse(&text);
+            let _refused = TopologySpec::parse(&text);
         }
     }
 }

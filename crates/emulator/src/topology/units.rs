@@ -6,17 +6,17 @@ use std::time::Duration;
 
 /// A share of lost frames, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Loss(u32);
+pub struct LossRate(u32);
 
-impl Loss {
+impl LossRate {
     /// No loss.
-    pub const NONE: Loss = Loss(0);
+    pub const NONE: LossRate = LossRate(0);
     const WHOLE: u32 = 1_000_000;
 
     /// This many of a million frames; more than a million means all.
     #[must_use]
-    pub const fn per_million(share: u32) -> Loss {
-        Loss(if share > Self::WHOLE { Self::WHOLE } else { share })
+    pub const fn per_million(share: u32) -> LossRate {
+        LossRate(if share > Self::WHOLE { Self::WHOLE } else { share })
     }
 
     /// Number of lost frames of a million.
@@ -26,7 +26,7 @@ impl Loss {
     }
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LossRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, part) = (self.0 / 10_000, self.0 % 10_000);
         if part == 0 {
@@ -37,7 +37,7 @@ impl fmt::Display for Loss {
     }
 }
 
-impl FromStr for Loss {
+impl FromStr for LossRate {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -45,7 +45,7 @@ impl FromStr for Loss {
         let number = text.strip_suffix('%').ok_or(WANT)?;
         let millionths = decimal(number, 4).ok_or(WANT)?;
         match u32::try_from(millionths) {
-            Ok(share) if share <= Self::WHOLE => Ok(Loss(share)),
+            Ok(share) if share <= Self::WHOLE => Ok(LossRate(share)),
             _ => Err(WANT),
         }
     }
@@ -53,16 +53,16 @@ impl FromStr for Loss {
 
 /// Bits per second, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bandwidth(u64);
+pub struct LinkRate(u64);
 
-impl Bandwidth {
+impl LinkRate {
     /// The fastest link: 1 Pb/s, far more than a nanosecond clock can resolve.
     pub const MAX_BITS_PER_SECOND: u64 = 1_000_000_000_000_000;
 
     /// This many bits per second; at least 1, at most [`Self::MAX_BITS_PER_SECOND`].
     #[must_use]
-    pub fn bits_per_second(bits: u64) -> Bandwidth {
-        Bandwidth(bits.clamp(1, Self::MAX_BITS_PER_SECOND))
+    pub fn bits_per_second(bits: u64) -> LinkRate {
+        LinkRate(bits.clamp(1, Self::MAX_BITS_PER_SECOND))
     }
 
     /// Bits per second.
@@ -83,7 +83,7 @@ impl Bandwidth {
 const BANDWIDTH_UNITS: [(&str, u64); 4] =
     [("T", 1_000_000_000_000), ("G", 1_000_000_000), ("M", 1_000_000), ("k", 1000)];
 
-impl fmt::Display for Bandwidth {
+impl fmt::Display for LinkRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = BANDWIDTH_UNITS.iter().find(|(_, size)| self.0.is_multiple_of(*size));
         let (name, size) = unit.copied().unwrap_or(("", 1));
@@ -91,7 +91,7 @@ impl fmt::Display for Bandwidth {
     }
 }
 
-impl FromStr for Bandwidth {
+impl FromStr for LinkRate {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -104,11 +104,7 @@ impl FromStr for Bandwidth {
             }
             None => decimal(text, 0).ok_or(WANT)?,
         };
-        if (1..=Self::MAX_BITS_PER_SECOND).contains(&bits) {
-            Ok(Bandwidth(bits))
-        } else {
-            Err(WANT)
-        }
+        if (1..=Self::MAX_BITS_PER_SECOND).contains(&bits) { Ok(LinkRate(bits)) } else { Err(WANT) }
     }
 }
 
@@ -165,11 +161,11 @@ mod tests {
         for (text, millionths) in
             [("0%", 0), ("0.1%", 1000), ("12.5%", 125_000), ("0.0001%", 1), ("100%", 1_000_000)]
         {
-            let loss: Loss = text.parse().unwrap();
+            let loss: LossRate = text.parse().unwrap();
             assert_eq!((loss.millionths(), loss.to_string().as_str()), (millionths, text));
         }
         for bad in ["", "1", "%", "-1%", "101%", "0.00001%", ".5%", "5.%", "1e1%"] {
-            assert!(bad.parse::<Loss>().is_err(), "{bad}");
+            assert!(bad.parse::<LossRate>().is_err(), "{bad}");
         }
     }
 
@@ -178,19 +174,19 @@ mod tests {
         for (text, bits) in
             [("1", 1), ("500k", 500_000), ("10M", 10_000_000), ("40G", 40_000_000_000)]
         {
-            let bandwidth: Bandwidth = text.parse().unwrap();
+            let bandwidth: LinkRate = text.parse().unwrap();
             assert_eq!((bandwidth.0, bandwidth.to_string().as_str()), (bits, text));
         }
-        assert_eq!("2.5G".parse(), Ok(Bandwidth(2_500_000_000)));
+        assert_eq!("2.5G".parse(), Ok(LinkRate(2_500_000_000)));
         for bad in ["", "0", "0M", "M", "10m", "10Mb", "-1k", "1.2345k", "99999999999999999999"] {
-            assert!(bad.parse::<Bandwidth>().is_err(), "{bad}");
+            assert!(bad.parse::<LinkRate>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_frame_takes_its_bits_divided_by_the_bandwidth() {
-        assert_eq!(Bandwidth(10_000_000).time_of(1250), Duration::from_millis(1));
-        assert_eq!(Bandwidth(3).time_of(1), Duration::from_nanos(2_666_666_667));
+        assert_eq!(LinkRate(10_000_000).time_of(1250), Duration::from_millis(1));
+        assert_eq!(LinkRate(3).time_of(1), Duration::from_nanos(2_666_666_667));
     }
 
     #[test]

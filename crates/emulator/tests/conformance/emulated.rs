@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bellrock_emulator::datapath::Effects;
-use bellrock_emulator::packet::Frame;
-use bellrock_emulator::switch::{ChannelId, Switch, SwitchSettings};
+use bellrock_emulator::packet::EthernetFrame;
+use bellrock_emulator::switch::{ChannelId, EmulatedSwitch, SwitchSettings};
 use bellrock_openflow::{Hello, Out, Port, PortDesc, PortFeatures, frame};
 
 use super::frame::Result;
@@ -17,7 +17,7 @@ const TABLES: u8 = 254;
 /// The emulated switch of the conversation.
 #[derive(Default)]
 pub(crate) struct Emulated {
-    switch: Option<Switch>,
+    switch: Option<EmulatedSwitch>,
     /// `None` for a controller whose connection the switch has closed.
     channels: Vec<Option<ChannelId>>,
     now: Duration,
@@ -26,7 +26,7 @@ pub(crate) struct Emulated {
 }
 
 impl Emulated {
-    fn switch(&mut self) -> Result<&mut Switch> {
+    fn switch(&mut self) -> Result<&mut EmulatedSwitch> {
         self.switch.as_mut().ok_or_else(|| "no conversation has begun".to_owned())
     }
 }
@@ -47,7 +47,7 @@ impl Subject for Emulated {
             max_speed: 0,
             ..port
         };
-        let mut switch = Switch::new(SwitchSettings {
+        let mut switch = EmulatedSwitch::new(SwitchSettings {
             ports: usual.ports.iter().copied().map(plain).collect(),
             // Each dummy port of Open vSwitch has this queue.
             queues: (1..=setup.ports).map(|port| (Port(port), 0)).collect(),
@@ -92,7 +92,7 @@ impl Subject for Emulated {
 
     fn frame(&mut self, port: u32, frame: &[u8]) -> Result<()> {
         let (now, mut effects) = (self.now, std::mem::take(&mut self.effects));
-        self.switch()?.frame(port, Frame::from(frame.to_vec()), now, &mut effects);
+        self.switch()?.frame(port, EthernetFrame::from(frame.to_vec()), now, &mut effects);
         self.effects = effects;
         Ok(())
     }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use bellrock_api::{
     App, Cookie, Dpid, EarlierFlows, Flow, Handler, MacAddr, Match, Network, Port, SwitchInfo,
 };
-use bellrock_emulator::check::{Analysis, Finding};
+use bellrock_emulator::check::{Analysis, PathFault};
 use bellrock_emulator::lab::Lab;
-use bellrock_emulator::topology::{HostId, LinkShape, Node, SwitchId, Topology, ring};
+use bellrock_emulator::topology::{HostIndex, LinkShape, Node, SwitchIndex, TopologySpec, ring};
 use fastrand::Rng;
 
 /// An app that keeps its handle to the network, through which the test installs flows.
@@ -85,7 +85,7 @@ pub struct Tree(pub BTreeMap<Dpid, (u32, Port)>);
 
 impl Tree {
     /// A random tree over the links that are up.
-    pub fn random(topology: &Topology, to: HostId, rng: &mut Rng) -> Tree {
+    pub fn random(topology: &TopologySpec, to: HostIndex, rng: &mut Rng) -> Tree {
         let host_link = topology.link_at(Node::Host(to), 0).unwrap();
         let [a, b] = topology.links()[host_link.index()].ends;
         let root = if a.node == Node::Host(to) { b } else { a };
@@ -108,19 +108,19 @@ impl Tree {
             let Some((switch, distance, port)) = rng.choice(ways) else { break };
             tree.insert(switch, (distance, port));
         }
-        let dpid = |switch: SwitchId| Dpid(topology.switches()[switch.index()].dpid);
+        let dpid = |switch: SwitchIndex| Dpid(topology.switches()[switch.index()].dpid);
         Tree(tree.into_iter().map(|(id, (hops, port))| (dpid(id), (hops, Port(port)))).collect())
     }
 
     /// Returns the tree's path from one switch, from the destination: switches and ports.
-    pub fn path_from(&self, topology: &Topology, from: Dpid) -> Vec<(Dpid, Port)> {
+    pub fn path_from(&self, topology: &TopologySpec, from: Dpid) -> Vec<(Dpid, Port)> {
         let mut path = Vec::new();
         let mut at = Some(from);
         while let Some(dpid) = at {
             let (_, port) = self.0[&dpid];
             path.push((dpid, port));
             let id = topology.switches().iter().position(|switch| switch.dpid == dpid.0).unwrap();
-            let here = Node::Switch(SwitchId(id as u32));
+            let here = Node::Switch(SwitchIndex(id as u32));
             let ends = topology.links()[topology.link_at(here, port.0).unwrap().index()].ends;
             let next = if ends[0].node == here { ends[1] } else { ends[0] };
             at = match next.node {
@@ -143,32 +143,33 @@ impl Tree {
 }
 
 /// Returns problems of packets from all hosts to one. A switch without a host is not checked.
-pub fn findings(lab: &Lab, to: HostId) -> Vec<String> {
+pub fn findings(lab: &Lab, to: HostIndex) -> Vec<String> {
     let all = 0..lab.topology().hosts().len() as u32;
-    findings_from(lab, all.map(HostId), to)
+    findings_from(lab, all.map(HostIndex), to)
 }
 
 /// Returns problems of packets from these hosts to one.
 pub fn findings_from(
     lab: &Lab,
-    hosts: impl IntoIterator<Item = HostId>,
-    to: HostId,
+    hosts: impl IntoIterator<Item = HostIndex>,
+    to: HostIndex,
 ) -> Vec<String> {
     let mut analysis = Analysis::new(lab.network());
     let mut found = Vec::new();
     for from in hosts.into_iter().filter(|from| *from != to) {
-        let findings: Vec<Finding> = analysis.ping(from, to).findings(to);
+        let findings: Vec<PathFault> = analysis.ping(from, to).findings(to);
         let name = lab.topology().name(Node::Host(from));
-        let named = |finding: &Finding| format!("from {name}: {}", finding.display(lab.topology()));
+        let named =
+            |finding: &PathFault| format!("from {name}: {}", finding.display(lab.topology()));
         found.extend(findings.iter().map(named));
     }
     found
 }
 
 /// A ring of switches with a host each, and as many links across it: it has many trees.
-pub fn mesh(switches: u32, rng: &mut Rng) -> Topology {
-    let mut topology: Topology = ring(switches, 1).build().unwrap();
-    let at = |n: u32| (Node::Switch(SwitchId(n)), None);
+pub fn mesh(switches: u32, rng: &mut Rng) -> TopologySpec {
+    let mut topology: TopologySpec = ring(switches, 1).build().unwrap();
+    let at = |n: u32| (Node::Switch(SwitchIndex(n)), None);
     for _ in 0..switches {
         let (a, b) = (rng.u32(0..switches), rng.u32(0..switches));
         if a != b {

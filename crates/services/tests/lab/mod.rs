@@ -37,13 +37,13 @@ impl App for Reads {
 }
 
 /// Three switches in a ring with two hosts each. Links are at ports 1 and 2, hosts at 3 and 4.
-pub fn triangle() -> topology::Topology {
+pub fn triangle() -> topology::TopologySpec {
     let text = "
         switch s1\nswitch s2\nswitch s3
         host h1\nhost h2\nhost h3\nhost h4\nhost h5\nhost h6
         link s1:1 s2:2\nlink s2:1 s3:2\nlink s3:1 s1:2
         link s1:3 h1\nlink s1:4 h2\nlink s2:3 h3\nlink s2:4 h4\nlink s3:3 h5\nlink s3:4 h6";
-    topology::Topology::parse(text).unwrap()
+    topology::TopologySpec::parse(text).unwrap()
 }
 
 pub fn builder(version: Version) -> LabBuilder {

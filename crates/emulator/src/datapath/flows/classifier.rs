@@ -1,7 +1,7 @@
 //! Look-up of a packet's flow: tuple space search.
 //!
-//! Flows whose matches have the same mask form one [`Group`]: a hash map by the masked words of a
-//! key. A look-up searches the groups in order, the one with the highest priority first. It stops
+//! Flows whose matches have the same mask form one [`MaskGroup`]: a hash map by the masked words of
+//! a key. A look-up searches the groups in order, the one with the highest priority first. It stops
 //! when no remaining group can have a better flow. So it costs one hash for each mask, for any
 //! number of flows; tables with thousands of flows have few masks.
 //!
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
-use crate::packet::{KEY_WORDS, Pattern};
+use crate::packet::{KEY_WORDS, KeyPattern};
 
 /// A key, or the values or masks of a pattern, word by word.
-pub(super) type Words = [u64; KEY_WORDS];
+pub(super) type KeyWords = [u64; KEY_WORDS];
 
 /// No entry: the end of a chain.
 const NONE: u32 = u32::MAX;
@@ -23,14 +23,14 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classifier {
     /// Sorted by their highest rank, the highest first.
-    groups: Vec<Group>,
+    groups: Vec<MaskGroup>,
 }
 
 impl Classifier {
     /// The flow with the highest rank that matches a key. If several have that rank (the
     /// specification leaves this open), the choice stays the same while the flows stay the same.
-    pub(super) fn lookup(&self, key: &Words) -> Option<u32> {
-        let mut best: Option<&Entry> = None;
+    pub(super) fn lookup(&self, key: &KeyWords) -> Option<u32> {
+        let mut best: Option<&ClassifierEntry> = None;
         for group in &self.groups {
             if best.is_some_and(|best| best.rank >= group.top) {
                 break;
@@ -45,16 +45,16 @@ impl Classifier {
     }
 
     /// The flow with exactly this pattern and rank.
-    pub(super) fn find(&self, pattern: &Pattern, rank: u32) -> Option<u32> {
+    pub(super) fn find(&self, pattern: &KeyPattern, rank: u32) -> Option<u32> {
         let group = self.group(pattern)?;
         group.chain(pattern.value()).find(|entry| entry.rank == rank).map(|entry| entry.flow)
     }
 
     /// Adds a flow. No flow with the same pattern and rank may exist.
-    pub(super) fn insert(&mut self, pattern: &Pattern, rank: u32, flow: u32) {
+    pub(super) fn insert(&mut self, pattern: &KeyPattern, rank: u32, flow: u32) {
         let known = self.groups.iter().position(|group| *group.mask == *pattern.mask());
         let place = known.unwrap_or_else(|| {
-            self.groups.push(Group::new(pattern.mask()));
+            self.groups.push(MaskGroup::new(pattern.mask()));
             self.groups.len() - 1
         });
         let group = &mut self.groups[place];
@@ -66,7 +66,7 @@ impl Classifier {
     }
 
     /// Removes the flow with exactly this pattern and rank.
-    pub(super) fn remove(&mut self, pattern: &Pattern, rank: u32) {
+    pub(super) fn remove(&mut self, pattern: &KeyPattern, rank: u32) {
         let Some(place) = self.groups.iter().position(|group| *group.mask == *pattern.mask())
         else {
             return;
@@ -82,13 +82,13 @@ impl Classifier {
     }
 
     /// Whether a flow of this rank and `pattern` can both match one packet.
-    pub(super) fn overlaps(&self, pattern: &Pattern, rank: u32) -> bool {
+    pub(super) fn overlaps(&self, pattern: &KeyPattern, rank: u32) -> bool {
         let groups = self.groups.iter().filter(|group| group.ranks.contains_key(&rank));
         groups.into_iter().any(|group| group.overlaps(pattern, rank))
     }
 
     /// Calls `each` for every flow that matches only packets that `pattern` matches, in no order.
-    pub(super) fn covered(&self, pattern: &Pattern, mut each: impl FnMut(u32)) {
+    pub(super) fn covered(&self, pattern: &KeyPattern, mut each: impl FnMut(u32)) {
         for group in &self.groups {
             if *group.mask == *pattern.mask() {
                 group.chain(pattern.value()).for_each(|entry| each(entry.flow));
@@ -98,7 +98,7 @@ impl Classifier {
         }
     }
 
-    fn group(&self, pattern: &Pattern) -> Option<&Group> {
+    fn group(&self, pattern: &KeyPattern) -> Option<&MaskGroup> {
         self.groups.iter().find(|group| *group.mask == *pattern.mask())
     }
 
@@ -109,7 +109,7 @@ impl Classifier {
 }
 
 /// Whether every bit of `part` is in `whole`.
-fn is_subset(part: &Words, whole: &Words) -> bool {
+fn is_subset(part: &KeyWords, whole: &KeyWords) -> bool {
     part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)
 }
 
@@ -122,7 +122,7 @@ struct Touched {
 
 /// A flow in its group.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ClassifierEntry {
     rank: u32,
     flow: u32,
     /// The next entry with the same values and a lower rank. In a free entry: the next free entry.
@@ -131,8 +131,8 @@ struct Entry {
 
 /// The flows with one mask.
 #[derive(Clone, Debug)]
-struct Group {
-    mask: Box<Words>,
+struct MaskGroup {
+    mask: Box<KeyWords>,
     touched: Box<[Touched]>,
     /// The highest rank.
     top: u32,
@@ -140,17 +140,17 @@ struct Group {
     ranks: BTreeMap<u32, u32>,
     /// The first entry of each chain, by its values.
     heads: HashTable<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<ClassifierEntry>,
     /// The values of each entry, as many as touched words.
     values: Vec<u64>,
     free: u32,
 }
 
-impl Group {
-    fn new(mask: &Words) -> Self {
+impl MaskGroup {
+    fn new(mask: &KeyWords) -> Self {
         let words = mask.iter().enumerate().filter(|(_, mask)| **mask != 0);
         let touched = words.map(|(word, mask)| Touched { word: word as u8, mask: *mask }).collect();
-        Group {
+        MaskGroup {
             mask: Box::new(*mask),
             touched,
             top: 0,
@@ -163,7 +163,7 @@ impl Group {
     }
 
     #[inline]
-    fn lookup(&self, key: &Words) -> Option<&Entry> {
+    fn lookup(&self, key: &KeyWords) -> Option<&ClassifierEntry> {
         let hash = hash(self.touched.iter().map(|t| key[usize::from(t.word)] & t.mask));
         let head = self.heads.find(hash, |head| {
             let values = self.values_of(*head).iter().zip(&self.touched);
@@ -173,7 +173,7 @@ impl Group {
     }
 
     /// The flows with these values, the highest rank first.
-    fn chain(&self, value: &Words) -> impl Iterator<Item = &Entry> {
+    fn chain(&self, value: &KeyWords) -> impl Iterator<Item = &ClassifierEntry> {
         let mut next = self.head(value).unwrap_or(NONE);
         std::iter::from_fn(move || {
             let entry = self.entries.get(next as usize)?;
@@ -183,7 +183,7 @@ impl Group {
     }
 
     /// All entries, with their numbers.
-    fn all(&self) -> impl Iterator<Item = (u32, &Entry)> {
+    fn all(&self) -> impl Iterator<Item = (u32, &ClassifierEntry)> {
         self.heads.iter().flat_map(move |head| {
             let mut next = *head;
             std::iter::from_fn(move || {
@@ -194,7 +194,7 @@ impl Group {
         })
     }
 
-    fn overlaps(&self, pattern: &Pattern, rank: u32) -> bool {
+    fn overlaps(&self, pattern: &KeyPattern, rank: u32) -> bool {
         self.all().filter(|(_, entry)| entry.rank == rank).any(|(number, _)| {
             self.values_of(number).iter().zip(&self.touched).all(|(value, t)| {
                 let word = usize::from(t.word);
@@ -204,7 +204,7 @@ impl Group {
     }
 
     /// The flows whose values agree with `pattern`. Its mask must be part of the group's mask.
-    fn covered(&self, pattern: &Pattern, each: &mut impl FnMut(u32)) {
+    fn covered(&self, pattern: &KeyPattern, each: &mut impl FnMut(u32)) {
         for (number, entry) in self.all() {
             let agrees = self.values_of(number).iter().zip(&self.touched).all(|(value, t)| {
                 let word = usize::from(t.word);
@@ -216,10 +216,10 @@ impl Group {
         }
     }
 
-    fn insert(&mut self, value: &Words, rank: u32, flow: u32) {
+    fn insert(&mut self, value: &KeyWords, rank: u32, flow: u32) {
         *self.ranks.entry(rank).or_default() += 1;
         self.top = self.top.max(rank);
-        let entry = Entry { rank, flow, next: NONE };
+        let entry = ClassifierEntry { rank, flow, next: NONE };
         let head = self.head(value);
         let number = self.store(entry, value);
         let Some(head) = head else {
@@ -245,7 +245,7 @@ impl Group {
         }
     }
 
-    fn remove(&mut self, value: &Words, rank: u32) {
+    fn remove(&mut self, value: &KeyWords, rank: u32) {
         let Some(head) = self.head(value) else { return };
         let (mut before, mut number) = (NONE, head);
         while self.entries.get(number as usize).is_some_and(|entry| entry.rank != rank) {
@@ -269,11 +269,11 @@ impl Group {
     }
 
     /// The first entry of the chain with these values.
-    fn head(&self, value: &Words) -> Option<u32> {
+    fn head(&self, value: &KeyWords) -> Option<u32> {
         self.heads.find(self.hash(value), |head| self.has_values(*head, value)).copied()
     }
 
-    fn replace_head(&mut self, value: &Words, new: u32) {
+    fn replace_head(&mut self, value: &KeyWords, new: u32) {
         let hash = self.hash(value);
         let (values, touched) = (&self.values, &self.touched);
         let head = self.heads.find_mut(hash, |head| has_values(values, touched, *head, value));
@@ -282,7 +282,7 @@ impl Group {
         }
     }
 
-    fn remove_head(&mut self, value: &Words) {
+    fn remove_head(&mut self, value: &KeyWords) {
         let hash = self.hash(value);
         let (values, touched) = (&self.values, &self.touched);
         let entry = self.heads.find_entry(hash, |head| has_values(values, touched, *head, value));
@@ -292,7 +292,7 @@ impl Group {
     }
 
     /// Stores an entry and its values in a free slot.
-    fn store(&mut self, entry: Entry, value: &Words) -> u32 {
+    fn store(&mut self, entry: ClassifierEntry, value: &KeyWords) -> u32 {
         let values = self.touched.iter().map(|t| value[usize::from(t.word)]);
         let Some(place) = self.entries.get_mut(self.free as usize) else {
             self.entries.push(entry);
@@ -306,7 +306,7 @@ impl Group {
         number
     }
 
-    fn hash(&self, value: &Words) -> u64 {
+    fn hash(&self, value: &KeyWords) -> u64 {
         hash(self.touched.iter().map(|t| value[usize::from(t.word)]))
     }
 
@@ -315,7 +315,7 @@ impl Group {
         values_of(&self.values, self.touched.len(), entry)
     }
 
-    fn has_values(&self, entry: u32, value: &Words) -> bool {
+    fn has_values(&self, entry: u32, value: &KeyWords) -> bool {
         has_values(&self.values, &self.touched, entry, value)
     }
 }
@@ -326,7 +326,7 @@ fn values_of(values: &[u64], width: usize, entry: u32) -> &[u64] {
     &values[start..start + width]
 }
 
-fn has_values(values: &[u64], touched: &[Touched], entry: u32, wanted: &Words) -> bool {
+fn has_values(values: &[u64], touched: &[Touched], entry: u32, wanted: &KeyWords) -> bool {
     let values = values_of(values, touched.len(), entry);
     values.iter().zip(touched).all(|(value, t)| *value == wanted[usize::from(t.word)])
 }

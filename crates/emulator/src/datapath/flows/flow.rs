@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use bellrock_openflow::{FlowFlags, FlowMod, FlowRemovedReason, Match, Version};
 
-use crate::datapath::Program;
-use crate::packet::Pattern;
+use crate::datapath::FlowProgram;
+use crate::packet::KeyPattern;
 
 /// Id of a flow in a table; valid until the table changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub(super) u32);
+pub struct FlowIndex(pub(super) u32);
 
 /// A flow entry (1.0 §3.1; 1.3.5 §5.2).
 #[derive(Clone, Debug)]
-pub struct Flow {
+pub struct FlowEntry {
     /// The packets that it matches. Boxed, so that the data for each packet lies close together.
-    pub pattern: Box<Pattern>,
+    pub pattern: Box<KeyPattern>,
     /// If several flows match, the one with the highest priority applies.
     pub priority: u16,
     /// How it behaves.
@@ -28,7 +28,7 @@ pub struct Flow {
     /// Seconds after which the flow is removed; 0 for never.
     pub hard_timeout: u16,
     /// What happens to packets that match. Flows changed by one request share it.
-    pub program: Arc<Program>,
+    pub program: Arc<FlowProgram>,
     /// Packets that it matched.
     pub packet_count: u64,
     /// Bytes that it matched.
@@ -42,19 +42,19 @@ pub struct Flow {
     pub(super) due: Option<Duration>,
 }
 
-impl Flow {
+impl FlowEntry {
     /// Makes the flow that a request adds.
     #[must_use]
     pub fn new(
         version: Version,
         request: &FlowMod<'_>,
         matching: &Match,
-        program: Arc<Program>,
+        program: Arc<FlowProgram>,
         now: Duration,
     ) -> Self {
-        Flow {
+        FlowEntry {
             rank: rank(version, matching, request.priority),
-            pattern: Box::new(Pattern::of(matching)),
+            pattern: Box::new(KeyPattern::of(matching)),
             priority: request.priority,
             flags: request.flags,
             cookie: request.cookie,
@@ -78,7 +78,7 @@ impl Flow {
     /// Whether it is the table-miss entry: it matches all packets, with priority 0 (1.3.5 §5.4).
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
-        self.rank == 0 && *self.pattern == Pattern::default()
+        self.rank == 0 && *self.pattern == KeyPattern::default()
     }
 
     /// The reason why the flow expires at `now`, if it does. If both timeouts have run out, the
@@ -112,7 +112,7 @@ pub struct Removed {
     /// Why it was removed.
     pub reason: FlowRemovedReason,
     /// The flow's last state.
-    pub flow: Flow,
+    pub flow: FlowEntry,
 }
 
 /// Above every priority: entries without wildcards come first (1.0 §3.4).

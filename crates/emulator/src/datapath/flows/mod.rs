@@ -11,6 +11,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use flow::{Flow, FlowId, Removed};
+pub use flow::{FlowEntry, FlowIndex, Removed};
 pub use table::{FlowTable, Selection};
 pub use tables::FlowTables;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bellrock_openflow::{FlowFlags, FlowMod, FlowRemovedReason, Match, Port, Version};
 
 use super::classifier::Classifier;
-use super::flow::{Flow, FlowId, rank};
-use crate::datapath::Program;
-use crate::packet::{Key, Pattern};
+use super::flow::{FlowEntry, FlowIndex, rank};
+use crate::datapath::FlowProgram;
+use crate::packet::{KeyPattern, PacketKey};
 
 /// A table is full (`OFPFMFC_TABLE_FULL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the table is full")]
-pub(super) struct Full;
+pub(super) struct TableFull;
 
 /// A flow table (1.0 §3; 1.3.5 §5.1).
 ///
@@ -22,7 +22,7 @@ pub(super) struct Full;
 /// table changes.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
-    slots: Vec<Option<Flow>>,
+    slots: Vec<Option<FlowEntry>>,
     free: Vec<u32>,
     classifier: Classifier,
     /// Times at which to check the timeouts of a flow. A packet that extends an idle timeout
@@ -71,20 +71,20 @@ impl FlowTable {
     /// The flow that a packet matches: the one with the highest priority. It changes no counter.
     #[must_use]
     #[inline]
-    pub fn lookup(&self, key: &Key) -> Option<FlowId> {
-        self.classifier.lookup(key.words()).map(FlowId)
+    pub fn lookup(&self, key: &PacketKey) -> Option<FlowIndex> {
+        self.classifier.lookup(key.words()).map(FlowIndex)
     }
 
     /// A flow.
     #[must_use]
     #[inline]
-    pub fn flow(&self, id: FlowId) -> Option<&Flow> {
+    pub fn flow(&self, id: FlowIndex) -> Option<&FlowEntry> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
     /// Counts a packet of this many bytes for a flow, and restarts its idle timeout.
     #[inline]
-    pub fn count(&mut self, id: FlowId, bytes: u64, now: Duration) {
+    pub fn count(&mut self, id: FlowIndex, bytes: u64, now: Duration) {
         let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) else { return };
         flow.used = now;
         if !flow.flags.intersects(FlowFlags::NO_PKT_COUNTS | FlowFlags::NO_BYT_COUNTS) {
@@ -97,30 +97,30 @@ impl FlowTable {
     }
 
     /// All flows, by their slots.
-    pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+    pub fn flows(&self) -> impl Iterator<Item = (FlowIndex, &FlowEntry)> {
         let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(slot, flow)| Some((FlowId(slot as u32), flow.as_ref()?)))
+        slots.filter_map(|(slot, flow)| Some((FlowIndex(slot as u32), flow.as_ref()?)))
     }
 
     /// The flow with this match and priority, under the rules of `version`.
     #[must_use]
-    pub fn find(&self, version: Version, matching: &Match, priority: u16) -> Option<FlowId> {
+    pub fn find(&self, version: Version, matching: &Match, priority: u16) -> Option<FlowIndex> {
         let rank = rank(version, matching, priority);
-        self.classifier.find(&Pattern::of(matching), rank).map(FlowId)
+        self.classifier.find(&KeyPattern::of(matching), rank).map(FlowIndex)
     }
 
     /// Whether a packet could match both this flow and another one of the same priority.
-    pub(super) fn overlaps(&self, flow: &Flow) -> bool {
+    pub(super) fn overlaps(&self, flow: &FlowEntry) -> bool {
         self.classifier.overlaps(&flow.pattern, flow.rank)
     }
 
     /// The flows that a request selects, in the order of their slots.
     #[must_use]
-    pub fn select(&self, which: &Selection) -> Vec<FlowId> {
+    pub fn select(&self, which: &Selection) -> Vec<FlowIndex> {
         let mut found = Vec::new();
         match which.strict_rank {
-            Some(rank) => found.extend(self.classifier.find(&which.pattern, rank).map(FlowId)),
-            None => self.classifier.covered(&which.pattern, |slot| found.push(FlowId(slot))),
+            Some(rank) => found.extend(self.classifier.find(&which.pattern, rank).map(FlowIndex)),
+            None => self.classifier.covered(&which.pattern, |slot| found.push(FlowIndex(slot))),
         }
         found.retain(|id| self.flow(*id).is_some_and(|flow| which.admits(flow)));
         found.sort_unstable();
@@ -130,15 +130,18 @@ impl FlowTable {
     /// Adds a flow. It replaces a flow with the same match and priority, which is returned.
     ///
     /// # Errors
-    /// [`Full`]: the table is full, and has no flow with this match and priority.
-    pub(super) fn insert(&mut self, mut flow: Flow) -> Result<(FlowId, Option<Flow>), Full> {
+    /// [`TableFull`]: the table is full, and has no flow with this match and priority.
+    pub(super) fn insert(
+        &mut self,
+        mut flow: FlowEntry,
+    ) -> Result<(FlowIndex, Option<FlowEntry>), TableFull> {
         if let Some(slot) = self.classifier.find(&flow.pattern, flow.rank) {
             self.forget(slot);
             self.watch(slot, &mut flow);
-            return Ok((FlowId(slot), self.slots[slot as usize].replace(flow)));
+            return Ok((FlowIndex(slot), self.slots[slot as usize].replace(flow)));
         }
         if self.len() >= self.capacity as usize {
-            return Err(Full);
+            return Err(TableFull);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -147,11 +150,11 @@ impl FlowTable {
         self.classifier.insert(&flow.pattern, flow.rank, slot);
         self.watch(slot, &mut flow);
         self.slots[slot as usize] = Some(flow);
-        Ok((FlowId(slot), None))
+        Ok((FlowIndex(slot), None))
     }
 
     /// Removes a flow.
-    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+    pub(super) fn remove(&mut self, id: FlowIndex) -> Option<FlowEntry> {
         self.forget(id.0);
         let flow = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id.0);
@@ -162,29 +165,33 @@ impl FlowTable {
     /// Replaces a flow's program, and returns the old one.
     pub(super) fn replace_program(
         &mut self,
-        id: FlowId,
-        program: Arc<Program>,
-    ) -> Option<Arc<Program>> {
+        id: FlowIndex,
+        program: Arc<FlowProgram>,
+    ) -> Option<Arc<FlowProgram>> {
         let flow = self.slots.get_mut(id.0 as usize)?.as_mut()?;
         Some(std::mem::replace(&mut flow.program, program))
     }
 
     /// Sets the counters of a flow to zero.
-    pub(super) fn reset_counts(&mut self, id: FlowId) {
+    pub(super) fn reset_counts(&mut self, id: FlowIndex) {
         if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
             (flow.packet_count, flow.byte_count) = (0, 0);
         }
     }
 
     /// Sets the cookie of a flow.
-    pub(super) fn set_cookie(&mut self, id: FlowId, cookie: u64) {
+    pub(super) fn set_cookie(&mut self, id: FlowIndex, cookie: u64) {
         if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
             flow.cookie = cookie;
         }
     }
 
     /// Removes flows whose timeouts have expired, earliest first, and passes them to `each`.
-    pub(super) fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
+    pub(super) fn expire(
+        &mut self,
+        now: Duration,
+        mut each: impl FnMut(FlowEntry, FlowRemovedReason),
+    ) {
         while let Some((due, slot)) = self.due.first().copied()
             && due <= now
         {
@@ -194,7 +201,7 @@ impl FlowTable {
             };
             match flow.expired(now) {
                 Some(reason) => {
-                    if let Some(flow) = self.remove(FlowId(slot)) {
+                    if let Some(flow) = self.remove(FlowIndex(slot)) {
                         each(flow, reason);
                     }
                 }
@@ -212,13 +219,13 @@ impl FlowTable {
         self.due.first().map(|(due, _)| *due)
     }
 
-    fn watch(&mut self, slot: u32, flow: &mut Flow) {
+    fn watch(&mut self, slot: u32, flow: &mut FlowEntry) {
         flow.due = flow.deadline();
         self.due.extend(flow.due.map(|due| (due, slot)));
     }
 
     fn forget(&mut self, slot: u32) {
-        if let Some(Some(Flow { due: Some(due), .. })) = self.slots.get(slot as usize) {
+        if let Some(Some(FlowEntry { due: Some(due), .. })) = self.slots.get(slot as usize) {
             self.due.remove(&(*due, slot));
         }
     }
@@ -227,7 +234,7 @@ impl FlowTable {
 /// The flows that a request selects: by match, by cookie, and by their outputs.
 #[derive(Debug)]
 pub struct Selection {
-    pattern: Pattern,
+    pattern: KeyPattern,
     /// The rank that they must have; `None` for every flow that the match covers.
     strict_rank: Option<u32>,
     cookie: u64,
@@ -241,7 +248,7 @@ impl Selection {
     #[must_use]
     pub fn covered_by(matching: &Match) -> Self {
         Selection {
-            pattern: Pattern::of(matching),
+            pattern: KeyPattern::of(matching),
             strict_rank: None,
             cookie: 0,
             cookie_mask: 0,
@@ -270,7 +277,7 @@ impl Selection {
         Selection { out_port: port, out_group: group, ..self }
     }
 
-    fn admits(&self, flow: &Flow) -> bool {
+    fn admits(&self, flow: &FlowEntry) -> bool {
         (flow.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == Port::ANY || flow.program.outputs_to(self.out_port))
             && (self.out_group == FlowMod::ANY_GROUP || flow.program.uses_group(self.out_group))

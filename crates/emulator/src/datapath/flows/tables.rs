@@ -8,9 +8,9 @@ use bellrock_openflow::{
     Version,
 };
 
-use super::flow::{Flow, Removed};
+use super::flow::{FlowEntry, Removed};
 use super::table::{FlowTable, Selection};
-use crate::datapath::Program;
+use crate::datapath::FlowProgram;
 
 /// The flags of 1.3.
 const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
@@ -115,7 +115,7 @@ impl FlowTables {
         version: Version,
         request: &FlowMod<'_>,
         matching: &Match,
-        program: &Arc<Program>,
+        program: &Arc<FlowProgram>,
         now: Duration,
         gone: &mut Vec<Removed>,
     ) -> Result<(), ErrorCode> {
@@ -145,7 +145,7 @@ impl FlowTables {
     }
 
     /// The flows that a statistics request selects, table by table.
-    pub fn select(&self, request: &FlowStatsRequest<'_>) -> impl Iterator<Item = (u8, &Flow)> {
+    pub fn select(&self, request: &FlowStatsRequest<'_>) -> impl Iterator<Item = (u8, &FlowEntry)> {
         let selection = Selection::covered_by(&request.matching.to_match())
             .cookie(request.cookie, request.cookie_mask)
             .output(request.out_port, request.out_group);
@@ -162,7 +162,7 @@ impl FlowTables {
         &mut self,
         reason: FlowRemovedReason,
         gone: &mut Vec<Removed>,
-        mut which: impl FnMut(&Program) -> bool,
+        mut which: impl FnMut(&FlowProgram) -> bool,
     ) {
         for (table, number) in self.tables.iter_mut().zip(0..) {
             let found: Vec<_> = table.flows().filter(|(_, flow)| which(&flow.program)).collect();
@@ -206,12 +206,12 @@ impl FlowTables {
         version: Version,
         request: &FlowMod<'_>,
         matching: &Match,
-        program: &Arc<Program>,
+        program: &Arc<FlowProgram>,
         now: Duration,
     ) -> Result<(), ErrorCode> {
         let table = self.tables.get_mut(usize::from(request.table));
         let table = table.ok_or(ErrorCode::FlowModBadTable)?;
-        let mut flow = Flow::new(version, request, matching, Arc::clone(program), now);
+        let mut flow = FlowEntry::new(version, request, matching, Arc::clone(program), now);
         if request.flags.contains(FlowFlags::CHECK_OVERLAP) && table.overlaps(&flow) {
             return Err(ErrorCode::FlowModOverlap);
         }
@@ -236,7 +236,7 @@ impl FlowTables {
         version: Version,
         request: &FlowMod<'_>,
         selection: &Selection,
-        program: &Arc<Program>,
+        program: &Arc<FlowProgram>,
     ) -> bool {
         let Some(table) = self.tables.get_mut(usize::from(request.table)) else { return false };
         let found = table.select(selection);

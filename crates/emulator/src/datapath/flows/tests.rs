@@ -11,9 +11,9 @@ use bellrock_openflow::{
 use proptest::prelude::*;
 
 use super::classifier::Classifier;
-use super::{Flow, FlowTables, Removed};
-use crate::datapath::Program;
-use crate::packet::Pattern;
+use super::{FlowEntry, FlowTables, Removed};
+use crate::datapath::FlowProgram;
+use crate::packet::KeyPattern;
 
 const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
@@ -38,7 +38,7 @@ impl Bed {
         &mut self,
         version: Version,
         request: &FlowMod<'_>,
-        program: &Arc<Program>,
+        program: &Arc<FlowProgram>,
     ) -> Result<(), ErrorCode> {
         let matching = request.matching.to_match();
         self.tables.check(version, request, &matching)?;
@@ -52,7 +52,7 @@ impl Bed {
         tables.flat_map(|(n, table)| table.flows().map(move |(_, flow)| (n, flow.cookie))).collect()
     }
 
-    fn only(&self) -> &Flow {
+    fn only(&self) -> &FlowEntry {
         let (_, flow) = self.tables.table(0).unwrap().flows().next().unwrap();
         assert_eq!(self.cookies().len(), 1);
         flow
@@ -75,9 +75,9 @@ fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn sending_to(port: u32) -> Arc<Program> {
+fn sending_to(port: u32) -> Arc<FlowProgram> {
     let apply = Some([Action::output(Port(port))].into());
-    Arc::new(Program { apply, ..Program::default() })
+    Arc::new(FlowProgram { apply, ..FlowProgram::default() })
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn in_1_0_a_match_without_wildcards_comes_before_every_priority() {
         for (id, flow) in bed.tables.table(0).unwrap().flows() {
             classifier.insert(&flow.pattern, flow.rank, id.0);
         }
-        let found = classifier.lookup(Pattern::of(&exact).value()).unwrap();
+        let found = classifier.lookup(KeyPattern::of(&exact).value()).unwrap();
         let mut flows = bed.tables.table(0).unwrap().flows();
         let (_, found) = flows.find(|(id, _)| id.0 == found).unwrap();
         assert_eq!(&found.matching(), first);
@@ -402,7 +402,8 @@ fn flows_are_found_by_what_they_do() {
 #[test]
 fn a_flow_of_1_000_takes_less_than_a_kibibyte_of_its_own() {
     // Its allocations: the slot, the pattern, the entry in the classifier.
-    let of_one = size_of::<Option<Flow>>() + size_of::<Pattern>() + size_of::<Program>();
+    let of_one =
+        size_of::<Option<FlowEntry>>() + size_of::<KeyPattern>() + size_of::<FlowProgram>();
     assert!(of_one < 1024, "{of_one}");
 }
 
@@ -441,9 +442,9 @@ proptest! {
     ) {
         let mut classifier = Classifier::default();
         // The reference: pattern, rank and number of each flow.
-        let mut all: Vec<(Pattern, u32, u32)> = Vec::new();
+        let mut all: Vec<(KeyPattern, u32, u32)> = Vec::new();
         for (number, (matching, rank, remove)) in (0..).zip(&added) {
-            let pattern = Pattern::of(matching);
+            let pattern = KeyPattern::of(matching);
             if *remove && !all.is_empty() {
                 let (pattern, rank, _) = all.swap_remove(number as usize * 7 % all.len());
                 classifier.remove(&pattern, rank);
@@ -456,8 +457,8 @@ proptest! {
             }
         }
         for packet in &packets {
-            let packet = Pattern::of(packet);
-            let matches = |flow: &&(Pattern, u32, u32)| flow.0.covers(&packet);
+            let packet = KeyPattern::of(packet);
+            let matches = |flow: &&(KeyPattern, u32, u32)| flow.0.covers(&packet);
             let best = all.iter().filter(matches).map(|flow| flow.1).max();
             let found = classifier.lookup(packet.value());
             // If several have the highest rank, any of them is right.
@@ -465,7 +466,7 @@ proptest! {
             prop_assert_eq!(found.map(|flow| flow.1), best);
             prop_assert!(found.is_none_or(|flow| flow.0.covers(&packet)));
         }
-        let asked = Pattern::of(&asked);
+        let asked = KeyPattern::of(&asked);
         let mut covered = Vec::new();
         classifier.covered(&asked, |flow| covered.push(flow));
         covered.sort_unstable();

@@ -5,7 +5,7 @@ use bellrock_openflow::Field;
 use super::*;
 
 /// Number of allocations for a thousand packets, after others of the same kind.
-fn allocations(lab: &mut Lab, frame: &Frame) -> u64 {
+fn allocations(lab: &mut Lab, frame: &EthernetFrame) -> u64 {
     let mut carry = |packets: u32| {
         for packet in 0..packets {
             let mut frame = lab.effects.copy(frame);

@@ -129,7 +129,7 @@ fn in_1_0_what_does_not_fit_a_packet_does_nothing_to_it() {
     lab.send(&other);
     assert_eq!(lab.frames(), [(2, &other[..])]);
     lab.send(&frame());
-    let changed = Ip::v4(Ipv4Addr::from_bits(1), Ipv4Addr::new(10, 0, 0, 2));
+    let changed = IpFields::v4(Ipv4Addr::from_bits(1), Ipv4Addr::new(10, 0, 0, 2));
     let changed = eth().ip(&changed.udp(1_000, 80, b"a question"));
     assert_eq!(lab.frames(), [(2, &changed[..])]);
 }

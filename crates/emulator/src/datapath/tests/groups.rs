@@ -44,7 +44,7 @@ fn a_bucket_does_not_send_back_by_the_ingress_port() {
     assert_eq!(lab.send(&frame()), [2]);
 }
 
-fn flow(number: u16) -> Frame {
+fn flow(number: u16) -> EthernetFrame {
     eth().ip(&ip().udp(number, 53, b""))
 }
 

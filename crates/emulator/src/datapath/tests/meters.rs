@@ -36,7 +36,7 @@ impl Lab {
     }
 
     /// Number of packets that leave, of `packets` that arrive at once.
-    fn passed(&mut self, packets: usize, frame: &Frame) -> usize {
+    fn passed(&mut self, packets: usize, frame: &EthernetFrame) -> usize {
         (0..packets).filter(|_| !self.send(frame).is_empty()).count()
     }
 }

@@ -18,9 +18,9 @@ use bellrock_openflow::{
     PortState, Version,
 };
 
-use super::{Datapath, DatapathSettings, Effects, Notice, PacketIn};
-use crate::packet::Frame;
-use crate::packet::build::{Eth, Ip};
+use super::{Datapath, DatapathSettings, Effects, Notice, PacketInNotice};
+use crate::packet::EthernetFrame;
+use crate::packet::build::{Eth, IpFields};
 
 const V10: Version = Version::V1_0;
 const V13: Version = Version::V1_3;
@@ -105,12 +105,12 @@ impl Lab {
     }
 
     /// Receives a frame by port 1. Returns the ports where it or its copies leave.
-    fn send(&mut self, frame: &Frame) -> Vec<u32> {
+    fn send(&mut self, frame: &EthernetFrame) -> Vec<u32> {
         self.receive(1, frame);
         self.left()
     }
 
-    fn receive(&mut self, port: u32, frame: &Frame) {
+    fn receive(&mut self, port: u32, frame: &EthernetFrame) {
         self.effects.frames.clear();
         self.effects.notices.clear();
         self.datapath.receive(port, frame.clone(), self.now, &mut self.effects);
@@ -126,7 +126,7 @@ impl Lab {
     }
 
     /// The packet_ins of the last event.
-    fn packet_ins(&self) -> Vec<&PacketIn> {
+    fn packet_ins(&self) -> Vec<&PacketInNotice> {
         let notices = self.effects.notices.iter();
         notices.filter_map(|n| if let Notice::PacketIn(p) = n { Some(p) } else { None }).collect()
     }
@@ -153,11 +153,11 @@ fn eth() -> Eth {
     Eth::new(A, B)
 }
 
-fn ip() -> Ip {
-    Ip::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))
+fn ip() -> IpFields {
+    IpFields::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))
 }
 
-fn frame() -> Frame {
+fn frame() -> EthernetFrame {
     eth().ip(&ip().udp(1_000, 53, b"a question"))
 }
 

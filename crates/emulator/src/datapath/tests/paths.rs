@@ -4,7 +4,7 @@ use bellrock_openflow::Field;
 use proptest::prelude::*;
 
 use super::*;
-use crate::datapath::paths::Paths;
+use crate::datapath::paths::PathCache;
 
 /// The actions of a flow, by number; some of them show fields that were hidden before.
 fn actions(number: u8) -> Vec<Action<'static>> {
@@ -33,7 +33,7 @@ fn matching(number: u8, any: bool) -> Match {
     }
 }
 
-fn frames() -> Vec<Frame> {
+fn frames() -> Vec<EthernetFrame> {
     let udp = |ttl, port| ip().ttl(ttl).udp(1, port, b"data");
     let label = [&[0, 0, 1, 9][..], udp(9, 7).bytes()].concat();
     vec![
@@ -70,7 +70,7 @@ proptest! {
         rules in proptest::sample::select(vec![V10, V13]),
     ) {
         let (mut one, mut other) = (Lab::new(rules), Lab::new(rules));
-        other.datapath.paths = Paths::new(0);
+        other.datapath.paths = PathCache::new(0);
         for (table, number, any) in flows {
             program(&mut one, table, number, any, V13);
             program(&mut other, table, number, any, V13);

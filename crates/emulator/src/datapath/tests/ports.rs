@@ -151,7 +151,7 @@ fn ports_and_queues_count_what_passes() {
     let mut lab = Lab::new(V13);
     lab.apply(&[Action::SetQueue(7), out(2), out(3)]);
     lab.send(&frame());
-    lab.send(&Frame::from(&[0; 13][..]));
+    lab.send(&EthernetFrame::from(&[0; 13][..]));
     let len = frame().len() as u64;
     let ports = lab.datapath.ports();
     let one = ports.get(1).unwrap().counters;

@@ -21,7 +21,7 @@ mod tests;
 
 use std::time::Duration;
 
-use super::wire::{ACK, FIN, RST, SYN, Segment};
+use super::wire::{ACK, FIN, RST, SYN, TcpSegment};
 pub(in crate::host) use receiver::Receiver;
 pub(in crate::host) use sender::Sender;
 
@@ -96,18 +96,18 @@ impl FlowReport {
 }
 
 /// The reset that answers a segment of an unknown flow (RFC 9293 §3.5.2). `None` for a reset.
-pub(in crate::host) fn reset(segment: &Segment) -> Option<Segment> {
+pub(in crate::host) fn reset(segment: &TcpSegment) -> Option<TcpSegment> {
     if segment.flags & RST != 0 {
         return None;
     }
     let acked = segment.flags & ACK != 0;
     let counted = u32::from(segment.flags & SYN != 0) + u32::from(segment.flags & FIN != 0);
-    Some(Segment {
+    Some(TcpSegment {
         from: segment.to,
         to: segment.from,
         sequence: if acked { segment.acknowledgement } else { 0 },
         acknowledgement: segment.sequence.wrapping_add(segment.len as u32).wrapping_add(counted),
         flags: if acked { RST } else { RST | ACK },
-        ..Segment::default()
+        ..TcpSegment::default()
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{
-    ACK, FIN, FlowReport, FlowState, INITIAL_RTO, MAX_RETRIES, MAX_RTO, RST, SYN, Segment,
+    ACK, FIN, FlowReport, FlowState, INITIAL_RTO, MAX_RETRIES, MAX_RTO, RST, SYN, TcpSegment,
     WINDOW_BYTES, WINDOW_SHIFT, WINDOW_UNITS,
 };
 
@@ -33,10 +33,10 @@ pub(in crate::host) struct Receiver {
 impl Receiver {
     /// Answers a SYN.
     pub(in crate::host) fn open(
-        syn: &Segment,
+        syn: &TcpSegment,
         isn: u32,
         now: Duration,
-        out: &mut Vec<Segment>,
+        out: &mut Vec<TcpSegment>,
     ) -> Self {
         let receiver = Receiver {
             ports: (syn.to, syn.from),
@@ -74,9 +74,9 @@ impl Receiver {
 
     pub(in crate::host) fn receive(
         &mut self,
-        segment: &Segment,
+        segment: &TcpSegment,
         now: Duration,
-        out: &mut Vec<Segment>,
+        out: &mut Vec<TcpSegment>,
     ) {
         if self.state.is_over() {
             return;
@@ -115,7 +115,7 @@ impl Receiver {
     }
 
     /// Sends the SYN or FIN again.
-    pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<Segment>) {
+    pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<TcpSegment>) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
         }
@@ -132,7 +132,7 @@ impl Receiver {
         out.push(self.answer());
     }
 
-    fn take(&mut self, segment: &Segment, now: Duration) {
+    fn take(&mut self, segment: &TcpSegment, now: Duration) {
         // The position nearest to the next one; a segment far behind it is old.
         let offset = segment.sequence.wrapping_sub(self.peer_isn.wrapping_add(self.next as u32));
         let Some(from) = self.next.checked_add_signed(i64::from(offset as i32)) else { return };
@@ -179,7 +179,7 @@ impl Receiver {
     }
 
     /// This end's next segment: its SYN, its acknowledgement, or its FIN.
-    fn answer(&self) -> Segment {
+    fn answer(&self) -> TcpSegment {
         let (from, to) = self.ports;
         let (flags, place, window, scale) = match self.state {
             // The window of a SYN is not scaled.
@@ -187,7 +187,7 @@ impl Receiver {
             FlowState::Closing => (FIN | ACK, 1, WINDOW_UNITS, None),
             _ => (ACK, 1, WINDOW_UNITS, None),
         };
-        Segment {
+        TcpSegment {
             from,
             to,
             sequence: self.isn.wrapping_add(place),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     ACK, FIN, FlowGoal, FlowReport, FlowState, INITIAL_RTO, MAX_RETRIES, MAX_RTO, RST, SYN,
-    Segment, WINDOW_SHIFT, WINDOW_UNITS, reset,
+    TcpSegment, WINDOW_SHIFT, WINDOW_UNITS, reset,
 };
 
 /// Maximum bytes of data in a segment: an Ethernet frame of the usual size holds it.
@@ -59,7 +59,7 @@ impl Sender {
         isn: u32,
         goal: FlowGoal,
         now: Duration,
-        out: &mut Vec<Segment>,
+        out: &mut Vec<TcpSegment>,
     ) -> Self {
         let mut sender = Sender {
             ports,
@@ -110,9 +110,9 @@ impl Sender {
 
     pub(in crate::host) fn receive(
         &mut self,
-        segment: &Segment,
+        segment: &TcpSegment,
         now: Duration,
-        out: &mut Vec<Segment>,
+        out: &mut Vec<TcpSegment>,
     ) {
         if self.state.is_over() {
             // The other end has missed the last acknowledgement.
@@ -152,7 +152,7 @@ impl Sender {
             && fin
             && Some(self.acked) == self.end.map(|end| end + 1)
         {
-            out.push(Segment {
+            out.push(TcpSegment {
                 acknowledgement: self.peer_isn.wrapping_add(2),
                 ..self.bare(self.next)
             });
@@ -163,7 +163,7 @@ impl Sender {
     }
 
     /// Sends the overdue segments again.
-    pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<Segment>) {
+    pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<TcpSegment>) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
         }
@@ -185,7 +185,7 @@ impl Sender {
     }
 
     /// Handles the acknowledgement of new data.
-    fn advance(&mut self, acked: u64, now: Duration, out: &mut Vec<Segment>) {
+    fn advance(&mut self, acked: u64, now: Duration, out: &mut Vec<TcpSegment>) {
         let fresh = acked - self.acked;
         self.acked = acked;
         self.next = self.next.max(acked);
@@ -218,7 +218,7 @@ impl Sender {
     }
 
     /// Handles a duplicate acknowledgement: a segment is missing at the other end.
-    fn duplicate(&mut self, out: &mut Vec<Segment>) {
+    fn duplicate(&mut self, out: &mut Vec<TcpSegment>) {
         self.duplicates += 1;
         if self.recover.is_some() {
             self.window = self.window.saturating_add(MSS as u64);
@@ -235,7 +235,7 @@ impl Sender {
     }
 
     /// Sends the first unacknowledged segment again.
-    fn resend(&mut self, out: &mut Vec<Segment>) {
+    fn resend(&mut self, out: &mut Vec<TcpSegment>) {
         self.timed = None;
         self.retransmissions += 1;
         let len = self.len_at(self.acked);
@@ -268,7 +268,7 @@ impl Sender {
     }
 
     /// Sends what the windows and the goal allow.
-    fn transmit(&mut self, now: Duration, out: &mut Vec<Segment>) {
+    fn transmit(&mut self, now: Duration, out: &mut Vec<TcpSegment>) {
         loop {
             self.end = self.end.or(match self.goal {
                 FlowGoal::Bytes(bytes) => Some(1 + bytes),
@@ -311,21 +311,21 @@ impl Sender {
         }
     }
 
-    fn segment(&self, place: u64, len: u64) -> Segment {
+    fn segment(&self, place: u64, len: u64) -> TcpSegment {
         if place == 0 {
             let scale = Some(WINDOW_SHIFT);
-            return Segment { flags: SYN, scale, acknowledgement: 0, ..self.bare(0) };
+            return TcpSegment { flags: SYN, scale, acknowledgement: 0, ..self.bare(0) };
         }
         if self.end == Some(place) {
-            return Segment { flags: FIN | ACK, ..self.bare(place) };
+            return TcpSegment { flags: FIN | ACK, ..self.bare(place) };
         }
-        Segment { len: len as usize, ..self.bare(place) }
+        TcpSegment { len: len as usize, ..self.bare(place) }
     }
 
     /// A segment without data.
-    fn bare(&self, place: u64) -> Segment {
+    fn bare(&self, place: u64) -> TcpSegment {
         let (from, to) = self.ports;
-        Segment {
+        TcpSegment {
             from,
             to,
             sequence: self.wire(place),

@@ -15,7 +15,7 @@ struct Path {
     receiver: Option<Receiver>,
     now: Duration,
     /// Time of arrival, whether it goes to the receiver, segment.
-    flying: VecDeque<(Duration, bool, Segment)>,
+    flying: VecDeque<(Duration, bool, TcpSegment)>,
     sent: u64,
 }
 

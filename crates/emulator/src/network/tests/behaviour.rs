@@ -3,9 +3,9 @@
 use bellrock_openflow::FlowFlags;
 
 use super::*;
-use crate::check::{Reachability, Way, duplicates};
+use crate::check::{MessageDirection, Reachability, duplicates};
 use crate::host::FlowState;
-use crate::topology::{LinkShape, Loss};
+use crate::topology::{LinkShape, LossRate};
 
 const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
@@ -36,13 +36,13 @@ fn all_hosts_of_a_tree_reach_each_other_by_flows_written_in_openflow() {
 }
 
 /// A network with losses, queues and some traffic.
-fn busy(seed: u64) -> Network {
-    let mut topology: Topology = crate::topology::tree(2, 3).build().unwrap();
+fn busy(seed: u64) -> EmulatedNetwork {
+    let mut topology: TopologySpec = crate::topology::tree(2, 3).build().unwrap();
     let mut text = topology.to_string();
     text =
         text.replace("link s1:1 s2:4", "link s1:1 s2:4 loss=20% delay=1ms bandwidth=10M queue=5");
-    topology = Topology::parse(&text).unwrap();
-    assert!(topology.links().iter().any(|link| link.shape.loss == Loss::per_million(200_000)));
+    topology = TopologySpec::parse(&text).unwrap();
+    assert!(topology.links().iter().any(|link| link.shape.loss == LossRate::per_million(200_000)));
     let mut driven =
         Driven::new(&topology.to_string(), NetworkSettings { seed, ..settings() }, V1_3);
     driven.route_all();
@@ -62,7 +62,7 @@ fn a_run_repeats_from_its_seed() {
     let (one, same, other) = (busy(1), busy(1), busy(2));
     assert_eq!((one.digest(), one.counters()), (same.digest(), same.counters()));
     assert_ne!(one.digest(), other.digest(), "another seed loses other frames");
-    let lost: u64 = one.link_counters(LinkId(3)).iter().map(|counters| counters.lost).sum();
+    let lost: u64 = one.link_counters(LinkIndex(3)).iter().map(|counters| counters.lost).sum();
     assert!(lost > 0);
 }
 
@@ -172,7 +172,7 @@ fn a_flow_like_tcps_gets_what_a_link_carries() {
     // 1,460 of 1,514 bytes are data; queues overflow during slow start.
     let megabits = report.bits_per_second() / 1e6;
     assert!((7.0..9.65).contains(&megabits), "{megabits} {report:?}");
-    let overflows = driven.network.link_counters(LinkId(1))[0].overflows;
+    let overflows = driven.network.link_counters(LinkIndex(1))[0].overflows;
     assert!(overflows > 0 && report.retransmissions >= overflows, "{overflows} {report:?}");
 }
 
@@ -212,8 +212,8 @@ fn messages_are_remembered_on_request() {
     driven.route_all();
     let s1 = driven.id("s1");
     let log = driven.network.messages();
-    assert_eq!(log.count(s1, Way::ToSwitch), 1 + 3, "a hello and three flow_mods");
-    assert_eq!(log.count(s1, Way::FromSwitch), 1, "a hello");
+    assert_eq!(log.count(s1, MessageDirection::ToSwitch), 1 + 3, "a hello and three flow_mods");
+    assert_eq!(log.count(s1, MessageDirection::FromSwitch), 1, "a hello");
     let kept: Vec<_> = log.of(s1).collect();
     assert_eq!(kept.len(), 3);
     let text = kept[2].to_string();

@@ -11,11 +11,11 @@ use bellrock_openflow::{
 
 use super::*;
 use crate::switch::ChannelId;
-use crate::topology::Named;
+use crate::topology::NamedTopology;
 
 /// A network whose switches have a controller under the test's control.
 pub(crate) struct Driven {
-    pub(crate) network: Network,
+    pub(crate) network: EmulatedNetwork,
     version: Version,
     channels: Vec<ChannelId>,
     /// All bytes from each switch.
@@ -24,17 +24,17 @@ pub(crate) struct Driven {
 
 impl Driven {
     pub(crate) fn new(topology: &str, settings: NetworkSettings, version: Version) -> Self {
-        let topology = match topology.parse::<Named>() {
+        let topology = match topology.parse::<NamedTopology>() {
             Ok(named) => named.build().unwrap(),
-            Err(_) => Topology::parse(topology).unwrap(),
+            Err(_) => TopologySpec::parse(topology).unwrap(),
         };
-        let network = Network::new(&topology, settings);
+        let network = EmulatedNetwork::new(&topology, settings);
         let said = vec![Vec::new(); topology.switches().len()];
         let mut driven = Driven { network, version, channels: Vec::new(), said };
         let mut hello = Out::with_capacity(64);
         Hello::write(&[version], 1, &mut hello).unwrap();
         for index in 0..topology.switches().len() {
-            let switch = SwitchId::of(index);
+            let switch = SwitchIndex::of(index);
             let channel = driven.network.connect(switch).unwrap();
             driven.channels.push(channel);
             driven.network.control(switch, channel, hello.as_slice()).unwrap();
@@ -56,7 +56,7 @@ impl Driven {
         }
     }
 
-    pub(crate) fn tell(&mut self, switch: SwitchId, message: &ToSwitch<'_>) {
+    pub(crate) fn tell(&mut self, switch: SwitchIndex, message: &ToSwitch<'_>) {
         let mut out = Out::with_capacity(4096);
         message.encode(self.version, 7, &mut out).unwrap();
         self.network.control(switch, self.channels[switch.index()], out.as_slice()).unwrap();
@@ -73,13 +73,14 @@ impl Driven {
     pub(crate) fn flood_broadcasts(&mut self) {
         let matching = Match::any().with(Field::EthDst, MacAddr::BROADCAST.to_u64().into());
         for index in 0..self.said.len() {
-            let name = self.network.topology().name(Node::Switch(SwitchId::of(index))).to_owned();
+            let name =
+                self.network.topology().name(Node::Switch(SwitchIndex::of(index))).to_owned();
             self.flow(&name, &matching, &[Port::FLOOD]);
         }
     }
 
     /// Adds flows to a host at every switch, along the shortest paths.
-    pub(crate) fn route_to(&mut self, host: HostId) {
+    pub(crate) fn route_to(&mut self, host: HostIndex) {
         let mac = self.network.host(host).mac();
         let matching = Match::any().with(Field::EthDst, mac.to_u64().into());
         let (first, port) = self.network.place(host).unwrap();
@@ -90,7 +91,7 @@ impl Driven {
             let name = self.network.topology().name(Node::Switch(switch)).to_owned();
             self.flow(&name, &matching, &[Port(port)]);
             for port in 1..=self.network.topology().last_port(switch) {
-                if let Some(End { node: Node::Switch(next), port }) =
+                if let Some(LinkEnd { node: Node::Switch(next), port }) =
                     self.network.peer(switch, port)
                     && !std::mem::replace(&mut known[next.index()], true)
                 {
@@ -103,20 +104,20 @@ impl Driven {
     pub(crate) fn route_all(&mut self) {
         self.flood_broadcasts();
         for index in 0..self.network.topology().hosts().len() {
-            self.route_to(HostId::of(index));
+            self.route_to(HostIndex::of(index));
         }
     }
 
-    pub(crate) fn host(&self, name: &str) -> HostId {
+    pub(crate) fn host(&self, name: &str) -> HostIndex {
         self.network.topology().host(name).unwrap()
     }
 
-    pub(crate) fn id(&self, name: &str) -> SwitchId {
+    pub(crate) fn id(&self, name: &str) -> SwitchIndex {
         self.network.topology().switch(name).unwrap()
     }
 
     /// The link between two switches.
-    pub(crate) fn trunk(&self, a: &str, b: &str) -> LinkId {
+    pub(crate) fn trunk(&self, a: &str, b: &str) -> LinkIndex {
         let [a, b] = [a, b].map(|name| Node::Switch(self.id(name)));
         self.network.topology().links_between(a, b).next().unwrap()
     }

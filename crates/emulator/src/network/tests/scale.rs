@@ -12,10 +12,10 @@ fn a_thousand_switches_and_a_thousand_hosts_talk() {
     let mut random = fastrand::Rng::with_seed(7);
     let pairs: Vec<_> = (0..20).map(|_| (random.usize(0..512), random.usize(512..1024))).collect();
     for (a, b) in &pairs {
-        driven.route_to(HostId::of(*a));
-        driven.route_to(HostId::of(*b));
+        driven.route_to(HostIndex::of(*a));
+        driven.route_to(HostIndex::of(*b));
     }
-    let pairs: Vec<_> = pairs.iter().map(|(a, b)| (HostId::of(*a), HostId::of(*b))).collect();
+    let pairs: Vec<_> = pairs.iter().map(|(a, b)| (HostIndex::of(*a), HostIndex::of(*b))).collect();
     let pings = PingSettings::default();
     let reach = crate::check::Reachability::begin_pairs(&mut driven.network, &pairs, pings);
     driven.network.advance(Duration::from_secs(10));
@@ -31,7 +31,7 @@ fn a_thousand_switches_and_a_thousand_hosts_talk() {
 fn allocations(line: &str) -> u64 {
     let mut driven = Driven::new(line, settings(), Version::V1_3);
     driven.route_all();
-    let last = HostId::of(driven.said.len() - 1);
+    let last = HostIndex::of(driven.said.len() - 1);
     let to = driven.network.host(last).ip();
     driven.network.with(last, |host, _, _| host.udp_sink(9));
     let stream = StreamSettings {
@@ -42,7 +42,7 @@ fn allocations(line: &str) -> u64 {
         interval: Duration::from_micros(1),
         count: 3000,
     };
-    driven.network.udp_stream(HostId::of(0), stream).unwrap();
+    driven.network.udp_stream(HostIndex::of(0), stream).unwrap();
     let start = driven.network.now();
     driven.network.advance(start + Duration::from_micros(1000));
     let counted =
@@ -63,16 +63,16 @@ fn what_waits_for_its_time_is_put_in_order_without_end() {
     let mut driven = Driven::new("single:20", settings(), Version::V1_3);
     driven.route_all();
     for index in 0..20 {
-        let to = driven.network.host(HostId::of((index + 1) % 20)).ip();
+        let to = driven.network.host(HostIndex::of((index + 1) % 20)).ip();
         let interval = Duration::from_micros(10);
         let (from_port, to_port, data_len, count) = (1, 9, 1000, 5000);
         let stream = StreamSettings { to, from_port, to_port, data_len, interval, count };
-        driven.network.with(HostId::of(index), |host, _, _| host.udp_sink(9));
-        driven.network.udp_stream(HostId::of(index), stream).unwrap();
+        driven.network.with(HostIndex::of(index), |host, _, _| host.udp_sink(9));
+        driven.network.udp_stream(HostIndex::of(index), stream).unwrap();
     }
     driven.network.advance(Duration::from_secs(1));
     for index in 0..20 {
-        let host = driven.network.host(HostId::of(index));
+        let host = driven.network.host(HostIndex::of(index));
         assert_eq!(host.udp_counters(9).unwrap().datagrams, 5000);
         assert_eq!((host.counters().duplicates, host.counters().unexpected), (0, 0));
     }

@@ -13,7 +13,7 @@ fn ipv4_sum(packet: &Packet) -> u16 {
 
 /// Compares the packet with a frame that was built with the new values.
 #[track_caller]
-fn becomes(packet: &Packet, frame: &Frame) {
+fn becomes(packet: &Packet, frame: &EthernetFrame) {
     assert_eq!(packet.bytes(), &frame[..]);
     assert_eq!(packet.key(), read(frame.clone()).key());
 }
@@ -22,9 +22,9 @@ fn becomes(packet: &Packet, frame: &Frame) {
 fn a_packet_that_is_edited_is_the_packet_made_so() {
     let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(192, 168, 1, 2));
     for (old, new) in [
-        (ip4().udp(1, 2, b"odd"), Ip::v4(src, dst).udp(80, 2, b"odd")),
-        (ip4().tcp((1, 2), 3, 4, 2, b"x"), Ip::v4(src, dst).tcp((80, 2), 3, 4, 2, b"x")),
-        (ip4().sctp(1, 2, b"chunk of data"), Ip::v4(src, dst).sctp(80, 2, b"chunk of data")),
+        (ip4().udp(1, 2, b"odd"), IpFields::v4(src, dst).udp(80, 2, b"odd")),
+        (ip4().tcp((1, 2), 3, 4, 2, b"x"), IpFields::v4(src, dst).tcp((80, 2), 3, 4, 2, b"x")),
+        (ip4().sctp(1, 2, b"chunk of data"), IpFields::v4(src, dst).sctp(80, 2, b"chunk of data")),
     ] {
         let mut packet = read(eth().ip(&old));
         packet.set_field(Ipv4Dst, u32::from(dst).into());
@@ -33,7 +33,7 @@ fn a_packet_that_is_edited_is_the_packet_made_so() {
         }
         becomes(&packet, &eth().ip(&new));
     }
-    let v6 = Ip::v6(Ipv6Addr::from_bits(5), Ipv6Addr::from_bits(6 << 64));
+    let v6 = IpFields::v6(Ipv6Addr::from_bits(5), Ipv6Addr::from_bits(6 << 64));
     for (old, new) in [
         (ip6().udp(1, 2, b"odd"), v6.udp(1, 443, b"odd")),
         (ip6().tcp((1, 2), 3, 4, 2, b"x"), v6.tcp((1, 443), 3, 4, 2, b"x")),
@@ -77,16 +77,18 @@ fn a_wrong_checksum_stays_wrong() {
         packet.set_field(Ipv4Src, 9);
         packet.set_field(UdpSrc, 9);
         let right = eth()
-            .ip(&Ip::v4(Ipv4Addr::from_bits(9), Ipv4Addr::new(10, 0, 0, 2)).udp(9, 2, b"data"));
+            .ip(&IpFields::v4(Ipv4Addr::from_bits(9), Ipv4Addr::new(10, 0, 0, 2))
+                .udp(9, 2, b"data"));
         assert_ne!(packet.bytes(), &right[..]);
     }
 }
 
 #[test]
 fn the_checksum_of_a_first_fragment_stays_right_for_the_whole() {
-    let whole = |src| Ip::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).udp(1, 2, &[9; 40]);
+    let whole =
+        |src| IpFields::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).udp(1, 2, &[9; 40]);
     let first = |src: u32| {
-        let ip = Ip::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).fragment(0, true);
+        let ip = IpFields::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).fragment(0, true);
         eth().ip(&ip.payload(17, &whole(src).bytes()[20..44]))
     };
     let mut packet = read(first(3));
@@ -96,7 +98,8 @@ fn the_checksum_of_a_first_fragment_stays_right_for_the_whole() {
 
 #[test]
 fn what_is_above_ip_does_not_change_in_a_later_fragment() {
-    let ip = |src| Ip::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).fragment(5, false);
+    let ip =
+        |src| IpFields::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).fragment(5, false);
     let mut packet = read(eth().ip(&ip(3).payload(17, &[7; 16])));
     packet.set_field(Ipv4Src, 4);
     packet.set_field(UdpSrc, 4);

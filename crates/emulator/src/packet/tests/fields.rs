@@ -104,7 +104,7 @@ fn in_1_0_every_fragment_has_the_ports_zero() {
 #[test]
 fn a_header_that_is_cut_short_or_lies_has_no_fields() {
     let whole = eth().ip(&ip4().udp(1, 2, b"data"));
-    let cut = |len: usize| read(Frame::from(&whole[..len]));
+    let cut = |len: usize| read(EthernetFrame::from(&whole[..len]));
     lacks(&cut(33), &[Ipv4Src, IpProto]);
     // The packet's length is longer than the frame.
     lacks(&cut(41), &[Ipv4Src, UdpSrc]);
@@ -117,7 +117,7 @@ fn a_header_that_is_cut_short_or_lies_has_no_fields() {
     lacks(&packet, &[UdpSrc]);
     let mut bad = whole.to_vec();
     bad[14] = 0x44;
-    lacks(&read(Frame::from(bad)), &[Ipv4Src]);
+    lacks(&read(EthernetFrame::from(bad)), &[Ipv4Src]);
     // A truncated tag is an Ethernet type.
     has(&read(eth().payload(0x8100, &[1])), &[(EthType, 0x8100), (VlanVid, 0)]);
 }

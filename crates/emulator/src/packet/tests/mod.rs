@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bellrock_openflow::{MacAddr, Port, Version};
 
-use super::build::{Eth, Ip};
-use super::{Frame, Packet};
+use super::build::{Eth, IpFields};
+use super::{EthernetFrame, Packet};
 
 const A: MacAddr = MacAddr([0, 0, 0, 0, 0, 0x0a]);
 const B: MacAddr = MacAddr([0, 0, 0, 0, 0, 0x0b]);
@@ -19,18 +19,18 @@ fn eth() -> Eth {
     Eth::new(A, B)
 }
 
-fn ip4() -> Ip {
-    Ip::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))
+fn ip4() -> IpFields {
+    IpFields::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))
 }
 
-fn ip6() -> Ip {
-    Ip::v6(
+fn ip6() -> IpFields {
+    IpFields::v6(
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2),
     )
 }
 
-fn read(frame: Frame) -> Packet {
+fn read(frame: EthernetFrame) -> Packet {
     Packet::new(frame, Port(7), Version::V1_3)
 }
 

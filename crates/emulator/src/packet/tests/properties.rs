@@ -77,7 +77,7 @@ proptest! {
         bytes in frames(),
         edits in proptest::collection::vec(edits(), 0..6),
     ) {
-        let mut packet = read(Frame::from(bytes));
+        let mut packet = read(EthernetFrame::from(bytes));
         for edit in edits {
             apply(&mut packet, edit);
             let mut again = packet.key().pipeline();
@@ -90,7 +90,7 @@ proptest! {
     #[test]
     fn any_version_reads_any_bytes(bytes in frames()) {
         for rules in [Version::V1_0, Version::V1_3] {
-            let mut packet = Packet::new(Frame::from(&bytes[..]), Port(1), rules);
+            let mut packet = Packet::new(EthernetFrame::from(&bytes[..]), Port(1), rules);
             packet.set_tp_src(1);
             packet.set_vlan_vid(1);
         }

@@ -48,7 +48,7 @@ fn a_controller_that_goes_on_asking_and_does_not_read_is_closed() {
     let (mut lab, peer) = Lab::with(V1_3);
     let echo = bytes(V1_3, 1, &ToSwitch::EchoRequest(Bytes(&[7; 60_000])));
     let close = (0..100).find_map(|_| lab.give(peer, &echo).err()).unwrap();
-    let Close::TooManyRequests { waiting } = close else { panic!("{close}") };
+    let ChannelClose::TooManyRequests { waiting } = close else { panic!("{close}") };
     assert!(waiting > INPUT_BYTES && waiting <= INPUT_BYTES + echo.len());
 }
 
@@ -89,7 +89,7 @@ fn who_would_miss_that_a_flow_has_gone_is_closed() {
     }
     let (id, close) = lab.switch.overrun().unwrap();
     assert_eq!(id, lazy.id);
-    let Close::NotReading { waiting } = close else { panic!("{close}") };
+    let ChannelClose::NotReading { waiting } = close else { panic!("{close}") };
     assert!(waiting > CLOSE_BYTES && waiting < CLOSE_BYTES + 1_000);
     lab.switch.disconnect(id);
     assert_eq!(lab.switch.overrun(), None);

@@ -6,7 +6,7 @@ use bellrock_openflow::{
 };
 
 use super::*;
-use crate::switch::{MAX_CHANNELS, NoRoom};
+use crate::switch::{MAX_CHANNELS, TooManyControllers};
 
 fn role(role: RoleKind, generation_id: u64) -> ToSwitch<'static> {
     ToSwitch::RoleRequest(RoleMessage { role, generation_id })
@@ -33,7 +33,7 @@ fn of_two_that_say_hello_at_once_the_second_with_another_version_is_refused() {
         [(ids[0], V1_0), (ids[1], V1_3)].map(|(id, version)| Peer { id, version });
     lab.give(first, &hello(V1_0)).unwrap();
     let close = lab.give(second, &hello(V1_3)).unwrap_err();
-    assert_eq!(close, Close::OtherVersion { used: V1_0, asked: V1_3 });
+    assert_eq!(close, ChannelClose::OtherVersion { used: V1_0, asked: V1_3 });
     let errors = lab.take(second).errors();
     assert_eq!(
         errors.iter().map(|error| error.1).collect::<Vec<_>>(),
@@ -92,7 +92,7 @@ fn a_switch_has_room_for_so_many_controllers_and_no_more() {
     for _ in 1..MAX_CHANNELS {
         lab.switch.connect().unwrap();
     }
-    assert_eq!(lab.switch.connect(), Err(NoRoom));
+    assert_eq!(lab.switch.connect(), Err(TooManyControllers));
     lab.switch.disconnect(first);
     assert!(lab.switch.connect().is_ok_and(|id| id != first));
 }

@@ -13,9 +13,9 @@ use bellrock_openflow::{
     MultipartRequest, Out, Port, PortState, ReplyBody, RequestBody, ToSwitch, Version, frame,
 };
 
-use super::{ChannelId, Close, Switch, SwitchSettings};
+use super::{ChannelClose, ChannelId, EmulatedSwitch, SwitchSettings};
 use crate::datapath::Effects;
-use crate::packet::Frame;
+use crate::packet::EthernetFrame;
 
 const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
@@ -23,7 +23,7 @@ const BOTH: [Version; 2] = [V1_0, V1_3];
 
 /// A switch with ports 1 to 4, and the effects of the last events.
 struct Lab {
-    switch: Switch,
+    switch: EmulatedSwitch,
     effects: Effects,
     now: Duration,
 }
@@ -86,7 +86,7 @@ impl Lab {
     }
 
     fn of(settings: SwitchSettings) -> Self {
-        Lab { switch: Switch::new(settings), effects: Effects::new(), now: Duration::ZERO }
+        Lab { switch: EmulatedSwitch::new(settings), effects: Effects::new(), now: Duration::ZERO }
     }
 
     /// A switch with a controller of this version.
@@ -106,7 +106,7 @@ impl Lab {
         peer
     }
 
-    fn give(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), Close> {
+    fn give(&mut self, peer: Peer, bytes: &[u8]) -> Result<(), ChannelClose> {
         self.switch.control(peer.id, bytes, self.now, &mut self.effects)
     }
 
@@ -151,7 +151,7 @@ impl Lab {
 
     /// Receives a packet. Returns its output ports.
     fn packet(&mut self, port: u32, frame: &[u8]) -> Vec<u32> {
-        self.switch.frame(port, Frame::from(frame), self.now, &mut self.effects);
+        self.switch.frame(port, EthernetFrame::from(frame), self.now, &mut self.effects);
         self.sent()
     }
 

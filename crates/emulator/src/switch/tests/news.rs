@@ -225,14 +225,14 @@ fn a_port_mod_is_news_for_the_other_controllers() {
 
 #[test]
 fn packets_whose_ttl_ran_out_are_for_those_who_ask_for_them() {
-    use crate::packet::build::{Eth, Ip};
+    use crate::packet::build::{Eth, IpFields};
     use bellrock_openflow::MacAddr;
     use std::net::Ipv4Addr;
     let (mut lab, peer) = Lab::with(V1_3);
     let ip = Match::any().eth_type(0x0800);
     lab.flow(peer, FlowMod::add(&ip).actions(&[Action::DecNwTtl, Action::output(Port(2))]));
     let addresses = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
-    let packet = Ip::v4(addresses.0, addresses.1).ttl(1).udp(1, 2, b"data");
+    let packet = IpFields::v4(addresses.0, addresses.1).ttl(1).udp(1, 2, b"data");
     let frame = Eth::new(MacAddr([2; 6]), MacAddr([4; 6])).ip(&packet);
     lab.packet(1, &frame);
     assert!(lab.take(peer).0.is_empty());

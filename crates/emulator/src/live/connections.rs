@@ -7,11 +7,13 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::{Registry, Token};
 
-use super::line::{Broken, Line, LineState, Open, Stage};
-use super::wire::{Got, READ_BYTES, Wire};
-use crate::backoff::Backoff;
-use crate::network::Network;
-use crate::topology::SwitchId;
+use super::connection::{
+    ConnectionLoss, ConnectionState, OpenConnection, SwitchConnection, SwitchConnectionStage,
+};
+use super::wire::{READ_BYTES, TcpWire, WireRead};
+use crate::backoff::ReconnectBackoff;
+use crate::network::EmulatedNetwork;
+use crate::topology::SwitchIndex;
 
 /// Maximum number of lines that connect, or agree on a version, at the same time. More would only
 /// wait in the controller's backlog; if they did not fit there, TCP would try again a second later.
@@ -27,13 +29,13 @@ const TIMER_GRAIN: Duration = Duration::from_millis(10);
 const NEVER: Duration = Duration::MAX;
 
 /// The lines, and their read buffer. Times are real times since the start.
-pub(super) struct Lines {
+pub(super) struct SwitchConnections {
     controllers: Vec<SocketAddr>,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     probe_after: Duration,
     registry: Registry,
     /// For each switch, one line for each controller. A line's index is its token.
-    lines: Vec<Line>,
+    lines: Vec<SwitchConnection>,
     /// Lines that are to be served.
     queue: VecDeque<usize>,
     receive: Box<[u8]>,
@@ -41,19 +43,19 @@ pub(super) struct Lines {
     heard: Duration,
 }
 
-impl Lines {
+impl SwitchConnections {
     pub(super) fn new(
         switches: usize,
         controllers: Vec<SocketAddr>,
-        backoff: Backoff,
+        backoff: ReconnectBackoff,
         probe_after: Duration,
         registry: Registry,
     ) -> Self {
         let n = controllers.len();
         let lines = (0..switches).flat_map(|switch| {
-            (0..n).map(move |controller| Line::new(SwitchId::of(switch), controller))
+            (0..n).map(move |controller| SwitchConnection::new(SwitchIndex::of(switch), controller))
         });
-        Lines {
+        SwitchConnections {
             lines: lines.collect(),
             controllers,
             backoff,
@@ -69,9 +71,9 @@ impl Lines {
     /// State of a switch's connection to each controller.
     pub(super) fn of<'n>(
         &'n self,
-        switch: SwitchId,
-        network: &'n Network,
-    ) -> impl Iterator<Item = (SocketAddr, LineState)> + 'n {
+        switch: SwitchIndex,
+        network: &'n EmulatedNetwork,
+    ) -> impl Iterator<Item = (SocketAddr, ConnectionState)> + 'n {
         let range = self.range(switch);
         let lines = self.lines.iter().skip(range.start).take(range.len());
         lines.zip(&self.controllers).map(|(line, at)| (*at, state(line, network)))
@@ -79,7 +81,7 @@ impl Lines {
 
     /// Number of switches that have agreed on a version with every controller.
     pub(super) fn connected(&self) -> usize {
-        let greeted = |line: &Line| matches!(&line.stage, Stage::Open(open) if open.greeted);
+        let greeted = |line: &SwitchConnection| matches!(&line.stage, SwitchConnectionStage::Open(open) if open.greeted);
         let switches = self.lines.chunks(self.controllers.len().max(1));
         switches.filter(|lines| lines.iter().all(greeted)).count()
     }
@@ -102,19 +104,19 @@ impl Lines {
     /// Handles an event of the poller.
     pub(super) fn ready(&mut self, event: &Event) {
         let Token(number) = event.token();
-        if let Some(wire) = self.lines.get_mut(number).and_then(Line::wire) {
+        if let Some(wire) = self.lines.get_mut(number).and_then(SwitchConnection::wire) {
             wire.ready(event);
             self.enqueue(number);
         }
     }
 
     /// Queues the lines of a switch with output.
-    pub(super) fn speak(&mut self, switch: SwitchId) {
+    pub(super) fn speak(&mut self, switch: SwitchIndex) {
         self.range(switch).for_each(|number| self.enqueue(number));
     }
 
     /// Serves each queued line once.
-    pub(super) fn serve(&mut self, now: Duration, network: &mut Network) {
+    pub(super) fn serve(&mut self, now: Duration, network: &mut EmulatedNetwork) {
         for _ in 0..self.queue.len() {
             let Some(number) = self.queue.pop_front() else { break };
             if let Some(line) = self.lines.get_mut(number) {
@@ -129,7 +131,7 @@ impl Lines {
     }
 
     /// Connects lines whose wait is over, and ends attempts that take too long.
-    pub(super) fn timers(&mut self, now: Duration, network: &mut Network) {
+    pub(super) fn timers(&mut self, now: Duration, network: &mut EmulatedNetwork) {
         if now < self.next_timer {
             return;
         }
@@ -137,7 +139,7 @@ impl Lines {
         let mut connecting = self.lines.iter().filter(|line| line.is_connecting()).count();
         for number in 0..self.lines.len() {
             let due = match self.due(number, now, network) {
-                Ok(Due::Connect) if connecting < MAX_CONNECTING => {
+                Ok(ConnectionTimer::Connect) if connecting < MAX_CONNECTING => {
                     connecting += 1;
                     match self.connect(number, now) {
                         Ok(()) => now + CONNECT_TIMEOUT,
@@ -148,8 +150,8 @@ impl Lines {
                     }
                 }
                 // It connects when another line has finished.
-                Ok(Due::Connect) => NEVER,
-                Ok(Due::At(time)) => time.max(now + TIMER_GRAIN),
+                Ok(ConnectionTimer::Connect) => NEVER,
+                Ok(ConnectionTimer::At(time)) => time.max(now + TIMER_GRAIN),
                 Err(broken) => {
                     self.hang_up(number, &broken, now, network);
                     now
@@ -160,15 +162,20 @@ impl Lines {
     }
 
     /// Ends all connections of a switch that was restarted.
-    pub(super) fn restarted(&mut self, switch: SwitchId, now: Duration, network: &mut Network) {
+    pub(super) fn restarted(
+        &mut self,
+        switch: SwitchIndex,
+        now: Duration,
+        network: &mut EmulatedNetwork,
+    ) {
         for number in self.range(switch) {
             if self.lines.get_mut(number).is_some_and(|line| line.wire().is_some()) {
-                self.hang_up(number, &Broken::Restarted, now, network);
+                self.hang_up(number, &ConnectionLoss::Restarted, now, network);
             }
         }
     }
 
-    fn range(&self, switch: SwitchId) -> std::ops::Range<usize> {
+    fn range(&self, switch: SwitchIndex) -> std::ops::Range<usize> {
         let n = self.controllers.len();
         switch.index() * n..(switch.index() + 1) * n
     }
@@ -182,39 +189,48 @@ impl Lines {
     }
 
     /// Checks the timer of a line.
-    fn due(&mut self, number: usize, now: Duration, network: &mut Network) -> Result<Due, Broken> {
-        let Some(line) = self.lines.get_mut(number) else { return Ok(Due::At(NEVER)) };
+    fn due(
+        &mut self,
+        number: usize,
+        now: Duration,
+        network: &mut EmulatedNetwork,
+    ) -> Result<ConnectionTimer, ConnectionLoss> {
+        let Some(line) = self.lines.get_mut(number) else { return Ok(ConnectionTimer::At(NEVER)) };
         let switch = line.switch;
         match &mut line.stage {
-            Stage::Waiting { until } if *until <= now => Ok(Due::Connect),
-            Stage::Waiting { until } => Ok(Due::At(*until)),
-            Stage::Connecting { since, .. } => match *since + CONNECT_TIMEOUT {
-                end if end <= now => Err(Broken::NoAnswer),
-                end => Ok(Due::At(end)),
+            SwitchConnectionStage::Waiting { until } if *until <= now => {
+                Ok(ConnectionTimer::Connect)
+            }
+            SwitchConnectionStage::Waiting { until } => Ok(ConnectionTimer::At(*until)),
+            SwitchConnectionStage::Connecting { since, .. } => match *since + CONNECT_TIMEOUT {
+                end if end <= now => Err(ConnectionLoss::NoAnswer),
+                end => Ok(ConnectionTimer::At(end)),
             },
-            Stage::Open(open) if !open.greeted => match open.heard + CONNECT_TIMEOUT {
-                end if end <= now => Err(Broken::NoHello),
-                end => Ok(Due::At(end)),
-            },
-            Stage::Open(open) => match open.heard + self.probe_after {
-                ask if ask > now => Ok(Due::At(ask)),
+            SwitchConnectionStage::Open(open) if !open.greeted => {
+                match open.heard + CONNECT_TIMEOUT {
+                    end if end <= now => Err(ConnectionLoss::NoHello),
+                    end => Ok(ConnectionTimer::At(end)),
+                }
+            }
+            SwitchConnectionStage::Open(open) => match open.heard + self.probe_after {
+                ask if ask > now => Ok(ConnectionTimer::At(ask)),
                 ask if !open.asked => {
                     open.asked = true;
                     network.ask_echo(switch, open.channel);
                     self.enqueue(number);
-                    Ok(Due::At(ask.max(now) + self.probe_after))
+                    Ok(ConnectionTimer::At(ask.max(now) + self.probe_after))
                 }
-                ask if ask + self.probe_after <= now => Err(Broken::Silent),
-                ask => Ok(Due::At(ask + self.probe_after)),
+                ask if ask + self.probe_after <= now => Err(ConnectionLoss::Silent),
+                ask => Ok(ConnectionTimer::At(ask + self.probe_after)),
             },
         }
     }
 
-    fn connect(&mut self, number: usize, now: Duration) -> Result<(), Broken> {
+    fn connect(&mut self, number: usize, now: Duration) -> Result<(), ConnectionLoss> {
         let Some(line) = self.lines.get_mut(number) else { return Ok(()) };
         let Some(controller) = self.controllers.get(line.controller) else { return Ok(()) };
-        let wire = Wire::connect(*controller, &self.registry, Token(number))?;
-        line.stage = Stage::Connecting { wire, since: now };
+        let wire = TcpWire::connect(*controller, &self.registry, Token(number))?;
+        line.stage = SwitchConnectionStage::Connecting { wire, since: now };
         Ok(())
     }
 
@@ -223,33 +239,36 @@ impl Lines {
         &mut self,
         number: usize,
         now: Duration,
-        network: &mut Network,
-    ) -> Result<bool, Broken> {
+        network: &mut EmulatedNetwork,
+    ) -> Result<bool, ConnectionLoss> {
         let Some(line) = self.lines.get_mut(number) else { return Ok(false) };
         let switch = line.switch;
-        if let Stage::Connecting { wire, .. } = &line.stage {
+        if let SwitchConnectionStage::Connecting { wire, .. } = &line.stage {
             if !wire.established()? {
                 return Ok(false);
             }
             let channel = network.connect(switch)?;
-            let waiting = Stage::Waiting { until: now };
-            if let Stage::Connecting { wire, .. } = std::mem::replace(&mut line.stage, waiting) {
-                let open = Open { wire, channel, greeted: false, heard: now, asked: false };
-                line.stage = Stage::Open(open);
+            let waiting = SwitchConnectionStage::Waiting { until: now };
+            if let SwitchConnectionStage::Connecting { wire, .. } =
+                std::mem::replace(&mut line.stage, waiting)
+            {
+                let open =
+                    OpenConnection { wire, channel, greeted: false, heard: now, asked: false };
+                line.stage = SwitchConnectionStage::Open(open);
             }
         }
-        let Stage::Open(open) = &mut line.stage else { return Ok(false) };
+        let SwitchConnectionStage::Open(open) = &mut line.stage else { return Ok(false) };
         let channel = open.channel;
         let mut more = false;
         if open.wire.is_readable() && network.switch(switch).wants_input(channel) {
             match open.wire.read(&mut self.receive)? {
-                Got::Bytes(len) => {
+                WireRead::Bytes(len) => {
                     (open.heard, open.asked, self.heard) = (now, false, now);
                     network.control(switch, channel, &self.receive[..len])?;
                     more = open.wire.is_readable();
                 }
-                Got::Nothing => {}
-                Got::End => return Err(Broken::End),
+                WireRead::Nothing => {}
+                WireRead::End => return Err(ConnectionLoss::End),
             }
             if !open.greeted && network.switch(switch).is_ready(channel) {
                 open.greeted = true;
@@ -265,20 +284,26 @@ impl Lines {
         }
     }
 
-    fn hang_up(&mut self, number: usize, why: &Broken, now: Duration, network: &mut Network) {
+    fn hang_up(
+        &mut self,
+        number: usize,
+        why: &ConnectionLoss,
+        now: Duration,
+        network: &mut EmulatedNetwork,
+    ) {
         let Some(line) = self.lines.get_mut(number) else { return };
         line.reason = why.to_string();
-        let until = if let Broken::Restarted = why {
+        let until = if let ConnectionLoss::Restarted = why {
             line.failures = 0;
             now
         } else {
             line.failures = line.failures.saturating_add(1);
             now + self.backoff.after(line.failures)
         };
-        match std::mem::replace(&mut line.stage, Stage::Waiting { until }) {
-            Stage::Waiting { .. } => {}
-            Stage::Connecting { wire, .. } => wire.close(&self.registry),
-            Stage::Open(mut open) => {
+        match std::mem::replace(&mut line.stage, SwitchConnectionStage::Waiting { until }) {
+            SwitchConnectionStage::Waiting { .. } => {}
+            SwitchConnectionStage::Connecting { wire, .. } => wire.close(&self.registry),
+            SwitchConnectionStage::Open(mut open) => {
                 // The last output tells the controller why. The connection closes even if this
                 // fails.
                 let _ = write(&mut open, line.switch, network);
@@ -291,7 +316,7 @@ impl Lines {
 }
 
 /// The next timer of a line.
-enum Due {
+enum ConnectionTimer {
     /// Connect now.
     Connect,
     /// Check again at this time.
@@ -299,7 +324,11 @@ enum Due {
 }
 
 /// Writes as many bytes as the kernel takes.
-fn write(open: &mut Open, switch: SwitchId, network: &mut Network) -> Result<(), Broken> {
+fn write(
+    open: &mut OpenConnection,
+    switch: SwitchIndex,
+    network: &mut EmulatedNetwork,
+) -> Result<(), ConnectionLoss> {
     loop {
         let written = open.wire.write(network.switch(switch).output(open.channel))?;
         if written == 0 {
@@ -309,14 +338,14 @@ fn write(open: &mut Open, switch: SwitchId, network: &mut Network) -> Result<(),
     }
 }
 
-fn state(line: &Line, network: &Network) -> LineState {
-    if let Stage::Open(open) = &line.stage
+fn state(line: &SwitchConnection, network: &EmulatedNetwork) -> ConnectionState {
+    if let SwitchConnectionStage::Open(open) = &line.stage
         && let Some(version) = network.switch(line.switch).version(open.channel)
     {
-        return LineState::Up(version);
+        return ConnectionState::Up(version);
     }
     match line.is_connecting() || line.failures == 0 {
-        true => LineState::Connecting,
-        false => LineState::Away { reason: line.reason.clone() },
+        true => ConnectionState::Connecting,
+        false => ConnectionState::Away { reason: line.reason.clone() },
     }
 }

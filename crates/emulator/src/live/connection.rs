@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use super::wire::Wire;
-use crate::switch::{ChannelId, Close, NoRoom};
-use crate::topology::SwitchId;
+use super::wire::TcpWire;
+use crate::switch::{ChannelClose, ChannelId, TooManyControllers};
+use crate::topology::SwitchIndex;
 
 /// State of a switch's connection to a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LineState {
+pub enum ConnectionState {
     /// Connected, with this version.
     Up(Version),
     /// Connecting, or agreeing on a version.
@@ -25,15 +25,15 @@ pub enum LineState {
 
 /// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum ConnectionLoss {
     #[error("{0}")]
     Socket(#[from] io::Error),
     #[error("the controller has closed the connection")]
     End,
     #[error("{0}")]
-    Protocol(#[from] Close),
+    Protocol(#[from] ChannelClose),
     #[error("{0}")]
-    NoRoom(#[from] NoRoom),
+    NoRoom(#[from] TooManyControllers),
     #[error("no answer from this address")]
     NoAnswer,
     #[error("the controller sent no hello; does it speak OpenFlow?")]
@@ -45,11 +45,11 @@ pub(super) enum Broken {
 }
 
 /// One switch and one controller.
-pub(super) struct Line {
-    pub(super) switch: SwitchId,
+pub(super) struct SwitchConnection {
+    pub(super) switch: SwitchIndex,
     /// Index of the controller.
     pub(super) controller: usize,
-    pub(super) stage: Stage,
+    pub(super) stage: SwitchConnectionStage,
     /// Attempts in a row without an agreed version.
     pub(super) failures: u32,
     /// Why the last connection or attempt ended.
@@ -59,18 +59,18 @@ pub(super) struct Line {
 }
 
 /// Stage of a line. Times are real times since the start.
-pub(super) enum Stage {
+pub(super) enum SwitchConnectionStage {
     /// No connection until then.
     Waiting { until: Duration },
     /// TCP connects.
-    Connecting { wire: Wire, since: Duration },
+    Connecting { wire: TcpWire, since: Duration },
     /// TCP is connected. With `greeted`, a version is agreed on.
-    Open(Open),
+    Open(OpenConnection),
 }
 
 /// An open connection.
-pub(super) struct Open {
-    pub(super) wire: Wire,
+pub(super) struct OpenConnection {
+    pub(super) wire: TcpWire,
     pub(super) channel: ChannelId,
     pub(super) greeted: bool,
     /// When the controller was last heard, or TCP connected.
@@ -79,31 +79,32 @@ pub(super) struct Open {
     pub(super) asked: bool,
 }
 
-impl Line {
-    pub(super) fn new(switch: SwitchId, controller: usize) -> Self {
-        Line {
+impl SwitchConnection {
+    pub(super) fn new(switch: SwitchIndex, controller: usize) -> Self {
+        SwitchConnection {
             switch,
             controller,
-            stage: Stage::Waiting { until: Duration::ZERO },
+            stage: SwitchConnectionStage::Waiting { until: Duration::ZERO },
             failures: 0,
             reason: String::new(),
             queued: false,
         }
     }
 
-    pub(super) fn wire(&mut self) -> Option<&mut Wire> {
+    pub(super) fn wire(&mut self) -> Option<&mut TcpWire> {
         match &mut self.stage {
-            Stage::Waiting { .. } => None,
-            Stage::Connecting { wire, .. } | Stage::Open(Open { wire, .. }) => Some(wire),
+            SwitchConnectionStage::Waiting { .. } => None,
+            SwitchConnectionStage::Connecting { wire, .. }
+            | SwitchConnectionStage::Open(OpenConnection { wire, .. }) => Some(wire),
         }
     }
 
     /// Whether it is between the first packet and the agreement on a version.
     pub(super) fn is_connecting(&self) -> bool {
         match &self.stage {
-            Stage::Waiting { .. } => false,
-            Stage::Connecting { .. } => true,
-            Stage::Open(open) => !open.greeted,
+            SwitchConnectionStage::Waiting { .. } => false,
+            SwitchConnectionStage::Connecting { .. } => true,
+            SwitchConnectionStage::Open(open) => !open.greeted,
         }
     }
 }
