@@ -18,7 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use bellrock_bench::{Idle, Load, Responder, ResponderSettings, Watch, run};
+use bellrock_bench::{Load, MeasuredProcess, Responder, ResponderIdle, ResponderSettings, run};
 use bellrock_openflow::Version;
 
 /// Argument that makes this program the responder. It ends when its standard input closes.
@@ -53,7 +53,7 @@ fn main() {
         duration: Duration::from_secs(seconds.into()),
         ..Load::default()
     };
-    let report = run(&load, &Watch::default(), &mut |_| {}).expect("it runs");
+    let report = run(&load, &MeasuredProcess::default(), &mut |_| {}).expect("it runs");
     drop(responder.stdin.take());
     responder.wait().expect("it ends");
     let tally = report.summary.tally;
@@ -64,7 +64,8 @@ fn main() {
 
 fn respond() {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let settings = ResponderSettings { listen, idle: Idle::Sleep, core: None, echo_only: false };
+    let settings =
+        ResponderSettings { listen, idle: ResponderIdle::Sleep, core: None, echo_only: false };
     let responder = Responder::start(&settings).expect("it starts");
     println!("{}", responder.address());
     let mut rest = String::new();

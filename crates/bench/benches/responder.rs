@@ -14,8 +14,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bellrock_bench::Load;
-use bellrock_bench::draw::Pattern;
-use bellrock_bench::packet::Template;
+use bellrock_bench::draw::TrafficPattern;
+use bellrock_bench::packet::PacketTemplate;
 use bellrock_bench::responder::answer::Answerer;
 use bellrock_openflow::Version;
 
@@ -44,8 +44,8 @@ fn main() {
 }
 
 fn measure(version: Version, buffered: bool, rounds: u32) {
-    let pattern = Pattern::new(&Load::default());
-    let template = Template::new(version, buffered).expect("it fits");
+    let pattern = TrafficPattern::new(&Load::default());
+    let template = PacketTemplate::new(version, buffered).expect("it fits");
     let mut input = template.as_slice().repeat(PACKETS);
     for (number, message) in input.chunks_exact_mut(template.len()).enumerate() {
         template.patch(message, &pattern.packet(1, number as u64));

@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::BenchError;
-use crate::lead::{Progress, Test, Watch};
+use crate::lead::{ConnectedTest, MeasuredProcess, TestProgress};
 use crate::load::Load;
-use crate::process::Stopped;
-use crate::report::{Bound, Report, Spread, Summary};
+use crate::process::PausedProcess;
+use crate::report::{RateBound, Report, RunSummary, Spread};
 use crate::threads::allow_files;
 
 /// Number of pairs for a result that can be relied on.
@@ -49,14 +49,14 @@ pub struct Side {
     /// counts.
     pub load: Load,
     /// What to measure beside the load.
-    pub watch: Watch,
+    pub watch: MeasuredProcess,
     /// Time of load before its first run, after its switches are connected.
     pub settle: Duration,
 }
 
 impl Side {
-    fn stop(&self) -> Option<Stopped> {
-        self.watch.pid.map(Stopped::new)
+    fn stop(&self) -> Option<PausedProcess> {
+        self.watch.pid.map(PausedProcess::new)
     }
 }
 
@@ -74,7 +74,7 @@ pub fn alternate(
     ours: &Side,
     theirs: &Side,
     pairs: u32,
-    progress: &mut dyn FnMut(u32, Progress),
+    progress: &mut dyn FnMut(u32, TestProgress),
 ) -> Result<Comparison, BenchError> {
     let turn = Cell::new(0);
     let progress = RefCell::new(progress);
@@ -114,19 +114,19 @@ struct Turns<'a, F> {
     side: &'a Side,
     other: &'a Side,
     /// Its test, with switches connected, after the first turn.
-    test: Option<Test<'a>>,
+    test: Option<ConnectedTest<'a>>,
     keep: bool,
     tell: F,
 }
 
-impl<'a, F: FnMut(Progress) + Copy + 'a> Turns<'a, F> {
+impl<'a, F: FnMut(TestProgress) + Copy + 'a> Turns<'a, F> {
     fn next(&mut self) -> Result<Report, BenchError> {
         let _stopped = self.other.stop();
         let mut test = match self.test.take() {
             Some(test) => test,
             None => {
                 let Side { load, watch, settle } = self.side;
-                let mut test = Test::begin(load, watch, Box::new(self.tell))?;
+                let mut test = ConnectedTest::begin(load, watch, Box::new(self.tell))?;
                 test.settle(*settle)?;
                 test
             }
@@ -149,7 +149,7 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn add(&mut self, ours: &Summary, theirs: &Summary) {
+    fn add(&mut self, ours: &RunSummary, theirs: &RunSummary) {
         let ratio = |ours: f64, theirs: f64| (theirs > 0.0).then(|| ours / theirs);
         self.rate.extend(ratio(ours.rate.median, theirs.rate.median));
         if let (Some(ours), Some(theirs)) = (ours.controller_cpu_ns, theirs.controller_cpu_ns) {
@@ -182,7 +182,7 @@ impl fmt::Display for Comparison {
             writeln!(f, "{name:<28}{median:>8.3} times the reference's ({least:.3} to {most:.3})")
         };
         writeln!(f, "COMPARED, median of {} pairs", self.pairs)?;
-        let bound = |report: &Report| report.summary.bound == Bound::Generator;
+        let bound = |report: &Report| report.summary.bound == RateBound::Generator;
         if bound(&self.controller) || bound(&self.reference) {
             writeln!(f, "the rates are generator-bound; compare the CPU time instead")?;
         }

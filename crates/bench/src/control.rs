@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::error::BenchError;
-use crate::usage::Reads;
-use crate::verify::Tally;
+use crate::usage::ReadCounter;
+use crate::verify::AnswerTally;
 
 /// Maximum latency that is recorded, in nanoseconds: one minute. Longer ones count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -17,7 +17,7 @@ const DIGITS: u8 = 3;
 
 /// Phase of the threads. The lead starts each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum RunPhase {
     /// Nothing to do yet.
     Idle,
     /// Connect all switches. Wait until they are up and the controller is quiet.
@@ -34,19 +34,19 @@ pub(crate) enum Phase {
     Close,
 }
 
-const PHASES: [Phase; 7] = [
-    Phase::Idle,
-    Phase::Connect,
-    Phase::Learn,
-    Phase::Load,
-    Phase::Measure,
-    Phase::Drain,
-    Phase::Close,
+const PHASES: [RunPhase; 7] = [
+    RunPhase::Idle,
+    RunPhase::Connect,
+    RunPhase::Learn,
+    RunPhase::Load,
+    RunPhase::Measure,
+    RunPhase::Drain,
+    RunPhase::Close,
 ];
 
 /// State that the lead and the threads share: the phase and the progress.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct RunControl {
     /// Number of phases so far, and the current phase in the lowest byte.
     word: AtomicU64,
     epoch: Instant,
@@ -55,9 +55,9 @@ pub(crate) struct Control {
     pub(crate) done: AtomicU64,
 }
 
-impl Control {
+impl RunControl {
     pub(crate) fn new() -> Self {
-        Control {
+        RunControl {
             word: AtomicU64::new(0),
             epoch: Instant::now(),
             up: AtomicU64::new(0),
@@ -66,15 +66,15 @@ impl Control {
     }
 
     /// Starts a phase on all threads.
-    pub(crate) fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: RunPhase) {
         let count = self.word.load(Ordering::Relaxed) >> 8;
         self.word.store(((count + 1) << 8) | phase as u64, Ordering::Release);
     }
 
     /// Returns a number that changes with each phase, and the phase.
-    pub(crate) fn phase(&self) -> (u64, Phase) {
+    pub(crate) fn phase(&self) -> (u64, RunPhase) {
         let word = self.word.load(Ordering::Acquire);
-        (word >> 8, PHASES.get((word & 0xff) as usize).copied().unwrap_or(Phase::Close))
+        (word >> 8, PHASES.get((word & 0xff) as usize).copied().unwrap_or(RunPhase::Close))
     }
 
     /// Returns the nanoseconds since the test began.
@@ -86,28 +86,28 @@ impl Control {
 
 /// Report of a thread to the lead.
 #[derive(Debug)]
-pub(crate) enum Note {
+pub(crate) enum ThreadReport {
     /// The thread has entered the phase of the load or of the measurement.
     Entered,
     /// The phase is done: all switches are connected, or all destinations are learnt.
     Ready,
     /// Result of the measurement. It comes when the next phase begins.
-    Measured(Box<Measured>),
+    Measured(Box<ThreadMeasurement>),
     /// No more answers will come. Carries the counts of all messages of this run.
-    Drained(Tally),
+    Drained(AnswerTally),
     /// The thread has failed and ended.
     Failed {
         error: BenchError,
         /// Result of the measurement until then.
-        measured: Option<Box<Measured>>,
+        measured: Option<Box<ThreadMeasurement>>,
         /// Counts of all messages of this run.
-        tally: Tally,
+        tally: AnswerTally,
     },
 }
 
 /// Measurement of one thread.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct ThreadMeasurement {
     pub(crate) thread: usize,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
@@ -118,7 +118,7 @@ pub(crate) struct Measured {
     /// Time from due to sent.
     pub(crate) lateness: Histogram<u64>,
     pub(crate) failed_connections: u64,
-    pub(crate) reads: Reads,
+    pub(crate) reads: ReadCounter,
 }
 
 /// Recorder of latencies, in nanoseconds. A value that repeats, as when one read brings many

@@ -6,17 +6,17 @@
 
 use std::ops::Range;
 
-use crate::load::{Destinations, Load, Order};
-use crate::packet::{Mac, Packet, UPLINK_PORT, host_port};
+use crate::load::{Destinations, HostOrder, Load};
+use crate::packet::{LoadPacket, MacNumber, UPLINK_PORT, host_port};
 
 /// Mask of the numbers for which `remainder` is exact: the first 2^40.
 const NUMBERS: u64 = (1 << 40) - 1;
 
 /// The rule by which the packets of all switches of a test are drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Pattern {
+pub struct TrafficPattern {
     macs: u32,
-    order: Order,
+    order: HostOrder,
     destinations: Destinations,
     seed: u64,
     /// 2^64 divided by `macs`, rounded up. Multiplication by it replaces division by `macs`.
@@ -25,11 +25,11 @@ pub struct Pattern {
     log_macs: f64,
 }
 
-impl Pattern {
+impl TrafficPattern {
     /// Returns the pattern of a load.
     #[must_use]
     pub fn new(load: &Load) -> Self {
-        Pattern {
+        TrafficPattern {
             macs: load.macs,
             order: load.order,
             destinations: load.destinations,
@@ -42,16 +42,16 @@ impl Pattern {
     /// Returns the packet with this number of the switch with this datapath id.
     #[must_use]
     #[inline(always)]
-    pub fn packet(&self, dpid: u32, number: u64) -> Packet {
+    pub fn packet(&self, dpid: u32, number: u64) -> LoadPacket {
         let random = match (self.order, self.destinations) {
-            (Order::InOrder, Destinations::One) => 0,
+            (HostOrder::InOrder, Destinations::One) => 0,
             _ => mix(self.seed ^ u64::from(dpid) << 40 ^ number.wrapping_mul(GOLDEN)),
         };
         let (high, low) = ((random >> 32) as u32, random as u32);
         let from = match self.order {
-            Order::InOrder => self.remainder(number),
-            Order::Random => self.scale(high),
-            Order::Zipf => self.zipf(high),
+            HostOrder::InOrder => self.remainder(number),
+            HostOrder::Random => self.scale(high),
+            HostOrder::Zipf => self.zipf(high),
         };
         let in_port = host_port(from);
         let (to, out_port) = match self.destinations {
@@ -59,13 +59,17 @@ impl Pattern {
             Destinations::Uniform => self.elsewhere(self.scale(low), in_port),
             Destinations::Zipf => self.elsewhere(self.zipf(low), in_port),
         };
-        let (src, dst) = (Mac::of(in_port, dpid, from), Mac::of(out_port, dpid, to));
-        Packet { number, in_port, out_port, src, dst }
+        let (src, dst) = (MacNumber::of(in_port, dpid, from), MacNumber::of(out_port, dpid, to));
+        LoadPacket { number, in_port, out_port, src, dst }
     }
 
     /// Returns the packets with these numbers.
     #[inline(always)]
-    pub fn packets(&self, dpid: u32, numbers: Range<u64>) -> impl Iterator<Item = Packet> + use<> {
+    pub fn packets(
+        &self,
+        dpid: u32,
+        numbers: Range<u64>,
+    ) -> impl Iterator<Item = LoadPacket> + use<> {
         let pattern = *self;
         numbers.map(move |number| pattern.packet(dpid, number))
     }
@@ -74,17 +78,17 @@ impl Pattern {
     /// much faster than drawing each, but exists only for hosts in order with one destination.
     #[inline(always)]
     pub(crate) fn in_turn(&self, dpid: u32, first: u64) -> Option<InTurn> {
-        let in_turn = (self.order, self.destinations) == (Order::InOrder, Destinations::One);
+        let in_turn = (self.order, self.destinations) == (HostOrder::InOrder, Destinations::One);
         in_turn.then(|| InTurn {
             number: first,
             host: self.remainder(first),
             macs: self.macs,
-            src: Mac::of(0, dpid, 0),
-            dst: Mac::of(UPLINK_PORT, dpid, self.macs),
+            src: MacNumber::of(0, dpid, 0),
+            dst: MacNumber::of(UPLINK_PORT, dpid, self.macs),
         })
     }
 
-    /// Number of hosts that have to be known before the test, for [`Pattern::learnt`].
+    /// Number of hosts that have to be known before the test, for [`TrafficPattern::learnt`].
     #[must_use]
     pub fn destinations(&self) -> u32 {
         match self.destinations {
@@ -95,12 +99,12 @@ impl Pattern {
 
     /// Returns the port and the address of a host that has to be known before the test.
     #[must_use]
-    pub fn learnt(&self, dpid: u32, index: u32) -> (u32, Mac) {
+    pub fn learnt(&self, dpid: u32, index: u32) -> (u32, MacNumber) {
         let (port, host) = match self.destinations {
             Destinations::One => (UPLINK_PORT, self.macs),
             Destinations::Uniform | Destinations::Zipf => (host_port(index), index),
         };
-        (port, Mac::of(port, dpid, host))
+        (port, MacNumber::of(port, dpid, host))
     }
 
     /// Returns `number` modulo `macs`, for the first 2^40 numbers; larger ones start again. (The
@@ -143,29 +147,29 @@ impl Pattern {
     }
 }
 
-/// See [`Pattern::in_turn`].
+/// See [`TrafficPattern::in_turn`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InTurn {
     number: u64,
     host: u32,
     macs: u32,
     /// The address of host 0 without a port.
-    src: Mac,
-    dst: Mac,
+    src: MacNumber,
+    dst: MacNumber,
 }
 
 impl Iterator for InTurn {
-    type Item = Packet;
+    type Item = LoadPacket;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Packet> {
+    fn next(&mut self) -> Option<LoadPacket> {
         let (number, host) = (self.number, self.host);
         let in_port = host_port(host);
         let src = self.src.moved(in_port, host);
         self.number = number + 1;
         let starts_again = host + 1 == self.macs || self.number & NUMBERS == 0;
         self.host = if starts_again { 0 } else { host + 1 };
-        Some(Packet { number, in_port, out_port: UPLINK_PORT, src, dst: self.dst })
+        Some(LoadPacket { number, in_port, out_port: UPLINK_PORT, src, dst: self.dst })
     }
 }
 
@@ -187,14 +191,14 @@ mod tests {
 
     use super::*;
 
-    fn pattern(macs: u32, order: Order, destinations: Destinations) -> Pattern {
-        Pattern::new(&Load { macs, order, destinations, ..Load::default() })
+    fn pattern(macs: u32, order: HostOrder, destinations: Destinations) -> TrafficPattern {
+        TrafficPattern::new(&Load { macs, order, destinations, ..Load::default() })
     }
 
     #[test]
     fn every_packet_goes_from_a_host_to_one_that_is_learnt_at_another_port() {
         for macs in [1, 2, 3, 4, 5, 6, 1000] {
-            for order in [Order::InOrder, Order::Random, Order::Zipf] {
+            for order in [HostOrder::InOrder, HostOrder::Random, HostOrder::Zipf] {
                 for to in [Destinations::One, Destinations::Uniform, Destinations::Zipf] {
                     if macs == 1 && to != Destinations::One {
                         continue;
@@ -214,7 +218,7 @@ mod tests {
         }
     }
 
-    fn sources(order: Order, macs: u32, packets: u64) -> BTreeMap<Mac, u32> {
+    fn sources(order: HostOrder, macs: u32, packets: u64) -> BTreeMap<MacNumber, u32> {
         let pattern = pattern(macs, order, Destinations::One);
         let mut seen = BTreeMap::new();
         for number in 0..packets {
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn a_remainder_is_that_of_a_division() {
         for macs in [1, 2, 3, 7, 16, 1000, 9_999_991, 10_000_000] {
-            let pattern = pattern(macs, Order::InOrder, Destinations::One);
+            let pattern = pattern(macs, HostOrder::InOrder, Destinations::One);
             for near in [0, 1 << 20, 1 << 32, (1 << 40) - 40_000_000] {
                 for number in (near..near + 30_000_000).step_by(999_983).chain(near..near + 50) {
                     let right = (number % u64::from(macs)) as u32;
@@ -242,35 +246,36 @@ mod tests {
     #[test]
     fn packets_in_turn_are_those_that_are_drawn_each() {
         for macs in [1, 2, 5, 1000, 10_000_000] {
-            let pattern = pattern(macs, Order::InOrder, Destinations::One);
+            let pattern = pattern(macs, HostOrder::InOrder, Destinations::One);
             for first in [0, 3, 998, 9_999_990, (1 << 40) - 5] {
                 let packets = pattern.in_turn(7, first).unwrap().take(1005);
                 let drawn = pattern.packets(7, first..first + 1005);
                 assert!(packets.eq(drawn), "{macs} {first}");
             }
-            assert!(self::pattern(9, Order::Random, Destinations::One).in_turn(7, 0).is_none());
+            assert!(self::pattern(9, HostOrder::Random, Destinations::One).in_turn(7, 0).is_none());
         }
     }
 
     #[test]
     fn in_order_each_host_sends_equally_often() {
-        let seen = sources(Order::InOrder, 100, 1000);
+        let seen = sources(HostOrder::InOrder, 100, 1000);
         assert_eq!(seen.len(), 100);
         assert!(seen.values().all(|n| *n == 10));
     }
 
     #[test]
     fn at_random_all_hosts_send_about_equally_often() {
-        let seen = sources(Order::Random, 100, 100_000);
+        let seen = sources(HostOrder::Random, 100, 100_000);
         assert_eq!(seen.len(), 100);
         assert!(seen.values().all(|n| (800..1200).contains(n)), "{seen:?}");
     }
 
     #[test]
     fn by_zipf_the_first_host_sends_much_more_often_than_the_hundredth() {
-        let seen = sources(Order::Zipf, 1000, 1_000_000);
-        let count =
-            |host: u32| f64::from(*seen.get(&Mac::of(host_port(host), 1, host)).unwrap_or(&0));
+        let seen = sources(HostOrder::Zipf, 1000, 1_000_000);
+        let count = |host: u32| {
+            f64::from(*seen.get(&MacNumber::of(host_port(host), 1, host)).unwrap_or(&0))
+        };
         let ratio = count(0) / count(99);
         // The expected ratio is ln(2) to ln(101/100).
         assert!((55.0..90.0).contains(&ratio), "{ratio}");

@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 use bellrock_openflow::HEADER_LEN;
 use hdrhistogram::Histogram;
 
-use crate::control::{Control, Latencies, Measured, Note, Phase};
+use crate::control::{Latencies, RunControl, RunPhase, ThreadMeasurement, ThreadReport};
 use crate::driver::Driver;
 use crate::error::BenchError;
-use crate::load::{Cores, Load, Mode};
+use crate::load::{GeneratorCores, Load, LoadMode};
 use crate::packet;
-use crate::report::{Bound, Energy, Fairness, Latency, Little, Report, Run};
+use crate::report::{
+    EnergyReport, Fairness, LatencyReport, LittlesLaw, RateBound, Report, RunReport,
+};
 use crate::threads::{allow_files, check_cores, pin};
-use crate::usage::{self, ProcessCpu, ProcessUse, Reads};
-use crate::verify::Tally;
+use crate::usage::{self, ProcessCpu, ProcessUse, ReadCounter};
+use crate::verify::AnswerTally;
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -27,7 +29,7 @@ const STORM_TIMEOUTS: u32 = 6;
 
 /// What is measured beside the load.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Watch {
+pub struct MeasuredProcess {
     /// Process id of the controller.
     pub pid: Option<u32>,
     /// Thermal design power of the machine in watts. It estimates energy that cannot be measured.
@@ -36,7 +38,7 @@ pub struct Watch {
 
 /// Step of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TestStep {
     /// Switches connect.
     Connecting,
     /// The controller learns the destinations.
@@ -51,9 +53,9 @@ pub enum Step {
 
 /// Progress of a test.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct TestProgress {
     /// The current step.
-    pub step: Step,
+    pub step: TestStep,
     /// The number of the run, from 1; 0 before the first.
     pub run: u32,
     /// Switches that are up.
@@ -71,29 +73,29 @@ pub struct Progress {
 /// next to the results until then.
 pub fn run(
     load: &Load,
-    watch: &Watch,
-    progress: &mut dyn FnMut(Progress),
+    watch: &MeasuredProcess,
+    progress: &mut dyn FnMut(TestProgress),
 ) -> Result<Report, BenchError> {
-    Test::begin(load, watch, Box::new(progress))?.runs()
+    ConnectedTest::begin(load, watch, Box::new(progress))?.runs()
 }
 
 /// A test whose switches are connected and whose destinations are known. It can run several times;
 /// in between, the generator is silent.
-pub(crate) struct Test<'p> {
+pub(crate) struct ConnectedTest<'p> {
     lead: Lead<'p>,
-    /// Counts of the messages of [`Test::settle`], until the next run adds them.
-    settled: Tally,
+    /// Counts of the messages of [`ConnectedTest::settle`], until the next run adds them.
+    settled: AnswerTally,
 }
 
-impl<'p> Test<'p> {
+impl<'p> ConnectedTest<'p> {
     /// Connects the switches. Waits until the controller knows the destinations.
     pub(crate) fn begin(
         load: &Load,
-        watch: &Watch,
-        progress: Box<dyn FnMut(Progress) + 'p>,
+        watch: &MeasuredProcess,
+        progress: Box<dyn FnMut(TestProgress) + 'p>,
     ) -> Result<Self, BenchError> {
         load.check()?;
-        if let Cores::List(cores) = &load.cores {
+        if let GeneratorCores::List(cores) = &load.cores {
             check_cores(cores)?;
         }
         if let Some(pid) = watch.pid {
@@ -102,7 +104,7 @@ impl<'p> Test<'p> {
         allow_files(load.switches)?;
         let mut lead = Lead::start(load, watch, progress)?;
         lead.prepare()?;
-        Ok(Test { lead, settled: Tally::default() })
+        Ok(ConnectedTest { lead, settled: AnswerTally::default() })
     }
 
     /// Sends the load for `duration` without measuring. Wrong answers count with the next run.
@@ -111,7 +113,7 @@ impl<'p> Test<'p> {
             return Ok(());
         }
         let mut collected = Collected::default();
-        self.lead.enter_all(Phase::Load, Step::WarmingUp, &mut collected);
+        self.lead.enter_all(RunPhase::Load, TestStep::WarmingUp, &mut collected);
         self.lead.let_run(duration, &mut collected);
         self.lead.drain(&mut collected);
         self.settled.add(&collected.tally);
@@ -145,14 +147,14 @@ fn merge(all: &mut Histogram<u64>, more: &Histogram<u64>) {
 
 struct Lead<'p> {
     load: Arc<Load>,
-    watch: Watch,
-    control: Arc<Control>,
-    notes: Receiver<Note>,
+    watch: MeasuredProcess,
+    control: Arc<RunControl>,
+    notes: Receiver<ThreadReport>,
     threads: Vec<JoinHandle<()>>,
     /// Number of threads that have not failed.
     live: usize,
-    progress: Box<dyn FnMut(Progress) + 'p>,
-    step: Step,
+    progress: Box<dyn FnMut(TestProgress) + 'p>,
+    step: TestStep,
     run: u32,
 }
 
@@ -161,27 +163,27 @@ struct Lead<'p> {
 struct Collected {
     /// Number of threads that have completed the phase.
     ready: usize,
-    measured: Vec<Measured>,
-    tally: Tally,
+    measured: Vec<ThreadMeasurement>,
+    tally: AnswerTally,
     failure: Option<BenchError>,
 }
 
 /// Result of one run, and the failure that made it the last.
-struct Outcome {
-    run: Option<Run>,
+struct RunResult {
+    run: Option<RunReport>,
     latency: Histogram<u64>,
     failure: Option<BenchError>,
 }
 
 /// Readings before a measurement.
-struct Before {
+struct ReadingsBefore {
     at: Instant,
     controller: Option<ProcessCpu>,
-    energy: Option<usage::Energy>,
+    energy: Option<usage::EnergyCounters>,
 }
 
 /// Readings after a measurement.
-struct After {
+struct ReadingsAfter {
     seconds: f64,
     controller: Option<ProcessUse>,
     joules: Option<f64>,
@@ -190,26 +192,26 @@ struct After {
 impl<'p> Lead<'p> {
     fn start(
         load: &Load,
-        watch: &Watch,
-        progress: Box<dyn FnMut(Progress) + 'p>,
+        watch: &MeasuredProcess,
+        progress: Box<dyn FnMut(TestProgress) + 'p>,
     ) -> Result<Self, BenchError> {
         let (sender, notes) = mpsc::channel();
         let count = load.threads.min(load.switches as usize);
         let mut lead = Lead {
             load: Arc::new(load.clone()),
             watch: *watch,
-            control: Arc::new(Control::new()),
+            control: Arc::new(RunControl::new()),
             notes,
             threads: Vec::new(),
             live: count,
             progress,
-            step: Step::Connecting,
+            step: TestStep::Connecting,
             run: 0,
         };
         for index in 0..count {
             let core = match &load.cores {
-                Cores::Any => None,
-                Cores::List(cores) => cores.get(index % cores.len().max(1)).copied(),
+                GeneratorCores::Any => None,
+                GeneratorCores::List(cores) => cores.get(index % cores.len().max(1)).copied(),
             };
             let (load, control) = (Arc::clone(&lead.load), Arc::clone(&lead.control));
             let notes = sender.clone();
@@ -221,8 +223,8 @@ impl<'p> Lead<'p> {
                 match driver {
                     Ok(driver) => driver.run(),
                     Err(error) => {
-                        let tally = Tally::default();
-                        let _ = notes.send(Note::Failed { error, measured: None, tally });
+                        let tally = AnswerTally::default();
+                        let _ = notes.send(ThreadReport::Failed { error, measured: None, tally });
                     }
                 }
             };
@@ -238,24 +240,24 @@ impl<'p> Lead<'p> {
         if self.load.mode.is_connecting() {
             return Ok(());
         }
-        self.enter(Phase::Connect, Step::Connecting);
+        self.enter(RunPhase::Connect, TestStep::Connecting);
         self.all_ready(None, &mut Collected::default())?;
-        self.enter(Phase::Learn, Step::Learning);
+        self.enter(RunPhase::Learn, TestStep::Learning);
         self.all_ready(None, &mut Collected::default())
     }
 
-    fn enter(&mut self, phase: Phase, step: Step) {
+    fn enter(&mut self, phase: RunPhase, step: TestStep) {
         self.step = step;
         self.control.enter(phase);
     }
 
     /// Enters a phase and waits until all threads are in it, so that no thread misses it.
-    fn enter_all(&mut self, phase: Phase, step: Step, collected: &mut Collected) {
+    fn enter_all(&mut self, phase: RunPhase, step: TestStep, collected: &mut Collected) {
         self.enter(phase, step);
         let mut entered = 0;
         while entered < self.live && collected.failure.is_none() {
             let Some(note) = self.next_note(None, None) else { return };
-            entered += usize::from(matches!(note, Note::Entered));
+            entered += usize::from(matches!(note, ThreadReport::Entered));
             self.take(note, collected);
         }
     }
@@ -286,7 +288,11 @@ impl<'p> Lead<'p> {
     }
 
     /// Returns the next note, or `None` at the deadline. Reports progress meanwhile.
-    fn next_note(&mut self, deadline: Option<Instant>, from: Option<Instant>) -> Option<Note> {
+    fn next_note(
+        &mut self,
+        deadline: Option<Instant>,
+        from: Option<Instant>,
+    ) -> Option<ThreadReport> {
         loop {
             let now = Instant::now();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
@@ -303,7 +309,7 @@ impl<'p> Lead<'p> {
             let share = from.zip(deadline).map(|(from, deadline)| {
                 from.elapsed().as_secs_f64() / (deadline - from).as_secs_f64()
             });
-            (self.progress)(Progress {
+            (self.progress)(TestProgress {
                 step: self.step,
                 run: self.run,
                 up: self.control.up.load(Ordering::Relaxed),
@@ -325,13 +331,13 @@ impl<'p> Lead<'p> {
         }
     }
 
-    fn take(&mut self, note: Note, collected: &mut Collected) {
+    fn take(&mut self, note: ThreadReport, collected: &mut Collected) {
         match note {
-            Note::Entered => {}
-            Note::Ready => collected.ready += 1,
-            Note::Measured(measured) => collected.measured.push(*measured),
-            Note::Drained(tally) => collected.tally.add(&tally),
-            Note::Failed { error, measured, tally } => {
+            ThreadReport::Entered => {}
+            ThreadReport::Ready => collected.ready += 1,
+            ThreadReport::Measured(measured) => collected.measured.push(*measured),
+            ThreadReport::Drained(tally) => collected.tally.add(&tally),
+            ThreadReport::Failed { error, measured, tally } => {
                 self.live -= 1;
                 collected.measured.extend(measured.map(|measured| *measured));
                 collected.tally.add(&tally);
@@ -341,12 +347,12 @@ impl<'p> Lead<'p> {
     }
 
     /// Does one run. `tally` counts the messages before it.
-    fn one_run(&mut self, number: u32, tally: Tally) -> Result<Outcome, BenchError> {
+    fn one_run(&mut self, number: u32, tally: AnswerTally) -> Result<RunResult, BenchError> {
         self.run = number;
         let mut collected = Collected { tally, ..Collected::default() };
-        let storm = self.load.mode == Mode::Storm;
+        let storm = self.load.mode == LoadMode::Storm;
         if !storm {
-            self.enter_all(Phase::Load, Step::WarmingUp, &mut collected);
+            self.enter_all(RunPhase::Load, TestStep::WarmingUp, &mut collected);
             self.let_run(self.load.warm_up, &mut collected);
         }
         let before = self.before();
@@ -354,7 +360,7 @@ impl<'p> Lead<'p> {
             if storm {
                 self.control.up.store(0, Ordering::Relaxed);
             }
-            self.enter_all(Phase::Measure, Step::Measuring, &mut collected);
+            self.enter_all(RunPhase::Measure, TestStep::Measuring, &mut collected);
             if storm && collected.failure.is_none() {
                 let deadline = Instant::now() + self.load.connect_timeout * STORM_TIMEOUTS;
                 self.all_ready(Some(deadline), &mut collected)?;
@@ -368,33 +374,37 @@ impl<'p> Lead<'p> {
     }
 
     fn drain(&mut self, collected: &mut Collected) {
-        self.enter(Phase::Drain, Step::Draining);
+        self.enter(RunPhase::Drain, TestStep::Draining);
         let mut drained = 0;
         while drained < self.live {
             let Some(note) = self.next_note(None, None) else { return };
-            drained += usize::from(matches!(note, Note::Drained(_)));
+            drained += usize::from(matches!(note, ThreadReport::Drained(_)));
             self.take(note, collected);
         }
     }
 
-    fn before(&self) -> Before {
+    fn before(&self) -> ReadingsBefore {
         // The process existed at the start. If it has ended since, there are no figures of it.
         let controller = self.watch.pid.and_then(|pid| ProcessCpu::read(pid).ok());
-        let energy = usage::Energy::read();
-        Before { at: Instant::now(), controller, energy }
+        let energy = usage::EnergyCounters::read();
+        ReadingsBefore { at: Instant::now(), controller, energy }
     }
 
-    fn after(&self, before: &Before) -> After {
+    fn after(&self, before: &ReadingsBefore) -> ReadingsAfter {
         let elapsed = before.at.elapsed();
         let controller = self.watch.pid.zip(before.controller.as_ref());
-        After {
+        ReadingsAfter {
             seconds: elapsed.as_secs_f64(),
             controller: controller.and_then(|(pid, cpu)| ProcessUse::since(pid, cpu, elapsed).ok()),
-            joules: before.energy.as_ref().and_then(usage::Energy::joules_since),
+            joules: before.energy.as_ref().and_then(usage::EnergyCounters::joules_since),
         }
     }
 
-    fn outcome(&self, collected: Collected, after: &After) -> Result<Outcome, BenchError> {
+    fn outcome(
+        &self,
+        collected: Collected,
+        after: &ReadingsAfter,
+    ) -> Result<RunResult, BenchError> {
         let Collected { mut measured, tally, failure, .. } = collected;
         measured.sort_by_key(|one| one.thread);
         let mut latency = Latencies::new()?.take();
@@ -406,20 +416,20 @@ impl<'p> Lead<'p> {
         let complete = failure.is_none();
         let run = (!measured.is_empty()).then(|| {
             let run = self.run_of(&measured, after, &latency, &lateness);
-            Run { complete, tally, ..run }
+            RunReport { complete, tally, ..run }
         });
-        Ok(Outcome { run, latency, failure })
+        Ok(RunResult { run, latency, failure })
     }
 
     fn run_of(
         &self,
-        measured: &[Measured],
-        after: &After,
+        measured: &[ThreadMeasurement],
+        after: &ReadingsAfter,
         latency: &Histogram<u64>,
         lateness: &Histogram<u64>,
-    ) -> Run {
-        let seconds = |one: &Measured| one.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let rates = |one: &Measured| -> Vec<f64> {
+    ) -> RunReport {
+        let seconds = |one: &ThreadMeasurement| one.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let rates = |one: &ThreadMeasurement| -> Vec<f64> {
             one.done.iter().map(|done| *done as f64 / seconds(one)).collect()
         };
         let by_thread: Vec<Vec<f64>> = measured.iter().map(rates).collect();
@@ -442,12 +452,12 @@ impl<'p> Lead<'p> {
                 true => HEADER_LEN,
                 false => packet::packet_in_len(self.load.version),
             } as u64;
-        let reads = Reads {
+        let reads = ReadCounter {
             calls: measured.iter().map(|one| one.reads.calls).sum(),
             bytes: measured.iter().map(|one| one.reads.bytes).sum(),
         };
-        let latency = Latency::of(latency);
-        Run {
+        let latency = LatencyReport::of(latency);
+        RunReport {
             complete: true,
             seconds: measured.iter().map(seconds).fold(0.0, f64::max),
             done,
@@ -456,8 +466,8 @@ impl<'p> Lead<'p> {
             per_switch,
             little: self.little(rate, latency.as_ref()),
             latency,
-            lateness: Latency::of(lateness),
-            tally: Tally::default(),
+            lateness: LatencyReport::of(lateness),
+            tally: AnswerTally::default(),
             failed_connections: measured.iter().map(|one| one.failed_connections).sum(),
             generator_cpu_s: measured.iter().map(|one| one.cpu.as_secs_f64()).sum(),
             generator_threads: busy,
@@ -468,24 +478,24 @@ impl<'p> Lead<'p> {
             controller_bytes_per_read: controller
                 .as_ref()
                 .and_then(|used| used.bytes_per_read(sent_bytes)),
-            bound: Bound::of(
+            bound: RateBound::of(
                 self.load.mode,
                 busiest,
                 controller.as_ref().map(|used| used.busiest_thread),
                 match self.load.mode {
-                    Mode::Rate(each) => rate / (each * f64::from(self.load.switches)),
+                    LoadMode::Rate(each) => rate / (each * f64::from(self.load.switches)),
                     _ => 1.0,
                 },
             ),
             controller,
-            energy: Energy::of(after.joules, self.watch.tdp_watts, after.seconds, done),
+            energy: EnergyReport::of(after.joules, self.watch.tdp_watts, after.seconds, done),
         }
     }
 
     /// Checks Little's law in the modes with a fixed number of packet_ins in flight.
-    fn little(&self, rate: f64, latency: Option<&Latency>) -> Option<Little> {
+    fn little(&self, rate: f64, latency: Option<&LatencyReport>) -> Option<LittlesLaw> {
         match self.load.mode {
-            Mode::Window(_) | Mode::Latency => Some(Little {
+            LoadMode::Window(_) | LoadMode::Latency => Some(LittlesLaw {
                 asked: f64::from(self.load.in_flight()) * f64::from(self.load.switches),
                 measured: rate * latency?.mean / 1e9,
             }),
@@ -496,7 +506,7 @@ impl<'p> Lead<'p> {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        self.control.enter(Phase::Close);
+        self.control.enter(RunPhase::Close);
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported it on standard error.
             let _ = thread.join();

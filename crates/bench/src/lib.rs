@@ -2,10 +2,10 @@
 //!
 //! # What it is
 //! It plays up to 10,000 switches ([`Load`]) towards any controller, on either version of OpenFlow.
-//! It sends packet_ins that are built beforehand and verifies every answer ([`Tally`] defines what
-//! that means). It reports throughput, latency, fairness and cost ([`Report`]). The [`responder`]
-//! answers the same load with the minimum of work that passes verification. Its rate is the limit
-//! that the kernel's TCP sets on a machine.
+//! It sends packet_ins that are built beforehand and verifies every answer ([`AnswerTally`] defines
+//! what that means). It reports throughput, latency, fairness and cost ([`Report`]). The
+//! [`responder`] answers the same load with the minimum of work that passes verification. Its rate
+//! is the limit that the kernel's TCP sets on a machine.
 //!
 //! cbench (2010) is the field's usual tool. The load generator keeps what is right in it: the
 //! packet_in of 82 bytes, the destination that is known before the test, the modes. It avoids
@@ -59,15 +59,16 @@ mod window;
 
 pub use compare::{Comparison, ENOUGH_PAIRS, Side, alternate};
 pub use error::{BenchError, LoadError};
-pub use lead::{Progress, Step, Watch, run};
+pub use lead::{MeasuredProcess, TestProgress, TestStep, run};
 pub use load::{
-    Cores, Destinations, Load, MAX_DPID, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL, MAX_MACS,
-    MAX_SWITCHES, MAX_THREADS, Mode, Order,
+    Destinations, GeneratorCores, HostOrder, Load, LoadMode, MAX_DPID, MAX_IN_FLIGHT,
+    MAX_IN_FLIGHT_TOTAL, MAX_MACS, MAX_SWITCHES, MAX_THREADS,
 };
-pub use process::{Controller, free_address};
+pub use process::{ControllerProcess, free_address};
 pub use report::{
-    Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Spread, Summary,
+    EnergyReport, Fairness, LatencyReport, LittlesLaw, LoadSummary, RateBound, Report, RunReport,
+    RunSummary, Spread,
 };
-pub use responder::{Idle, Responder, ResponderSettings};
-pub use usage::{ProcessUse, Reads};
-pub use verify::{Matched, Tally};
+pub use responder::{Responder, ResponderIdle, ResponderSettings};
+pub use usage::{ProcessUse, ReadCounter};
+pub use verify::{AnswerTally, MatchedFields};

@@ -32,7 +32,7 @@ pub const MAX_DPID: u32 = 0xffff;
 
 /// How the generator behaves towards the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub enum LoadMode {
     /// As many packet_ins as the socket takes (cbench's throughput mode), at most
     /// [`MAX_IN_FLIGHT`] of them unanswered.
     Throughput,
@@ -51,30 +51,30 @@ pub enum Mode {
     Storm,
 }
 
-impl Mode {
+impl LoadMode {
     /// Its name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Throughput => "throughput",
-            Mode::Latency => "latency",
-            Mode::Window(_) => "window",
-            Mode::Rate(_) => "rate",
-            Mode::Connect => "connect",
-            Mode::Storm => "storm",
+            LoadMode::Throughput => "throughput",
+            LoadMode::Latency => "latency",
+            LoadMode::Window(_) => "window",
+            LoadMode::Rate(_) => "rate",
+            LoadMode::Connect => "connect",
+            LoadMode::Storm => "storm",
         }
     }
 
     /// Returns whether the mode counts connections instead of packet_ins.
     #[must_use]
     pub const fn is_connecting(self) -> bool {
-        matches!(self, Mode::Connect | Mode::Storm)
+        matches!(self, LoadMode::Connect | LoadMode::Storm)
     }
 }
 
 /// The order in which the hosts of a switch send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum HostOrder {
     /// One after the other, in a circle (cbench).
     InOrder,
     /// All equally likely.
@@ -98,7 +98,7 @@ pub enum Destinations {
 
 /// The CPU cores of the generator's threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Cores {
+pub enum GeneratorCores {
     /// The scheduler decides.
     #[default]
     Any,
@@ -120,9 +120,9 @@ pub struct Load {
     /// Number of threads, 1 to [`MAX_THREADS`]. No more start than there are switches.
     pub threads: usize,
     /// Cores of the threads.
-    pub cores: Cores,
+    pub cores: GeneratorCores,
     /// The mode.
-    pub mode: Mode,
+    pub mode: LoadMode,
     /// Whether the switches buffer their packets, so that an answer needs no packet_out.
     pub buffered: bool,
     /// Whether the switches send echo requests in place of packet_ins, as idle switches do, in the
@@ -135,7 +135,7 @@ pub struct Load {
     /// Number of hosts per switch, 1 to [`MAX_MACS`]; at least 2 unless `destinations` is `One`.
     pub macs: u32,
     /// The order in which hosts send.
-    pub order: Order,
+    pub order: HostOrder,
     /// The destinations of the packets.
     pub destinations: Destinations,
     /// Seed of the random choices. The same seed makes the same packets.
@@ -165,13 +165,13 @@ impl Default for Load {
             switches: 16,
             first_dpid: 1,
             threads: 1,
-            cores: Cores::Any,
-            mode: Mode::Throughput,
+            cores: GeneratorCores::Any,
+            mode: LoadMode::Throughput,
             buffered: true,
             echoes: false,
             as_cbench: false,
             macs: 1000,
-            order: Order::InOrder,
+            order: HostOrder::InOrder,
             destinations: Destinations::One,
             seed: 1,
             ramp_per_second: 0,
@@ -192,9 +192,9 @@ impl Load {
     pub fn in_flight(&self) -> u32 {
         let share = (MAX_IN_FLIGHT_TOTAL / self.switches.max(1)).clamp(1, MAX_IN_FLIGHT);
         match self.mode {
-            Mode::Throughput | Mode::Rate(_) => share,
-            Mode::Window(n) => n,
-            Mode::Latency | Mode::Connect | Mode::Storm => 1,
+            LoadMode::Throughput | LoadMode::Rate(_) => share,
+            LoadMode::Window(n) => n,
+            LoadMode::Latency | LoadMode::Connect | LoadMode::Storm => 1,
         }
     }
 
@@ -225,11 +225,11 @@ impl Load {
         range("runs", self.runs.into(), 1, 10_000)?;
         let least_macs = if self.destinations == Destinations::One { 1 } else { 2 };
         range("macs", self.macs.into(), least_macs, MAX_MACS.into())?;
-        if let Mode::Window(n) = self.mode {
+        if let LoadMode::Window(n) = self.mode {
             let most = (MAX_IN_FLIGHT_TOTAL / self.switches).min(MAX_IN_FLIGHT);
             range("packet_ins in flight per switch", n.into(), 1, most.into())?;
         }
-        if let Mode::Rate(rate) = self.mode
+        if let LoadMode::Rate(rate) = self.mode
             && !(0.001..=10_000_000.0).contains(&rate)
         {
             return Err(LoadError::Rate(rate));
@@ -269,7 +269,7 @@ mod tests {
         );
         let uniform = Load { macs: 1, destinations: Destinations::Uniform, ..default() };
         assert_eq!(wrong(uniform), "macs cannot be 1; give 2 to 10000000");
-        assert!(wrong(Load { mode: Mode::Rate(0.0), ..default() }).contains("0.001"));
+        assert!(wrong(Load { mode: LoadMode::Rate(0.0), ..default() }).contains("0.001"));
         assert!(wrong(Load { duration: Duration::ZERO, ..default() }).contains("duration"));
     }
 

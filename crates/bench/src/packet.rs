@@ -59,9 +59,9 @@ const ARP_SENDER_AT: usize = 22;
 
 /// An Ethernet address as a number, which stays in a register until it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mac(u64);
+pub struct MacNumber(u64);
 
-impl Mac {
+impl MacNumber {
     /// The address of a host. The first byte is that of a locally administered station address,
     /// with the port in its upper bits. The switch and the number of the host follow.
     ///
@@ -70,7 +70,7 @@ impl Mac {
     #[inline]
     pub const fn of(port: u32, dpid: u32, host: u32) -> Self {
         let first = (port as u64) << 2 | 2;
-        Mac(first << 40 | ((dpid & 0xffff) as u64) << 24 | (host & 0xff_ffff) as u64)
+        MacNumber(first << 40 | ((dpid & 0xffff) as u64) << 24 | (host & 0xff_ffff) as u64)
     }
 
     /// Returns the bytes.
@@ -84,7 +84,7 @@ impl Mac {
     /// Returns the address of another host of the same switch. `self` is that of host 0 at port 0.
     #[inline(always)]
     pub(crate) const fn moved(self, port: u32, host: u32) -> Self {
-        Mac(self.0 | (port as u64) << 42 | host as u64)
+        MacNumber(self.0 | (port as u64) << 42 | host as u64)
     }
 
     /// Returns the address as a number of 48 bits.
@@ -109,7 +109,7 @@ pub const fn host_port(host: u32) -> u32 {
 
 /// The fields of one packet_in, and what the right answer contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct LoadPacket {
     /// Number of the packet at its switch, from 0.
     pub number: u64,
     /// Port that it came in by.
@@ -117,12 +117,12 @@ pub struct Packet {
     /// Port where its destination was learnt.
     pub out_port: u32,
     /// Source address.
-    pub src: Mac,
+    pub src: MacNumber,
     /// Destination address.
-    pub dst: Mac,
+    pub dst: MacNumber,
 }
 
-impl Packet {
+impl LoadPacket {
     /// The low 31 bits of the number. They are in the frame, and in `buffer_id` if the packet is
     /// buffered.
     #[must_use]
@@ -175,15 +175,15 @@ fn frame_template() -> [u8; FRAME_LEN] {
 
 /// A packet_in that is built once, and the offsets of the parts that change.
 #[derive(Clone, Debug)]
-pub struct Template {
+pub struct PacketTemplate {
     bytes: Vec<u8>,
     arp: Vec<u8>,
     version: Version,
-    kind: Kind,
+    kind: LoadPacketKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LoadPacketKind {
     Buffered,
     Unbuffered,
     Echo,
@@ -193,7 +193,7 @@ enum Kind {
 pub(crate) const XID_AT: usize = 4;
 pub(crate) const BUFFER_ID_AT: usize = 8;
 
-impl Template {
+impl PacketTemplate {
     /// The packet_in of a version, with a `buffer_id` or without.
     ///
     /// # Errors
@@ -202,8 +202,8 @@ impl Template {
         let frame = frame_template();
         let bytes = encode(version, buffered.then_some(0), 1, &frame)?;
         let arp = encode(version, None, 1, &arp_frame())?;
-        let kind = if buffered { Kind::Buffered } else { Kind::Unbuffered };
-        Ok(Template { bytes, arp, version, kind })
+        let kind = if buffered { LoadPacketKind::Buffered } else { LoadPacketKind::Unbuffered };
+        Ok(PacketTemplate { bytes, arp, version, kind })
     }
 
     /// An echo request whose `xid` is a packet's number.
@@ -214,7 +214,11 @@ impl Template {
         let mut out = Out::with_capacity(MAX_PACKET_IN_LEN);
         FromSwitch::EchoRequest(Bytes(&[])).encode(version, 0, &mut out)?;
         let bytes = out.as_slice().to_vec();
-        Ok(Template { bytes, kind: Kind::Echo, ..Template::new(version, true)? })
+        Ok(PacketTemplate {
+            bytes,
+            kind: LoadPacketKind::Echo,
+            ..PacketTemplate::new(version, true)?
+        })
     }
 
     /// Length of the message in bytes: 82 in 1.0, 106 in 1.3.
@@ -232,48 +236,48 @@ impl Template {
 
     /// Turns `message`, a copy of the template, into the packet_in of `packet`.
     #[inline]
-    pub fn patch(&self, message: &mut [u8], packet: &Packet) {
+    pub fn patch(&self, message: &mut [u8], packet: &LoadPacket) {
         self.patch_all(message, std::iter::once(*packet));
     }
 
     /// Turns `messages`, consecutive copies of the template, into the packet_ins of `packets`.
     #[inline]
-    pub fn patch_all(&self, messages: &mut [u8], packets: impl Iterator<Item = Packet>) {
+    pub fn patch_all(&self, messages: &mut [u8], packets: impl Iterator<Item = LoadPacket>) {
         const PORT_10: usize = offsets(Version::V1_0).0;
         const PORT_13: usize = offsets(Version::V1_3).0;
         const FRAME_10: usize = offsets(Version::V1_0).1;
         const FRAME_13: usize = offsets(Version::V1_3).1;
         // All offsets are constants in each branch, so the compiler removes the bounds checks.
         match (self.version, self.kind) {
-            (_, Kind::Echo) => {
+            (_, LoadPacketKind::Echo) => {
                 for (message, packet) in messages.chunks_exact_mut(self.len()).zip(packets) {
                     message[XID_AT..XID_AT + 4].copy_from_slice(&packet.id().to_be_bytes());
                 }
             }
-            (Version::V1_0, Kind::Buffered) => {
+            (Version::V1_0, LoadPacketKind::Buffered) => {
                 patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, true>(messages, packets);
             }
-            (Version::V1_0, Kind::Unbuffered) => {
+            (Version::V1_0, LoadPacketKind::Unbuffered) => {
                 patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, false>(messages, packets);
             }
-            (Version::V1_3, Kind::Buffered) => {
+            (Version::V1_3, LoadPacketKind::Buffered) => {
                 patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, true>(messages, packets);
             }
-            (Version::V1_3, Kind::Unbuffered) => {
+            (Version::V1_3, LoadPacketKind::Unbuffered) => {
                 patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, false>(messages, packets);
             }
         }
     }
 
     /// The packet_in by which a host announces itself: a gratuitous ARP (RFC 5227 §3), never
-    /// buffered. [`Template::patch_arp`] fills in the host.
+    /// buffered. [`PacketTemplate::patch_arp`] fills in the host.
     #[must_use]
     pub fn arp(&self) -> &[u8] {
         &self.arp
     }
 
-    /// Turns `message`, a copy of [`Template::arp`], into that of a host.
-    pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: Mac) {
+    /// Turns `message`, a copy of [`PacketTemplate::arp`], into that of a host.
+    pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: MacNumber) {
         let (in_port_at, frame_at) = offsets(self.version);
         message[in_port_at] = port as u8;
         let frame = &mut message[frame_at..];
@@ -292,7 +296,7 @@ pub(crate) const fn packet_in_len(version: Version) -> usize {
 #[inline(always)]
 fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const BUFFERED: bool>(
     messages: &mut [u8],
-    packets: impl Iterator<Item = Packet>,
+    packets: impl Iterator<Item = LoadPacket>,
 ) {
     let (messages, _) = messages.as_chunks_mut::<LEN>();
     for (message, packet) in messages.iter_mut().zip(packets) {
@@ -359,15 +363,16 @@ mod tests {
 
     const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-    fn packet() -> Packet {
-        let (src, dst) = (Mac::of(2, 7, 9_999_997), Mac::of(UPLINK_PORT, 7, 10_000_000));
-        Packet { number: 0x1_8000_0002, in_port: 2, out_port: UPLINK_PORT, src, dst }
+    fn packet() -> LoadPacket {
+        let (src, dst) =
+            (MacNumber::of(2, 7, 9_999_997), MacNumber::of(UPLINK_PORT, 7, 10_000_000));
+        LoadPacket { number: 0x1_8000_0002, in_port: 2, out_port: UPLINK_PORT, src, dst }
     }
 
     #[test]
     fn a_patched_template_is_the_packet_in_that_the_codec_reads() {
         for (version, buffered) in VERSIONS.into_iter().flat_map(|v| [(v, true), (v, false)]) {
-            let template = Template::new(version, buffered).unwrap();
+            let template = PacketTemplate::new(version, buffered).unwrap();
             let mut message = template.as_slice().to_vec();
             template.patch(&mut message, &packet());
             let Message { body: FromSwitch::PacketIn(read), xid, .. } =
@@ -386,7 +391,7 @@ mod tests {
     #[test]
     fn an_echo_has_the_number_of_its_packet() {
         for version in VERSIONS {
-            let template = Template::echo(version).unwrap();
+            let template = PacketTemplate::echo(version).unwrap();
             let mut message = template.as_slice().to_vec();
             template.patch(&mut message, &packet());
             let Message { body: FromSwitch::EchoRequest(payload), xid, .. } =
@@ -401,8 +406,8 @@ mod tests {
     #[test]
     fn a_host_makes_itself_known_by_an_arp() {
         for version in VERSIONS {
-            let template = Template::new(version, true).unwrap();
-            let (mut message, host) = (template.arp().to_vec(), Mac::of(3, 1, 6));
+            let template = PacketTemplate::new(version, true).unwrap();
+            let (mut message, host) = (template.arp().to_vec(), MacNumber::of(3, 1, 6));
             template.patch_arp(&mut message, 3, host);
             let Message { body: FromSwitch::PacketIn(read), .. } =
                 FromSwitch::decode(&message).unwrap()
@@ -420,14 +425,14 @@ mod tests {
 
     #[test]
     fn a_packet_in_has_the_size_of_cbench() {
-        assert_eq!(Template::new(Version::V1_0, true).unwrap().len(), PACKET_IN_10_LEN);
-        assert_eq!(Template::new(Version::V1_3, true).unwrap().len(), MAX_PACKET_IN_LEN);
+        assert_eq!(PacketTemplate::new(Version::V1_0, true).unwrap().len(), PACKET_IN_10_LEN);
+        assert_eq!(PacketTemplate::new(Version::V1_3, true).unwrap().len(), MAX_PACKET_IN_LEN);
     }
 
     #[test]
     fn addresses_are_station_addresses_that_tell_their_port() {
         for port in 1..=UPLINK_PORT {
-            let mac = Mac::of(port, 0xffff, 10_000_000);
+            let mac = MacNumber::of(port, 0xffff, 10_000_000);
             assert_eq!(mac.port(), port);
             assert_eq!(mac.bytes()[1..], [0xff, 0xff, 0x98, 0x96, 0x80]);
             assert!(bellrock_openflow::MacAddr(mac.bytes()).is_station());

@@ -30,7 +30,7 @@ const MAX_NAME: usize = 40;
 /// Role of a contestant in the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum ContestantRole {
     /// The controller that the suite measures.
     Ours,
     /// The canned responder.
@@ -45,7 +45,7 @@ pub struct Contestant {
     /// Name in the report.
     pub name: String,
     /// Its role.
-    pub role: Role,
+    pub role: ContestantRole,
     /// The command line, with placeholders: `{port}` and `{address}` to listen on, `{workers}`
     /// threads, `{read_bytes}` per read at most, and the path `{file}` of its file.
     pub command: String,
@@ -54,14 +54,14 @@ pub struct Contestant {
     pub file: Option<(String, String)>,
     /// Variants with another file in its place, for experiments that compare a controller with
     /// itself.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<ContestantVariant>,
     /// Maximum number of switches that it takes, if known.
     pub most_switches: Option<u32>,
 }
 
 /// A controller with another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variant {
+pub struct ContestantVariant {
     /// Name in experiments.
     pub name: &'static str,
     /// The file: name and contents.
@@ -70,7 +70,7 @@ pub struct Variant {
 
 /// Values of the placeholders.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct PlaceholderValues<'a> {
     /// Folder of its file.
     pub folder: &'a Path,
     /// Address to listen on.
@@ -118,7 +118,7 @@ impl Contestant {
 
     /// Returns the command line with all placeholders filled in.
     #[must_use]
-    pub fn command_line(&self, places: Places<'_>) -> String {
+    pub fn command_line(&self, places: PlaceholderValues<'_>) -> String {
         let variant = self.variants.iter().find(|one| Some(one.name) == places.variant);
         let file = variant.map(|variant| &variant.file).or(self.file.as_ref());
         let name = file.map_or("", |(name, _)| name);
@@ -188,7 +188,7 @@ pub fn parse(text: &str) -> Result<Contestant, PeerError> {
 }
 
 fn peer(name: &str, command: String) -> Contestant {
-    let (name, role) = (name.to_owned(), Role::Peer);
+    let (name, role) = (name.to_owned(), ContestantRole::Peer);
     Contestant { name, role, command, file: None, variants: Vec::new(), most_switches: None }
 }
 
@@ -258,18 +258,23 @@ mod tests {
     #[test]
     fn a_peer_is_a_name_and_a_command_with_places() {
         let peer = parse("pox=./pox.py --port={port} --threads={workers}").unwrap();
-        assert_eq!((peer.name.as_str(), peer.role), ("pox", Role::Peer));
+        assert_eq!((peer.name.as_str(), peer.role), ("pox", ContestantRole::Peer));
         assert!(peer.listens_anywhere() && !peer.has_read_size());
         let target = "127.0.0.1:7".parse().unwrap();
-        let places =
-            Places { folder: Path::new("/f"), target, workers: 2, read_bytes: 1, variant: None };
+        let places = PlaceholderValues {
+            folder: Path::new("/f"),
+            target,
+            workers: 2,
+            read_bytes: 1,
+            variant: None,
+        };
         assert_eq!(peer.command_line(places), "./pox.py --port=7 --threads=2");
         let file = Some(("a'b".to_owned(), String::new()));
         let other = Contestant { command: "x {file} {address}".into(), file, ..peer.clone() };
         assert_eq!(other.command_line(places), "x '/f/a'\\''b' 127.0.0.1:7");
         let file = ("c".to_owned(), String::new());
-        let other = Contestant { variants: vec![Variant { name: "odd", file }], ..other };
-        let places = Places { variant: Some("odd"), ..places };
+        let other = Contestant { variants: vec![ContestantVariant { name: "odd", file }], ..other };
+        let places = PlaceholderValues { variant: Some("odd"), ..places };
         assert_eq!(other.command_line(places), "x '/f/c' 127.0.0.1:7");
         assert!(other.has_variant("odd") && !other.has_variant("even"));
         assert!(!parse("nox=nox_core -i ptcp:6633").unwrap().listens_anywhere());

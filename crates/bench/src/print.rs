@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::report::{Bound, Latency, Little, Report, Run};
-use crate::verify::Tally;
+use crate::report::{LatencyReport, LittlesLaw, RateBound, Report, RunReport};
+use crate::verify::AnswerTally;
 
 impl Report {
     /// Returns one line in the form of cbench's result, for scripts that parse it: responses per
@@ -45,11 +45,11 @@ impl fmt::Display for Report {
         }
         summary(self, f)?;
         if let Some(latency) = &self.summary.latency {
-            writeln!(f, "latency   {}", Line(latency))?;
+            writeln!(f, "latency   {}", LatencyLine(latency))?;
         }
         let lateness = self.runs.iter().filter_map(|run| run.lateness.as_ref());
         if let Some(worst) = lateness.max_by_key(|lateness| lateness.p99) {
-            writeln!(f, "late      {} (from due to sent, in latency too)", Line(worst))?;
+            writeln!(f, "late      {} (from due to sent, in latency too)", LatencyLine(worst))?;
         }
         if !self.is_connecting() {
             answers(&self.summary.tally, f)?;
@@ -84,7 +84,7 @@ fn heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f,
         ", at most {} in flight each\n{} MACs each, {}, to {}, {}",
         load.in_flight,
-        Number(f64::from(load.macs)),
+        GroupedNumber(f64::from(load.macs)),
         load.order,
         load.destinations,
         match load.buffered {
@@ -95,10 +95,10 @@ fn heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )
 }
 
-fn row(index: usize, run: &Run, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn row(index: usize, run: &RunReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let per_switch = run.rate / run.per_switch.len().max(1) as f64;
-    let quantile = |at: fn(&Latency) -> u64| match &run.latency {
-        Some(latency) => Time(at(latency) as f64).to_string(),
+    let quantile = |at: fn(&LatencyReport) -> u64| match &run.latency {
+        Some(latency) => Nanoseconds(at(latency) as f64).to_string(),
         None => "-".to_owned(),
     };
     let busiest = run.generator_threads.iter().copied().fold(0.0, f64::max);
@@ -110,14 +110,14 @@ fn row(index: usize, run: &Run, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f,
         " {index:>3}  {:>13}  {:>11}  {:>6.4}  {:>7.2}  {:>9}  {:>9}  {:>4}  {controller:>4}  \
          {nanoseconds:>9}{}{}",
-        Number(run.rate).to_string(),
-        Number(per_switch).to_string(),
+        GroupedNumber(run.rate).to_string(),
+        GroupedNumber(per_switch).to_string(),
         run.fairness.jain,
         run.fairness.slowest,
         quantile(|latency| latency.p50),
         quantile(|latency| latency.p99),
         percent(busiest),
-        if run.bound == Bound::Generator { "  generator-bound" } else { "" },
+        if run.bound == RateBound::Generator { "  generator-bound" } else { "" },
         if run.complete { "" } else { "  not complete" },
     )
 }
@@ -130,18 +130,18 @@ fn summary(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         true => "echoes",
         false => "flow set-ups",
     };
-    let (least, most) = (Number(rate.least), Number(rate.most));
-    let median = Number(rate.median);
+    let (least, most) = (GroupedNumber(rate.least), GroupedNumber(rate.most));
+    let median = GroupedNumber(rate.median);
     match summary.bound {
-        Bound::Generator => writeln!(
+        RateBound::Generator => writeln!(
             f,
             "\nno result generator-bound: the generator was busier, so the controller can do at least \
              {median} {what}/s"
         )?,
-        Bound::Controller => {
+        RateBound::Controller => {
             writeln!(f, "\nresult    {median} {what}/s (median; {least} to {most})")?;
         }
-        Bound::Unknown => writeln!(
+        RateBound::Unknown => writeln!(
             f,
             "\nresult    {median} {what}/s (median; {least} to {most}); give --pid to check that the \
              controller was busier"
@@ -149,15 +149,16 @@ fn summary(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     let failed: u64 = report.runs.iter().map(|run| run.failed_connections).sum();
     if failed > 0 {
-        writeln!(f, "failed    {} connections", Number(failed as f64))?;
+        writeln!(f, "failed    {} connections", GroupedNumber(failed as f64))?;
     }
     Ok(())
 }
 
-fn answers(tally: &Tally, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Tally { wrong_buffer, wrong_match, wrong_output, wrong_frame, unreadable, .. } = tally;
-    let Tally { sent, verified, extra, errors, other, spoilt, unfinished, .. } = tally;
-    let Tally { missing, without_flow, without_packet, .. } = tally;
+fn answers(tally: &AnswerTally, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let AnswerTally { wrong_buffer, wrong_match, wrong_output, wrong_frame, unreadable, .. } =
+        tally;
+    let AnswerTally { sent, verified, extra, errors, other, spoilt, unfinished, .. } = tally;
+    let AnswerTally { missing, without_flow, without_packet, .. } = tally;
     writeln!(
         f,
         "packets   {sent} sent: {verified} verified, {spoilt} answered wrongly, {missing} not \
@@ -178,7 +179,7 @@ fn answers(tally: &Tally, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn law(run: usize, little: Little, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn law(run: usize, little: LittlesLaw, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(
         f,
         "Little    run {run}: rate x mean latency = {:.1} of {} in flight ({:.0}%): {}",
@@ -206,12 +207,12 @@ fn costs(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         )?;
     }
     if !report.is_connecting() {
-        let by_generator = Number(report.summary.generator_bytes_per_read.median);
+        let by_generator = GroupedNumber(report.summary.generator_bytes_per_read.median);
         match report.summary.controller_bytes_per_read {
             Some(bytes) => writeln!(
                 f,
                 "reads     {} bytes each by the controller, {by_generator} by the generator",
-                Number(bytes.median)
+                GroupedNumber(bytes.median)
             )?,
             None => writeln!(f, "reads     {by_generator} bytes each by the generator")?,
         }
@@ -225,28 +226,28 @@ fn costs(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             used.peak_resident_bytes as f64 / MIB
         )?;
     }
-    let estimated = |run: &Run| run.energy.is_some_and(|energy| energy.estimated);
+    let estimated = |run: &RunReport| run.energy.is_some_and(|energy| energy.estimated);
     if let Some(joule) = report.summary.done_per_joule {
         let how = if report.runs.iter().any(estimated) {
             "ESTIMATED from the thermal design power"
         } else {
             "measured (RAPL), the generator's part included"
         };
-        writeln!(f, "energy    {} for each joule, {how}", Number(joule.median))?;
+        writeln!(f, "energy    {} for each joule, {how}", GroupedNumber(joule.median))?;
     }
     Ok(())
 }
 
 /// Writes a latency as one line.
-struct Line<'l>(&'l Latency);
+struct LatencyLine<'l>(&'l LatencyReport);
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for LatencyLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Latency { p50, p90, p99, p999, max, .. } = *self.0;
+        let LatencyReport { p50, p90, p99, p999, max, .. } = *self.0;
         let mut gap = "";
         for (name, ns) in [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)]
         {
-            write!(f, "{gap}{name} {}", Time(ns as f64))?;
+            write!(f, "{gap}{name} {}", Nanoseconds(ns as f64))?;
             gap = "  ";
         }
         Ok(())
@@ -254,9 +255,9 @@ impl fmt::Display for Line<'_> {
 }
 
 /// Writes nanoseconds in a readable unit.
-pub(crate) struct Time(pub(crate) f64);
+pub(crate) struct Nanoseconds(pub(crate) f64);
 
-impl fmt::Display for Time {
+impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ns if ns < 1e3 => write!(f, "{ns:.0} ns"),
@@ -268,9 +269,9 @@ impl fmt::Display for Time {
 }
 
 /// Writes a number with commas between thousands, and one decimal below 100.
-struct Number(f64);
+struct GroupedNumber(f64);
 
-impl fmt::Display for Number {
+impl fmt::Display for GroupedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 100.0 && self.0.fract() != 0.0 {
             return write!(f, "{:.1}", self.0);
@@ -293,21 +294,21 @@ mod tests {
 
     use super::*;
     use crate::load::Load;
-    use crate::report::{Energy, Fairness};
+    use crate::report::{EnergyReport, Fairness};
 
-    fn run(rate: f64, bound: Bound) -> Run {
+    fn run(rate: f64, bound: RateBound) -> RunReport {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         histogram.record_n(1500, 10).unwrap();
-        Run {
+        RunReport {
             complete: true,
             seconds: 1.0,
             done: rate as u64,
             rate,
             per_switch: vec![rate / 16.0; 16],
             fairness: Fairness::of(&[1.0; 16]),
-            latency: Latency::of(&histogram),
+            latency: LatencyReport::of(&histogram),
             lateness: None,
-            tally: Tally { sent: 5, verified: 4, wrong_output: 1, ..Tally::default() },
+            tally: AnswerTally { sent: 5, verified: 4, wrong_output: 1, ..AnswerTally::default() },
             failed_connections: 0,
             generator_threads: vec![0.5],
             generator_cpu_s: 0.5,
@@ -318,18 +319,19 @@ mod tests {
             controller_system_ns: Some(12.0),
             controller_bytes_per_read: Some(50_000.0),
             bound,
-            little: Some(Little { asked: 16.0, measured: 8.0 }),
-            energy: Energy::of(None, Some(50.0), 1.0, rate as u64),
+            little: Some(LittlesLaw { asked: 16.0, measured: 8.0 }),
+            energy: EnergyReport::of(None, Some(50.0), 1.0, rate as u64),
         }
     }
 
-    fn report(runs: Vec<Run>) -> Report {
+    fn report(runs: Vec<RunReport>) -> Report {
         Report::new(&Load::default(), runs, Histogram::new(3).unwrap(), None)
     }
 
     #[test]
     fn the_line_of_cbench_is_as_its_scripts_expect() {
-        let report = report(vec![run(1000.0, Bound::Controller), run(3000.0, Bound::Controller)]);
+        let report =
+            report(vec![run(1000.0, RateBound::Controller), run(3000.0, RateBound::Controller)]);
         assert_eq!(
             report.cbench(),
             "RESULT: 16 switches 2 tests min/max/avg/stdev = 1000.00/3000.00/2000.00/1000.00 \
@@ -339,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_table_has_what_matters() {
-        let text = report(vec![run(1_234_567.0, Bound::Controller)]).to_string();
+        let text = report(vec![run(1_234_567.0, RateBound::Controller)]).to_string();
         for part in [
             "16 switches, OpenFlow 1.0",
             "1,000 MACs each, in-order, to one, buffered",
@@ -361,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_rate_that_the_generator_set_is_not_called_a_result() {
-        let text = report(vec![run(1000.0, Bound::Generator)]).to_string();
+        let text = report(vec![run(1000.0, RateBound::Generator)]).to_string();
         assert!(text.contains("no result generator-bound"), "{text}");
         assert!(text.contains("%     ?       42.0  generator-bound"), "{text}");
         assert!(!text.contains("\nresult"), "{text}");
@@ -369,10 +371,10 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        let text = |number: f64| Number(number).to_string();
+        let text = |number: f64| GroupedNumber(number).to_string();
         assert_eq!([text(0.0), text(12.34), text(999.0)], ["0", "12.3", "999"]);
         assert_eq!([text(1000.4), text(12_345_678.0)], ["1,000", "12,345,678"]);
-        let time = |ns: f64| Time(ns).to_string();
+        let time = |ns: f64| Nanoseconds(ns).to_string();
         assert_eq!([time(12.0), time(2_500_000.0), time(3e9)], ["12 ns", "2.50 ms", "3.00 s"]);
     }
 }

@@ -27,11 +27,11 @@ static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A controller that was started. Dropping it ends the process.
 #[derive(Debug)]
-pub struct Controller {
+pub struct ControllerProcess {
     child: Child,
 }
 
-impl Controller {
+impl ControllerProcess {
     /// Starts a command line with `sh`, on `cores` if any are given. Waits until something listens
     /// on `address`. The output of the command goes to standard error.
     ///
@@ -56,7 +56,7 @@ impl Controller {
         };
         let child = spawn(command_line, cores)
             .map_err(|error| failed(format!("it cannot be started: {error}")))?;
-        let mut controller = Controller { child };
+        let mut controller = ControllerProcess { child };
         running().push(controller.pid());
         let start = Instant::now();
         while TcpStream::connect_timeout(&address, LOOK_TIME).is_err() {
@@ -138,7 +138,7 @@ fn spawn(command_line: &str, cores: &[usize]) -> io::Result<Child> {
     })
 }
 
-impl Drop for Controller {
+impl Drop for ControllerProcess {
     fn drop(&mut self) {
         let running = running();
         if running.contains(&self.pid()) {
@@ -158,9 +158,9 @@ impl Drop for Controller {
 
 /// A controller of this program that is stopped until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stopped(u32);
+pub(crate) struct PausedProcess(u32);
 
-impl Stopped {
+impl PausedProcess {
     /// Stops the process. If it has ended, there is no error here: the measurement will show it. A
     /// process that this program has not started is left alone.
     pub(crate) fn new(pid: u32) -> Self {
@@ -168,11 +168,11 @@ impl Stopped {
         if running.contains(&pid) {
             signal(pid, Signal::STOP);
         }
-        Stopped(pid)
+        PausedProcess(pid)
     }
 }
 
-impl Drop for Stopped {
+impl Drop for PausedProcess {
     fn drop(&mut self) {
         let running = running();
         if running.contains(&self.0) {
@@ -189,7 +189,7 @@ mod tests {
     fn a_command_that_ends_or_never_listens_is_told_of() {
         let start = |command, timeout| {
             let timeout = Duration::from_millis(timeout);
-            Controller::start(command, &[], free_address().unwrap(), timeout)
+            ControllerProcess::start(command, &[], free_address().unwrap(), timeout)
                 .unwrap_err()
                 .to_string()
         };
@@ -204,7 +204,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let timeout = Duration::from_secs(1);
-        let error = Controller::start("sleep 60", &[], address, timeout).unwrap_err();
+        let error = ControllerProcess::start("sleep 60", &[], address, timeout).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
     }
 
@@ -222,21 +222,21 @@ mod tests {
         }
     }
 
-    fn sleeper() -> Controller {
+    fn sleeper() -> ControllerProcess {
         let child = spawn("sleep 600", &[]).unwrap();
         running().push(child.id());
-        Controller { child }
+        ControllerProcess { child }
     }
 
     #[test]
     fn one_that_is_stopped_goes_on_and_ends() {
         let controller = sleeper();
         let pid = controller.pid();
-        let stopped = Stopped::new(pid);
+        let stopped = PausedProcess::new(pid);
         wait_for(|| state(pid) == Some('T'));
         drop(stopped);
         wait_for(|| state(pid) != Some('T'));
-        let _stopped = Stopped::new(pid);
+        let _stopped = PausedProcess::new(pid);
         drop(controller);
         assert_eq!(state(pid), None, "it has ended though it was stopped");
     }
@@ -251,7 +251,7 @@ mod tests {
         assert!(!running().contains(&pid), "nobody sends it a signal any more");
         assert_eq!(controller.ended(), controller.ended(), "it may be asked again");
         // This program's own process: not started by it.
-        let _not_stopped = Stopped::new(std::process::id());
+        let _not_stopped = PausedProcess::new(std::process::id());
     }
 
     /// Whether the process is a zombie: ended, and not waited for.

@@ -78,7 +78,7 @@ impl Study {
 
 /// How a plot shows a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reading {
+pub enum FigureForm {
     /// Points (x, y).
     Points(&'static [(f64, f64)]),
     /// A y without an x.
@@ -89,13 +89,13 @@ pub enum Reading {
 
 /// A figure that a study published.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// The study.
     pub study: Study,
     /// Subject and conditions.
     pub what: &'static str,
     /// The numbers.
-    pub reading: Reading,
+    pub reading: FigureForm,
 }
 
 /// A statement of a study that a plot cannot show.
@@ -125,16 +125,20 @@ pub const ON_SHARED_STATE: &[Fact] = &[
 /// All studies, for lists of sources.
 pub const STUDIES: &[Study] = &[HOT_ICE, NUST, MCNETTLE, POSTER, PRIMETIME];
 
-const fn points(study: Study, what: &'static str, points: &'static [(f64, f64)]) -> Figure {
-    Figure { study, what, reading: Reading::Points(points) }
+const fn points(
+    study: Study,
+    what: &'static str,
+    points: &'static [(f64, f64)],
+) -> PublishedFigure {
+    PublishedFigure { study, what, reading: FigureForm::Points(points) }
 }
 
-const fn level(study: Study, what: &'static str, y: f64) -> Figure {
-    Figure { study, what, reading: Reading::Level(y) }
+const fn level(study: Study, what: &'static str, y: f64) -> PublishedFigure {
+    PublishedFigure { study, what, reading: FigureForm::Level(y) }
 }
 
-const fn upright(study: Study, what: &'static str, x: f64) -> Figure {
-    Figure { study, what, reading: Reading::Upright(x) }
+const fn upright(study: Study, what: &'static str, x: f64) -> PublishedFigure {
+    PublishedFigure { study, what, reading: FigureForm::Upright(x) }
 }
 
 const fn fact(study: Study, text: &'static str) -> Fact {
@@ -146,7 +150,7 @@ const MS: f64 = 1e6;
 const US: f64 = 1e3;
 
 /// Responses per second, by threads.
-pub const BY_THREADS: &[Figure] = &[
+pub const BY_THREADS: &[PublishedFigure] = &[
     points(NUST, "NUST, 32 switches", &[(1.0, 1.36 * M), (2.0, 2.62 * M), (4.0, 4.50 * M)]),
     points(NUST, "Beacon, 32 switches", &[(1.0, 1.35 * M), (2.0, 2.12 * M), (4.0, 4.01 * M)]),
     points(NUST, "NOX-MT, 32 switches", &[(1.0, 0.75 * M), (4.0, 2.5 * M)]),
@@ -175,7 +179,7 @@ pub const ON_THREADS: &[Fact] = &[
 ];
 
 /// Responses per second, by switches.
-pub const BY_SWITCHES: &[Figure] = &[
+pub const BY_SWITCHES: &[PublishedFigure] = &[
     points(NUST, "NUST, 4 threads", &[(16.0, 4.52 * M), (32.0, 4.50 * M), (64.0, 4.19 * M)]),
     points(NUST, "Beacon, 4 threads", &[(16.0, 4.10 * M), (32.0, 4.01 * M), (64.0, 3.69 * M)]),
     points(PRIMETIME, "Beacon, almost 20 M; no growth beyond this point", &[(17.0, 20.0 * M)]),
@@ -195,7 +199,7 @@ pub const ON_SWITCHES: &[Fact] = &[
 ];
 
 /// Responses per second, by MACs.
-pub const BY_MACS: &[Figure] = &[
+pub const BY_MACS: &[PublishedFigure] = &[
     points(PRIMETIME, "Beacon, 64 switches, almost 20 M", &[(1e6, 20.0 * M)]),
     points(PRIMETIME, "the other controllers of the study: at most 7 M", &[(1e6, 7.0 * M)]),
 ];
@@ -211,7 +215,7 @@ pub const ON_MACS: &[Fact] = &[
 ];
 
 /// Latency distribution with one switch.
-pub const LATENCY_OF_ONE: &[Figure] = &[
+pub const LATENCY_OF_ONE: &[PublishedFigure] = &[
     upright(HOT_ICE, "NOX-MT, Beacon, Maestro: minimum, 10 µs of 10 to 15", 10.0 * US),
     upright(HOT_ICE, "NOX-MT, Beacon, Maestro: minimum, 15 µs of 10 to 15", 15.0 * US),
     upright(PRIMETIME, "Beacon: under 10 ms", 10.0 * MS),
@@ -219,13 +223,13 @@ pub const LATENCY_OF_ONE: &[Figure] = &[
 ];
 
 /// Latency distribution with 64 switches.
-pub const LATENCY_OF_64: &[Figure] = &[
+pub const LATENCY_OF_64: &[PublishedFigure] = &[
     upright(PRIMETIME, "no controller of the study: under 10 ms", 10.0 * MS),
     upright(PRIMETIME, "Maestro, Beacon: under 100 ms", 100.0 * MS),
 ];
 
 /// Latency in ping-pong, by switches.
-pub const PING_PONG: &[Figure] = &[
+pub const PING_PONG: &[PublishedFigure] = &[
     points(
         MCNETTLE,
         "McNettle, below this line; 15 cores or more",
@@ -235,14 +239,14 @@ pub const PING_PONG: &[Figure] = &[
 ];
 
 /// Responses per second in latency mode, by switches.
-pub const PING_PONG_RATE: &[Figure] = &[
+pub const PING_PONG_RATE: &[PublishedFigure] = &[
     points(NUST, "NUST, 4 threads", &[(16.0, 173_130.0), (32.0, 197_500.0)]),
     points(NUST, "Beacon, immediate, 4 threads", &[(16.0, 150_670.0), (32.0, 171_450.0)]),
     points(NUST, "Maestro, 4 threads", &[(16.0, 147_350.0), (32.0, 162_430.0)]),
 ];
 
 /// Mean latency at 1,000 messages per second from each switch, by switches.
-pub const FIXED_RATE: &[Figure] = &[
+pub const FIXED_RATE: &[PublishedFigure] = &[
     points(MCNETTLE, "stock I/O manager", &[(100.0, 10.63 * MS), (500.0, 29.82 * MS)]),
     points(MCNETTLE, "two dedicated I/O cores", &[(100.0, 0.32 * MS), (500.0, 3.29 * MS)]),
 ];
@@ -259,7 +263,8 @@ pub const ON_LATENCY: &[Fact] = &[
 ];
 
 /// Mean latency, by packet_ins in flight.
-pub const WINDOW_LATENCY: &[Figure] = &[level(HOT_ICE, "NOX at 30,000 a second", 10.0 * MS)];
+pub const WINDOW_LATENCY: &[PublishedFigure] =
+    &[level(HOT_ICE, "NOX at 30,000 a second", 10.0 * MS)];
 
 /// Other statements about windows.
 pub const ON_WINDOWS: &[Fact] = &[
@@ -276,7 +281,7 @@ pub const ON_WINDOWS: &[Fact] = &[
 ];
 
 /// Jain's index.
-pub const FAIRNESS: &[Figure] = &[
+pub const FAIRNESS: &[PublishedFigure] = &[
     level(MCNETTLE, "ping-pong: over 0.996", 0.996),
     level(MCNETTLE, "maximum rate: close to 0.5 at worst", 0.5),
 ];
@@ -303,7 +308,7 @@ pub const ON_BATCHES: &[Fact] = &[
 ];
 
 /// Responses per joule. Derived: the studies give a rate and a power.
-pub const PER_JOULE: &[Figure] = &[
+pub const PER_JOULE: &[PublishedFigure] = &[
     level(PRIMETIME, "Beacon: 20 M at 320 W under stress", 20.0 * M / 320.0),
     level(PRIMETIME_TILE, "Beacon: 4.8 M at 150 W under stress", 4.8 * M / 150.0),
     level(POSTER, "its controller: 14.6 M at 28 W TDP", 14.6 * M / 28.0),

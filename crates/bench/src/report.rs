@@ -6,9 +6,9 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Destinations, Load, Mode, Order};
+use crate::load::{Destinations, HostOrder, Load, LoadMode};
 use crate::usage::ProcessUse;
-use crate::verify::Tally;
+use crate::verify::AnswerTally;
 
 /// Result of a test.
 #[derive(Clone, Debug, Serialize)]
@@ -16,9 +16,9 @@ pub struct Report {
     /// The load.
     pub load: LoadSummary,
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunReport>,
     /// Summary of the runs.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// Why the test ended early. The last run is then incomplete.
     pub failure: Option<String>,
     /// Latencies of all runs, so that reports can be merged.
@@ -29,11 +29,11 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(
         load: &Load,
-        runs: Vec<Run>,
+        runs: Vec<RunReport>,
         histogram: Histogram<u64>,
         failure: Option<String>,
     ) -> Self {
-        let summary = Summary::of(&runs, &histogram);
+        let summary = RunSummary::of(&runs, &histogram);
         Report { load: LoadSummary::of(load), runs, summary, failure, histogram }
     }
 
@@ -43,7 +43,7 @@ impl Report {
         self.failure = self.failure.take().or(other.failure);
         // Both have the same bounds, so no value is out of range.
         let _ = self.histogram.add(&other.histogram);
-        self.summary = Summary::of(&self.runs, &self.histogram);
+        self.summary = RunSummary::of(&self.runs, &self.histogram);
     }
 }
 
@@ -88,15 +88,15 @@ impl LoadSummary {
             mode: load.mode.name(),
             in_flight: load.in_flight(),
             rate_per_switch: match load.mode {
-                Mode::Rate(rate) => Some(rate),
+                LoadMode::Rate(rate) => Some(rate),
                 _ => None,
             },
             switches: load.switches,
             macs: load.macs,
             order: match load.order {
-                Order::InOrder => "in-order",
-                Order::Random => "random",
-                Order::Zipf => "zipf",
+                HostOrder::InOrder => "in-order",
+                HostOrder::Random => "random",
+                HostOrder::Zipf => "zipf",
             },
             destinations: match load.destinations {
                 Destinations::One => "one",
@@ -114,7 +114,7 @@ impl LoadSummary {
 
 /// One run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct RunReport {
     /// Whether the measurement was completed.
     pub complete: bool,
     /// Seconds measured.
@@ -128,11 +128,11 @@ pub struct Run {
     /// Fairness between switches.
     pub fairness: Fairness,
     /// Latency from sent (at a rate: from due) to answered.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyReport>,
     /// Delay of the generator from due to sent, in rate mode.
-    pub lateness: Option<Latency>,
+    pub lateness: Option<LatencyReport>,
     /// Counts of all messages, including those of the warm-up and those after the measurement.
-    pub tally: Tally,
+    pub tally: AnswerTally,
     /// Number of failed connections, in the modes that measure connections.
     pub failed_connections: u64,
     /// Share of the time that each thread of the generator ran.
@@ -152,11 +152,11 @@ pub struct Run {
     /// Mean bytes per read of the controller, if it reads with read(2).
     pub controller_bytes_per_read: Option<f64>,
     /// Whether the controller or the generator limited the rate.
-    pub bound: Bound,
+    pub bound: RateBound,
     /// Little's law, in the window and latency modes.
-    pub little: Option<Little>,
+    pub little: Option<LittlesLaw>,
     /// Energy, if known.
-    pub energy: Option<Energy>,
+    pub energy: Option<EnergyReport>,
 }
 
 /// Fairness between switches (McNettle Fig. 16).
@@ -217,7 +217,7 @@ impl Spread {
 
 /// Distribution of latencies in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
+pub struct LatencyReport {
     /// Number of latencies.
     pub count: u64,
     /// Mean.
@@ -237,7 +237,7 @@ pub struct Latency {
     pub cdf: Vec<(f64, u64)>,
 }
 
-impl Latency {
+impl LatencyReport {
     /// Summarizes a histogram; `None` if it is empty.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
@@ -251,7 +251,7 @@ impl Latency {
                 (step.quantile(), histogram.highest_equivalent(step.value_iterated_to()))
             }),
         );
-        Some(Latency {
+        Some(LatencyReport {
             count: histogram.len(),
             mean: histogram.mean(),
             p50: at(0.5),
@@ -267,7 +267,7 @@ impl Latency {
 /// Which side limited the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum RateBound {
     /// The controller's busiest thread was busier than the generator's, or the load was not meant
     /// to keep either busy. The rate is a result.
     Controller,
@@ -278,37 +278,37 @@ pub enum Bound {
     Unknown,
 }
 
-impl Bound {
+impl RateBound {
     /// Decides by the shares of time that the busiest threads of both ran. `kept` is the ratio of
     /// the actual to the requested rate. While a requested rate is kept, the generator does not
     /// limit it, however busy it is.
     #[must_use]
-    pub fn of(mode: Mode, generator: f64, controller: Option<f64>, kept: f64) -> Self {
+    pub fn of(mode: LoadMode, generator: f64, controller: Option<f64>, kept: f64) -> Self {
         /// A thread above this share has no time left.
         const BUSY: f64 = 0.95;
         /// A rate above this ratio is kept: start and end of a run are not exact.
         const KEPT: f64 = 0.98;
-        let open_loop = matches!(mode, Mode::Rate(_));
+        let open_loop = matches!(mode, LoadMode::Rate(_));
         match controller {
-            _ if open_loop && (kept >= KEPT || generator < BUSY) => Bound::Controller,
-            Some(controller) if generator > controller => Bound::Generator,
-            Some(_) => Bound::Controller,
-            None if generator >= BUSY => Bound::Generator,
-            None => Bound::Unknown,
+            _ if open_loop && (kept >= KEPT || generator < BUSY) => RateBound::Controller,
+            Some(controller) if generator > controller => RateBound::Generator,
+            Some(_) => RateBound::Controller,
+            None if generator >= BUSY => RateBound::Generator,
+            None => RateBound::Unknown,
         }
     }
 }
 
 /// Little's law: the number in flight is the rate times the mean latency (Hot-ICE §4).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Little {
+pub struct LittlesLaw {
     /// Requested number of packet_ins in flight, of all switches.
     pub asked: f64,
     /// Rate times mean latency.
     pub measured: f64,
 }
 
-impl Little {
+impl LittlesLaw {
     /// Maximum relative difference between both. An answer waits in the generator for a while
     /// before the next packet_in is sent, and a packet_in waits before it leaves.
     pub const TOLERANCE: f64 = 0.1;
@@ -322,13 +322,13 @@ impl Little {
     /// Returns whether rate and latency agree with Little's law.
     #[must_use]
     pub fn holds(&self) -> bool {
-        (self.ratio() - 1.0).abs() <= Little::TOLERANCE
+        (self.ratio() - 1.0).abs() <= LittlesLaw::TOLERANCE
     }
 }
 
 /// Energy of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Energy {
+pub struct EnergyReport {
     /// Joules of all processors of the machine, including the generator's part if it runs there.
     pub joules: f64,
     /// Done per joule.
@@ -338,7 +338,7 @@ pub struct Energy {
     pub estimated: bool,
 }
 
-impl Energy {
+impl EnergyReport {
     /// Returns measured joules, or an estimate by thermal design power; `None` without either.
     pub(crate) fn of(
         joules: Option<f64>,
@@ -348,19 +348,19 @@ impl Energy {
     ) -> Option<Self> {
         let estimated = joules.is_none();
         let joules = joules.or_else(|| tdp_watts.map(|watts| watts * seconds))?;
-        Some(Energy { joules, done_per_joule: done as f64 / joules, estimated })
+        Some(EnergyReport { joules, done_per_joule: done as f64 / joules, estimated })
     }
 }
 
 /// Summary of the complete runs. Only `tally` covers all runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Done per second.
     pub rate: Spread,
     /// Jain's index.
     pub jain: Spread,
     /// Latencies of all runs.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyReport>,
     /// CPU nanoseconds of the controller per done.
     pub controller_cpu_ns: Option<Spread>,
     /// User part of `controller_cpu_ns`.
@@ -378,25 +378,25 @@ pub struct Summary {
     /// Done per joule.
     pub done_per_joule: Option<Spread>,
     /// Counts of all messages.
-    pub tally: Tally,
+    pub tally: AnswerTally,
     /// Which side limited the rate: the generator, if it did in any run.
-    pub bound: Bound,
+    pub bound: RateBound,
 }
 
-impl Summary {
-    pub(crate) fn of(runs: &[Run], latency: &Histogram<u64>) -> Self {
+impl RunSummary {
+    pub(crate) fn of(runs: &[RunReport], latency: &Histogram<u64>) -> Self {
         let complete = || runs.iter().filter(|run| run.complete);
-        let spread = |number: &dyn Fn(&Run) -> Option<f64>| {
+        let spread = |number: &dyn Fn(&RunReport) -> Option<f64>| {
             let numbers: Vec<f64> = complete().filter_map(number).collect();
             (!numbers.is_empty()).then(|| Spread::of(&numbers))
         };
-        let mut tally = Tally::default();
+        let mut tally = AnswerTally::default();
         runs.iter().for_each(|run| tally.add(&run.tally));
         let has = |bound| complete().any(|run| run.bound == bound);
-        Summary {
+        RunSummary {
             rate: spread(&|run| Some(run.rate)).unwrap_or_default(),
             jain: spread(&|run| Some(run.fairness.jain)).unwrap_or_default(),
-            latency: Latency::of(latency),
+            latency: LatencyReport::of(latency),
             controller_cpu_ns: spread(&|run| run.controller_cpu_ns),
             controller_user_ns: spread(&|run| run.controller_user_ns),
             controller_system_ns: spread(&|run| run.controller_system_ns),
@@ -409,9 +409,9 @@ impl Summary {
             done_per_joule: spread(&|run| run.energy.map(|energy| energy.done_per_joule)),
             tally,
             bound: match () {
-                () if has(Bound::Generator) => Bound::Generator,
-                () if has(Bound::Unknown) => Bound::Unknown,
-                () => Bound::Controller,
+                () if has(RateBound::Generator) => RateBound::Generator,
+                () if has(RateBound::Unknown) => RateBound::Unknown,
+                () => RateBound::Controller,
             },
         }
     }
@@ -441,36 +441,42 @@ mod tests {
 
     #[test]
     fn the_generator_has_to_be_the_less_busy_one() {
-        let of = |generator, controller| Bound::of(Mode::Throughput, generator, controller, 1.0);
-        assert_eq!(of(0.9, Some(0.99)), Bound::Controller);
-        assert_eq!(of(0.9, Some(0.8)), Bound::Generator);
-        assert_eq!(of(0.99, None), Bound::Generator);
-        assert_eq!(of(0.5, None), Bound::Unknown);
-        let at_a_rate = |generator, kept| Bound::of(Mode::Rate(1.0), generator, Some(0.1), kept);
-        assert_eq!(at_a_rate(0.2, 0.5), Bound::Controller);
-        assert_eq!(at_a_rate(0.99, 0.999), Bound::Controller, "what was asked for is what came");
-        assert_eq!(at_a_rate(0.99, 0.5), Bound::Generator);
+        let of =
+            |generator, controller| RateBound::of(LoadMode::Throughput, generator, controller, 1.0);
+        assert_eq!(of(0.9, Some(0.99)), RateBound::Controller);
+        assert_eq!(of(0.9, Some(0.8)), RateBound::Generator);
+        assert_eq!(of(0.99, None), RateBound::Generator);
+        assert_eq!(of(0.5, None), RateBound::Unknown);
+        let at_a_rate =
+            |generator, kept| RateBound::of(LoadMode::Rate(1.0), generator, Some(0.1), kept);
+        assert_eq!(at_a_rate(0.2, 0.5), RateBound::Controller);
+        assert_eq!(
+            at_a_rate(0.99, 0.999),
+            RateBound::Controller,
+            "what was asked for is what came"
+        );
+        assert_eq!(at_a_rate(0.99, 0.5), RateBound::Generator);
     }
 
     #[test]
     fn energy_says_whether_it_was_measured() {
-        let measured = Energy::of(Some(10.0), Some(100.0), 1.0, 50).unwrap();
+        let measured = EnergyReport::of(Some(10.0), Some(100.0), 1.0, 50).unwrap();
         assert_eq!((measured.done_per_joule, measured.estimated), (5.0, false));
-        let estimate = Energy::of(None, Some(100.0), 2.0, 50).unwrap();
+        let estimate = EnergyReport::of(None, Some(100.0), 2.0, 50).unwrap();
         assert_eq!((estimate.joules, estimate.estimated), (200.0, true));
-        assert_eq!(Energy::of(None, None, 1.0, 1), None);
+        assert_eq!(EnergyReport::of(None, None, 1.0, 1), None);
     }
 
     #[test]
     fn a_curve_of_latencies_rises() {
         let mut histogram = Histogram::new(3).unwrap();
         (1..=1000).for_each(|ns| histogram.record(ns).unwrap());
-        let latency = Latency::of(&histogram).unwrap();
+        let latency = LatencyReport::of(&histogram).unwrap();
         assert_eq!((latency.p50, latency.p99, latency.max), (500, 990, 1000));
         assert!(latency.cdf.is_sorted());
         assert_eq!(latency.cdf.first(), Some(&(0.0, 1)));
         assert_eq!(latency.cdf.get(123), Some(&(0.123, 123)), "a point for each latency");
         assert_eq!(latency.cdf.last(), Some(&(1.0, 1000)));
-        assert_eq!(Latency::of(&Histogram::new(3).unwrap()), None);
+        assert_eq!(LatencyReport::of(&Histogram::new(3).unwrap()), None);
     }
 }

@@ -30,12 +30,12 @@ pub(crate) struct ProcessCpu {
     /// By thread id. Exact to the nanosecond if the kernel reports it (at most a tick late),
     /// otherwise to the tick.
     threads: Vec<(u32, Duration)>,
-    reads: Option<Reads>,
+    reads: Option<ReadCounter>,
 }
 
 /// Data that a process has read with read(2) and similar calls. recv(2) does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Reads {
+pub struct ReadCounter {
     /// Number of calls, including those that returned no data.
     pub calls: u64,
     /// Number of bytes.
@@ -75,10 +75,10 @@ fn thread_time(task: &Path) -> Option<Duration> {
 }
 
 /// Parses bytes and calls of an `io` file.
-fn io_reads(text: &str) -> Option<Reads> {
+fn io_reads(text: &str) -> Option<ReadCounter> {
     let number =
         |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-    Some(Reads { calls: number("syscr:")?, bytes: number("rchar:")? })
+    Some(ReadCounter { calls: number("syscr:")?, bytes: number("rchar:")? })
 }
 
 /// Parses user and system time of a `stat` file: its 14th and 15th field. The second field, the
@@ -103,7 +103,7 @@ pub struct ProcessUse {
     /// Kernel part of `cpu_s`.
     pub system_s: f64,
     /// Data read with read(2), if known.
-    pub reads: Option<Reads>,
+    pub reads: Option<ReadCounter>,
     /// Share of the measurement that its busiest thread ran, 0 to 1.
     pub busiest_thread: f64,
     /// Resident memory at the end, in bytes.
@@ -135,7 +135,7 @@ impl ProcessUse {
             0.0 => 0.0,
             sum => user.as_secs_f64() / sum,
         };
-        let reads = now.reads.zip(before.reads).map(|(now, before)| Reads {
+        let reads = now.reads.zip(before.reads).map(|(now, before)| ReadCounter {
             calls: now.calls.saturating_sub(before.calls),
             bytes: now.bytes.saturating_sub(before.bytes),
         });
@@ -172,16 +172,16 @@ fn kibibytes(status: &str, key: &str) -> u64 {
 /// The energy counters of the processor packages (RAPL), if the kernel has them and this process
 /// may read them.
 #[derive(Clone, Debug)]
-pub(crate) struct Energy {
+pub(crate) struct EnergyCounters {
     /// For each package: path of its counter, value at which it wraps, value at the start, in
     /// microjoules.
     packages: Vec<(PathBuf, u64, u64)>,
 }
 
-impl Energy {
+impl EnergyCounters {
     /// Reads the counters; `None` if there are none.
     pub(crate) fn read() -> Option<Self> {
-        Energy::read_in("/sys/class/powercap".into())
+        EnergyCounters::read_in("/sys/class/powercap".into())
     }
 
     fn read_in(directory: PathBuf) -> Option<Self> {
@@ -197,7 +197,7 @@ impl Energy {
             let now = number_in(counter.clone())?;
             packages.push((counter, range, now));
         }
-        (!packages.is_empty()).then_some(Energy { packages })
+        (!packages.is_empty()).then_some(EnergyCounters { packages })
     }
 
     /// Returns the joules since then. The counters wrap about once an hour, so a measurement has to
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn bytes_of_each_read_are_known_where_it_reads_by_read() {
         let text = "rchar: 4000\nwchar: 7\nsyscr: 4\nsyscw: 1\n";
-        assert_eq!(io_reads(text), Some(Reads { calls: 4, bytes: 4000 }));
+        assert_eq!(io_reads(text), Some(ReadCounter { calls: 4, bytes: 4000 }));
         assert_eq!(io_reads(""), None);
         let pid = std::process::id();
         let before = ProcessCpu::read(pid).unwrap();
@@ -275,10 +275,10 @@ mod tests {
         write("name", "package-0\n");
         write("max_energy_range_uj", "10000000\n");
         write("energy_uj", "9000000\n");
-        let before = Energy::read_in(directory.clone()).unwrap();
+        let before = EnergyCounters::read_in(directory.clone()).unwrap();
         write("energy_uj", "2000000\n");
         assert_eq!(before.joules_since(), Some(3.0));
         fs::remove_dir_all(&directory).unwrap();
-        assert!(Energy::read_in(directory).is_none());
+        assert!(EnergyCounters::read_in(directory).is_none());
     }
 }

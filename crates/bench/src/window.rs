@@ -22,7 +22,7 @@ const REMEMBERED: u64 = 1 << 24;
 
 /// Meaning of a `buffer_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum BufferMeaning {
     /// The packet with this number waits for an answer or a part of one.
     Waiting(u64),
     /// The packet with this number is answered or given up.
@@ -33,7 +33,7 @@ pub(crate) enum Which {
 
 /// Effect of a part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum AnswerProgress {
     /// This part had come already.
     Twice,
     /// The other part is still missing.
@@ -141,22 +141,22 @@ impl Window {
 
     /// Finds the packet with this `buffer_id`.
     #[inline]
-    pub(crate) fn which(&self, id: u32) -> Which {
+    pub(crate) fn which(&self, id: u32) -> BufferMeaning {
         if id & !NUMBER_MASK != 0 {
-            return Which::Unknown;
+            return BufferMeaning::Unknown;
         }
         let ahead = u64::from(id.wrapping_sub(self.base as u32) & NUMBER_MASK);
         if ahead < self.in_flight() {
             let number = self.base + ahead;
             return match self.part(number) & DONE {
-                DONE => Which::Over(number),
-                _ => Which::Waiting(number),
+                DONE => BufferMeaning::Over(number),
+                _ => BufferMeaning::Waiting(number),
             };
         }
         let back = u64::from((self.base as u32).wrapping_sub(id) & NUMBER_MASK);
         match self.base.checked_sub(back) {
-            Some(number) if back != 0 && back <= REMEMBERED => Which::Over(number),
-            _ => Which::Unknown,
+            Some(number) if back != 0 && back <= REMEMBERED => BufferMeaning::Over(number),
+            _ => BufferMeaning::Unknown,
         }
     }
 
@@ -207,41 +207,41 @@ impl Window {
 
     /// Notes a flow for a packet in flight.
     #[inline]
-    pub(crate) fn flow(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+    pub(crate) fn flow(&mut self, number: u64, right: bool, now_ns: u64) -> AnswerProgress {
         self.came(number, FLOW, right, now_ns)
     }
 
     /// Notes that a packet in flight was forwarded.
     #[inline]
-    pub(crate) fn packet(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+    pub(crate) fn packet(&mut self, number: u64, right: bool, now_ns: u64) -> AnswerProgress {
         self.came(number, PACKET, right, now_ns)
     }
 
     /// Notes a flow for a packet in flight that also forwards it.
     #[inline]
-    pub(crate) fn both(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+    pub(crate) fn both(&mut self, number: u64, right: bool, now_ns: u64) -> AnswerProgress {
         self.came(number, DONE, right, now_ns)
     }
 
     #[inline]
-    fn came(&mut self, number: u64, parts: u8, right: bool, now_ns: u64) -> Progress {
+    fn came(&mut self, number: u64, parts: u8, right: bool, now_ns: u64) -> AnswerProgress {
         debug_assert!((self.base..self.next).contains(&number));
         let slot = self.slot(number);
         let before = self.parts[slot];
         if before & parts != 0 {
-            return Progress::Twice;
+            return AnswerProgress::Twice;
         }
         let after = before | parts | if right { 0 } else { WRONG };
         self.parts[slot] = after;
         self.marked += u32::from(before == 0);
         if after & DONE != DONE {
-            return Progress::Half;
+            return AnswerProgress::Half;
         }
         let sent_ns = self.sent_at(number);
         if number == self.base {
             self.advance(now_ns);
         }
-        Progress::Complete { right: after & WRONG == 0, sent_ns }
+        AnswerProgress::Complete { right: after & WRONG == 0, sent_ns }
     }
 
     /// Gives up packets at the front that were sent before `now_ns - timeout_ns`, if the front has
@@ -306,7 +306,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    const RIGHT: Progress = Progress::Complete { right: true, sent_ns: 100 };
+    const RIGHT: AnswerProgress = AnswerProgress::Complete { right: true, sent_ns: 100 };
 
     #[test]
     fn answers_in_order_move_the_window() {
@@ -315,14 +315,14 @@ mod tests {
         window.sent(2, 200);
         assert_eq!(window.room(), 0);
         assert_eq!((window.sent_at(1), window.sent_at(2)), (100, 200));
-        assert_eq!(window.which(0), Which::Waiting(0));
+        assert_eq!(window.which(0), BufferMeaning::Waiting(0));
         assert_eq!(window.both(0, true, 300), RIGHT);
-        assert_eq!(window.which(0), Which::Over(0));
-        assert_eq!(window.which(4), Which::Unknown);
-        assert_eq!(window.flow(1, true, 300), Progress::Half);
+        assert_eq!(window.which(0), BufferMeaning::Over(0));
+        assert_eq!(window.which(4), BufferMeaning::Unknown);
+        assert_eq!(window.flow(1, true, 300), AnswerProgress::Half);
         assert_eq!(window.first_without_flow(), Some(2));
-        assert_eq!(window.flow(1, true, 300), Progress::Twice);
-        let wrong = Progress::Complete { right: false, sent_ns: 100 };
+        assert_eq!(window.flow(1, true, 300), AnswerProgress::Twice);
+        let wrong = AnswerProgress::Complete { right: false, sent_ns: 100 };
         assert_eq!(window.packet(1, false, 300), wrong);
         assert_eq!((window.in_flight(), window.room(), window.sent_at(3)), (2, 2, 200));
     }
@@ -332,7 +332,7 @@ mod tests {
         let mut window = Window::new(4);
         window.sent(4, 100);
         assert_eq!(window.both(2, true, 200), RIGHT);
-        assert_eq!(window.which(2), Which::Over(2));
+        assert_eq!(window.which(2), BufferMeaning::Over(2));
         assert_eq!(window.in_flight(), 4);
         assert_eq!(window.without_flow().collect::<Vec<_>>(), [0, 1, 3]);
         assert_eq!(window.both(0, true, 200), RIGHT);
@@ -350,7 +350,9 @@ mod tests {
         let mut run = single.clone();
         let (mut of_single, mut of_run) = (Vec::new(), Vec::new());
         for number in 0..5 {
-            if let Progress::Complete { right: true, sent_ns } = single.both(number, true, 400) {
+            if let AnswerProgress::Complete { right: true, sent_ns } =
+                single.both(number, true, 400)
+            {
                 of_single.push(sent_ns);
             }
         }
@@ -395,7 +397,7 @@ mod tests {
         assert_eq!(window.base, 2);
         let halves = GivenUp { missing: 0, without_flow: 1, without_packet: 1 };
         assert_eq!(window.give_up(2100, 1000), GivenUp { missing: 1, ..halves });
-        assert_eq!((window.in_flight(), window.which(4)), (0, Which::Over(4)));
+        assert_eq!((window.in_flight(), window.which(4)), (0, BufferMeaning::Over(4)));
         window.sent(8, 3000);
         assert_eq!(window.without_flow().count(), 8, "slots are clean again");
     }
@@ -406,11 +408,11 @@ mod tests {
         window.base = 0x7fff_ffff;
         window.next = window.base;
         window.sent(2, 1);
-        assert_eq!(window.which(0x7fff_ffff), Which::Waiting(0x7fff_ffff));
-        assert_eq!(window.which(0), Which::Waiting(0x8000_0000));
-        assert_eq!(window.which(0x8000_0000), Which::Unknown);
+        assert_eq!(window.which(0x7fff_ffff), BufferMeaning::Waiting(0x7fff_ffff));
+        assert_eq!(window.which(0), BufferMeaning::Waiting(0x8000_0000));
+        assert_eq!(window.which(0x8000_0000), BufferMeaning::Unknown);
         window.both(0x7fff_ffff, true, 2);
         window.both(0x8000_0000, true, 2);
-        assert_eq!(window.which(0x7fff_ffff), Which::Over(0x7fff_ffff));
+        assert_eq!(window.which(0x7fff_ffff), BufferMeaning::Over(0x7fff_ffff));
     }
 }

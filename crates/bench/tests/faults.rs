@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bellrock_bench::{BenchError, Destinations, Load, Mode, Order, Report, Tally, Watch, run};
+use bellrock_bench::{
+    AnswerTally, BenchError, Destinations, HostOrder, Load, LoadMode, MeasuredProcess, Report, run,
+};
 use bellrock_openflow::{Bytes, ErrorCode, ErrorMessage, Out, ToSwitch, Version};
 use faulty::{controller, serve};
 
@@ -21,9 +23,9 @@ fn load(target: SocketAddr, version: Version, buffered: bool) -> Load {
         buffered,
         switches: 2,
         macs: 1000,
-        order: Order::Random,
+        order: HostOrder::Random,
         destinations: Destinations::Uniform,
-        mode: Mode::Window(8),
+        mode: LoadMode::Window(8),
         warm_up: Duration::ZERO,
         duration: Duration::from_millis(150),
         runs: 1,
@@ -34,10 +36,10 @@ fn load(target: SocketAddr, version: Version, buffered: bool) -> Load {
 }
 
 fn test(load: &Load) -> Result<Report, BenchError> {
-    run(load, &Watch::default(), &mut |_| {})
+    run(load, &MeasuredProcess::default(), &mut |_| {})
 }
 
-fn tally(load: &Load) -> Tally {
+fn tally(load: &Load) -> AnswerTally {
     let report = test(load).unwrap();
     assert!(report.failure.is_none(), "{:?}", report.failure);
     assert!(report.summary.tally.sent > 20, "{:?}", report.summary.tally);
@@ -47,7 +49,7 @@ fn tally(load: &Load) -> Tally {
 /// Runs all kinds of load against a controller that changes every tenth answer.
 fn every_tenth(
     change: impl Fn(Vec<Vec<u8>>) -> Vec<Vec<u8>> + Copy + Send + Sync + 'static,
-) -> Vec<(Version, bool, Tally)> {
+) -> Vec<(Version, bool, AnswerTally)> {
     let address = controller(move |count, answers| {
         Some(if count % 10 == 3 { change(answers) } else { answers })
     });
@@ -118,9 +120,9 @@ fn a_wrong_buffer_id_is_known_as_such_and_the_packet_is_missing() {
     for version in VERSIONS {
         let answer_timeout = Duration::from_millis(1500);
         let tally = tally(&Load { answer_timeout, ..load(address, version, true) });
-        let Tally { sent, matched, .. } = tally;
-        let expected = Tally { sent, verified: sent - 2, matched, ..Tally::default() };
-        assert_eq!(tally, Tally { wrong_buffer: 2, missing: 2, ..expected }, "{version}");
+        let AnswerTally { sent, matched, .. } = tally;
+        let expected = AnswerTally { sent, verified: sent - 2, matched, ..AnswerTally::default() };
+        assert_eq!(tally, AnswerTally { wrong_buffer: 2, missing: 2, ..expected }, "{version}");
     }
 }
 
@@ -147,12 +149,12 @@ fn no_answer_is_a_missing_one_and_half_an_answer_has_a_name() {
         for version in VERSIONS {
             let answer_timeout = Duration::from_millis(1500);
             let tally = tally(&Load { answer_timeout, ..load(address, version, buffered) });
-            let Tally { sent, matched, .. } = tally;
-            let base = Tally { sent, verified: sent - 2, matched, ..Tally::default() };
+            let AnswerTally { sent, matched, .. } = tally;
+            let base = AnswerTally { sent, verified: sent - 2, matched, ..AnswerTally::default() };
             let expected = match keep {
-                std::ops::Range { start: 0, end: 0 } => Tally { missing: 2, ..base },
-                std::ops::Range { start: 0, .. } => Tally { without_packet: 2, ..base },
-                _ => Tally { without_flow: 2, ..base },
+                std::ops::Range { start: 0, end: 0 } => AnswerTally { missing: 2, ..base },
+                std::ops::Range { start: 0, .. } => AnswerTally { without_packet: 2, ..base },
+                _ => AnswerTally { without_flow: 2, ..base },
             };
             assert_eq!(tally, expected, "{version} {buffered} {keep:?}");
         }
@@ -199,7 +201,7 @@ fn a_controller_that_only_floods_sets_up_no_flow() {
     }
 }
 
-fn tally_of_few(load: &Load) -> Tally {
+fn tally_of_few(load: &Load) -> AnswerTally {
     test(load).unwrap().summary.tally
 }
 

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bellrock_bench::{
-    BenchError, Comparison, Destinations, Idle, Load, Mode, Order, Report, Responder,
-    ResponderSettings, Side, Watch, alternate, run,
+    BenchError, Comparison, Destinations, HostOrder, Load, LoadMode, MeasuredProcess, Report,
+    Responder, ResponderIdle, ResponderSettings, Side, alternate, run,
 };
 use bellrock_openflow::Version;
 
@@ -15,14 +15,14 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
 fn responder() -> Responder {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let idle = Idle::Sleep;
+    let idle = ResponderIdle::Sleep;
     Responder::start(&ResponderSettings { listen, idle, core: None, echo_only: false }).unwrap()
 }
 
 /// Starts the loop that only answers echo requests.
 fn echo_loop() -> Responder {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let idle = Idle::Sleep;
+    let idle = ResponderIdle::Sleep;
     Responder::start(&ResponderSettings { listen, idle, core: None, echo_only: true }).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn load(responder: &Responder) -> Load {
         target: responder.address(),
         switches: 4,
         macs: 20,
-        order: Order::Random,
+        order: HostOrder::Random,
         destinations: Destinations::Uniform,
         warm_up: Duration::from_millis(20),
         duration: Duration::from_millis(150),
@@ -48,7 +48,7 @@ fn load(responder: &Responder) -> Load {
 const MAX_DURATION: Duration = Duration::from_secs(20);
 
 fn test(load: &Load) -> Report {
-    let watch = Watch { pid: Some(std::process::id()), tdp_watts: Some(10.0) };
+    let watch = MeasuredProcess { pid: Some(std::process::id()), tdp_watts: Some(10.0) };
     run(load, &watch, &mut |_| {}).unwrap()
 }
 
@@ -85,13 +85,15 @@ fn assert_clean(report: &Report, load: &Load) {
 #[test]
 fn every_answer_is_verified_in_every_mode() {
     let responder = responder();
-    for mode in [Mode::Throughput, Mode::Latency, Mode::Window(7), Mode::Rate(500.0)] {
+    for mode in
+        [LoadMode::Throughput, LoadMode::Latency, LoadMode::Window(7), LoadMode::Rate(500.0)]
+    {
         for (version, buffered) in VERSIONS.into_iter().flat_map(|v| [(v, true), (v, false)]) {
             let load = Load { mode, version, buffered, ..load(&responder) };
             let report = test_clean(&load);
-            let window = matches!(mode, Mode::Latency | Mode::Window(_));
+            let window = matches!(mode, LoadMode::Latency | LoadMode::Window(_));
             assert!(report.runs.iter().all(|run| run.little.is_some() == window));
-            let rate = matches!(mode, Mode::Rate(_));
+            let rate = matches!(mode, LoadMode::Rate(_));
             assert!(report.runs.iter().all(|run| run.lateness.is_some() == rate));
         }
     }
@@ -100,7 +102,7 @@ fn every_answer_is_verified_in_every_mode() {
 #[test]
 fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
     let responder = responder();
-    for order in [Order::InOrder, Order::Random, Order::Zipf] {
+    for order in [HostOrder::InOrder, HostOrder::Random, HostOrder::Zipf] {
         for destinations in [Destinations::One, Destinations::Uniform, Destinations::Zipf] {
             let macs = if destinations == Destinations::One { 1 } else { 3000 };
             let load = Load {
@@ -123,7 +125,7 @@ fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
 fn echo_requests_are_answered_in_place_of_packets() {
     for responder in [responder(), echo_loop()] {
         for version in VERSIONS {
-            for mode in [Mode::Throughput, Mode::Latency, Mode::Rate(500.0)] {
+            for mode in [LoadMode::Throughput, LoadMode::Latency, LoadMode::Rate(500.0)] {
                 let load = Load { mode, version, echoes: true, ..load(&responder) };
                 let report = test_clean(&load);
                 assert!(report.to_string().contains("echoes/s"), "{report}");
@@ -135,11 +137,11 @@ fn echo_requests_are_answered_in_place_of_packets() {
 #[test]
 fn the_echo_loop_keeps_switches_that_come_and_go_and_answers_nothing_else() {
     let responder = echo_loop();
-    let storm = Load { mode: Mode::Storm, switches: 200, ..load(&responder) };
+    let storm = Load { mode: LoadMode::Storm, switches: 200, ..load(&responder) };
     let report = test(&storm);
     assert_eq!(report.runs.iter().map(|run| run.done).collect::<Vec<_>>(), [200, 200]);
     let timeout = Duration::from_millis(50);
-    let packets = Load { mode: Mode::Latency, answer_timeout: timeout, ..load(&responder) };
+    let packets = Load { mode: LoadMode::Latency, answer_timeout: timeout, ..load(&responder) };
     let tally = test(&packets).summary.tally;
     assert!(tally.missing > 0 && tally.verified == 0, "{tally:?}");
 }
@@ -147,7 +149,7 @@ fn the_echo_loop_keeps_switches_that_come_and_go_and_answers_nothing_else() {
 #[test]
 fn a_rate_is_kept_as_long_as_the_controller_keeps_up() {
     let responder = responder();
-    let load = Load { mode: Mode::Rate(100.0), runs: 1, ..load(&responder) };
+    let load = Load { mode: LoadMode::Rate(100.0), runs: 1, ..load(&responder) };
     let report = test(&load);
     assert_clean(&report, &load);
     let sent = report.summary.tally.sent;
@@ -159,11 +161,11 @@ fn a_rate_is_kept_as_long_as_the_controller_keeps_up() {
 fn connections_are_made_and_made_again() {
     let responder = responder();
     for version in VERSIONS {
-        let connect = Load { mode: Mode::Connect, version, ..load(&responder) };
+        let connect = Load { mode: LoadMode::Connect, version, ..load(&responder) };
         let report = test(&connect);
         assert!(report.failure.is_none(), "{:?}", report.failure);
         assert!(report.runs.iter().all(|run| run.done > 0), "{report:?}");
-        let storm = Load { mode: Mode::Storm, switches: 100, threads: 2, version, ..connect };
+        let storm = Load { mode: LoadMode::Storm, switches: 100, threads: 2, version, ..connect };
         let report = test(&storm);
         assert!(report.failure.is_none(), "{:?}", report.failure);
         assert_eq!(report.runs.len(), 2);
@@ -174,7 +176,7 @@ fn connections_are_made_and_made_again() {
 #[test]
 fn a_thousand_switches_fit_one_thread() {
     let responder = responder();
-    let load = Load { switches: 1000, mode: Mode::Window(2), runs: 1, ..load(&responder) };
+    let load = Load { switches: 1000, mode: LoadMode::Window(2), runs: 1, ..load(&responder) };
     test_clean(&load);
 }
 
@@ -202,7 +204,7 @@ fn a_responder_compared_with_itself_is_measured_in_pairs() {
     let responder = responder();
     let load = Load { runs: 1, duration: Duration::from_millis(60), ..load(&responder) };
     let pid = std::process::id();
-    let watch = Watch { pid: Some(pid), tdp_watts: None };
+    let watch = MeasuredProcess { pid: Some(pid), tdp_watts: None };
     let side = Side { load, watch, settle: Duration::from_millis(20) };
     let mut told = Vec::new();
     let comparison =
@@ -226,17 +228,17 @@ fn a_responder_compared_with_itself_is_measured_in_pairs() {
 fn it_says_that_nobody_listens() {
     let address = responder().address();
     let load = Load { target: address, ..Load::default() };
-    let error = run(&load, &Watch::default(), &mut |_| {}).unwrap_err();
+    let error = run(&load, &MeasuredProcess::default(), &mut |_| {}).unwrap_err();
     assert!(matches!(error, BenchError::NobodyListens(at) if at == address), "{error}");
 }
 
 #[test]
 fn it_says_that_there_is_no_such_process_or_core() {
-    let watch = Watch { pid: Some(u32::MAX), tdp_watts: None };
+    let watch = MeasuredProcess { pid: Some(u32::MAX), tdp_watts: None };
     let error = run(&Load::default(), &watch, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("give the controller's own pid"), "{error}");
-    let cores = bellrock_bench::Cores::List(vec![100_000]);
+    let cores = bellrock_bench::GeneratorCores::List(vec![100_000]);
     let load = Load { cores, ..Load::default() };
-    let error = run(&load, &Watch::default(), &mut |_| {}).unwrap_err();
+    let error = run(&load, &MeasuredProcess::default(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("core 100000"), "{error}");
 }

@@ -17,7 +17,7 @@ use bellrock_api::{
     App, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict, Version, Xid,
 };
 use bellrock_apps::Learning;
-use bellrock_bench::{Load, Mode, Step, Watch, run};
+use bellrock_bench::{Load, LoadMode, MeasuredProcess, TestStep, run};
 use bellrock_engine::{Engine, EngineSettings, Monitor};
 use bellrock_tables::Budget;
 
@@ -142,7 +142,7 @@ fn measure(
         target: engine.addresses()[0],
         version: Version::V1_0,
         switches: SWITCHES,
-        mode: Mode::Window(32),
+        mode: LoadMode::Window(32),
         warm_up,
         duration: measured,
         runs: 1,
@@ -150,8 +150,8 @@ fn measure(
         ..Load::default()
     };
     let mut spread = Vec::new();
-    let report = run(&load, &Watch::default(), &mut |progress| {
-        if progress.step == Step::Measuring {
+    let report = run(&load, &MeasuredProcess::default(), &mut |progress| {
+        if progress.step == TestStep::Measuring {
             spread = spread_of(&monitor);
         }
     })?;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// Minutes and seconds: `01:30`.
-pub(super) struct Clock(pub(super) Duration);
+pub(super) struct MinutesSeconds(pub(super) Duration);
 
-impl fmt::Display for Clock {
+impl fmt::Display for MinutesSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         write!(f, "{:02}:{:02}", seconds / 60, seconds % 60)
@@ -14,9 +14,9 @@ impl fmt::Display for Clock {
 }
 
 /// A number of at most four characters and its magnitude: `12.3 k`, `940`.
-pub(super) struct Short(pub(super) f64);
+pub(super) struct ShortNumber(pub(super) f64);
 
-impl fmt::Display for Short {
+impl fmt::Display for ShortNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The bounds are for the rounded number: 999.6 would print as "1000".
         let (number, unit) = match self.0 {
@@ -44,16 +44,16 @@ impl fmt::Display for BitRate {
 }
 
 /// A number of bytes: `11.8 MB`.
-pub(super) struct Bytes(pub(super) u64);
+pub(super) struct ByteCount(pub(super) u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&with_unit(self.0 as f64, "B"))
     }
 }
 
 fn with_unit(amount: f64, unit: &str) -> String {
-    let short = Short(amount).to_string();
+    let short = ShortNumber(amount).to_string();
     if short.contains(' ') { format!("{short}{unit}") } else { format!("{short} {unit}") }
 }
 
@@ -72,11 +72,11 @@ mod tests {
             (999_700.0, "1.0 M"),
             (94.1e6, "94.1 M"),
         ] {
-            assert_eq!(Short(number).to_string(), text);
+            assert_eq!(ShortNumber(number).to_string(), text);
         }
         assert_eq!(BitRate(94.1e6).to_string(), "94.1 Mb/s");
-        assert_eq!(Bytes(11_800_000).to_string(), "11.8 MB");
+        assert_eq!(ByteCount(11_800_000).to_string(), "11.8 MB");
         assert_eq!(BitRate(0.0).to_string(), "0 b/s");
-        assert_eq!(Clock(Duration::from_secs(90)).to_string(), "01:30");
+        assert_eq!(MinutesSeconds(Duration::from_secs(90)).to_string(), "01:30");
     }
 }

@@ -10,14 +10,14 @@ use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
-use super::bench::Bench;
-use super::decode::command::Decode;
-use super::demo::Demo;
-use super::emulate::Emulate;
-use super::operate::bandwidth::{Release, Reserve};
-use super::operate::flows::Flows;
+use super::bench::BenchArgs;
+use super::decode::command::DecodeArgs;
+use super::demo::DemoArgs;
+use super::emulate::EmulateArgs;
+use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
+use super::operate::flows::FlowsArgs;
 use super::operate::ports::Ports;
-use super::operate::quarantine::Quarantine;
+use super::operate::quarantine::QuarantineArgs;
 
 /// An OpenFlow controller.
 ///
@@ -72,7 +72,7 @@ pub(super) enum Command {
     Ports(Ports),
     /// List the links between switches
     Links(Ask),
-    Flows(Flows),
+    Flows(FlowsArgs),
     /// List the events of the network: links, hosts, and possible attacks
     Events(Ask),
     /// List the counters of the workers, of the tasks and of the apps
@@ -80,17 +80,17 @@ pub(super) enum Command {
     /// Counters start at zero when the controller starts, and only grow. The manual explains each
     /// of them. --json lists those of each worker.
     Counters(Ask),
-    Quarantine(Quarantine),
+    Quarantine(QuarantineArgs),
     /// List the configured circuits and their states
     Circuits(Ask),
-    Reserve(Reserve),
-    Release(Release),
+    Reserve(ReserveArgs),
+    Release(ReleaseArgs),
     /// List the reserved bandwidth
     Reservations(Ask),
-    Decode(Decode),
-    Bench(Box<Bench>),
-    Emulate(Emulate),
-    Demo(Demo),
+    Decode(DecodeArgs),
+    Bench(Box<BenchArgs>),
+    Emulate(EmulateArgs),
+    Demo(DemoArgs),
 }
 
 /// Run the controller until it gets SIGTERM, SIGINT or SIGHUP
@@ -198,8 +198,8 @@ fn flag(setting: &Setting<Config>) -> Arg {
     }
 }
 
-/// Environment variables that have our prefix and a name that is close to one of ours: each with the
-/// name that was probably meant.
+/// Environment variables that have our prefix and a name that is close to one of ours: each with
+/// the name that was probably meant.
 pub(super) fn misspelled_variables() -> Vec<(String, String)> {
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers"])

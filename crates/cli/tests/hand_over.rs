@@ -10,7 +10,7 @@ use std::time::Duration;
 use bellrock_api::Version;
 use bellrock_api::runtime::Chain;
 use bellrock_apps::Learning;
-use bellrock_bench::{Destinations, Load, Mode, Watch, run};
+use bellrock_bench::{Destinations, Load, LoadMode, MeasuredProcess, run};
 use bellrock_engine::{Engine, EngineSettings, Pinning};
 use bellrock_tables::Budget;
 
@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_millis(2);
 /// Far more than any answer takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
+fn nothing_is_lost(version: Version, mode: LoadMode, buffered: bool) {
     let settings = EngineSettings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers: WORKERS,
@@ -62,7 +62,7 @@ fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
         connect_timeout: PATIENCE,
         ..Load::default()
     };
-    let report = run(&load, &Watch::default(), &mut |_| {}).unwrap();
+    let report = run(&load, &MeasuredProcess::default(), &mut |_| {}).unwrap();
     let handed_over: u64 = engine
         .monitor()
         .worker_counters()
@@ -82,15 +82,15 @@ fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
 
 #[test]
 fn one_at_a_time_on_1_0() {
-    nothing_is_lost(Version::V1_0, Mode::Latency, true);
+    nothing_is_lost(Version::V1_0, LoadMode::Latency, true);
 }
 
 #[test]
 fn many_in_flight_on_1_3_unbuffered() {
-    nothing_is_lost(Version::V1_3, Mode::Window(64), false);
+    nothing_is_lost(Version::V1_3, LoadMode::Window(64), false);
 }
 
 #[test]
 fn as_many_as_the_socket_takes_on_1_0() {
-    nothing_is_lost(Version::V1_0, Mode::Throughput, true);
+    nothing_is_lost(Version::V1_0, LoadMode::Throughput, true);
 }

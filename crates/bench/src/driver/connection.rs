@@ -9,8 +9,8 @@ use bellrock_session::{CloseReason, SwitchDescription, SwitchSession, Versions};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::desk::{CARRY_LEN, Desk, READ_LEN};
-use crate::control::Phase;
-use crate::load::Mode;
+use crate::control::RunPhase;
+use crate::load::LoadMode;
 use crate::packet::UPLINK_PORT;
 use crate::window::Window;
 
@@ -23,7 +23,7 @@ const SEND_BUFFER_BYTES: usize = 32 * 1024;
 const N_BUFFERS: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum DriverStage {
     Closed,
     /// TCP connects.
     Connecting,
@@ -40,7 +40,7 @@ pub(crate) enum Stage {
 
 /// State of a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum DriverTurn {
     /// There may be more to read or to write at once.
     More,
     /// Nothing to do until the poller reports the socket.
@@ -49,7 +49,7 @@ pub(crate) enum State {
 
 /// Why a connection ended.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum ConnectionTrouble {
     /// TCP did not connect.
     Connect(io::Error),
     /// The controller closed the connection, or it broke.
@@ -60,15 +60,15 @@ pub(crate) enum Trouble {
     Encode(EncodeError),
 }
 
-impl From<EncodeError> for Trouble {
+impl From<EncodeError> for ConnectionTrouble {
     fn from(error: EncodeError) -> Self {
-        Trouble::Encode(error)
+        ConnectionTrouble::Encode(error)
     }
 }
 
-pub(crate) struct Connection {
+pub(crate) struct DriverConnection {
     pub(crate) dpid: u32,
-    pub(crate) stage: Stage,
+    pub(crate) stage: DriverStage,
     /// Time of the start of the connection, in nanoseconds.
     pub(crate) since_ns: u64,
     /// Waits for its turn in the queue.
@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     learnt: u32,
 }
 
-impl Connection {
+impl DriverConnection {
     pub(crate) fn new(
         dpid: u32,
         place: usize,
@@ -103,9 +103,9 @@ impl Connection {
         buffered: bool,
         in_flight: u32,
     ) -> Self {
-        Connection {
+        DriverConnection {
             dpid,
-            stage: Stage::Closed,
+            stage: DriverStage::Closed,
             since_ns: 0,
             queued: false,
             done: 0,
@@ -137,7 +137,7 @@ impl Connection {
             Err(error) if error.raw_os_error() == Some(IN_PROGRESS) => {}
             Err(error) => return Err(error),
         }
-        self.stage = Stage::Connecting;
+        self.stage = DriverStage::Connecting;
         self.since_ns = now_ns;
         Ok(self.socket.insert(socket))
     }
@@ -148,7 +148,7 @@ impl Connection {
             // If it fails, the port is free a minute later.
             let _ = socket.set_linger(Some(Duration::ZERO));
         }
-        self.stage = Stage::Closed;
+        self.stage = DriverStage::Closed;
         self.session = None;
         (self.readable, self.writable) = (false, false);
         self.inbox.clear();
@@ -167,44 +167,48 @@ impl Connection {
     }
 
     /// Reads once and writes once.
-    pub(crate) fn turn(&mut self, desk: &mut Desk, now_ns: u64) -> Result<State, Trouble> {
+    pub(crate) fn turn(
+        &mut self,
+        desk: &mut Desk,
+        now_ns: u64,
+    ) -> Result<DriverTurn, ConnectionTrouble> {
         match self.stage {
-            Stage::Closed => return Ok(State::Idle),
-            Stage::Connecting if !self.writable => return Ok(State::Idle),
-            Stage::Connecting => self.connected(desk)?,
+            DriverStage::Closed => return Ok(DriverTurn::Idle),
+            DriverStage::Connecting if !self.writable => return Ok(DriverTurn::Idle),
+            DriverStage::Connecting => self.connected(desk)?,
             _ => {}
         }
         if self.readable {
             self.read(desk, now_ns)?;
         }
         let more = self.write(desk, now_ns)?;
-        Ok(if more || self.readable { State::More } else { State::Idle })
+        Ok(if more || self.readable { DriverTurn::More } else { DriverTurn::Idle })
     }
 
     /// Sends hello if TCP is connected, or returns the error of the connect.
-    fn connected(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+    fn connected(&mut self, desk: &mut Desk) -> Result<(), ConnectionTrouble> {
         if let Some(socket) = &self.socket
-            && let Some(error) = socket.take_error().map_err(Trouble::Connect)?
+            && let Some(error) = socket.take_error().map_err(ConnectionTrouble::Connect)?
         {
-            return Err(Trouble::Connect(error));
+            return Err(ConnectionTrouble::Connect(error));
         }
         let description = describe(self.dpid, self.version, self.buffered);
         let versions = Versions::Only(self.version);
         desk.out.clear();
         self.session = Some(SwitchSession::new(description, versions, &mut desk.out)?);
         self.spill(desk);
-        self.stage = Stage::Greeting;
+        self.stage = DriverStage::Greeting;
         Ok(())
     }
 
-    fn read(&mut self, desk: &mut Desk, now_ns: u64) -> Result<(), Trouble> {
+    fn read(&mut self, desk: &mut Desk, now_ns: u64) -> Result<(), ConnectionTrouble> {
         let Some(socket) = &mut self.socket else { return Ok(()) };
         let carried = self.inbox.len();
         let mut receive = std::mem::take(&mut desk.receive);
         receive[..carried].copy_from_slice(&self.inbox);
         let read = socket.read(&mut receive[carried..carried + READ_LEN]);
         let result = match read {
-            Ok(0) => Err(Trouble::Closed(String::new())),
+            Ok(0) => Err(ConnectionTrouble::Closed(String::new())),
             Ok(read) => {
                 // A short read has emptied the socket. The poller reports later data.
                 self.readable = read == READ_LEN;
@@ -218,21 +222,26 @@ impl Connection {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(Trouble::Closed(format!(" ({error})"))),
+            Err(error) => Err(ConnectionTrouble::Closed(format!(" ({error})"))),
         };
         desk.receive = receive;
         result
     }
 
     /// Handles all whole messages, and keeps the rest.
-    fn received(&mut self, bytes: &[u8], desk: &mut Desk, now_ns: u64) -> Result<(), Trouble> {
+    fn received(
+        &mut self,
+        bytes: &[u8],
+        desk: &mut Desk,
+        now_ns: u64,
+    ) -> Result<(), ConnectionTrouble> {
         let used = self.messages(bytes, desk, now_ns)?;
         self.spill(desk);
         self.inbox.clear();
         self.inbox.extend_from_slice(&bytes[used..]);
         if self.inbox.len() >= CARRY_LEN {
             // The longest message fits, so the session would have taken one.
-            return Err(Trouble::Closed(String::from(" (a message that never ends)")));
+            return Err(ConnectionTrouble::Closed(String::from(" (a message that never ends)")));
         }
         Ok(())
     }
@@ -254,18 +263,18 @@ impl Connection {
 
     /// Asks for an echo after the features reply. Its reply shows that the controller has read the
     /// features.
-    pub(super) fn told_features(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
-        if self.stage != Stage::Greeting {
+    pub(super) fn told_features(&mut self, desk: &mut Desk) -> Result<(), ConnectionTrouble> {
+        if self.stage != DriverStage::Greeting {
             return Ok(());
         }
-        self.stage = Stage::Asked;
+        self.stage = DriverStage::Asked;
         if desk.as_cbench {
             self.tell_destinations_at_once(desk);
         }
         self.ask_echo(desk)
     }
 
-    fn ask_echo(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+    fn ask_echo(&mut self, desk: &mut Desk) -> Result<(), ConnectionTrouble> {
         if let Some(session) = &mut self.session {
             let xid = session.next_xid();
             session.send(xid, &FromSwitch::EchoRequest(Bytes(&[])), &mut desk.out)?;
@@ -277,13 +286,17 @@ impl Connection {
     pub(super) fn echo_came(&mut self, xid: u32) {
         if self.echo == Some(xid) {
             self.echo = None;
-            self.stage = if self.stage == Stage::Asked { Stage::Up } else { Stage::Learnt };
+            self.stage = if self.stage == DriverStage::Asked {
+                DriverStage::Up
+            } else {
+                DriverStage::Learnt
+            };
         }
     }
 
     /// Writes the outbox, then the messages of the phase. Returns whether there is more to write at
     /// once.
-    fn write(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, Trouble> {
+    fn write(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, ConnectionTrouble> {
         if !self.outbox.is_empty() {
             let outbox = std::mem::take(&mut self.outbox);
             let written = self.write_bytes(&outbox)?;
@@ -294,10 +307,10 @@ impl Connection {
             return Ok(false);
         }
         match desk.phase {
-            Phase::Learn if self.stage == Stage::Up && self.echo.is_none() => {
+            RunPhase::Learn if self.stage == DriverStage::Up && self.echo.is_none() => {
                 self.tell_destinations(desk)
             }
-            Phase::Load | Phase::Measure if self.stage == Stage::Learnt => {
+            RunPhase::Load | RunPhase::Measure if self.stage == DriverStage::Learnt => {
                 self.send_packets(desk, now_ns)
             }
             _ => Ok(false),
@@ -319,7 +332,7 @@ impl Connection {
     }
 
     /// Sends an ARP from each destination, followed by an echo request.
-    fn tell_destinations(&mut self, desk: &mut Desk) -> Result<bool, Trouble> {
+    fn tell_destinations(&mut self, desk: &mut Desk) -> Result<bool, ConnectionTrouble> {
         let len = desk.template.arp().len();
         let left = desk.pattern.destinations() - self.learnt;
         let burst = (left as usize).min(desk.arps.len() / len);
@@ -337,12 +350,12 @@ impl Connection {
         Ok(self.writable)
     }
 
-    fn send_packets(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, Trouble> {
+    fn send_packets(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, ConnectionTrouble> {
         let room = match desk.mode {
-            Mode::Rate(_) => self.window.room().min(self.due - self.scheduled),
+            LoadMode::Rate(_) => self.window.room().min(self.due - self.scheduled),
             _ => self.window.room(),
         };
-        let least = if desk.mode == Mode::Throughput { desk.least_burst } else { 1 };
+        let least = if desk.mode == LoadMode::Throughput { desk.least_burst } else { 1 };
         if room < least {
             return Ok(false);
         }
@@ -359,7 +372,7 @@ impl Connection {
         }
         let sent = self.write_messages(&desk.burst[..burst * len], len)? as u64;
         desk.tally.sent += sent;
-        if let Mode::Rate(_) = desk.mode {
+        if let LoadMode::Rate(_) = desk.mode {
             for index in self.scheduled..self.scheduled + sent {
                 let due_ns = desk.schedule.packet_ns(self.place, index);
                 desk.lateness.add(now_ns.saturating_sub(due_ns));
@@ -374,14 +387,14 @@ impl Connection {
 
     /// Writes messages of equal length, as many as the kernel takes. The rest of the last one waits
     /// in the outbox. Returns how many were taken.
-    fn write_messages(&mut self, messages: &[u8], len: usize) -> Result<usize, Trouble> {
+    fn write_messages(&mut self, messages: &[u8], len: usize) -> Result<usize, ConnectionTrouble> {
         let written = self.write_bytes(messages)?;
         let whole = written.div_ceil(len);
         self.outbox.extend_from_slice(&messages[written..whole * len]);
         Ok(whole)
     }
 
-    fn write_bytes(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<usize, ConnectionTrouble> {
         let Some(socket) = &mut self.socket else { return Ok(0) };
         let mut written = 0;
         while self.writable && written < bytes.len() {
@@ -389,7 +402,7 @@ impl Connection {
                 Ok(n) => written += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Trouble::Closed(format!(" ({error})"))),
+                Err(error) => return Err(ConnectionTrouble::Closed(format!(" ({error})"))),
             }
         }
         Ok(written)

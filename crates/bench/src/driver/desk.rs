@@ -4,13 +4,13 @@
 
 use bellrock_openflow::Out;
 
-use crate::control::{Latencies, Phase};
-use crate::draw::Pattern;
+use crate::control::{Latencies, RunPhase};
+use crate::draw::TrafficPattern;
 use crate::error::BenchError;
-use crate::load::{Load, Mode};
-use crate::packet::Template;
-use crate::usage::Reads;
-use crate::verify::{Tally, Verifier};
+use crate::load::{Load, LoadMode};
+use crate::packet::PacketTemplate;
+use crate::usage::ReadCounter;
+use crate::verify::{AnswerTally, Verifier};
 
 /// Maximum number of bytes per read. More would save few system calls, and the first answers would
 /// have left the cache before they are verified.
@@ -28,11 +28,11 @@ const BURST_LEN: usize = 64 * 1024;
 const OUT_LEN: usize = 128 * 1024;
 
 pub(super) struct Desk {
-    pub(super) phase: Phase,
-    pub(super) mode: Mode,
+    pub(super) phase: RunPhase,
+    pub(super) mode: LoadMode,
     pub(super) as_cbench: bool,
-    pub(super) pattern: Pattern,
-    pub(super) template: Template,
+    pub(super) pattern: TrafficPattern,
+    pub(super) template: PacketTemplate,
     /// Packet_ins to patch and write.
     pub(super) burst: Vec<u8>,
     /// ARPs to patch and write.
@@ -40,10 +40,10 @@ pub(super) struct Desk {
     pub(super) receive: Vec<u8>,
     pub(super) out: Out,
     pub(super) verifier: Verifier,
-    pub(super) tally: Tally,
+    pub(super) tally: AnswerTally,
     pub(super) latency: Latencies,
     pub(super) lateness: Latencies,
-    pub(super) reads: Reads,
+    pub(super) reads: ReadCounter,
     /// Minimum number of packet_ins to send to one switch at once in throughput mode.
     pub(super) least_burst: u64,
     /// Time of the last message received, in nanoseconds.
@@ -54,15 +54,15 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn new(load: &Load) -> Result<Self, BenchError> {
-        let pattern = Pattern::new(load);
+        let pattern = TrafficPattern::new(load);
         let template = match load.echoes {
-            true => Template::echo(load.version)?,
-            false => Template::new(load.version, load.buffered)?,
+            true => PacketTemplate::echo(load.version)?,
+            false => PacketTemplate::new(load.version, load.buffered)?,
         };
         let burst = template.as_slice().repeat(BURST_LEN / template.len());
         let arps = template.arp().repeat(BURST_LEN / template.arp().len());
         Ok(Desk {
-            phase: Phase::Idle,
+            phase: RunPhase::Idle,
             mode: load.mode,
             as_cbench: load.as_cbench,
             pattern,
@@ -72,10 +72,10 @@ impl Desk {
             receive: vec![0; CARRY_LEN + READ_LEN],
             out: Out::with_capacity(OUT_LEN),
             verifier: Verifier::new(load.version, pattern),
-            tally: Tally::default(),
+            tally: AnswerTally::default(),
             latency: Latencies::new()?,
             lateness: Latencies::new()?,
-            reads: Reads::default(),
+            reads: ReadCounter::default(),
             least_burst: u64::from(load.in_flight() / 4).clamp(1, 256),
             heard_ns: 0,
             schedule: Schedule::default(),
@@ -83,13 +83,13 @@ impl Desk {
     }
 
     /// Returns the counts since the run began. `matched` covers earlier runs too.
-    pub(super) fn counted(&self) -> Tally {
-        Tally { matched: self.verifier.matched(), ..self.tally }
+    pub(super) fn counted(&self) -> AnswerTally {
+        AnswerTally { matched: self.verifier.matched(), ..self.tally }
     }
 
     /// Returns whether packets are sent in this phase.
     pub(super) fn is_loaded(&self) -> bool {
-        matches!(self.phase, Phase::Load | Phase::Measure)
+        matches!(self.phase, RunPhase::Load | RunPhase::Measure)
     }
 }
 

@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use crate::control::{Control, Measured, Note, Phase};
+use crate::control::{RunControl, RunPhase, ThreadMeasurement, ThreadReport};
 use crate::error::BenchError;
-use crate::load::{Load, Mode};
+use crate::load::{Load, LoadMode};
 use crate::poller::{Poller, Ready};
-use crate::usage::{Reads, thread_cpu};
-use crate::verify::Tally;
-use connection::{Connection, Stage, State, Trouble};
+use crate::usage::{ReadCounter, thread_cpu};
+use crate::verify::AnswerTally;
+use connection::{ConnectionTrouble, DriverConnection, DriverStage, DriverTurn};
 use desk::{Desk, Schedule};
 
 /// Interval of checks of phases, timeouts and connections to start.
@@ -46,10 +46,10 @@ const DRAIN_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct Driver {
     thread: usize,
     load: Arc<Load>,
-    control: Arc<Control>,
-    notes: Sender<Note>,
+    control: Arc<RunControl>,
+    notes: Sender<ThreadReport>,
     poller: Poller,
-    connections: Vec<Connection>,
+    connections: Vec<DriverConnection>,
     queue: VecDeque<usize>,
     desk: Desk,
     /// Number of the current phase.
@@ -68,15 +68,15 @@ impl Driver {
     /// Creates one of `threads` threads, with every `threads`-th switch of the load.
     pub(crate) fn new(
         load: Arc<Load>,
-        control: Arc<Control>,
-        notes: Sender<Note>,
+        control: Arc<RunControl>,
+        notes: Sender<ThreadReport>,
         thread: usize,
         threads: usize,
     ) -> Result<Self, BenchError> {
         let indexes = (0..load.switches).skip(thread).step_by(threads);
         let connection = |(place, index)| {
             let dpid = load.first_dpid + index;
-            Connection::new(dpid, place, load.version, load.buffered, load.in_flight())
+            DriverConnection::new(dpid, place, load.version, load.buffered, load.in_flight())
         };
         Ok(Driver {
             thread,
@@ -103,10 +103,14 @@ impl Driver {
         let slack = std::num::NonZeroU64::MIN;
         let _ = rustix::thread::set_current_timer_slack(Some(slack));
         if let Err(error) = self.go() {
-            let measuring = self.desk.phase == Phase::Measure;
+            let measuring = self.desk.phase == RunPhase::Measure;
             let measured = measuring.then(|| Box::new(self.measured()));
             // If this fails, the lead has ended already.
-            let _ = self.notes.send(Note::Failed { error, measured, tally: self.desk.counted() });
+            let _ = self.notes.send(ThreadReport::Failed {
+                error,
+                measured,
+                tally: self.desk.counted(),
+            });
         }
     }
 
@@ -116,7 +120,7 @@ impl Driver {
             let (number, phase) = self.control.phase();
             if number != self.seen {
                 self.seen = number;
-                if phase == Phase::Close {
+                if phase == RunPhase::Close {
                     return Ok(());
                 }
                 self.enter(phase);
@@ -149,7 +153,7 @@ impl Driver {
             return Duration::ZERO;
         }
         match self.desk.mode {
-            Mode::Rate(_) if self.desk.is_loaded() => {
+            LoadMode::Rate(_) if self.desk.is_loaded() => {
                 let next_ns = self.desk.schedule.next_ns();
                 Duration::from_nanos(next_ns.saturating_sub(self.control.now_ns())).min(TICK)
             }
@@ -167,7 +171,7 @@ impl Driver {
 
     /// Gives a turn to each switch with a packet that is due.
     fn enqueue_due(&mut self) {
-        if !matches!(self.desk.mode, Mode::Rate(_)) || !self.desk.is_loaded() {
+        if !matches!(self.desk.mode, LoadMode::Rate(_)) || !self.desk.is_loaded() {
             return;
         }
         let now_ns = self.control.now_ns();
@@ -190,11 +194,11 @@ impl Driver {
             self.control.done.fetch_add(done, Ordering::Relaxed);
         }
         match state {
-            Ok(State::More) => self.enqueue(place),
-            Ok(State::Idle) => {}
+            Ok(DriverTurn::More) => self.enqueue(place),
+            Ok(DriverTurn::Idle) => {}
             Err(trouble) => return self.trouble(place, trouble),
         }
-        if before < Stage::Up && after >= Stage::Up {
+        if before < DriverStage::Up && after >= DriverStage::Up {
             self.control.up.fetch_add(1, Ordering::Relaxed);
             if self.load.mode.is_connecting() {
                 self.known(place, now_ns)?;
@@ -204,13 +208,15 @@ impl Driver {
     }
 
     /// Handles the end of a connection. If the test counts connections, the switch connects again.
-    fn trouble(&mut self, place: usize, trouble: Trouble) -> Result<(), BenchError> {
+    fn trouble(&mut self, place: usize, trouble: ConnectionTrouble) -> Result<(), BenchError> {
         let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
         let dpid = connection.dpid;
         match trouble {
-            Trouble::Encode(error) => Err(error.into()),
-            Trouble::Protocol(close) => Err(BenchError::Protocol { dpid, close }),
-            Trouble::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            ConnectionTrouble::Encode(error) => Err(error.into()),
+            ConnectionTrouble::Protocol(close) => Err(BenchError::Protocol { dpid, close }),
+            ConnectionTrouble::Connect(error)
+                if error.kind() == io::ErrorKind::ConnectionRefused =>
+            {
                 Err(BenchError::NobodyListens(self.load.target))
             }
             _ if self.load.mode.is_connecting() => {
@@ -218,14 +224,14 @@ impl Driver {
                 self.failed_connections += 1;
                 Ok(())
             }
-            Trouble::Connect(error) => {
+            ConnectionTrouble::Connect(error) => {
                 Err(BenchError::Connect { address: self.load.target, error })
             }
-            Trouble::Closed(reason) => {
+            ConnectionTrouble::Closed(reason) => {
                 let when = match self.desk.phase {
-                    Phase::Load | Phase::Measure => "in the middle of a run",
-                    Phase::Drain => "after a run",
-                    _ if connection.stage < Stage::Up => "during the handshake",
+                    RunPhase::Load | RunPhase::Measure => "in the middle of a run",
+                    RunPhase::Drain => "after a run",
+                    _ if connection.stage < DriverStage::Up => "during the handshake",
                     _ => "before the first run",
                 };
                 Err(BenchError::Closed { dpid, when, reason })
@@ -239,7 +245,7 @@ impl Driver {
         self.desk.latency.add(now_ns.saturating_sub(connection.since_ns));
         connection.done += 1;
         self.control.done.fetch_add(1, Ordering::Relaxed);
-        if self.load.mode == Mode::Connect {
+        if self.load.mode == LoadMode::Connect {
             connection.reset();
             self.connect(place, now_ns)?;
         }
@@ -255,30 +261,30 @@ impl Driver {
         self.poller.add(socket, place).map_err(BenchError::system("watch a connection"))
     }
 
-    fn enter(&mut self, phase: Phase) {
+    fn enter(&mut self, phase: RunPhase) {
         let now_ns = self.control.now_ns();
-        if self.desk.phase == Phase::Measure {
+        if self.desk.phase == RunPhase::Measure {
             let measured = Box::new(self.measured());
-            self.notify(Note::Measured(measured));
+            self.notify(ThreadReport::Measured(measured));
         }
         match phase {
-            Phase::Load => {
-                self.desk.tally = Tally::default();
-                if let Mode::Rate(rate) = self.load.mode {
+            RunPhase::Load => {
+                self.desk.tally = AnswerTally::default();
+                if let LoadMode::Rate(rate) = self.load.mode {
                     self.desk.schedule = Schedule::new(rate, self.connections.len(), now_ns);
-                    self.connections.iter_mut().for_each(Connection::reschedule);
+                    self.connections.iter_mut().for_each(DriverConnection::reschedule);
                 }
             }
-            Phase::Measure => {
+            RunPhase::Measure => {
                 self.connections.iter_mut().for_each(|connection| connection.done = 0);
                 self.desk.latency.take();
                 self.desk.lateness.take();
-                self.desk.reads = Reads::default();
+                self.desk.reads = ReadCounter::default();
                 self.failed_connections = 0;
                 self.cpu = thread_cpu();
             }
-            Phase::Drain if self.load.mode.is_connecting() => {
-                self.connections.iter_mut().for_each(Connection::reset);
+            RunPhase::Drain if self.load.mode.is_connecting() => {
+                self.connections.iter_mut().for_each(DriverConnection::reset);
             }
             _ => {}
         }
@@ -286,13 +292,13 @@ impl Driver {
         self.entered_ns = now_ns;
         self.notified = false;
         (0..self.connections.len()).for_each(|place| self.enqueue(place));
-        if matches!(phase, Phase::Load | Phase::Measure) {
-            self.notify(Note::Entered);
+        if matches!(phase, RunPhase::Load | RunPhase::Measure) {
+            self.notify(ThreadReport::Entered);
         }
     }
 
-    fn measured(&mut self) -> Measured {
-        Measured {
+    fn measured(&mut self) -> ThreadMeasurement {
+        ThreadMeasurement {
             thread: self.thread,
             elapsed: self.in_phase(self.control.now_ns()),
             cpu: thread_cpu().saturating_sub(self.cpu),
@@ -308,12 +314,12 @@ impl Driver {
         Duration::from_nanos(now_ns.saturating_sub(self.entered_ns))
     }
 
-    fn notify(&mut self, note: Note) {
+    fn notify(&mut self, note: ThreadReport) {
         // If this fails, the lead has ended already, and this thread will end too.
         let _ = self.notes.send(note);
     }
 
-    fn notify_once(&mut self, note: Note) {
+    fn notify_once(&mut self, note: ThreadReport) {
         if !std::mem::replace(&mut self.notified, true) {
             self.notify(note);
         }
@@ -321,31 +327,31 @@ impl Driver {
 
     fn tick(&mut self, now_ns: u64) -> Result<(), BenchError> {
         match self.desk.phase {
-            Phase::Idle | Phase::Close => Ok(()),
-            Phase::Connect => self.tick_connect(now_ns),
-            Phase::Learn => {
-                let learnt = self.count(Stage::Learnt);
+            RunPhase::Idle | RunPhase::Close => Ok(()),
+            RunPhase::Connect => self.tick_connect(now_ns),
+            RunPhase::Learn => {
+                let learnt = self.count(DriverStage::Learnt);
                 if learnt == self.connections.len() {
-                    self.notify_once(Note::Ready);
+                    self.notify_once(ThreadReport::Ready);
                     return Ok(());
                 }
                 self.check_learnt(now_ns, learnt)
             }
-            Phase::Load | Phase::Measure if self.load.mode.is_connecting() => {
+            RunPhase::Load | RunPhase::Measure if self.load.mode.is_connecting() => {
                 self.tick_connecting(now_ns)
             }
-            Phase::Load | Phase::Measure => {
+            RunPhase::Load | RunPhase::Measure => {
                 self.give_up(now_ns);
                 Ok(())
             }
-            Phase::Drain => {
+            RunPhase::Drain => {
                 self.tick_drain(now_ns);
                 Ok(())
             }
         }
     }
 
-    fn count(&self, stage: Stage) -> usize {
+    fn count(&self, stage: DriverStage) -> usize {
         self.connections.iter().filter(|connection| connection.stage >= stage).count()
     }
 
@@ -386,8 +392,8 @@ impl Driver {
 
     /// Connects the next switches. Waits until all are up and the controller is quiet.
     fn tick_connect(&mut self, now_ns: u64) -> Result<(), BenchError> {
-        let started = self.count(Stage::Connecting);
-        let up = self.count(Stage::Up);
+        let started = self.count(DriverStage::Connecting);
+        let up = self.count(DriverStage::Up);
         let wanted = match self.load.ramp_per_second {
             0 => usize::MAX,
             rate => {
@@ -399,14 +405,14 @@ impl Driver {
         for place in started..most {
             self.connect(place, now_ns)?;
         }
-        let late = self.connections.iter().filter(|connection| connection.stage < Stage::Up);
-        let oldest = late.filter(|connection| connection.stage > Stage::Closed);
+        let late = self.connections.iter().filter(|connection| connection.stage < DriverStage::Up);
+        let oldest = late.filter(|connection| connection.stage > DriverStage::Closed);
         if let Some((since_ns, stage)) =
             oldest.map(|connection| (connection.since_ns, connection.stage)).min()
         {
             let what = match stage {
-                Stage::Connecting => "accept a connection",
-                Stage::Greeting => "ask for the features of a switch",
+                DriverStage::Connecting => "accept a connection",
+                DriverStage::Greeting => "ask for the features of a switch",
                 _ => "answer an echo",
             };
             return self.check_timeout(now_ns, since_ns, what, up);
@@ -418,7 +424,7 @@ impl Driver {
         let last_up = self.connections.iter().map(|connection| connection.since_ns).max();
         let since_up_ns = now_ns.saturating_sub(last_up.unwrap_or(0));
         if silent_ns >= QUIET.as_nanos() as u64 || since_up_ns >= QUIET_WAIT.as_nanos() as u64 {
-            self.notify_once(Note::Ready);
+            self.notify_once(ThreadReport::Ready);
         }
         Ok(())
     }
@@ -430,8 +436,8 @@ impl Driver {
         for place in 0..self.connections.len() {
             let Some(connection) = self.connections.get_mut(place) else { break };
             match connection.stage {
-                Stage::Closed => self.connect(place, now_ns)?,
-                Stage::Up | Stage::Learnt => up += 1,
+                DriverStage::Closed => self.connect(place, now_ns)?,
+                DriverStage::Up | DriverStage::Learnt => up += 1,
                 _ if connection.since_ns < late_ns => {
                     connection.reset();
                     self.failed_connections += 1;
@@ -440,8 +446,8 @@ impl Driver {
                 _ => {}
             }
         }
-        if self.load.mode == Mode::Storm && up == self.connections.len() {
-            self.notify_once(Note::Ready);
+        if self.load.mode == LoadMode::Storm && up == self.connections.len() {
+            self.notify_once(ThreadReport::Ready);
         }
         Ok(())
     }
@@ -479,6 +485,6 @@ impl Driver {
         }
         self.desk.tally.unfinished += in_flight;
         let tally = self.desk.counted();
-        self.notify_once(Note::Drained(tally));
+        self.notify_once(ThreadReport::Drained(tally));
     }
 }

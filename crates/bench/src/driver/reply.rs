@@ -8,29 +8,29 @@ use bellrock_openflow::{
 use bellrock_session::SwitchSession;
 use bellrock_session::switch::SwitchSessionEvent;
 
-use super::connection::{Connection, Stage, Trouble};
+use super::connection::{ConnectionTrouble, DriverConnection, DriverStage};
 use super::desk::Desk;
-use crate::verify::{Answer, FLOW_MOD, PACKET_OUT};
-use crate::window::{Progress, Which};
+use crate::verify::{AnswerKind, FLOW_MOD, PACKET_OUT};
+use crate::window::{AnswerProgress, BufferMeaning};
 
 /// `OFPT_FEATURES_REQUEST`, the same in both versions.
 const FEATURES_REQUEST: u8 = 5;
 
-impl Connection {
+impl DriverConnection {
     /// Handles all whole messages in `bytes`, and returns their length in bytes.
     pub(super) fn messages(
         &mut self,
         bytes: &[u8],
         desk: &mut Desk,
         now_ns: u64,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, ConnectionTrouble> {
         let mut rest = bytes;
         while let Some([version, kind, high, low, ..]) = rest.first_chunk::<HEADER_LEN>() {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
             let is_answer = matches!(*kind, FLOW_MOD | PACKET_OUT)
                 && *version == self.version().wire()
                 && length >= HEADER_LEN
-                && self.stage >= Stage::Greeting;
+                && self.stage >= DriverStage::Greeting;
             if is_answer {
                 let taken = self.right_answers(rest, desk, now_ns);
                 if taken > 0 {
@@ -75,7 +75,7 @@ impl Connection {
         }
         let Desk { verifier, tally, .. } = desk;
         let answer = verifier.check(message, self.dpid, &mut self.window, now_ns, tally);
-        if let Answer::SetUp { sent_ns } = answer {
+        if let AnswerKind::SetUp { sent_ns } = answer {
             desk.latency.add(now_ns.saturating_sub(sent_ns));
             self.done += 1;
         }
@@ -84,15 +84,15 @@ impl Connection {
     /// Handles the reply to an echo request that was sent in place of a packet_in.
     fn load_echo_came(&mut self, xid: u32, desk: &mut Desk, now_ns: u64) {
         let sent_ns = match self.window.which(xid) {
-            Which::Waiting(number) => match self.window.both(number, true, now_ns) {
-                Progress::Complete { sent_ns, .. } => sent_ns,
-                Progress::Half | Progress::Twice => return,
+            BufferMeaning::Waiting(number) => match self.window.both(number, true, now_ns) {
+                AnswerProgress::Complete { sent_ns, .. } => sent_ns,
+                AnswerProgress::Half | AnswerProgress::Twice => return,
             },
-            Which::Over(_) => {
+            BufferMeaning::Over(_) => {
                 desk.tally.extra += 1;
                 return;
             }
-            Which::Unknown => {
+            BufferMeaning::Unknown => {
                 desk.tally.other += 1;
                 return;
             }
@@ -109,9 +109,9 @@ impl Connection {
         kind: u8,
         desk: &mut Desk,
         now_ns: u64,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, ConnectionTrouble> {
         let Some(session) = self.session() else { return Ok(0) };
-        let next = session.next(stream, &mut desk.out).map_err(Trouble::Protocol)?;
+        let next = session.next(stream, &mut desk.out).map_err(ConnectionTrouble::Protocol)?;
         let Some((used, event)) = next else { return Ok(0) };
         match event {
             SwitchSessionEvent::OutFull => {
@@ -135,9 +135,9 @@ impl Connection {
         body: ToSwitch<'_>,
         desk: &mut Desk,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ConnectionTrouble> {
         match body {
-            ToSwitch::EchoReply(_) if self.stage == Stage::Learnt => {
+            ToSwitch::EchoReply(_) if self.stage == DriverStage::Learnt => {
                 self.load_echo_came(xid, desk, now_ns);
                 return Ok(());
             }
@@ -168,7 +168,7 @@ fn reply(
     xid: u32,
     body: &ToSwitch<'_>,
     out: &mut Out,
-) -> Result<(), Trouble> {
+) -> Result<(), ConnectionTrouble> {
     let refuse = |code: ErrorCode| {
         let code = code.nearest(session.version());
         FromSwitch::Error(ErrorMessage::Standard { code, data: Bytes(&[]) })

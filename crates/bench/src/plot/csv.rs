@@ -2,7 +2,7 @@
 
 use csv::WriterBuilder;
 
-use super::{Plot, PlotError, Point, Shape, Unit};
+use super::{CurveShape, Plot, PlotError, Point, Unit};
 
 /// Writes a plot's numbers: a row for each point, with everything that the picture shows of it.
 ///
@@ -31,13 +31,13 @@ pub fn csv(plot: &Plot) -> Result<String, PlotError> {
             writer.write_record(cells).map_err(|error| plot.error(error))
         };
         match &series.shape {
-            Shape::Curve(points) | Shape::Line(points) => {
+            CurveShape::Curve(points) | CurveShape::Line(points) => {
                 for point in points {
                     row(point.x.to_string(), point.y.to_string(), Some(point))?;
                 }
             }
-            Shape::Level(y) => row(String::new(), y.to_string(), None)?,
-            Shape::Upright(x) => row(x.to_string(), String::new(), None)?,
+            CurveShape::Level(y) => row(String::new(), y.to_string(), None)?,
+            CurveShape::Upright(x) => row(x.to_string(), String::new(), None)?,
         }
     }
     let bytes = writer.into_inner().map_err(|error| plot.error(error))?;

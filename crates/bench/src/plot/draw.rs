@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, IntoFont, ShapeStyle};
 
 use super::axis::Ruler;
-use super::{FONT, LEAST_HEIGHT, Plot, Point, Series, Shape, WIDTH, Whose};
+use super::{CurveOwner, CurveShape, FONT, LEAST_HEIGHT, Plot, Point, Series, WIDTH};
 
 const INK: RGBColor = RGBColor(32, 36, 44);
 const PALE_INK: RGBColor = RGBColor(96, 104, 118);
@@ -111,11 +111,11 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     fn new(plot: &Plot, area: &'a Area<DB>, scale: i32) -> Self {
         let points = || plot.series.iter().flat_map(points);
         let uprights = plot.series.iter().filter_map(|series| match series.shape {
-            Shape::Upright(x) => Some(x),
+            CurveShape::Upright(x) => Some(x),
             _ => None,
         });
         let levels = plot.series.iter().filter_map(|series| match series.shape {
-            Shape::Level(y) => Some(y),
+            CurveShape::Level(y) => Some(y),
             _ => None,
         });
         let ys = points().flat_map(|point| {
@@ -216,9 +216,9 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     }
 
     fn series(&self, series: &Series) -> Result<(), Failed<DB>> {
-        let look = Look::of(series);
+        let look = CurveLook::of(series);
         match &series.shape {
-            Shape::Curve(points) => {
+            CurveShape::Curve(points) => {
                 self.polyline(points, &look)?;
                 for point in points {
                     self.spread(point, &look)?;
@@ -228,16 +228,16 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
                 }
                 Ok(())
             }
-            Shape::Line(points) => {
+            CurveShape::Line(points) => {
                 let placed = points.iter().filter_map(|p| self.place(p.x, p.y));
                 self.dashes(&thinned(placed), &look)
             }
-            Shape::Level(y) => {
+            CurveShape::Level(y) => {
                 let Some(share) = self.y.place(*y) else { return Ok(()) };
                 let y = f64::from(self.bottom) - share * f64::from(self.bottom - self.top);
                 self.dashes(&[(f64::from(LEFT), y), (f64::from(self.right), y)], &look)
             }
-            Shape::Upright(x) => {
+            CurveShape::Upright(x) => {
                 let Some(share) = self.x.place(*x) else { return Ok(()) };
                 let x = f64::from(LEFT) + share * f64::from(self.right - LEFT);
                 self.dashes(&[(x, f64::from(self.top)), (x, f64::from(self.bottom))], &look)
@@ -245,13 +245,13 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         }
     }
 
-    fn polyline(&self, points: &[Point], look: &Look) -> Result<(), Failed<DB>> {
+    fn polyline(&self, points: &[Point], look: &CurveLook) -> Result<(), Failed<DB>> {
         let placed: Vec<_> = points.iter().filter_map(|p| self.place(p.x, p.y)).collect();
         self.dashes(&placed, look)
     }
 
     /// Draws a line through the points, dashed if its look says so.
-    fn dashes(&self, points: &[(f64, f64)], look: &Look) -> Result<(), Failed<DB>> {
+    fn dashes(&self, points: &[(f64, f64)], look: &CurveLook) -> Result<(), Failed<DB>> {
         let style = self.stroke(look.color, look.width);
         let Some((on, off)) = look.dash else {
             return if points.len() > 1 { self.path(points, style) } else { Ok(()) };
@@ -282,7 +282,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     }
 
     /// Draws the spread of several runs, from minimum to maximum.
-    fn spread(&self, point: &Point, look: &Look) -> Result<(), Failed<DB>> {
+    fn spread(&self, point: &Point, look: &CurveLook) -> Result<(), Failed<DB>> {
         let Some((least, most)) = point.spread else { return Ok(()) };
         let (Some(low), Some(high)) = (self.place(point.x, least), self.place(point.x, most))
         else {
@@ -295,7 +295,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         self.path(&[low, high], style)
     }
 
-    fn mark(&self, (x, y): (f64, f64), look: &Look, hollow: bool) -> Result<(), Failed<DB>> {
+    fn mark(&self, (x, y): (f64, f64), look: &CurveLook, hollow: bool) -> Result<(), Failed<DB>> {
         let size = look.mark_size;
         let outline = self.stroke(look.color, 1.5);
         let fill = if hollow { WHITE.filled() } else { look.color.filled() };
@@ -323,18 +323,18 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         let mut y = self.top;
         for entry in legend(plot) {
             match &entry {
-                Entry::Group(lines) => {
+                LegendEntry::Group(lines) => {
                     for (nth, line) in lines.iter().enumerate() {
                         let at = (left, y + GROUP_GAP + nth as i32 * LEGEND_LINE);
                         self.text(line, at, SMALL_SIZE, PALE_INK, (HPos::Left, VPos::Top))?;
                     }
                 }
-                Entry::Series(series, lines) => {
-                    let look = Look::of(series);
+                LegendEntry::Series(series, lines) => {
+                    let look = CurveLook::of(series);
                     let middle = f64::from(y) + LETTERS_MIDDLE;
                     let (from, to) = (f64::from(left), f64::from(left) + 26.0);
                     self.dashes(&[(from, middle), (to, middle)], &look)?;
-                    if matches!(series.shape, Shape::Curve(_)) {
+                    if matches!(series.shape, CurveShape::Curve(_)) {
                         self.mark((f64::midpoint(from, to), middle), &look, false)?;
                     }
                     for (nth, line) in lines.iter().enumerate() {
@@ -342,8 +342,11 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
                         self.text(line, at, SMALL_SIZE, INK, (HPos::Left, VPos::Top))?;
                     }
                 }
-                Entry::Hollow(lines) => {
-                    let look = Look { color: PALE_INK, ..Look::of_whose(Whose::Ours, false) };
+                LegendEntry::Hollow(lines) => {
+                    let look = CurveLook {
+                        color: PALE_INK,
+                        ..CurveLook::of_whose(CurveOwner::Ours, false)
+                    };
                     let at = (f64::from(left) + 13.0, f64::from(y + GROUP_GAP) + LETTERS_MIDDLE);
                     self.mark(at, &look, true)?;
                     for (nth, line) in lines.iter().enumerate() {
@@ -378,8 +381,8 @@ fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 
 fn points(series: &Series) -> impl Iterator<Item = Point> + Clone + '_ {
     let points: &[Point] = match &series.shape {
-        Shape::Curve(points) | Shape::Line(points) => points,
-        Shape::Level(_) | Shape::Upright(_) => &[],
+        CurveShape::Curve(points) | CurveShape::Line(points) => points,
+        CurveShape::Level(_) | CurveShape::Upright(_) => &[],
     };
     points.iter().copied()
 }
@@ -388,7 +391,7 @@ fn font(size: i32) -> FontDesc<'static> {
     FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal).into_font()
 }
 
-struct Look {
+struct CurveLook {
     color: RGBColor,
     width: f64,
     dash: Option<(f64, f64)>,
@@ -404,19 +407,19 @@ enum Mark {
     Diamond,
 }
 
-impl Look {
-    fn of(series: &Series) -> Look {
-        Look::of_whose(series.whose, series.second)
+impl CurveLook {
+    fn of(series: &Series) -> CurveLook {
+        CurveLook::of_whose(series.whose, series.second)
     }
 
-    fn of_whose(whose: Whose, second: bool) -> Look {
+    fn of_whose(whose: CurveOwner, second: bool) -> CurveLook {
         let dash = second.then_some((7.0, 4.0));
-        let full = |color, width, mark| Look { color, width, dash, mark, mark_size: 4.0 };
+        let full = |color, width, mark| CurveLook { color, width, dash, mark, mark_size: 4.0 };
         match whose {
-            Whose::Ours => full(OURS, 2.5, Mark::Circle),
-            Whose::Responder => full(RESPONDER, 1.5, Mark::Square),
-            Whose::Peer(n) => full(PEERS[n % PEERS.len()], 2.0, Mark::Triangle),
-            Whose::Published(n) => Look {
+            CurveOwner::Ours => full(OURS, 2.5, Mark::Circle),
+            CurveOwner::Responder => full(RESPONDER, 1.5, Mark::Square),
+            CurveOwner::Peer(n) => full(PEERS[n % PEERS.len()], 2.0, Mark::Triangle),
+            CurveOwner::Published(n) => CurveLook {
                 color: PUBLISHED[n % PUBLISHED.len()],
                 width: 1.5,
                 dash: Some((3.0, 3.0)),
@@ -427,37 +430,37 @@ impl Look {
     }
 }
 
-enum Entry<'a> {
+enum LegendEntry<'a> {
     Group(Vec<String>),
     Series(&'a Series, Vec<String>),
     Hollow(Vec<String>),
 }
 
-impl Entry<'_> {
+impl LegendEntry<'_> {
     fn height(&self) -> i32 {
         match self {
-            Entry::Group(lines) | Entry::Hollow(lines) => {
+            LegendEntry::Group(lines) | LegendEntry::Hollow(lines) => {
                 GROUP_GAP + lines.len() as i32 * LEGEND_LINE
             }
-            Entry::Series(_, lines) => lines.len() as i32 * LEGEND_LINE,
+            LegendEntry::Series(_, lines) => lines.len() as i32 * LEGEND_LINE,
         }
     }
 }
 
-fn legend(plot: &Plot) -> Vec<Entry<'_>> {
+fn legend(plot: &Plot) -> Vec<LegendEntry<'_>> {
     let mut entries = Vec::new();
     let mut group = "";
     for series in &plot.series {
         if series.group != group {
             group = &series.group;
-            entries.push(Entry::Group(wrap(group, GROUP_CHARS)));
+            entries.push(LegendEntry::Group(wrap(group, GROUP_CHARS)));
         }
-        entries.push(Entry::Series(series, wrap(&series.name, NAME_CHARS)));
+        entries.push(LegendEntry::Series(series, wrap(&series.name, NAME_CHARS)));
     }
     if plot.series.iter().flat_map(points).any(|point| point.hollow) {
         let text =
             "hollow: generator-bound. The generator was busier, so the rate is only a minimum.";
-        entries.push(Entry::Hollow(wrap(text, NAME_CHARS)));
+        entries.push(LegendEntry::Hollow(wrap(text, NAME_CHARS)));
     }
     entries
 }

@@ -42,7 +42,7 @@ const FONT_BYTES: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 
 /// Owner of a curve, which decides its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum CurveOwner {
     /// The controller that the suite measures.
     Ours,
     /// The canned responder: the limit of the machine.
@@ -76,7 +76,7 @@ impl Point {
 
 /// Shape of a curve.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum CurveShape {
     /// Points with lines between them.
     Curve(Vec<Point>),
     /// A line without marks, for many points, such as a distribution.
@@ -95,11 +95,11 @@ pub struct Series {
     /// Its heading in the legend.
     pub group: String,
     /// Its owner.
-    pub whose: Whose,
+    pub whose: CurveOwner,
     /// Whether it is a second curve of the same owner, which is dashed.
     pub second: bool,
     /// Its shape.
-    pub shape: Shape,
+    pub shape: CurveShape,
 }
 
 /// A plot.

@@ -21,13 +21,23 @@ fn plot() -> Plot {
             series(
                 "bellrock",
                 "here",
-                Whose::Ours,
-                Shape::Curve(vec![Point::at(16.0, 4e6), spread]),
+                CurveOwner::Ours,
+                CurveShape::Curve(vec![Point::at(16.0, 4e6), spread]),
             ),
-            series("a <peer>", "here", Whose::Peer(0), Shape::Curve(vec![Point::at(16.0, 1e5)])),
-            series("Beacon", "NUST 2013", Whose::Published(0), Shape::Level(2e6)),
-            series("a bound", "NUST 2013", Whose::Published(1), Shape::Upright(32.0)),
-            series("many", "here", Whose::Responder, Shape::Line(vec![Point::at(16.0, 5e6); 2])),
+            series(
+                "a <peer>",
+                "here",
+                CurveOwner::Peer(0),
+                CurveShape::Curve(vec![Point::at(16.0, 1e5)]),
+            ),
+            series("Beacon", "NUST 2013", CurveOwner::Published(0), CurveShape::Level(2e6)),
+            series("a bound", "NUST 2013", CurveOwner::Published(1), CurveShape::Upright(32.0)),
+            series(
+                "many",
+                "here",
+                CurveOwner::Responder,
+                CurveShape::Line(vec![Point::at(16.0, 5e6); 2]),
+            ),
         ],
     }
 }
@@ -104,7 +114,7 @@ fn a_line_of_thousands_of_points_is_drawn_with_those_that_can_be_told_apart() {
     let points = (0..=100_000).map(|n| Point::at(f64::from(n), f64::from(n))).collect();
     let mut plot = plot();
     plot.series.truncate(1);
-    plot.series[0].shape = Shape::Line(points);
+    plot.series[0].shape = CurveShape::Line(points);
     let text = svg(&plot).unwrap();
     assert!(text.len() < 100_000, "{} bytes", text.len());
     assert_eq!(csv(&plot).unwrap().lines().count(), 100_002, "the numbers are all there");

@@ -192,10 +192,10 @@ fn answers(version: Version, buffered: bool) -> Result<Vec<u8>, EncodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::Pattern;
-    use crate::load::{Destinations, Load, Order};
-    use crate::packet::Template;
-    use crate::verify::{Answer, Tally, Verifier};
+    use crate::draw::TrafficPattern;
+    use crate::load::{Destinations, HostOrder, Load};
+    use crate::packet::PacketTemplate;
+    use crate::verify::{AnswerKind, AnswerTally, Verifier};
     use crate::window::Window;
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
             [Version::V1_0, Version::V1_3].into_iter().flat_map(|v| [(v, true), (v, false)])
         {
             for destinations in [Destinations::One, Destinations::Uniform] {
-                let order = Order::Random;
+                let order = HostOrder::Random;
                 let load = Load { destinations, order, macs: 50, ..Load::default() };
-                let pattern = Pattern::new(&load);
-                let template = Template::new(version, buffered).unwrap();
+                let pattern = TrafficPattern::new(&load);
+                let template = PacketTemplate::new(version, buffered).unwrap();
                 let mut input = template.as_slice().repeat(PACKETS as usize);
                 for (number, message) in input.chunks_mut(template.len()).enumerate() {
                     template.patch(message, &pattern.packet(3, number as u64));
@@ -231,12 +231,16 @@ mod tests {
                 assert_eq!(used, input.len() - 8);
                 let mut window = Window::new(PACKETS);
                 window.sent(PACKETS.into(), 1);
-                let (mut verifier, mut tally) = (Verifier::new(version, pattern), Tally::default());
+                let (mut verifier, mut tally) =
+                    (Verifier::new(version, pattern), AnswerTally::default());
                 while let Some(length) = answers.get(2..4) {
                     let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
                     let (message, rest) = answers.split_at(length);
                     let answer = verifier.check(message, 3, &mut window, 2, &mut tally);
-                    assert!(matches!(answer, Answer::SetUp { .. } | Answer::Part), "{answer:?}");
+                    assert!(
+                        matches!(answer, AnswerKind::SetUp { .. } | AnswerKind::Part),
+                        "{answer:?}"
+                    );
                     answers = rest;
                 }
                 assert_eq!(tally.verified, u64::from(PACKETS));
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_change_of_kind_ends_the_run() {
-        let template = |buffered| Template::new(Version::V1_0, buffered).unwrap();
+        let template = |buffered| PacketTemplate::new(Version::V1_0, buffered).unwrap();
         let mut input = template(true).as_slice().repeat(2);
         input.extend_from_slice(template(false).as_slice());
         input.extend_from_slice(&template(false).as_slice()[..81]);

@@ -16,7 +16,7 @@ const MAX_CARRY: usize = super::CARRY_LEN;
 
 /// State of a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ResponderTurn {
     /// There may be more to read or to write at once.
     More,
     /// Nothing to do until the poller reports the socket.
@@ -25,7 +25,7 @@ pub(super) enum State {
     Closed,
 }
 
-pub(super) struct Connection {
+pub(super) struct ResponderConnection {
     stream: TcpStream,
     /// The version in its hello.
     version: Option<Version>,
@@ -39,14 +39,14 @@ pub(super) struct Connection {
     pending: Vec<u8>,
 }
 
-impl Connection {
+impl ResponderConnection {
     /// Takes an accepted connection and sends hello.
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let mut out = Out::with_capacity(64);
         Hello::write(&[Version::V1_0, Version::V1_3], 0, &mut out).map_err(io::Error::other)?;
-        Ok(Connection {
+        Ok(ResponderConnection {
             stream,
             version: None,
             readable: true,
@@ -67,30 +67,32 @@ impl Connection {
     }
 
     /// Writes pending answers, reads once, and answers the messages read.
-    pub(super) fn turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> State {
+    pub(super) fn turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> ResponderTurn {
         match self.try_turn(input, answerer) {
             Ok(state) => state,
-            Err(_) => State::Closed,
+            Err(_) => ResponderTurn::Closed,
         }
     }
 
-    fn try_turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> io::Result<State> {
+    fn try_turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> io::Result<ResponderTurn> {
         self.flush()?;
         if !self.readable || !self.pending.is_empty() {
-            return Ok(State::Idle);
+            return Ok(ResponderTurn::Idle);
         }
         let carried = self.carry.len();
         input[..carried].copy_from_slice(&self.carry);
         let room = &mut input[carried..carried + super::READ_LEN];
         // read(2), not recv(2): `/proc/PID/io` counts only read(2).
         let read = match rustix::io::read(&self.stream, room).map_err(io::Error::from) {
-            Ok(0) => return Ok(State::Closed),
+            Ok(0) => return Ok(ResponderTurn::Closed),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                return Ok(State::Idle);
+                return Ok(ResponderTurn::Idle);
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(State::More),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Ok(ResponderTurn::More);
+            }
             Err(error) => return Err(error),
         };
         // A short read has emptied the socket. The poller reports later data.
@@ -108,12 +110,12 @@ impl Connection {
             rest = &rest[message.bytes.len()..];
         }
         if rest.len() > MAX_CARRY {
-            return Ok(State::Closed);
+            return Ok(ResponderTurn::Closed);
         }
         self.carry.clear();
         self.carry.extend_from_slice(rest);
         let more = self.readable && self.pending.is_empty();
-        Ok(if more { State::More } else { State::Idle })
+        Ok(if more { ResponderTurn::More } else { ResponderTurn::Idle })
     }
 
     /// Answers any other message that is a request.

@@ -38,13 +38,13 @@ pub(super) struct EchoLoop {
     epoll: OwnedFd,
     stop: Arc<AtomicBool>,
     /// Switches by token minus one. A new switch takes the place of a closed one.
-    switches: Vec<Option<Idle>>,
+    switches: Vec<Option<EchoConnection>>,
     input: Vec<u8>,
     greeting_10: Vec<u8>,
     greeting_13: Vec<u8>,
 }
 
-struct Idle {
+struct EchoConnection {
     stream: TcpStream,
     /// The beginning of an incomplete message; almost always empty.
     carry: Vec<u8>,
@@ -99,7 +99,7 @@ impl EchoLoop {
             let place = self.switches.iter().position(Option::is_none);
             let place = place.unwrap_or(self.switches.len());
             self.watch(&stream, place).map_err(BenchError::system("take a switch"))?;
-            let switch = Some(Idle { stream, carry: Vec::new() });
+            let switch = Some(EchoConnection { stream, carry: Vec::new() });
             match self.switches.get_mut(place) {
                 Some(free) => *free = switch,
                 None => self.switches.push(switch),
@@ -127,7 +127,7 @@ impl EchoLoop {
     }
 }
 
-impl Idle {
+impl EchoConnection {
     /// Returns an error if the connection ends or breaks, or if the switch does not read its
     /// replies.
     fn turn(&mut self, input: &mut [u8], greetings: (&[u8], &[u8])) -> io::Result<()> {

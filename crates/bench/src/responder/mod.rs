@@ -25,7 +25,7 @@ use crate::error::BenchError;
 use crate::poller::Poller;
 use crate::threads::pin;
 use answer::Answerer;
-use connection::{Connection, State};
+use connection::{ResponderConnection, ResponderTurn};
 use echo::EchoLoop;
 
 /// Maximum number of bytes per read. These and their answers stay in the second-level cache.
@@ -43,7 +43,7 @@ const LISTENER: usize = 0;
 
 /// How the responder waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Idle {
+pub enum ResponderIdle {
     /// Sleeps until something comes.
     #[default]
     Sleep,
@@ -57,7 +57,7 @@ pub struct ResponderSettings {
     /// Address to listen on. Port 0 takes a free port.
     pub listen: SocketAddr,
     /// How to wait for packets.
-    pub idle: Idle,
+    pub idle: ResponderIdle,
     /// Core to stay on; `None` leaves it to the scheduler.
     pub core: Option<usize>,
     /// Answers only echo requests, in a bare loop around epoll.
@@ -137,37 +137,37 @@ fn body(
     stop: Arc<AtomicBool>,
 ) -> Result<Body, BenchError> {
     let wait = match settings.idle {
-        Idle::Sleep => STOP_CHECK,
-        Idle::Spin => Duration::ZERO,
+        ResponderIdle::Sleep => STOP_CHECK,
+        ResponderIdle::Spin => Duration::ZERO,
     };
     if settings.echo_only {
         let echo = EchoLoop::new(listener, stop)?;
         return Ok(Box::new(move || echo.run(wait)));
     }
-    let worker = Worker::new(listener, stop)?;
+    let worker = ResponderThread::new(listener, stop)?;
     Ok(Box::new(move || worker.run(wait)))
 }
 
 /// State of the thread.
-struct Worker {
+struct ResponderThread {
     listener: TcpListener,
     stop: Arc<AtomicBool>,
     poller: Poller,
     /// Connections by token minus one. A new connection takes the place of a closed one.
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<ResponderConnection>>,
     /// Data read, after the beginning of a message from an earlier read.
     input: Vec<u8>,
     answerer: Answerer,
 }
 
-impl Worker {
+impl ResponderThread {
     fn new(listener: TcpListener, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
         let poller = Poller::new().map_err(BenchError::system("create a poller"))?;
         poller.add(&listener, LISTENER).map_err(BenchError::system("watch the listener"))?;
         let input = vec![0; CARRY_LEN + READ_LEN];
         let connections = Vec::new();
         let answerer = Answerer::new()?;
-        Ok(Worker { listener, stop, poller, connections, input, answerer })
+        Ok(ResponderThread { listener, stop, poller, connections, input, answerer })
     }
 
     fn run(mut self, wait: Duration) -> Result<(), BenchError> {
@@ -191,12 +191,12 @@ impl Worker {
                 let Some(place) = self.connections.get_mut(*token - 1) else { return false };
                 let Some(connection) = place else { return false };
                 match connection.turn(&mut self.input, &mut self.answerer) {
-                    State::More => true,
-                    State::Idle => {
+                    ResponderTurn::More => true,
+                    ResponderTurn::Idle => {
                         connection.queued = false;
                         false
                     }
-                    State::Closed => {
+                    ResponderTurn::Closed => {
                         *place = None;
                         false
                     }
@@ -217,7 +217,7 @@ impl Worker {
             };
             let place = self.connections.iter().position(Option::is_none);
             let place = place.unwrap_or(self.connections.len());
-            let connection = Connection::new(stream).and_then(|connection| {
+            let connection = ResponderConnection::new(stream).and_then(|connection| {
                 self.poller.add(connection.socket(), place + 1)?;
                 Ok(connection)
             });

@@ -1,38 +1,38 @@
 //! Turns measured and published figures into the curves of a plot.
 
-use crate::peer::Role;
-use crate::plot::{Axis, Plot, Point, Scale, Series, Shape, Unit, Whose};
-use crate::published::{Figure, Reading};
+use crate::peer::ContestantRole;
+use crate::plot::{Axis, CurveOwner, CurveShape, Plot, Point, Scale, Series, Unit};
+use crate::published::{FigureForm, PublishedFigure};
 use crate::report::Spread;
 
-use super::record::{Figures, Outcome, Record};
+use super::record::{ExperimentRecord, Figures, PointResult};
 
 /// Reads a number from the figures of an outcome.
-pub(super) type Number = fn(&Figures) -> Option<Spread>;
+pub(super) type FigureReader = fn(&Figures) -> Option<Spread>;
 
 /// Position of an outcome on the x axis.
-pub(super) type Place = fn(&Outcome, &Figures) -> Option<f64>;
+pub(super) type XPosition = fn(&PointResult, &Figures) -> Option<f64>;
 
 /// The x of the experiment.
-pub(super) const AS_ASKED: Place = |outcome, _| Some(outcome.x);
+pub(super) const AS_ASKED: XPosition = |outcome, _| Some(outcome.x);
 
-pub(super) const RATE: Number = |figures| Some(figures.rate());
+pub(super) const RATE: FigureReader = |figures| Some(figures.rate());
 
 /// CPU nanoseconds per flow set-up.
-pub(super) const CPU: Number = |figures| figures.cpu();
+pub(super) const CPU: FigureReader = |figures| figures.cpu();
 
 /// Description of a plot of curves.
 pub(super) struct Curves<'r> {
-    pub(super) record: &'r Record,
+    pub(super) record: &'r ExperimentRecord,
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) x: Axis,
     pub(super) y: Axis,
     /// Lines of outcomes, each with a suffix for the contestant's name.
     pub(super) lines: &'static [(&'static str, &'static str)],
-    pub(super) place: Place,
-    pub(super) number: Number,
-    pub(super) published: &'static [Figure],
+    pub(super) place: XPosition,
+    pub(super) number: FigureReader,
+    pub(super) published: &'static [PublishedFigure],
 }
 
 impl Curves<'_> {
@@ -47,7 +47,7 @@ impl Curves<'_> {
                     continue;
                 }
                 marks.extend(points.iter().map(|point| point.x));
-                let shape = Shape::Curve(points);
+                let shape = CurveShape::Curve(points);
                 series.push(measured(self.record, contestant, suffix, nth > 0, shape));
             }
         }
@@ -59,7 +59,7 @@ impl Curves<'_> {
         marks.sort_by(f64::total_cmp);
         // Marks of measured points come first, in case there is not enough space.
         for figure in self.published {
-            if let Reading::Points(points) = figure.reading {
+            if let FigureForm::Points(points) = figure.reading {
                 marks.extend(points.iter().map(|(x, _)| *x));
             }
         }
@@ -93,11 +93,11 @@ impl Curves<'_> {
 
 /// Plots the latency distributions of all contestants at one point.
 pub(super) fn distribution(
-    record: &Record,
+    record: &ExperimentRecord,
     name: &'static str,
     title: &'static str,
     line: &str,
-    references: &[Figure],
+    references: &[PublishedFigure],
 ) -> Option<Plot> {
     let mut series = Vec::new();
     for contestant in 0..record.contestants.len() {
@@ -106,7 +106,7 @@ pub(super) fn distribution(
         if let Some((figures, latency)) = found {
             let hollow = figures.generator_bound;
             let at = |(share, ns): &(f64, u64)| Point { hollow, ..Point::at(*ns as f64, *share) };
-            let shape = Shape::Line(latency.cdf.iter().map(at).collect());
+            let shape = CurveShape::Line(latency.cdf.iter().map(at).collect());
             // A line has no marks that could be hollow.
             let suffix = if hollow { ", generator-bound: no result" } else { "" };
             series.push(measured(record, contestant, suffix, false, shape));
@@ -129,35 +129,35 @@ pub(super) fn distribution(
 
 /// Returns the complete outcomes of a contestant in a line.
 fn outcomes<'r>(
-    record: &'r Record,
+    record: &'r ExperimentRecord,
     line: &'r str,
     contestant: usize,
-) -> impl Iterator<Item = (&'r Outcome, &'r Figures)> {
-    let of = move |one: &&Outcome| one.contestant == contestant && one.line == line;
+) -> impl Iterator<Item = (&'r PointResult, &'r Figures)> {
+    let of = move |one: &&PointResult| one.contestant == contestant && one.line == line;
     let found = record.outcomes.iter().filter(of);
     found.filter_map(|one| one.figures.as_ref().map(|figures| (one, figures)))
 }
 
 fn measured(
-    record: &Record,
+    record: &ExperimentRecord,
     contestant: usize,
     suffix: &str,
     second: bool,
-    shape: Shape,
+    shape: CurveShape,
 ) -> Series {
     let entrant = &record.contestants[contestant];
     let earlier = &record.contestants[..contestant];
-    let peers = earlier.iter().filter(|other| other.role == Role::Peer).count();
+    let peers = earlier.iter().filter(|other| other.role == ContestantRole::Peer).count();
     let (whose, name) = match entrant.role {
-        Role::Ours => (Whose::Ours, format!("{} {}", entrant.name, record.bellrock)),
-        Role::Responder => {
+        ContestantRole::Ours => (CurveOwner::Ours, format!("{} {}", entrant.name, record.bellrock)),
+        ContestantRole::Responder => {
             let text = "canned responder: 1 thread, learns nothing; what TCP allows here";
-            (Whose::Responder, text.to_owned())
+            (CurveOwner::Responder, text.to_owned())
         }
-        Role::Peer => (Whose::Peer(peers), entrant.name.clone()),
+        ContestantRole::Peer => (CurveOwner::Peer(peers), entrant.name.clone()),
     };
     let matched = match (entrant.role, record.matched(contestant).as_slice()) {
-        (Role::Responder, _) | (_, []) => String::new(),
+        (ContestantRole::Responder, _) | (_, []) => String::new(),
         (_, fields) => format!(", flows match {} fields", fields.len()),
     };
     Series {
@@ -170,8 +170,8 @@ fn measured(
 }
 
 /// Heading over the measured curves. A reader may have only the picture.
-fn heading(record: &Record) -> String {
-    let Record { machine, settings, .. } = record;
+fn heading(record: &ExperimentRecord) -> String {
+    let ExperimentRecord { machine, settings, .. } = record;
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     let mut text = format!("Measured here, every answer verified: {} {cores}", machine.cores);
     for part in [&machine.processor, &settings.openflow].into_iter().filter(|one| !one.is_empty()) {
@@ -185,26 +185,26 @@ fn heading(record: &Record) -> String {
 }
 
 /// Order in the legend.
-fn order(whose: Whose) -> usize {
+fn order(whose: CurveOwner) -> usize {
     match whose {
-        Whose::Ours => 0,
-        Whose::Responder => 1,
-        Whose::Peer(n) | Whose::Published(n) => 2 + n,
+        CurveOwner::Ours => 0,
+        CurveOwner::Responder => 1,
+        CurveOwner::Peer(n) | CurveOwner::Published(n) => 2 + n,
     }
 }
 
-fn published(figures: &[Figure]) -> Vec<Series> {
+fn published(figures: &[PublishedFigure]) -> Vec<Series> {
     let series = figures.iter().enumerate().map(|(nth, figure)| Series {
         name: figure.what.into(),
         group: figure.study.heading(),
-        whose: Whose::Published(nth),
+        whose: CurveOwner::Published(nth),
         second: false,
         shape: match figure.reading {
-            Reading::Points(points) => {
-                Shape::Curve(points.iter().map(|(x, y)| Point::at(*x, *y)).collect())
+            FigureForm::Points(points) => {
+                CurveShape::Curve(points.iter().map(|(x, y)| Point::at(*x, *y)).collect())
             }
-            Reading::Level(y) => Shape::Level(y),
-            Reading::Upright(x) => Shape::Upright(x),
+            FigureForm::Level(y) => CurveShape::Level(y),
+            FigureForm::Upright(x) => CurveShape::Upright(x),
         },
     });
     series.collect()

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use crate::load::{Destinations, Load, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL, Mode, Order};
+use crate::load::{Destinations, HostOrder, Load, LoadMode, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL};
 use crate::packet::MAX_PACKET_IN_LEN;
 use crate::plot::{Axis, Plot, Scale, Unit};
-use crate::published::{self, Fact, Figure};
+use crate::published::{self, Fact, PublishedFigure};
 use crate::report::Spread;
 
-use super::curves::{AS_ASKED, CPU, Curves, Number, Place, RATE, distribution};
-use super::record::Record;
+use super::curves::{AS_ASKED, CPU, Curves, FigureReader, RATE, XPosition, distribution};
+use super::record::ExperimentRecord;
 
 /// Maximum bytes per read where an experiment does not vary them: Bellrock's default.
 pub(crate) const READ_BYTES: u32 = 64 << 10;
@@ -50,8 +50,8 @@ pub struct Experiment {
     pub after: &'static str,
     /// Statements of the studies beside their figures.
     pub facts: &'static [Fact],
-    pub(super) cases: fn(&Scope) -> Vec<Case>,
-    pub(super) plots: fn(&Record) -> Vec<Option<Plot>>,
+    pub(super) cases: fn(&Scope) -> Vec<ExperimentCase>,
+    pub(super) plots: fn(&ExperimentRecord) -> Vec<Option<Plot>>,
 }
 
 /// Parameters of the points of an experiment.
@@ -69,7 +69,7 @@ pub(super) struct Scope {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(super) struct ExperimentCase {
     /// Its curve.
     pub(super) line: &'static str,
     /// Its position on the x axis.
@@ -215,8 +215,16 @@ impl Scope {
         }
     }
 
-    fn case(&self, line: &'static str, x: f64, label: String, load: Load) -> Case {
-        Case { line, x, label, load, workers: self.workers, read_bytes: None, variant: None }
+    fn case(&self, line: &'static str, x: f64, label: String, load: Load) -> ExperimentCase {
+        ExperimentCase {
+            line,
+            x,
+            label,
+            load,
+            workers: self.workers,
+            read_bytes: None,
+            variant: None,
+        }
     }
 
     /// Picks the points of the quick or of the full form.
@@ -234,28 +242,28 @@ fn thread_counts(scope: &Scope) -> Vec<usize> {
     counts
 }
 
-fn threads(scope: &Scope) -> Vec<Case> {
+fn threads(scope: &Scope) -> Vec<ExperimentCase> {
     let case = |workers| {
         let label = format!("{workers} thread(s)");
-        Case { workers, ..scope.case("rate", workers as f64, label, scope.load()) }
+        ExperimentCase { workers, ..scope.case("rate", workers as f64, label, scope.load()) }
     };
     thread_counts(scope).into_iter().map(case).collect()
 }
 
-fn shared_state(scope: &Scope) -> Vec<Case> {
+fn shared_state(scope: &Scope) -> Vec<ExperimentCase> {
     let load = || Load { switches: SHARED_STATE_SWITCHES, ..scope.load() };
     let variants = std::iter::once(None).chain(SHARED_TABLES.map(Some));
     let of_variant = |variant: Option<&'static str>| {
         thread_counts(scope).into_iter().map(move |workers| {
             let line = variant.unwrap_or("local");
             let label = format!("{line}, {workers} thread(s)");
-            Case { workers, variant, ..scope.case(line, workers as f64, label, load()) }
+            ExperimentCase { workers, variant, ..scope.case(line, workers as f64, label, load()) }
         })
     };
     variants.flat_map(of_variant).collect()
 }
 
-fn switches(scope: &Scope) -> Vec<Case> {
+fn switches(scope: &Scope) -> Vec<ExperimentCase> {
     let all = [16, 32, 64, 128, 256, 512, 1000, 2000, 5000];
     let counts = scope.pick(&[16, 64, 256, 1000], &all);
     let case = |switches: &u32| {
@@ -265,13 +273,13 @@ fn switches(scope: &Scope) -> Vec<Case> {
     counts.iter().map(case).collect()
 }
 
-fn macs(scope: &Scope) -> Vec<Case> {
+fn macs(scope: &Scope) -> Vec<ExperimentCase> {
     let decades = scope.pick(&[3, 4, 5], &[3, 4, 5, 6, 7]);
     let case = |decade: &u32| {
         let all = 10u32.pow(*decade);
         let load = Load {
             macs: all / SWITCHES,
-            order: Order::Random,
+            order: HostOrder::Random,
             destinations: Destinations::Uniform,
             ..scope.load()
         };
@@ -280,16 +288,16 @@ fn macs(scope: &Scope) -> Vec<Case> {
     decades.iter().map(case).collect()
 }
 
-fn latency(scope: &Scope) -> Vec<Case> {
+fn latency(scope: &Scope) -> Vec<ExperimentCase> {
     let all = [1, 16, 32, 64, 100, 500, 1000, 1500, 2000];
     let counts = scope.pick(&[1, 16, 64, 500], &all);
     let ping_pong = |switches: &u32| {
-        let load = Load { switches: *switches, mode: Mode::Latency, ..scope.load() };
+        let load = Load { switches: *switches, mode: LoadMode::Latency, ..scope.load() };
         let label = format!("{switches} switch(es), ping-pong");
         scope.case("ping-pong", f64::from(*switches), label, load)
     };
     let fixed = |switches: &u32| {
-        let load = Load { switches: *switches, mode: Mode::Rate(FIXED_RATE), ..scope.load() };
+        let load = Load { switches: *switches, mode: LoadMode::Rate(FIXED_RATE), ..scope.load() };
         let label = format!("{switches} switches, 1,000/s each");
         scope.case("fixed", f64::from(*switches), label, load)
     };
@@ -297,20 +305,20 @@ fn latency(scope: &Scope) -> Vec<Case> {
     counts.iter().map(ping_pong).chain(rated.iter().map(fixed)).collect()
 }
 
-fn window(scope: &Scope) -> Vec<Case> {
+fn window(scope: &Scope) -> Vec<ExperimentCase> {
     let quick = [1, 4, 16, 64, 256, 1024];
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
     let case = |in_flight: &u32| {
-        let load = Load { mode: Mode::Window(*in_flight), ..scope.load() };
+        let load = Load { mode: LoadMode::Window(*in_flight), ..scope.load() };
         let label = format!("{in_flight} in flight");
         scope.case("window", f64::from(*in_flight), label, load)
     };
     scope.pick(&quick, &all).iter().map(case).collect()
 }
 
-fn fairness(scope: &Scope) -> Vec<Case> {
+fn fairness(scope: &Scope) -> Vec<ExperimentCase> {
     let counts = scope.pick(&[16, 64, 256], &[16, 64, 128, 256, 500, 1000]);
-    let of = |line, mode: Mode| {
+    let of = |line, mode: LoadMode| {
         let case = move |switches: &u32| {
             let load = Load { switches: *switches, mode, ..scope.load() };
             let label = format!("{switches} switches, {}", mode.name());
@@ -318,10 +326,10 @@ fn fairness(scope: &Scope) -> Vec<Case> {
         };
         counts.iter().map(case)
     };
-    of("most", Mode::Throughput).chain(of("ping-pong", Mode::Latency)).collect()
+    of("most", LoadMode::Throughput).chain(of("ping-pong", LoadMode::Latency)).collect()
 }
 
-fn batch(scope: &Scope) -> Vec<Case> {
+fn batch(scope: &Scope) -> Vec<ExperimentCase> {
     let quick = [1, 8, 64, 512, 4096];
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, MAX_IN_FLIGHT];
     let bytes = match scope.version {
@@ -329,7 +337,7 @@ fn batch(scope: &Scope) -> Vec<Case> {
         _ => MAX_PACKET_IN_LEN,
     } as f64;
     let in_flight = |packets: &u32| {
-        let load = Load { switches: 1, mode: Mode::Window(*packets), ..scope.load() };
+        let load = Load { switches: 1, mode: LoadMode::Window(*packets), ..scope.load() };
         let label = format!("{packets} in flight, 1 switch");
         scope.case("in flight", f64::from(*packets) * bytes, label, load)
     };
@@ -339,16 +347,16 @@ fn batch(scope: &Scope) -> Vec<Case> {
         let read_bytes = kibibytes << 10;
         let label = format!("reads of at most {kibibytes} KiB");
         let case = scope.case("read size", f64::from(read_bytes), label, scope.load());
-        Case { read_bytes: Some(read_bytes), ..case }
+        ExperimentCase { read_bytes: Some(read_bytes), ..case }
     };
     scope.pick(&quick, &all).iter().map(in_flight).chain(sizes.iter().map(sized)).collect()
 }
 
-fn energy(scope: &Scope) -> Vec<Case> {
+fn energy(scope: &Scope) -> Vec<ExperimentCase> {
     let all = [1e3, 1e4, 3e4, 1e5, 3e5, 1e6, 2e6, 4e6];
     let rates = scope.pick(&[1e3, 1e4, 1e5], &all);
     let case = |rate: &f64| {
-        let load = Load { mode: Mode::Rate(rate / f64::from(SWITCHES)), ..scope.load() };
+        let load = Load { mode: LoadMode::Rate(rate / f64::from(SWITCHES)), ..scope.load() };
         scope.case("load", *rate, format!("{} packet_ins/s", Unit::Count.write(*rate)), load)
     };
     rates.iter().map(case).collect()
@@ -368,10 +376,10 @@ fn cpu_axis() -> Axis {
 }
 
 fn rate_and_cpu(
-    record: &Record,
+    record: &ExperimentRecord,
     x: Axis,
     what: &str,
-    figures: &'static [Figure],
+    figures: &'static [PublishedFigure],
 ) -> Vec<Option<Plot>> {
     let titles = match what {
         "threads" => ("Flow set-ups by threads", "CPU time per flow set-up, by threads"),
@@ -393,7 +401,7 @@ fn rate_and_cpu(
 }
 
 fn cpu_plot(
-    record: &Record,
+    record: &ExperimentRecord,
     title: &'static str,
     x: Axis,
     lines: &'static [(&'static str, &'static str)],
@@ -413,7 +421,7 @@ macro_rules! of_latency {
     }};
 }
 
-fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
+fn latency_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let x = || Axis::new("switches", Scale::Log, Unit::Count);
     let y = |label| Axis::new(label, Scale::Log, Unit::Time);
     let curves = |name, title, y, line, number, published| {
@@ -422,7 +430,7 @@ fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
     };
     let of = |line: &str, x: f64, name, title, references| {
         let outcomes = record.outcomes.iter().filter(|one| one.line == line && one.x == x);
-        let part = Record { outcomes: outcomes.cloned().collect(), ..record.clone() };
+        let part = ExperimentRecord { outcomes: outcomes.cloned().collect(), ..record.clone() };
         distribution(&part, name, title, line, references)
     };
     let ping_pong: &[(&str, &str)] = &[("ping-pong", "")];
@@ -464,7 +472,7 @@ fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
     ]
 }
 
-fn window_plots(record: &Record) -> Vec<Option<Plot>> {
+fn window_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let x = || Axis::new("packet_ins in flight of each switch", Scale::Log, Unit::Count);
     let curves = |name, title, y, number, published| {
         let (lines, place): (&[(&str, &str)], _) = (&[("window", "")], AS_ASKED);
@@ -483,7 +491,7 @@ fn window_plots(record: &Record) -> Vec<Option<Plot>> {
     ]
 }
 
-fn fairness_plots(record: &Record) -> Vec<Option<Plot>> {
+fn fairness_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let curves = |name, title, label: &str, number, published| {
         let lines: &[(&str, &str)] = &[("most", ", maximum rate"), ("ping-pong", ", ping-pong")];
         let x = Axis::new("switches", Scale::Log, Unit::Count);
@@ -508,7 +516,7 @@ fn fairness_plots(record: &Record) -> Vec<Option<Plot>> {
     ]
 }
 
-fn batch_plots(record: &Record) -> Vec<Option<Plot>> {
+fn batch_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let placed = |name, title, label: &str, y, lines, number, place| {
         let x = Axis::new(label, Scale::Log, Unit::Bytes);
         Curves { record, name, title, x, y, lines, place, number, published: &[] }.plot()
@@ -518,7 +526,7 @@ fn batch_plots(record: &Record) -> Vec<Option<Plot>> {
     };
     let in_flight: &[(&str, &str)] = &[("in flight", "")];
     let sized: &[(&str, &str)] = &[("read size", "")];
-    let found: Place = |_, figures| Some(figures.bytes_per_read?.median);
+    let found: XPosition = |_, figures| Some(figures.bytes_per_read?.median);
     let got = "mean bytes per read of the controller, 1 switch";
     let waiting = "bytes of packet_ins in flight, 1 switch";
     let taken = "maximum bytes of a read, 16 switches";
@@ -553,7 +561,7 @@ const SHARED_STATE_LINES: &[(&str, &str)] = &[
     ("stm", ", global, transactions"),
 ];
 
-fn shared_state_plots(record: &Record) -> Vec<Option<Plot>> {
+fn shared_state_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let x = || Axis::new("threads of the controller", Scale::Log, Unit::Count);
     let rate = Curves {
         record,
@@ -570,7 +578,7 @@ fn shared_state_plots(record: &Record) -> Vec<Option<Plot>> {
     vec![rate.plot(), cpu_plot(record, title, x(), SHARED_STATE_LINES)]
 }
 
-fn energy_plots(record: &Record) -> Vec<Option<Plot>> {
+fn energy_plots(record: &ExperimentRecord) -> Vec<Option<Plot>> {
     let estimated =
         record.outcomes.iter().filter_map(|one| one.figures.as_ref()).any(|f| f.joules_estimated);
     let curves = |name, title, label: &str, number, published| {
@@ -583,7 +591,7 @@ fn energy_plots(record: &Record) -> Vec<Option<Plot>> {
         true => "Flow set-ups per joule: an estimate from thermal design power",
         false => "Flow set-ups per joule (RAPL)",
     };
-    let per_second: Number = |figures| {
+    let per_second: FigureReader = |figures| {
         let Spread { median, least, most } = figures.cpu()?;
         let inverse = |ns: f64| 1e9 / ns;
         let some = least > 0.0;

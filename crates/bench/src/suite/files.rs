@@ -9,20 +9,20 @@ use crate::plot::{self, Plot};
 use super::error::SuiteError;
 use super::experiments::{EXPERIMENTS, experiment};
 use super::html;
-use super::record::{FORMAT, Record};
+use super::record::{ExperimentRecord, FORMAT};
 
 const RAW: &str = "raw.json";
 const REPORT: &str = "report.html";
 const LOGS: &str = "logs";
 
 /// A folder made for results. It can be removed while it has none.
-pub(super) struct Made {
+pub(super) struct ResultsFolder {
     folder: PathBuf,
     /// Whether the folder existed before, empty.
     was_there: bool,
 }
 
-impl Made {
+impl ResultsFolder {
     /// Removes the folder. Failures are ignored: the caller has a better error to report.
     pub(super) fn take_back(self) {
         if !self.was_there {
@@ -37,7 +37,10 @@ impl Made {
 }
 
 /// Makes the folder with the files of the contestants.
-pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<Made, SuiteError> {
+pub(super) fn prepare(
+    folder: &Path,
+    contestants: &[Contestant],
+) -> Result<ResultsFolder, SuiteError> {
     let was_there = folder.is_dir();
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
     if fs::read_dir(folder).map_err(SuiteError::file(folder))?.next().is_some() {
@@ -48,7 +51,7 @@ pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<Made,
     for (name, text) in contestants.iter().flat_map(Contestant::files) {
         save(&folder.join(name), text.as_bytes())?;
     }
-    Ok(Made { folder: folder.to_owned(), was_there })
+    Ok(ResultsFolder { folder: folder.to_owned(), was_there })
 }
 
 /// Bytes of a log's end that an error shows.
@@ -70,7 +73,7 @@ pub(super) fn log(folder: &Path, contestant: &Contestant) -> PathBuf {
     folder.join(LOGS).join(format!("{}.log", contestant.name))
 }
 
-pub(super) fn write(folder: &Path, record: &Record) -> Result<(), SuiteError> {
+pub(super) fn write(folder: &Path, record: &ExperimentRecord) -> Result<(), SuiteError> {
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
     let raw = folder.join(RAW);
     let text = serde_json::to_vec(record)
@@ -80,7 +83,10 @@ pub(super) fn write(folder: &Path, record: &Record) -> Result<(), SuiteError> {
 }
 
 /// Writes the report on all experiments.
-pub(super) fn write_all(folder: &Path, records: &[Record]) -> Result<PathBuf, SuiteError> {
+pub(super) fn write_all(
+    folder: &Path,
+    records: &[ExperimentRecord],
+) -> Result<PathBuf, SuiteError> {
     let report = folder.join(REPORT);
     save(&report, html::report(records)?.as_bytes())?;
     Ok(report)
@@ -113,12 +119,12 @@ pub fn redraw(folder: &Path) -> Result<PathBuf, SuiteError> {
 }
 
 /// Makes the plots of an experiment that have data.
-pub(super) fn plots(record: &Record) -> Vec<Plot> {
+pub(super) fn plots(record: &ExperimentRecord) -> Vec<Plot> {
     let known = experiment(&record.experiment);
     known.map_or_else(Vec::new, |one| (one.plots)(record).into_iter().flatten().collect())
 }
 
-fn draw(folder: &Path, record: &Record) -> Result<(), SuiteError> {
+fn draw(folder: &Path, record: &ExperimentRecord) -> Result<(), SuiteError> {
     for plot in plots(record) {
         let file = |ending: &str| folder.join(format!("{}.{ending}", plot.name));
         save(&file("svg"), plot::svg(&plot)?.as_bytes())?;
@@ -130,10 +136,11 @@ fn draw(folder: &Path, record: &Record) -> Result<(), SuiteError> {
     save(&folder.join(REPORT), report.as_bytes())
 }
 
-fn read(path: &Path) -> Result<Record, SuiteError> {
+fn read(path: &Path) -> Result<ExperimentRecord, SuiteError> {
     let text = fs::read(path).map_err(SuiteError::file(path))?;
     let wrong = |error: String| SuiteError::Raw { path: path.to_owned(), error };
-    let record: Record = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    let record: ExperimentRecord =
+        serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if record.format != FORMAT {
         return Err(wrong(format!("its format is {}, this version reads {FORMAT}", record.format)));
     }

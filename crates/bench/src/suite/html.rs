@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::compare::ENOUGH_PAIRS;
-use crate::peer::Role;
+use crate::peer::ContestantRole;
 use crate::plot::{self, PlotError, Unit};
 use crate::published::{Fact, STUDIES};
 
 use super::experiments::experiment;
 use super::files::plots;
 use super::machine::date;
-use super::record::Record;
+use super::record::ExperimentRecord;
 use super::rows::{COLUMNS, rows};
 
 const STYLE: &str = include_str!("report.css");
@@ -34,7 +34,7 @@ const HOW_TO_READ: &[&str] = &[
      time instead.",
 ];
 
-pub(super) fn report(records: &[Record]) -> Result<String, PlotError> {
+pub(super) fn report(records: &[ExperimentRecord]) -> Result<String, PlotError> {
     let mut page = String::new();
     let title = match records {
         [one] => format!("Bellrock bench: {}", one.experiment),
@@ -73,7 +73,7 @@ fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = page.write_fmt(text);
 }
 
-fn facts_of_machine(page: &mut String, record: &Record) {
+fn facts_of_machine(page: &mut String, record: &ExperimentRecord) {
     let (machine, settings) = (&record.machine, &record.settings);
     let memory = Unit::Bytes.write(machine.memory_bytes as f64);
     page.push_str("<table class=\"facts\">\n");
@@ -100,7 +100,7 @@ fn facts_of_machine(page: &mut String, record: &Record) {
         ),
     );
     for (nth, entrant) in record.contestants.iter().enumerate() {
-        let of = if entrant.role == Role::Peer { " (peer)" } else { "" };
+        let of = if entrant.role == ContestantRole::Peer { " (peer)" } else { "" };
         let matches = match record.matched(nth).as_slice() {
             [] => String::new(),
             fields => format!("; flows match {}", fields.join(", ")),
@@ -111,7 +111,7 @@ fn facts_of_machine(page: &mut String, record: &Record) {
     page.push_str("</table>\n");
 }
 
-fn section(page: &mut String, record: &Record) -> Result<(), PlotError> {
+fn section(page: &mut String, record: &ExperimentRecord) -> Result<(), PlotError> {
     let Some(experiment) = experiment(&record.experiment) else { return Ok(()) };
     let name = experiment.name;
     add(page, format_args!("<section id=\"{name}\"><h2>{name}: {}</h2>\n", experiment.title));
@@ -129,7 +129,7 @@ fn section(page: &mut String, record: &Record) -> Result<(), PlotError> {
     Ok(())
 }
 
-fn table(page: &mut String, record: &Record) {
+fn table(page: &mut String, record: &ExperimentRecord) {
     page.push_str("<details open><summary>Numbers</summary><div class=\"wide\"><table>\n<tr>");
     for (name, meaning) in COLUMNS {
         add(page, format_args!("<th title=\"{}\">{name}</th>", escape(meaning)));
@@ -137,9 +137,9 @@ fn table(page: &mut String, record: &Record) {
     page.push_str("</tr>\n");
     for row in rows(record) {
         let role = match row.role {
-            Role::Ours => "ours",
-            Role::Responder => "responder",
-            Role::Peer => "peer",
+            ContestantRole::Ours => "ours",
+            ContestantRole::Responder => "responder",
+            ContestantRole::Peer => "peer",
         };
         let first = if row.first { " first" } else { "" };
         add(page, format_args!("<tr class=\"{role}{first}\">"));

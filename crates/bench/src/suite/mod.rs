@@ -31,22 +31,22 @@ use bellrock_openflow::Version;
 use serde_json::Value;
 
 use crate::error::{BenchError, LoadError};
-use crate::lead::{self, Progress, Watch};
-use crate::load::{Cores, Load};
-use crate::peer::{Contestant, Places, Role};
+use crate::lead::{self, MeasuredProcess, TestProgress};
+use crate::load::{GeneratorCores, Load};
+use crate::peer::{Contestant, ContestantRole, PlaceholderValues};
 use crate::plot::Unit;
-use crate::process::{Controller, free_address};
+use crate::process::{ControllerProcess, free_address};
 use crate::report::Report;
 use crate::threads::{allow_files, usable_cores};
 
 use cores::Share;
 pub use error::SuiteError;
-use experiments::{Case, READ_BYTES, Scope};
 pub use experiments::{EXPERIMENTS, Experiment, SHARED_TABLES, experiment};
+use experiments::{ExperimentCase, READ_BYTES, Scope};
 pub use files::redraw;
 use machine::{Machine, now};
-use record::{Entrant, FORMAT, Outcome, Settings};
-pub use record::{Figures, Record};
+use record::{Entrant, FORMAT, PointResult, SuiteSettings};
+pub use record::{ExperimentRecord, Figures};
 
 /// Time for a contestant to listen after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ pub struct Suite {
     pub experiments: Vec<String>,
     /// Folder for results. It must be new or empty.
     pub folder: PathBuf,
-    /// Contestants, in the order of their turns. One is [`Role::Ours`].
+    /// Contestants, in the order of their turns. One is [`ContestantRole::Ours`].
     pub contestants: Vec<Contestant>,
     /// Address for contestants whose command has no placeholder for it.
     pub connect: SocketAddr,
@@ -97,7 +97,7 @@ pub struct SuiteProgress<'a> {
     /// The point, in words.
     pub label: &'a str,
     /// Progress of the run.
-    pub inner: Progress,
+    pub inner: TestProgress,
 }
 
 /// Result of a suite.
@@ -144,7 +144,7 @@ pub fn run(
     let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
     let machine = Machine::this(cores.len());
     let mut work =
-        Work { suite, folder, machine, cores, run: 0, of: 0, too_many: Vec::new(), progress };
+        SuiteWork { suite, folder, machine, cores, run: 0, of: 0, too_many: Vec::new(), progress };
     work.of = cases.iter().flat_map(|(_, cases)| cases).map(|case| work.runs_of(case)).sum();
     if let Err(error) = work.try_all() {
         made.take_back();
@@ -182,7 +182,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, SuiteError> {
     Ok(chosen)
 }
 
-struct Work<'s, 'p> {
+struct SuiteWork<'s, 'p> {
     suite: &'s Suite,
     folder: PathBuf,
     /// The machine before the first measurement.
@@ -196,7 +196,7 @@ struct Work<'s, 'p> {
     progress: &'p mut dyn FnMut(SuiteProgress<'_>),
 }
 
-impl Work<'_, '_> {
+impl SuiteWork<'_, '_> {
     /// Starts each contestant once, so that a contestant that does not start is reported at once
     /// and not after hours.
     fn try_all(&self) -> Result<(), SuiteError> {
@@ -223,39 +223,44 @@ impl Work<'_, '_> {
         read_bytes: u32,
         variant: Option<&str>,
         share: &Share,
-    ) -> Result<(Controller, SocketAddr), BenchError> {
+    ) -> Result<(ControllerProcess, SocketAddr), BenchError> {
         let target = match contestant.listens_anywhere() {
             true => free_address()?,
             false => self.suite.connect,
         };
-        let places = Places { folder: &self.folder, target, workers, read_bytes, variant };
+        let places =
+            PlaceholderValues { folder: &self.folder, target, workers, read_bytes, variant };
         let log = crate::peer::quoted(&files::log(&self.folder, contestant));
         let line = format!("{} 2>>{log}", contestant.command_line(places));
-        let controller = Controller::start(&line, &share.controller, target, START_TIMEOUT)?;
+        let controller = ControllerProcess::start(&line, &share.controller, target, START_TIMEOUT)?;
         Ok((controller, target))
     }
 
     /// Returns whether a contestant is measured at a point.
-    fn takes_part(&self, contestant: &Contestant, case: &Case) -> bool {
+    fn takes_part(&self, contestant: &Contestant, case: &ExperimentCase) -> bool {
         let few_enough = contestant.most_switches.is_none_or(|most| case.load.switches <= most);
         let is_known = case.variant.is_none_or(|variant| contestant.has_variant(variant));
         few_enough && is_known && (case.read_bytes.is_none() || contestant.has_read_size())
     }
 
-    fn runs_of(&self, case: &Case) -> u32 {
+    fn runs_of(&self, case: &ExperimentCase) -> u32 {
         let part = self.suite.contestants.iter().filter(|one| self.takes_part(one, case));
         part.count() as u32 * self.suite.runs
     }
 
-    fn experiment(&mut self, experiment: &Experiment, cases: &[Case]) -> Record {
+    fn experiment(
+        &mut self,
+        experiment: &Experiment,
+        cases: &[ExperimentCase],
+    ) -> ExperimentRecord {
         let suite = self.suite;
-        let mut record = Record {
+        let mut record = ExperimentRecord {
             format: FORMAT,
             bellrock: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.name.to_owned(),
             began: now(),
             machine: self.machine.clone(),
-            settings: Settings {
+            settings: SuiteSettings {
                 openflow: suite.version.to_string(),
                 quick: suite.quick,
                 runs: suite.runs,
@@ -275,7 +280,7 @@ impl Work<'_, '_> {
     }
 
     /// Returns notes that a reader needs before the figures.
-    fn notes(&self, cases: &[Case]) -> Vec<String> {
+    fn notes(&self, cases: &[ExperimentCase]) -> Vec<String> {
         let mut notes = Vec::new();
         if self.machine.is_busy() {
             notes.push(format!(
@@ -297,7 +302,7 @@ impl Work<'_, '_> {
         }
         for contestant in &self.suite.contestants {
             let cases = || cases.iter();
-            let out: Vec<&Case> =
+            let out: Vec<&ExperimentCase> =
                 cases().filter(|case| !self.takes_part(contestant, case)).collect();
             let Some(first) = out.first() else { continue };
             let name = &contestant.name;
@@ -319,7 +324,7 @@ impl Work<'_, '_> {
     }
 
     /// Measures all contestants at a point, in turn.
-    fn case(&mut self, experiment: &Experiment, case: &Case) -> Vec<Outcome> {
+    fn case(&mut self, experiment: &Experiment, case: &ExperimentCase) -> Vec<PointResult> {
         let share = Share::of(&self.cores, case.workers);
         let suite = self.suite;
         let part = suite.contestants.iter().enumerate();
@@ -352,7 +357,7 @@ impl Work<'_, '_> {
         }
         let outcome = |((index, _), (report, failure)): (&(usize, _), (Option<Report>, _))| {
             let figures = report.as_ref().and_then(Figures::of);
-            Outcome {
+            PointResult {
                 contestant: *index,
                 line: case.line.to_owned(),
                 x: case.x,
@@ -385,7 +390,7 @@ impl Work<'_, '_> {
     fn turn(
         &mut self,
         experiment: &Experiment,
-        case: &Case,
+        case: &ExperimentCase,
         contestant: &Contestant,
         share: &Share,
     ) -> Result<Report, BenchError> {
@@ -395,10 +400,11 @@ impl Work<'_, '_> {
         let load = Load {
             target,
             threads: share.generator.len(),
-            cores: Cores::List(share.generator.clone()),
+            cores: GeneratorCores::List(share.generator.clone()),
             ..case.load.clone()
         };
-        let watch = Watch { pid: Some(controller.pid()), tdp_watts: self.suite.tdp_watts };
+        let watch =
+            MeasuredProcess { pid: Some(controller.pid()), tdp_watts: self.suite.tdp_watts };
         lead::run(&load, &watch, &mut |inner| {
             (self.progress)(SuiteProgress {
                 run: self.run,
@@ -419,7 +425,7 @@ impl Entrant {
     }
 }
 
-impl Record {
+impl ExperimentRecord {
     /// Adds notes on data that readers may miss.
     fn note_what_is_missing(&mut self) {
         let figures = || self.outcomes.iter().filter_map(|one| one.figures.as_ref());
@@ -441,7 +447,7 @@ impl Record {
     }
 }
 
-fn finished(report: PathBuf, records: &[Record]) -> Finished {
+fn finished(report: PathBuf, records: &[ExperimentRecord]) -> Finished {
     let (mut faults, mut others, mut notes) = (Vec::new(), Vec::new(), Vec::<String>::new());
     for record in records {
         // Reports a note that several experiments share once.
@@ -454,7 +460,7 @@ fn finished(report: PathBuf, records: &[Record]) -> Finished {
             let Some(entrant) = record.entrant(outcome) else { continue };
             let place = format!("{}, {}, {}", record.experiment, outcome.label, entrant.name);
             let wrong = outcome.figures.as_ref().map_or(0, |figures| figures.not_right);
-            let list = if entrant.role == Role::Ours { &mut faults } else { &mut others };
+            let list = if entrant.role == ContestantRole::Ours { &mut faults } else { &mut others };
             list.extend(outcome.failure.as_ref().map(|failure| format!("{place}: {failure}")));
             if wrong > 0 {
                 list.push(format!("{place}: {wrong} answers wrong, missing or too many"));

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compare::ENOUGH_PAIRS;
-use crate::peer::Role;
-use crate::report::{Bound, Latency, Report, Run, Spread};
+use crate::peer::ContestantRole;
+use crate::report::{LatencyReport, RateBound, Report, RunReport, Spread};
 
 use super::machine::Machine;
 
@@ -15,7 +15,7 @@ pub(super) const FORMAT: u32 = 1;
 
 /// An experiment with all its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct ExperimentRecord {
     /// Version of the file format.
     pub format: u32,
     /// Version of Bellrock.
@@ -27,18 +27,18 @@ pub struct Record {
     /// The machine.
     pub machine: Machine,
     /// Settings of the suite.
-    pub settings: Settings,
+    pub settings: SuiteSettings,
     /// The contestants.
     pub contestants: Vec<Entrant>,
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// The results.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<PointResult>,
 }
 
 /// Settings of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SuiteSettings {
     /// OpenFlow version.
     pub openflow: String,
     /// Whether fewer points were measured.
@@ -59,15 +59,15 @@ pub struct Entrant {
     /// Its name.
     pub name: String,
     /// Its role.
-    pub role: Role,
+    pub role: ContestantRole,
     /// Its command.
     pub command: String,
 }
 
 /// Result of one contestant at one point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Index in [`Record::contestants`].
+pub struct PointResult {
+    /// Index in [`ExperimentRecord::contestants`].
     pub contestant: usize,
     /// Its curve.
     pub line: String,
@@ -100,7 +100,7 @@ pub struct Figures {
     /// The slowest switch's rate divided by the median.
     pub slowest: Spread,
     /// Latencies.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyReport>,
     /// Flow set-ups per joule.
     pub per_joule: Option<Spread>,
     /// Whether the joules are estimated from thermal design power.
@@ -122,7 +122,7 @@ pub struct Figures {
     pub unfinished: u64,
 }
 
-impl Outcome {
+impl PointResult {
     /// Returns whether controller and generator shared a core.
     pub(crate) fn shares_cores(&self) -> bool {
         self.generator_cores.iter().any(|core| self.controller_cores.contains(core))
@@ -133,8 +133,8 @@ impl Figures {
     /// Takes the figures of a report; `None` if no run is complete.
     #[must_use]
     pub fn of(report: &Report) -> Option<Self> {
-        let runs: Vec<&Run> = report.runs.iter().filter(|run| run.complete).collect();
-        let numbers = |number: &dyn Fn(&Run) -> Option<f64>| -> Vec<f64> {
+        let runs: Vec<&RunReport> = report.runs.iter().filter(|run| run.complete).collect();
+        let numbers = |number: &dyn Fn(&RunReport) -> Option<f64>| -> Vec<f64> {
             runs.iter().filter_map(|run| number(run)).collect()
         };
         let some = |numbers: Vec<f64>| (!numbers.is_empty()).then(|| Spread::of(&numbers));
@@ -149,7 +149,7 @@ impl Figures {
             joules_estimated: runs.iter().any(|run| run.energy.is_some_and(|e| e.estimated)),
             bytes_per_read: some(numbers(&|run| run.controller_bytes_per_read)),
             little: some(numbers(&|run| run.little.map(|little| little.ratio()))),
-            generator_bound: report.summary.bound == Bound::Generator,
+            generator_bound: report.summary.bound == RateBound::Generator,
             matched: tally.matched.names().map(str::to_owned).collect(),
             verified: tally.verified,
             not_right: tally.wrong() + tally.extra + tally.errors + tally.unanswered(),
@@ -177,8 +177,8 @@ pub(crate) fn shares(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
     (!shares.is_empty()).then(|| Spread::of(&shares))
 }
 
-impl Record {
-    pub(crate) fn entrant(&self, outcome: &Outcome) -> Option<&Entrant> {
+impl ExperimentRecord {
+    pub(crate) fn entrant(&self, outcome: &PointResult) -> Option<&Entrant> {
         self.contestants.get(outcome.contestant)
     }
 
@@ -192,7 +192,7 @@ impl Record {
 
     /// Returns warnings for readers who see only the picture.
     pub(crate) fn caveats(&self) -> Vec<String> {
-        let Settings { quick, runs, duration_s, .. } = &self.settings;
+        let SuiteSettings { quick, runs, duration_s, .. } = &self.settings;
         let mut caveats = Vec::new();
         if *quick {
             caveats.push(format!(
@@ -209,7 +209,7 @@ impl Record {
                 self.machine.load_average
             ));
         }
-        if self.outcomes.iter().any(Outcome::shares_cores) {
+        if self.outcomes.iter().any(PointResult::shares_cores) {
             caveats.push(
                 "too few cores: at some points the generator shared a core with the controller"
                     .to_owned(),
@@ -219,11 +219,13 @@ impl Record {
     }
 
     /// Returns the responder's figures at the same point.
-    pub(crate) fn responder_at(&self, outcome: &Outcome) -> Option<&Figures> {
-        let same = |other: &&Outcome| {
+    pub(crate) fn responder_at(&self, outcome: &PointResult) -> Option<&Figures> {
+        let same = |other: &&PointResult| {
             other.line == outcome.line
                 && other.x == outcome.x
-                && self.entrant(other).is_some_and(|entrant| entrant.role == Role::Responder)
+                && self
+                    .entrant(other)
+                    .is_some_and(|entrant| entrant.role == ContestantRole::Responder)
         };
         self.outcomes.iter().find(same).and_then(|other| other.figures.as_ref())
     }

@@ -1,10 +1,10 @@
 //! The table of an experiment: one row per contestant and point.
 
-use crate::peer::Role;
+use crate::peer::ContestantRole;
 use crate::plot::Unit;
 use crate::report::Spread;
 
-use super::record::{Figures, Outcome, Record, shares};
+use super::record::{ExperimentRecord, Figures, PointResult, shares};
 
 /// Headings of the columns, with their meaning.
 pub(super) const COLUMNS: [(&str, &str); 11] = [
@@ -29,14 +29,14 @@ pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("remarks", "notes on this row"),
 ];
 
-pub(super) struct Row {
-    pub(super) role: Role,
+pub(super) struct TableRow {
+    pub(super) role: ContestantRole,
     /// Whether it is the first row of its point.
     pub(super) first: bool,
     pub(super) cells: [String; COLUMNS.len()],
 }
 
-pub(super) fn rows(record: &Record) -> Vec<Row> {
+pub(super) fn rows(record: &ExperimentRecord) -> Vec<TableRow> {
     let mut last = None;
     let mut rows = Vec::new();
     for outcome in &record.outcomes {
@@ -48,18 +48,18 @@ pub(super) fn rows(record: &Record) -> Vec<Row> {
         let [rate, share, cpu, cpu_share, p50, p99, jain, read, remarks] = cells;
         let name = entrant.name.clone();
         let cells = [label, name, rate, share, cpu, cpu_share, p50, p99, jain, read, remarks];
-        rows.push(Row { role: entrant.role, first, cells });
+        rows.push(TableRow { role: entrant.role, first, cells });
     }
     rows
 }
 
-fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
+fn cells(record: &ExperimentRecord, outcome: &PointResult, role: ContestantRole) -> [String; 9] {
     let mut remarks = remarks(outcome);
     let Some(figures) = &outcome.figures else {
         let [a, b, c, d, e, f, g, h] = Default::default();
         return [a, b, c, d, e, f, g, h, remarks.join("; ")];
     };
-    let responder = record.responder_at(outcome).filter(|_| role != Role::Responder);
+    let responder = record.responder_at(outcome).filter(|_| role != ContestantRole::Responder);
     let share = responder.and_then(|other| shares(&figures.rates, &other.rates));
     let cpu_share = responder.and_then(|other| shares(&figures.cpu_ns, &other.cpu_ns));
     remarks.extend(on_spread(figures));
@@ -67,7 +67,7 @@ fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
         remarks.extend(on_share(share, figures, responder, outcome));
     }
     let bound = responder.map_or("", |responder| bound(figures, responder));
-    let latency = |of: fn(&crate::report::Latency) -> u64| {
+    let latency = |of: fn(&crate::report::LatencyReport) -> u64| {
         figures.latency.as_ref().map_or(String::new(), |one| Unit::Time.write(of(one) as f64))
     };
     let text = |spread: Option<Spread>, write: fn(f64) -> String| {
@@ -112,7 +112,7 @@ fn on_share(
     share: Spread,
     figures: &Figures,
     responder: &Figures,
-    outcome: &Outcome,
+    outcome: &PointResult,
 ) -> Option<String> {
     match (figures.generator_bound, responder.generator_bound) {
         (true, true) => {
@@ -150,7 +150,7 @@ fn with_spread(spread: Spread, write: impl Fn(f64) -> String) -> String {
     }
 }
 
-fn remarks(outcome: &Outcome) -> Vec<String> {
+fn remarks(outcome: &PointResult) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(figures) = &outcome.figures {
         let Figures { generator_bound, not_right, unfinished, verified, little, .. } = figures;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::report::{Latency, Spread};
+use crate::report::{LatencyReport, Spread};
 
 fn scope(quick: bool, cores: usize) -> Scope {
     Scope {
@@ -26,7 +26,7 @@ fn figures(rate: f64) -> Figures {
         cpu_ns: vec![1e9 / rate, 1e9 / rate],
         jain: even,
         slowest: even,
-        latency: Some(Latency {
+        latency: Some(LatencyReport {
             count: 10,
             mean: 5000.0,
             p50: 5000,
@@ -49,15 +49,15 @@ fn figures(rate: f64) -> Figures {
 }
 
 /// An experiment in which ours is half as fast as the responder, and a peer a hundredth as fast.
-fn record(experiment: &Experiment) -> Record {
+fn record(experiment: &Experiment) -> ExperimentRecord {
     let entrant = |name: &str, role| Entrant { name: name.into(), role, command: "x & <y>".into() };
     let contestants = vec![
-        entrant("bellrock", Role::Ours),
-        entrant("responder", Role::Responder),
-        entrant("pox", Role::Peer),
+        entrant("bellrock", ContestantRole::Ours),
+        entrant("responder", ContestantRole::Responder),
+        entrant("pox", ContestantRole::Peer),
     ];
     let cases = (experiment.cases)(&scope(false, 4));
-    let outcome = |case: &Case, contestant: usize| Outcome {
+    let outcome = |case: &ExperimentCase, contestant: usize| PointResult {
         contestant,
         line: case.line.into(),
         x: case.x,
@@ -68,13 +68,13 @@ fn record(experiment: &Experiment) -> Record {
         failure: None,
         report: Value::Null,
     };
-    Record {
+    ExperimentRecord {
         format: FORMAT,
         bellrock: "0".into(),
         experiment: experiment.name.into(),
         began: 0,
         machine: Machine { cores: 4, ..Machine::default() },
-        settings: Settings::default(),
+        settings: SuiteSettings::default(),
         contestants,
         notes: vec!["a <note>".into()],
         outcomes: cases.iter().flat_map(|case| (0..3).map(move |n| outcome(case, n))).collect(),
@@ -139,7 +139,7 @@ fn what_was_published_stands_there_with_study_year_and_hardware() {
 
 #[test]
 fn a_report_has_the_shares_of_the_responder_and_loads_nothing() {
-    let records: Vec<Record> = EXPERIMENTS.iter().map(record).collect();
+    let records: Vec<ExperimentRecord> = EXPERIMENTS.iter().map(record).collect();
     let page = html::report(&records).unwrap();
     for experiment in EXPERIMENTS {
         assert!(page.contains(&format!("<section id=\"{}\">", experiment.name)));
@@ -182,7 +182,8 @@ fn shares_above_one_and_wide_spreads_are_explained() {
 #[test]
 fn a_picture_says_what_its_reader_has_to_know() {
     let mut record = record(experiment("switches").unwrap());
-    record.settings = Settings { quick: true, runs: 1, duration_s: 1.0, ..Settings::default() };
+    record.settings =
+        SuiteSettings { quick: true, runs: 1, duration_s: 1.0, ..SuiteSettings::default() };
     record.machine.load_average = 3.0;
     let plots = files::plots(&record);
     for plot in &plots {
@@ -191,12 +192,12 @@ fn a_picture_says_what_its_reader_has_to_know() {
             assert!(text.contains(part), "no {part:?} in {}", plot.name);
         }
         let hollow = |series: &crate::plot::Series| match &series.shape {
-            crate::plot::Shape::Curve(points) => points.iter().any(|point| point.hollow),
+            crate::plot::CurveShape::Curve(points) => points.iter().any(|point| point.hollow),
             _ => false,
         };
         assert!(plot.series.iter().any(hollow), "{}: the responder was generator-bound", plot.name);
     }
-    record.settings = Settings { quick: false, runs: 9, ..record.settings };
+    record.settings = SuiteSettings { quick: false, runs: 9, ..record.settings };
     record.machine.load_average = 0.1;
     assert!(files::plots(&record).iter().all(|plot| plot.caveats.is_empty()), "nothing to know");
 }
@@ -218,7 +219,7 @@ fn a_folder_is_taken_back_unless_others_made_it() {
 fn raw_data_is_read_as_it_was_written() {
     let record = record(experiment("macs").unwrap());
     let text = serde_json::to_string(&record).unwrap();
-    let again: Record = serde_json::from_str(&text).unwrap();
+    let again: ExperimentRecord = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&again).unwrap(), text);
     assert_eq!(html::report(&[again]).unwrap(), html::report(&[record]).unwrap());
 }

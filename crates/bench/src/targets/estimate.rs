@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::program::Program;
-use super::rows::{self, Measure, Row, Shape};
+use super::program::MeasuredProgram;
+use super::rows::{self, LoadShape, Measure, TargetRow};
 use super::running::first_round;
 use super::{Effort, measure};
 
@@ -37,10 +37,10 @@ const FIRST_S: f64 = 15.0;
 const PACES: std::ops::RangeInclusive<f64> = 0.7..=3.0;
 
 /// Estimates the seconds of a row.
-fn seconds(row: &Row, effort: Effort) -> f64 {
+fn seconds(row: &TargetRow, effort: Effort) -> f64 {
     let turn = (effort.duration() + effort.warm_up()).as_secs_f64() + RUN_S;
     let turns = f64::from(effort.pairs()) * turn;
-    let side = |shape: Shape| START_S + before(shape) + turns;
+    let side = |shape: LoadShape| START_S + before(shape) + turns;
     match row.measure {
         Measure::Responder { load, .. } => 2.0 * side(load),
         Measure::Variant { load, settle_s, .. } => 2.0 * (side(load) + settle_s),
@@ -49,22 +49,22 @@ fn seconds(row: &Row, effort: Effort) -> f64 {
         Measure::Instructions { .. } => CALLGRIND_S,
         Measure::Fairness { load, .. } => side(load),
         Measure::Idle { switches, .. } => {
-            let shape = Shape { switches, ..rows::base(bellrock_openflow::Version::V1_0) };
+            let shape = LoadShape { switches, ..rows::base(bellrock_openflow::Version::V1_0) };
             let longer = measure::IDLE_TIME.saturating_sub(effort.duration()).as_secs_f64();
             let each = turn + longer + before_connected(shape);
             2.0 * f64::from(effort.pairs()) * each + before_connected(shape)
         }
         Measure::Peer { version, .. } => side(rows::base(version)) + side(rows::peer_load(version)),
-        Measure::Program { program: Program::Uneven, .. } => {
+        Measure::Program { program: MeasuredProgram::Uneven, .. } => {
             f64::from(effort.pairs()) * UNEVEN_PAIR_S
         }
-        Measure::Program { program: Program::Capacity, .. } => CAPACITY_S,
-        Measure::Program { program: Program::Workers, .. } => WORKERS_S,
+        Measure::Program { program: MeasuredProgram::Capacity, .. } => CAPACITY_S,
+        Measure::Program { program: MeasuredProgram::Workers, .. } => WORKERS_S,
     }
 }
 
 /// Estimates the seconds before the first run of a load.
-fn before(shape: Shape) -> f64 {
+fn before(shape: LoadShape) -> f64 {
     let destinations = match shape.destinations {
         crate::load::Destinations::One => 1.0,
         _ => f64::from(shape.macs),
@@ -73,12 +73,12 @@ fn before(shape: Shape) -> f64 {
     before_connected(shape) + learning + first_round(shape).as_secs_f64()
 }
 
-fn before_connected(shape: Shape) -> f64 {
+fn before_connected(shape: LoadShape) -> f64 {
     CONNECT_S + f64::from(shape.switches) * CONNECT_EACH_S
 }
 
 /// Estimates the time that is left.
-pub(super) struct Clock {
+pub(super) struct TimeEstimate {
     began: Instant,
     /// Estimated seconds of each row.
     seconds: Vec<f64>,
@@ -86,10 +86,10 @@ pub(super) struct Clock {
     over: usize,
 }
 
-impl Clock {
-    pub(super) fn new(rows: &[Row], effort: Effort) -> Self {
+impl TimeEstimate {
+    pub(super) fn new(rows: &[TargetRow], effort: Effort) -> Self {
         let seconds = rows.iter().map(|row| seconds(row, effort)).collect();
-        Clock { began: Instant::now(), seconds, over: 0 }
+        TimeEstimate { began: Instant::now(), seconds, over: 0 }
     }
 
     /// Notes that a row is completed.
@@ -132,13 +132,14 @@ mod tests {
 
     #[test]
     fn what_is_left_follows_what_it_took_so_far() {
-        let clock = Clock { began: Instant::now(), seconds: vec![20.0, 60.0, 20.0], over: 1 };
+        let clock =
+            TimeEstimate { began: Instant::now(), seconds: vec![20.0, 60.0, 20.0], over: 1 };
         let (share, left) = clock.after(0.5, 40.0);
         assert_eq!((share, left), (0.5, Duration::from_secs(40)));
         assert_eq!(clock.after(0.5, 1.0).1, Duration::from_secs(35), "others are not so fast");
         let (share, left) = clock.after(0.0, 40.0);
         assert_eq!((share, left), (0.2, Duration::from_secs(160)));
-        let first = Clock { over: 0, ..clock };
+        let first = TimeEstimate { over: 0, ..clock };
         assert_eq!(first.after(0.1, 30.0).1, Duration::from_secs(98), "too early to say");
     }
 }

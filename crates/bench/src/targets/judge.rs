@@ -1,16 +1,16 @@
 //! Judges a measurement by its target.
 
 use crate::compare::Comparison;
-use crate::print::Time;
+use crate::print::Nanoseconds;
 use crate::report::Spread;
 
-use super::rows::{Check, Figure};
+use super::rows::{MeasuredFigure, RatioCondition};
 
 pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
 /// Verdict on a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum TargetVerdict {
     /// The target is met.
     Met,
     /// The target is missed.
@@ -21,49 +21,49 @@ pub enum Verdict {
     NotMeasured(String),
 }
 
-impl Verdict {
+impl TargetVerdict {
     /// Text in the table.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Verdict::Met => "met",
-            Verdict::Missed => "MISSED",
-            Verdict::Reported => "reported",
-            Verdict::NotMeasured(_) => "not measured",
+            TargetVerdict::Met => "met",
+            TargetVerdict::Missed => "MISSED",
+            TargetVerdict::Reported => "reported",
+            TargetVerdict::NotMeasured(_) => "not measured",
         }
     }
 
     /// Combines the verdicts of several parts: missed if one is missed.
     pub(super) fn of(parts: &[Option<bool>]) -> Self {
         match () {
-            () if parts.contains(&Some(false)) => Verdict::Missed,
-            () if parts.contains(&Some(true)) => Verdict::Met,
-            () => Verdict::Reported,
+            () if parts.contains(&Some(false)) => TargetVerdict::Missed,
+            () if parts.contains(&Some(true)) => TargetVerdict::Met,
+            () => TargetVerdict::Reported,
         }
     }
 }
 
 /// Judges a comparison. Returns the text of the measurement and the verdict.
-pub(super) fn judge(checks: &[Check], found: &Comparison) -> (String, Verdict) {
+pub(super) fn judge(checks: &[RatioCondition], found: &Comparison) -> (String, TargetVerdict) {
     let parts: Vec<(String, Option<bool>)> =
         checks.iter().map(|check| one(*check, found)).collect();
     let text: Vec<&str> = parts.iter().map(|(text, _)| text.as_str()).collect();
     let mut measured = text.join("; ");
     let verdicts: Vec<Option<bool>> = parts.iter().map(|(_, verdict)| *verdict).collect();
-    let mut verdict = Verdict::of(&verdicts);
+    let mut verdict = TargetVerdict::of(&verdicts);
     if !found.is_clean() {
         measured.push_str("; NOT ALL ANSWERS WERE RIGHT");
-        verdict = Verdict::Missed;
+        verdict = TargetVerdict::Missed;
     }
     (measured, verdict)
 }
 
-fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
+fn one(check: RatioCondition, found: &Comparison) -> (String, Option<bool>) {
     let (figure, judged): (_, Box<dyn Fn(f64) -> Option<bool>>) = match check {
-        Check::AtMost(figure, most) => (figure, Box::new(move |x| Some(x <= most))),
-        Check::AtLeast(figure, least) => (figure, Box::new(move |x| Some(x >= least))),
-        Check::Reported(figure) => (figure, Box::new(|_| None)),
-        Check::Memory => {
+        RatioCondition::AtMost(figure, most) => (figure, Box::new(move |x| Some(x <= most))),
+        RatioCondition::AtLeast(figure, least) => (figure, Box::new(move |x| Some(x >= least))),
+        RatioCondition::Reported(figure) => (figure, Box::new(|_| None)),
+        RatioCondition::Memory => {
             let used = found.controller.runs.iter().filter_map(|run| run.controller.as_ref());
             let bytes = used.map(|used| used.resident_bytes).max();
             let text = bytes.map_or("memory unknown".to_owned(), |bytes| {
@@ -71,17 +71,17 @@ fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
             });
             return (text, None);
         }
-        Check::P99Under(ms) => {
+        RatioCondition::P99Under(ms) => {
             let p99 = found.controller.summary.latency.as_ref().map(|latency| latency.p99 as f64);
-            let text = p99.map_or("no latency".to_owned(), |ns| format!("p99 {}", Time(ns)));
+            let text = p99.map_or("no latency".to_owned(), |ns| format!("p99 {}", Nanoseconds(ns)));
             return (text, Some(p99.is_some_and(|ns| ns < ms * 1e6)));
         }
     };
     let (name, spread) = match figure {
-        Figure::Cpu => ("CPU", found.cpu),
-        Figure::Rate => ("rate", Some(found.rate)),
-        Figure::P50 => ("p50", found.p50),
-        Figure::P99 => ("p99", found.p99),
+        MeasuredFigure::Cpu => ("CPU", found.cpu),
+        MeasuredFigure::Rate => ("rate", Some(found.rate)),
+        MeasuredFigure::P50 => ("p50", found.p50),
+        MeasuredFigure::P99 => ("p99", found.p99),
     };
     match spread {
         Some(spread) => (format!("{name} {}", Ratio(spread)), judged(spread.median)),
@@ -125,22 +125,29 @@ mod tests {
 
     #[test]
     fn a_row_is_missed_if_a_part_of_it_is() {
-        let checks = [Check::AtMost(Figure::Cpu, 1.33), Check::Reported(Figure::Rate)];
+        let checks = [
+            RatioCondition::AtMost(MeasuredFigure::Cpu, 1.33),
+            RatioCondition::Reported(MeasuredFigure::Rate),
+        ];
         let (text, verdict) = judge(&checks, &comparison(1.2));
         assert_eq!(text, "CPU 1.20 (1.20 to 1.20); rate 0.90 (0.90 to 0.90)");
-        assert_eq!(verdict, Verdict::Met);
-        assert_eq!(judge(&checks, &comparison(1.34)).1, Verdict::Missed);
-        assert_eq!(judge(&checks[1..], &comparison(9.0)).1, Verdict::Reported);
-        let unknown = [Check::AtMost(Figure::P50, 1.15)];
-        assert_eq!(judge(&unknown, &comparison(1.0)).1, Verdict::Missed, "unknown is not met");
+        assert_eq!(verdict, TargetVerdict::Met);
+        assert_eq!(judge(&checks, &comparison(1.34)).1, TargetVerdict::Missed);
+        assert_eq!(judge(&checks[1..], &comparison(9.0)).1, TargetVerdict::Reported);
+        let unknown = [RatioCondition::AtMost(MeasuredFigure::P50, 1.15)];
+        assert_eq!(
+            judge(&unknown, &comparison(1.0)).1,
+            TargetVerdict::Missed,
+            "unknown is not met"
+        );
     }
 
     #[test]
     fn wrong_answers_meet_no_target() {
         let mut found = comparison(1.0);
         found.controller.summary.tally.wrong_match = 1;
-        let (text, verdict) = judge(&[Check::AtMost(Figure::Cpu, 1.33)], &found);
+        let (text, verdict) = judge(&[RatioCondition::AtMost(MeasuredFigure::Cpu, 1.33)], &found);
         assert!(text.contains("NOT ALL ANSWERS WERE RIGHT"), "{text}");
-        assert_eq!(verdict, Verdict::Missed);
+        assert_eq!(verdict, TargetVerdict::Missed);
     }
 }

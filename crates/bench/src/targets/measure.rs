@@ -7,15 +7,15 @@ use bellrock_openflow::Version;
 use crate::callgrind;
 use crate::compare::{Comparison, Side, alternate};
 use crate::error::BenchError;
-use crate::lead::{Step, Test, run};
-use crate::load::{Load, Mode};
+use crate::lead::{ConnectedTest, TestStep, run};
+use crate::load::{Load, LoadMode};
 use crate::peer;
 use crate::report::{Report, Spread};
 
-use super::judge::{MIB, Ratio, Verdict, judge};
-use super::rows::{self, Check, Measure, Row, Shape};
-use super::running::Running;
-use super::{Outcome, Targets, program};
+use super::judge::{MIB, Ratio, TargetVerdict, judge};
+use super::rows::{self, LoadShape, Measure, RatioCondition, TargetRow};
+use super::running::RunningController;
+use super::{TargetResult, Targets, program};
 
 /// Number of packet_ins for counting instructions; a second run has twice as many. It is some
 /// thousand per host of the benchmark.
@@ -31,42 +31,50 @@ pub(super) const IDLE_TIME: Duration = Duration::from_secs(2);
 const FAIRNESS_TIME: Duration = Duration::from_secs(1);
 
 /// Reports the completed share of a row.
-type Tell<'a> = &'a mut dyn FnMut(f64);
+type ReportProgress<'a> = &'a mut dyn FnMut(f64);
 
 /// Why a row has no result.
-pub(super) type Failed = String;
+pub(super) type NotMeasured = String;
 
-pub(super) struct Found {
+pub(super) struct Measurement {
     pub(super) measured: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: TargetVerdict,
     pub(super) reports: Vec<(String, Report)>,
 }
 
-pub(super) fn measure(targets: &Targets, row: Row, tell: Tell<'_>) -> Outcome {
+pub(super) fn measure(targets: &Targets, row: TargetRow, tell: ReportProgress<'_>) -> TargetResult {
     match found(targets, row.measure, tell) {
-        Ok(Found { measured, verdict, reports }) => Outcome { row, measured, verdict, reports },
-        Err(why) => Outcome {
+        Ok(Measurement { measured, verdict, reports }) => {
+            TargetResult { row, measured, verdict, reports }
+        }
+        Err(why) => TargetResult {
             row,
             measured: String::from("-"),
-            verdict: Verdict::NotMeasured(why),
+            verdict: TargetVerdict::NotMeasured(why),
             reports: Vec::new(),
         },
     }
 }
 
-fn found(targets: &Targets, measure: Measure, tell: Tell<'_>) -> Result<Found, Failed> {
+fn found(
+    targets: &Targets,
+    measure: Measure,
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
     match measure {
         Measure::Responder { load, idle, checks } => {
-            let ours = Running::ours(targets, 1)?;
-            let responder = Running::responder(targets, idle)?;
+            let ours = RunningController::ours(targets, 1)?;
+            let responder = RunningController::responder(targets, idle)?;
             pairs(targets, (&ours, load), ("the responder", &responder, load), checks, tell)
         }
         Measure::Itself { load, than, checks } => {
-            let (ours, other) = (Running::ours(targets, 1)?, Running::ours(targets, 1)?);
+            let (ours, other) =
+                (RunningController::ours(targets, 1)?, RunningController::ours(targets, 1)?);
             pairs(targets, (&ours, load), ("itself, compared with", &other, than), checks, tell)
         }
         Measure::Variant { name, load, settle_s, checks } => {
-            let (ours, other) = (Running::variant(targets, name)?, Running::ours(targets, 1)?);
+            let (ours, other) =
+                (RunningController::variant(targets, name)?, RunningController::ours(targets, 1)?);
             let settled = |side: Side| {
                 let settle = side.settle + Duration::from_secs_f64(settle_s);
                 Side { settle, ..side }
@@ -75,7 +83,8 @@ fn found(targets: &Targets, measure: Measure, tell: Tell<'_>) -> Result<Found, F
             sides_in_turn(targets, sides, "itself, learning alone", checks, tell)
         }
         Measure::Workers { workers, checks } => {
-            let (ours, other) = (Running::ours(targets, workers)?, Running::ours(targets, 1)?);
+            let (ours, other) =
+                (RunningController::ours(targets, workers)?, RunningController::ours(targets, 1)?);
             let load = rows::base(Version::V1_0);
             pairs(targets, (&ours, load), ("itself, 1 worker", &other, load), checks, tell)
         }
@@ -91,11 +100,11 @@ fn found(targets: &Targets, measure: Measure, tell: Tell<'_>) -> Result<Found, F
 
 fn pairs(
     targets: &Targets,
-    (ours, load): (&Running, Shape),
-    (name, theirs, their_load): (&str, &Running, Shape),
-    checks: &[Check],
-    tell: Tell<'_>,
-) -> Result<Found, Failed> {
+    (ours, load): (&RunningController, LoadShape),
+    (name, theirs, their_load): (&str, &RunningController, LoadShape),
+    checks: &[RatioCondition],
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
     let sides = [ours.side(targets, load), theirs.side(targets, their_load)];
     sides_in_turn(targets, sides, name, checks, tell)
 }
@@ -104,20 +113,20 @@ fn sides_in_turn(
     targets: &Targets,
     [ours, theirs]: [Side; 2],
     name: &str,
-    checks: &[Check],
-    tell: Tell<'_>,
-) -> Result<Found, Failed> {
+    checks: &[RatioCondition],
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
     let found = in_turn(targets, &ours, &theirs, tell)?;
     let (measured, verdict) = judge(checks, &found);
-    Ok(Found { measured, verdict, reports: reports(found, name) })
+    Ok(Measurement { measured, verdict, reports: reports(found, name) })
 }
 
 fn in_turn(
     targets: &Targets,
     ours: &Side,
     theirs: &Side,
-    tell: Tell<'_>,
-) -> Result<Comparison, Failed> {
+    tell: ReportProgress<'_>,
+) -> Result<Comparison, NotMeasured> {
     let pairs = targets.effort.pairs();
     let found = alternate(ours, theirs, pairs, &mut |turn, _| {
         tell(f64::from(turn - 1) / f64::from(2 * pairs));
@@ -129,7 +138,11 @@ fn reports(found: Comparison, name: &str) -> Vec<(String, Report)> {
     vec![("ours".into(), found.controller), (name.into(), found.reference)]
 }
 
-fn instructions(targets: &Targets, version: Version, most: f64) -> Result<Found, Failed> {
+fn instructions(
+    targets: &Targets,
+    version: Version,
+    most: f64,
+) -> Result<Measurement, NotMeasured> {
     let Some(program) = &targets.packet_in else {
         return Err(
             "give the worker's benchmark with --packet-in-bench, as `make bench` does".into()
@@ -137,29 +150,29 @@ fn instructions(targets: &Targets, version: Version, most: f64) -> Result<Found,
     };
     let each = callgrind::per_unit(program, &[&version.to_string(), "exact"], PACKETS);
     let each = each.map_err(|error| error.to_string())?;
-    let verdict = Verdict::of(&[Some(each <= most)]);
-    Ok(Found { measured: format!("{each:.1}"), verdict, reports: Vec::new() })
+    let verdict = TargetVerdict::of(&[Some(each <= most)]);
+    Ok(Measurement { measured: format!("{each:.1}"), verdict, reports: Vec::new() })
 }
 
 fn fairness(
     targets: &Targets,
-    shape: Shape,
+    shape: LoadShape,
     jain: f64,
     slowest: f64,
-    tell: Tell<'_>,
-) -> Result<Found, Failed> {
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
     let text = |error: BenchError| error.to_string();
-    let ours = Running::ours(targets, 1)?;
+    let ours = RunningController::ours(targets, 1)?;
     let side = ours.side(targets, shape);
     // All runs in one report: the worst one counts.
     let duration = side.load.duration.max(FAIRNESS_TIME);
     let load = Load { runs: targets.effort.pairs(), duration, ..side.load };
-    let progress = Box::new(|at: crate::Progress| {
-        if at.step == Step::Measuring {
+    let progress = Box::new(|at: crate::TestProgress| {
+        if at.step == TestStep::Measuring {
             tell(f64::from(at.run - 1) / f64::from(load.runs));
         }
     });
-    let mut test = Test::begin(&load, &side.watch, progress).map_err(text)?;
+    let mut test = ConnectedTest::begin(&load, &side.watch, progress).map_err(text)?;
     test.settle(side.settle).map_err(text)?;
     let report = test.runs().map_err(text)?;
     complete(&report)?;
@@ -169,17 +182,17 @@ fn fairness(
     let (worst_jain, worst_slowest) = (worst(|of| of.jain), worst(|of| of.slowest));
     let clean = report.summary.tally.is_clean();
     let parts = [Some(worst_jain >= jain), Some(worst_slowest >= slowest), Some(clean)];
-    Ok(Found {
+    Ok(Measurement {
         measured: format!(
             "Jain {worst_jain:.4}, slowest {worst_slowest:.2} (the worst of {} runs)",
             report.runs.len()
         ),
-        verdict: Verdict::of(&parts),
+        verdict: TargetVerdict::of(&parts),
         reports: vec![("ours".into(), report)],
     })
 }
 
-fn complete(report: &Report) -> Result<(), Failed> {
+fn complete(report: &Report) -> Result<(), NotMeasured> {
     match &report.failure {
         Some(failure) => Err(failure.clone()),
         None => Ok(()),
@@ -193,18 +206,18 @@ fn idle(
     connect_s: f64,
     memory_mib: f64,
     cpu: f64,
-    tell: Tell<'_>,
-) -> Result<Found, Failed> {
-    let ours = Running::ours(targets, 1)?;
-    let echo_loop = Running::echo_loop(targets)?;
-    let base = Shape { switches, ..rows::base(Version::V1_0) };
-    let storm = ours.side(targets, Shape { mode: Mode::Storm, ..base });
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
+    let ours = RunningController::ours(targets, 1)?;
+    let echo_loop = RunningController::echo_loop(targets)?;
+    let base = LoadShape { switches, ..rows::base(Version::V1_0) };
+    let storm = ours.side(targets, LoadShape { mode: LoadMode::Storm, ..base });
     let connected = run(&storm.load, &storm.watch, &mut |_| {});
     let connected = connected.map_err(|error| error.to_string())?;
     complete(&connected)?;
     let seconds: Vec<f64> = connected.runs.iter().map(|run| run.seconds).collect();
     let seconds = Spread::of(&seconds).median;
-    let quiet = Shape { mode: Mode::Rate(IDLE_RATE), ..base };
+    let quiet = LoadShape { mode: LoadMode::Rate(IDLE_RATE), ..base };
     let long = |side: Side| {
         let duration = side.load.duration.max(IDLE_TIME);
         let settle = Duration::ZERO;
@@ -222,13 +235,13 @@ fn idle(
         Some(ratio.median <= cpu),
         Some(clean),
     ];
-    Ok(Found {
+    Ok(Measurement {
         measured: format!(
             "connected in {seconds:.2} s, {:.1} MiB resident, CPU {}",
             bytes / MIB,
             Ratio(ratio)
         ),
-        verdict: Verdict::of(&parts),
+        verdict: TargetVerdict::of(&parts),
         reports: reports(found, "the echo loop"),
     })
 }
@@ -238,19 +251,19 @@ fn peer(
     name: &str,
     version: Version,
     least: f64,
-    tell: Tell<'_>,
-) -> Result<Found, Failed> {
+    tell: ReportProgress<'_>,
+) -> Result<Measurement, NotMeasured> {
     let contestant = peer::parse(name).map_err(|error| error.to_string())?;
-    let theirs = Running::contestant(targets, &contestant, 1, None)?;
-    let ours = Running::ours(targets, 1)?;
+    let theirs = RunningController::contestant(targets, &contestant, 1, None)?;
+    let ours = RunningController::ours(targets, 1)?;
     let ours = ours.side(targets, rows::base(version));
     let theirs = theirs.side(targets, rows::peer_load(version));
     let found = in_turn(targets, &ours, &theirs, tell)?;
     let clean = found.controller.summary.tally.is_clean();
     let parts = [Some(found.rate.median >= least), Some(clean)];
-    Ok(Found {
+    Ok(Measurement {
         measured: format!("{} times", Ratio(found.rate)),
-        verdict: Verdict::of(&parts),
+        verdict: TargetVerdict::of(&parts),
         reports: reports(found, name),
     })
 }

@@ -24,11 +24,11 @@ use crate::error::BenchError;
 use crate::peer::Contestant;
 use crate::report::Report;
 
-use estimate::Clock;
+use estimate::TimeEstimate;
 
-pub use judge::Verdict;
+pub use judge::TargetVerdict;
 pub use page::page;
-pub use rows::{LOCK_FREE, MUTEX, ROWS, Row, SERVICES, STM};
+pub use rows::{LOCK_FREE, MUTEX, ROWS, SERVICES, STM, TargetRow};
 
 /// Effort of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +102,13 @@ pub struct Targets {
 
 /// Result of a row.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TargetResult {
     /// The row.
-    pub row: Row,
+    pub row: TargetRow,
     /// The measurement, in words.
     pub measured: String,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: TargetVerdict,
     /// The reports behind it, with the name of the controller.
     pub reports: Vec<(String, Report)>,
 }
@@ -132,18 +132,18 @@ pub enum TargetsError {
 
 /// Progress of the measurement.
 #[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
+pub enum TargetsProgress<'a> {
     /// A row begins.
-    Begins(&'a Row, Place),
+    Begins(&'a TargetRow, TablePosition),
     /// A row goes on.
-    GoesOn(Place),
+    GoesOn(TablePosition),
     /// A row is completed.
-    Done(&'a Outcome),
+    Done(&'a TargetResult),
 }
 
 /// Position in the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct TablePosition {
     /// Number of the row, from 1.
     pub row: usize,
     /// Number of rows.
@@ -161,23 +161,25 @@ pub struct Place {
 /// An unknown row, or an unusable core.
 pub fn run(
     targets: &Targets,
-    news: &mut dyn FnMut(News<'_>),
-) -> Result<Vec<Outcome>, TargetsError> {
+    news: &mut dyn FnMut(TargetsProgress<'_>),
+) -> Result<Vec<TargetResult>, TargetsError> {
     let rows = chosen(&targets.rows)?;
     let cores: Vec<usize> =
         targets.controller_core.into_iter().chain(targets.generator_core).collect();
     crate::threads::check_cores(&cores)?;
-    let mut clock = Clock::new(&rows, targets.effort);
+    let mut clock = TimeEstimate::new(&rows, targets.effort);
     let of = rows.len();
     let mut outcomes = Vec::new();
     for (number, row) in (1..).zip(rows) {
         let place = |share| {
             let (share, left) = clock.at(share);
-            Place { row: number, of, share, left }
+            TablePosition { row: number, of, share, left }
         };
-        news(News::Begins(&row, place(0.0)));
-        let outcome = measure::measure(targets, row, &mut |share| news(News::GoesOn(place(share))));
-        news(News::Done(&outcome));
+        news(TargetsProgress::Begins(&row, place(0.0)));
+        let outcome = measure::measure(targets, row, &mut |share| {
+            news(TargetsProgress::GoesOn(place(share)))
+        });
+        news(TargetsProgress::Done(&outcome));
         clock.next();
         outcomes.push(outcome);
     }
@@ -185,12 +187,13 @@ pub fn run(
 }
 
 /// Returns the rows with these names, in the order of the table.
-fn chosen(names: &[String]) -> Result<Vec<Row>, TargetsError> {
+fn chosen(names: &[String]) -> Result<Vec<TargetRow>, TargetsError> {
     let known = || ROWS.iter().map(|row| row.name);
     match names.iter().find(|name| !known().any(|known| known == **name)) {
         Some(name) => Err(TargetsError::Unknown { name: name.clone(), known: known().collect() }),
         None => {
-            let wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.name);
+            let wanted =
+                |row: &&TargetRow| names.is_empty() || names.iter().any(|name| name == row.name);
             Ok(ROWS.iter().filter(wanted).copied().collect())
         }
     }

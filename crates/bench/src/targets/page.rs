@@ -2,30 +2,30 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{Bound, Report};
+use crate::report::{RateBound, Report};
 use crate::suite::machine::{Machine, date, now};
 
-use super::{Effort, Outcome, Verdict};
+use super::{Effort, TargetResult, TargetVerdict};
 
 /// Writes the page. `commit` is the commit that was measured.
 #[must_use]
-pub fn page(outcomes: &[Outcome], effort: Effort, commit: &str) -> String {
+pub fn page(outcomes: &[TargetResult], effort: Effort, commit: &str) -> String {
     let machine = Machine::this(crate::threads::usable_cores().len());
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write!(text, "{}", Page { outcomes, effort, commit, machine, seconds: now() });
+    let _ = write!(text, "{}", TargetsPage { outcomes, effort, commit, machine, seconds: now() });
     text
 }
 
-struct Page<'a> {
-    outcomes: &'a [Outcome],
+struct TargetsPage<'a> {
+    outcomes: &'a [TargetResult],
     effort: Effort,
     commit: &'a str,
     machine: Machine,
     seconds: u64,
 }
 
-impl std::fmt::Display for Page<'_> {
+impl std::fmt::Display for TargetsPage<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
         let Machine { processor, cores, memory_bytes, kernel, load_average } = &self.machine;
@@ -53,10 +53,10 @@ impl std::fmt::Display for Page<'_> {
             self.effort.duration().as_secs_f64(),
         )?;
         writeln!(f, "| What | Target | Measured | Verdict |\n|---|---|---|---|")?;
-        for Outcome { row, measured, verdict, .. } in self.outcomes {
+        for TargetResult { row, measured, verdict, .. } in self.outcomes {
             let (what, target) = (row.what, row.target);
             let verdict = match verdict {
-                Verdict::NotMeasured(why) => format!("not measured: {}", cell(why)),
+                TargetVerdict::NotMeasured(why) => format!("not measured: {}", cell(why)),
                 other => other.text().to_owned(),
             };
             writeln!(f, "| {what} | {target} | {} | {verdict} |", cell(measured))?;
@@ -90,7 +90,7 @@ fn beside(
         spread.map_or("-".to_owned(), |spread| format!("{:.digits$}", spread.median))
     };
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
-    let bound = if summary.bound == Bound::Generator { " (generator-bound)" } else { "" };
+    let bound = if summary.bound == RateBound::Generator { " (generator-bound)" } else { "" };
     writeln!(
         f,
         "| {row} | {whose} | {:.0}{bound} | {} | {} | {} | {} | {} | {} |",
@@ -120,14 +120,15 @@ mod tests {
     #[test]
     fn the_page_has_a_line_for_each_row_and_for_each_report() {
         let report = Report::new(&Load::default(), vec![], Histogram::new(3).unwrap(), None);
-        let outcome = |row, measured: &str, verdict| Outcome {
+        let outcome = |row, measured: &str, verdict| TargetResult {
             row,
             measured: measured.to_owned(),
             verdict,
             reports: vec![("ours".into(), report.clone())],
         };
-        let why = Verdict::NotMeasured("it is\nnot | there".into());
-        let outcomes = [outcome(ROWS[0], "CPU 1.20", Verdict::Met), outcome(ROWS[1], "-", why)];
+        let why = TargetVerdict::NotMeasured("it is\nnot | there".into());
+        let outcomes =
+            [outcome(ROWS[0], "CPU 1.20", TargetVerdict::Met), outcome(ROWS[1], "-", why)];
         let text = page(&outcomes, Effort::Quick, "abc1234");
         for part in [
             "- Commit: abc1234\n",

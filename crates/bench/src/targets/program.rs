@@ -4,11 +4,11 @@
 use std::process::{Command, Stdio};
 
 use super::Targets;
-use super::judge::Verdict;
-use super::measure::{Failed, Found};
+use super::judge::TargetVerdict;
+use super::measure::{Measurement, NotMeasured};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Program {
+pub(super) enum MeasuredProgram {
     /// Uneven load, before and after switches are handed over.
     Uneven,
     /// Memory of a full table, per entry.
@@ -19,37 +19,41 @@ pub(super) enum Program {
 
 /// Condition on the printed number.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
+pub(super) enum NumberCondition {
     AtLeast(f64),
     AtMost(f64),
 }
 
-impl Program {
+impl MeasuredProgram {
     /// The word after the number.
     const fn word(self) -> &'static str {
         match self {
-            Program::Uneven => "times",
-            Program::Capacity => "bytes",
-            Program::Workers => "percent",
+            MeasuredProgram::Uneven => "times",
+            MeasuredProgram::Capacity => "bytes",
+            MeasuredProgram::Workers => "percent",
         }
     }
 
     /// The flag for its command.
     const fn flag(self) -> &'static str {
         match self {
-            Program::Uneven => "--uneven-bench",
-            Program::Capacity => "--capacity-bench",
-            Program::Workers => "--workers-bench",
+            MeasuredProgram::Uneven => "--uneven-bench",
+            MeasuredProgram::Capacity => "--capacity-bench",
+            MeasuredProgram::Workers => "--workers-bench",
         }
     }
 }
 
 /// Runs the program. `{pairs}` in its command is the number of pairs of runs.
-pub(super) fn measure(targets: &Targets, program: Program, asked: Asked) -> Result<Found, Failed> {
+pub(super) fn measure(
+    targets: &Targets,
+    program: MeasuredProgram,
+    asked: NumberCondition,
+) -> Result<Measurement, NotMeasured> {
     let command = match program {
-        Program::Uneven => &targets.uneven,
-        Program::Capacity => &targets.capacity,
-        Program::Workers => &targets.workers,
+        MeasuredProgram::Uneven => &targets.uneven,
+        MeasuredProgram::Capacity => &targets.capacity,
+        MeasuredProgram::Workers => &targets.workers,
     };
     let Some(command) = command else {
         let flag = program.flag();
@@ -72,11 +76,11 @@ pub(super) fn measure(targets: &Targets, program: Program, asked: Asked) -> Resu
         )
     })?;
     let met = match asked {
-        Asked::AtLeast(least) => number >= least,
-        Asked::AtMost(most) => number <= most,
+        NumberCondition::AtLeast(least) => number >= least,
+        NumberCondition::AtMost(most) => number <= most,
     };
-    let verdict = Verdict::of(&[Some(met), Some(output.status.success())]);
-    Ok(Found { measured: last.to_owned(), verdict, reports: Vec::new() })
+    let verdict = TargetVerdict::of(&[Some(met), Some(output.status.success())]);
+    Ok(Measurement { measured: last.to_owned(), verdict, reports: Vec::new() })
 }
 
 /// Finds the number before a word. Punctuation may follow the word.

@@ -2,14 +2,14 @@
 
 use bellrock_openflow::Version;
 
-use crate::load::{Destinations, Load, Mode};
-use crate::responder::Idle;
+use crate::load::{Destinations, Load, LoadMode};
+use crate::responder::ResponderIdle;
 
-use super::program::{Asked, Program};
+use super::program::{MeasuredProgram, NumberCondition};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct TargetRow {
     /// Name, to select the row.
     pub name: &'static str,
     /// What it measures.
@@ -22,33 +22,38 @@ pub struct Row {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
     /// The controller and the canned responder under the same load.
-    Responder { load: Shape, idle: Idle, checks: &'static [Check] },
+    Responder { load: LoadShape, idle: ResponderIdle, checks: &'static [RatioCondition] },
     /// The controller under two loads.
-    Itself { load: Shape, than: Shape, checks: &'static [Check] },
+    Itself { load: LoadShape, than: LoadShape, checks: &'static [RatioCondition] },
     /// The controller with the file of a variant, and with its own file; each after `settle_s` more
     /// seconds of load.
-    Variant { name: &'static str, load: Shape, settle_s: f64, checks: &'static [Check] },
+    Variant {
+        name: &'static str,
+        load: LoadShape,
+        settle_s: f64,
+        checks: &'static [RatioCondition],
+    },
     /// The controller with `workers` workers and with one.
-    Workers { workers: usize, checks: &'static [Check] },
+    Workers { workers: usize, checks: &'static [RatioCondition] },
     /// User instructions per packet_in of the worker with the learning switch, in memory.
     Instructions { version: Version, most: f64 },
     /// Fairness between switches.
-    Fairness { load: Shape, jain: f64, slowest: f64 },
+    Fairness { load: LoadShape, jain: f64, slowest: f64 },
     /// Idle switches, which send only echo requests.
     Idle { switches: u32, connect_s: f64, memory_mib: f64, cpu: f64 },
     /// Another controller. Ours has to be `least` times as fast.
     Peer { name: &'static str, version: Version, least: f64 },
     /// A program that measures by itself.
-    Program { program: Program, asked: Asked },
+    Program { program: MeasuredProgram, asked: NumberCondition },
 }
 
 /// Condition on the ratio of ours to the other, which take turns.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Check {
-    AtMost(Figure, f64),
-    AtLeast(Figure, f64),
+pub(super) enum RatioCondition {
+    AtMost(MeasuredFigure, f64),
+    AtLeast(MeasuredFigure, f64),
     /// No condition: only reported.
-    Reported(Figure),
+    Reported(MeasuredFigure),
     /// Resident memory of ours, only reported.
     Memory,
     /// The 99th percentile of our latency, in milliseconds.
@@ -56,7 +61,7 @@ pub(super) enum Check {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(super) enum MeasuredFigure {
     Cpu,
     Rate,
     P50,
@@ -65,54 +70,54 @@ pub(super) enum Figure {
 
 /// The parameters that differ between the loads of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct LoadShape {
     pub(super) version: Version,
     pub(super) switches: u32,
     pub(super) macs: u32,
-    pub(super) mode: Mode,
+    pub(super) mode: LoadMode,
     pub(super) buffered: bool,
     pub(super) destinations: Destinations,
 }
 
-impl Shape {
+impl LoadShape {
     /// Makes a load with these parameters; the rest comes from `load`.
     pub(super) fn on(self, load: Load) -> Load {
-        let Shape { version, switches, macs, mode, buffered, destinations } = self;
+        let LoadShape { version, switches, macs, mode, buffered, destinations } = self;
         Load { version, switches, macs, mode, buffered, destinations, ..load }
     }
 }
 
 /// The base load for comparisons: cbench's.
-const BASE: Shape = Shape {
+const BASE: LoadShape = LoadShape {
     version: Version::V1_0,
     switches: 16,
     macs: 1000,
-    mode: Mode::Throughput,
+    mode: LoadMode::Throughput,
     buffered: true,
     destinations: Destinations::One,
 };
-const BASE_13: Shape = Shape { version: Version::V1_3, ..BASE };
-const LATENCY: Shape = Shape { mode: Mode::Latency, ..BASE };
+const BASE_13: LoadShape = LoadShape { version: Version::V1_3, ..BASE };
+const LATENCY: LoadShape = LoadShape { mode: LoadMode::Latency, ..BASE };
 
 /// `each` hosts on each of 16 switches, all of which are destinations.
-const fn macs(each: u32) -> Shape {
-    Shape { macs: each, destinations: Destinations::Uniform, ..BASE }
+const fn macs(each: u32) -> LoadShape {
+    LoadShape { macs: each, destinations: Destinations::Uniform, ..BASE }
 }
 
-const fn switches(switches: u32) -> Shape {
-    Shape { switches, ..BASE }
+const fn switches(switches: u32) -> LoadShape {
+    LoadShape { switches, ..BASE }
 }
 
-use Check::{AtLeast, AtMost, Memory, P99Under, Reported};
-use Figure::{Cpu, P50, P99, Rate};
+use MeasuredFigure::{Cpu, P50, P99, Rate};
+use RatioCondition::{AtLeast, AtMost, Memory, P99Under, Reported};
 
 /// Seconds until host tracking learns the hosts. A new port may lead to a switch; it counts as an
 /// edge port only after an announcement would have arrived there.
 const TRACKED_S: f64 = 4.0;
 
-const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
-const AS_QUICK: &[Check] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
-const ONLY_REPORTED: &[Check] = &[Reported(Cpu), Reported(Rate)];
+const AS_CHEAP: &[RatioCondition] = &[AtMost(Cpu, 1.15)];
+const AS_QUICK: &[RatioCondition] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
+const ONLY_REPORTED: &[RatioCondition] = &[Reported(Cpu), Reported(Rate)];
 
 /// Variant with one lock-free table of hosts for all switches.
 pub const LOCK_FREE: &str = "lock-free";
@@ -124,78 +129,78 @@ pub const STM: &str = "stm";
 pub const SERVICES: &str = "services";
 
 /// All rows, in the order of measurement.
-pub const ROWS: &[Row] = &[
-    Row {
+pub const ROWS: &[TargetRow] = &[
+    TargetRow {
         name: "learning-1.0",
         what: "learning, exact, buffered, 1.0, 16 switches, 1,000 MACs each",
         target: "CPU at most 1.33 of the responder's",
         measure: Measure::Responder {
             load: BASE,
-            idle: Idle::Sleep,
+            idle: ResponderIdle::Sleep,
             checks: &[AtMost(Cpu, 1.33), Reported(Rate)],
         },
     },
-    Row {
+    TargetRow {
         name: "instructions-1.0",
         what: "user instructions for each packet_in, 1.0",
         target: "at most 200",
         measure: Measure::Instructions { version: Version::V1_0, most: 200.0 },
     },
-    Row {
+    TargetRow {
         name: "learning-1.3",
         what: "the same on 1.3",
         target: "CPU at most 1.5 of the responder's",
         measure: Measure::Responder {
             load: BASE_13,
-            idle: Idle::Sleep,
+            idle: ResponderIdle::Sleep,
             checks: &[AtMost(Cpu, 1.5), Reported(Rate)],
         },
     },
-    Row {
+    TargetRow {
         name: "instructions-1.3",
         what: "user instructions for each packet_in, 1.3",
         target: "at most 300",
         measure: Measure::Instructions { version: Version::V1_3, most: 300.0 },
     },
-    Row {
+    TargetRow {
         name: "unbuffered-1.0",
         what: "unbuffered packets, 1.0",
         target: "reported",
         measure: Measure::Responder {
-            load: Shape { buffered: false, ..BASE },
-            idle: Idle::Sleep,
+            load: LoadShape { buffered: false, ..BASE },
+            idle: ResponderIdle::Sleep,
             checks: ONLY_REPORTED,
         },
     },
-    Row {
+    TargetRow {
         name: "unbuffered-1.3",
         what: "unbuffered packets, 1.3",
         target: "reported",
         measure: Measure::Responder {
-            load: Shape { buffered: false, ..BASE_13 },
-            idle: Idle::Sleep,
+            load: LoadShape { buffered: false, ..BASE_13 },
+            idle: ResponderIdle::Sleep,
             checks: ONLY_REPORTED,
         },
     },
-    Row {
+    TargetRow {
         name: "switches-64",
         what: "64 switches",
         target: "CPU within 1.15 of that at 16",
         measure: Measure::Itself { load: switches(64), than: BASE, checks: AS_CHEAP },
     },
-    Row {
+    TargetRow {
         name: "switches-1000",
         what: "1,000 switches",
         target: "CPU within 1.15 of that at 16",
         measure: Measure::Itself { load: switches(1000), than: BASE, checks: AS_CHEAP },
     },
-    Row {
+    TargetRow {
         name: "switches-5000",
         what: "5,000 switches",
         target: "CPU within 1.15 of that at 16",
         measure: Measure::Itself { load: switches(5000), than: BASE, checks: AS_CHEAP },
     },
-    Row {
+    TargetRow {
         name: "macs-1e6",
         what: "10^6 MACs in all, uniform destinations",
         target: "rate at least 0.6 of that at 10^3",
@@ -205,7 +210,7 @@ pub const ROWS: &[Row] = &[
             checks: &[AtLeast(Rate, 0.6), Reported(Cpu), Memory],
         },
     },
-    Row {
+    TargetRow {
         name: "macs-1e7",
         what: "10^7 MACs in all, uniform destinations",
         target: "rate at least 0.5 of that at 10^3",
@@ -215,106 +220,115 @@ pub const ROWS: &[Row] = &[
             checks: &[AtLeast(Rate, 0.5), Reported(Cpu), Memory],
         },
     },
-    Row {
+    TargetRow {
         name: "bytes-per-entry",
         what: "memory of each stored host, in full tables",
         target: "at most 24 bytes",
-        measure: Measure::Program { program: Program::Capacity, asked: Asked::AtMost(24.0) },
+        measure: Measure::Program {
+            program: MeasuredProgram::Capacity,
+            asked: NumberCondition::AtMost(24.0),
+        },
     },
-    Row {
+    TargetRow {
         name: "workers-instructions",
         what: "user instructions for each packet_in with 1, 2, 4 and 16 workers",
         target: "equal within 1%, none of them with a `lock` prefix",
-        measure: Measure::Program { program: Program::Workers, asked: Asked::AtMost(1.0) },
+        measure: Measure::Program {
+            program: MeasuredProgram::Workers,
+            asked: NumberCondition::AtMost(1.0),
+        },
     },
-    Row {
+    TargetRow {
         name: "workers-2",
         what: "2 workers instead of 1, on the same cores",
         target: "reported",
         measure: Measure::Workers { workers: 2, checks: ONLY_REPORTED },
     },
-    Row {
+    TargetRow {
         name: "latency-1-sleep",
         what: "latency, 1 switch, against a sleeping responder",
         target: "p50 and p99 within 1.15",
         measure: Measure::Responder {
-            load: Shape { switches: 1, ..LATENCY },
-            idle: Idle::Sleep,
+            load: LoadShape { switches: 1, ..LATENCY },
+            idle: ResponderIdle::Sleep,
             checks: AS_QUICK,
         },
     },
-    Row {
+    TargetRow {
         name: "latency-1-spin",
         what: "latency, 1 switch, against a spinning responder",
         target: "p50 and p99 within 1.15",
         measure: Measure::Responder {
-            load: Shape { switches: 1, ..LATENCY },
-            idle: Idle::Spin,
+            load: LoadShape { switches: 1, ..LATENCY },
+            idle: ResponderIdle::Spin,
             checks: AS_QUICK,
         },
     },
-    Row {
+    TargetRow {
         name: "latency-64-sleep",
         what: "latency, 64 switches, against a sleeping responder",
         target: "p50 and p99 within 1.15",
         measure: Measure::Responder {
-            load: Shape { switches: 64, ..LATENCY },
-            idle: Idle::Sleep,
+            load: LoadShape { switches: 64, ..LATENCY },
+            idle: ResponderIdle::Sleep,
             checks: AS_QUICK,
         },
     },
-    Row {
+    TargetRow {
         name: "latency-64-spin",
         what: "latency, 64 switches, against a spinning responder",
         target: "p50 and p99 within 1.15",
         measure: Measure::Responder {
-            load: Shape { switches: 64, ..LATENCY },
-            idle: Idle::Spin,
+            load: LoadShape { switches: 64, ..LATENCY },
+            idle: ResponderIdle::Spin,
             checks: AS_QUICK,
         },
     },
-    Row {
+    TargetRow {
         name: "ping-pong-1500",
         what: "ping-pong, 1,500 switches, 100 MACs each",
         target: "p99 under 10 ms and within 1.25 of the responder's",
         measure: Measure::Responder {
-            load: Shape { switches: 1500, macs: 100, ..LATENCY },
-            idle: Idle::Sleep,
+            load: LoadShape { switches: 1500, macs: 100, ..LATENCY },
+            idle: ResponderIdle::Sleep,
             checks: &[P99Under(10.0), AtMost(P99, 1.25)],
         },
     },
-    Row {
+    TargetRow {
         name: "fairness-64",
         what: "fairness, 64 switches",
         target: "Jain at least 0.99, slowest at least 0.8 of the median",
         measure: Measure::Fairness { load: switches(64), jain: 0.99, slowest: 0.8 },
     },
-    Row {
+    TargetRow {
         name: "fairness-256",
         what: "fairness, 256 switches",
         target: "Jain at least 0.99, slowest at least 0.8 of the median",
         measure: Measure::Fairness { load: switches(256), jain: 0.99, slowest: 0.8 },
     },
-    Row {
+    TargetRow {
         name: "fairness-1000",
         what: "fairness, 1,000 switches",
         target: "Jain at least 0.99, slowest at least 0.8 of the median",
         measure: Measure::Fairness { load: switches(1000), jain: 0.99, slowest: 0.8 },
     },
-    Row {
+    TargetRow {
         name: "uneven",
         what: "uneven load: 2 workers, all busy switches on one of them",
         target: "after hand-over at least 1.6 times the rate before; order kept, nothing lost",
-        measure: Measure::Program { program: Program::Uneven, asked: Asked::AtLeast(1.6) },
+        measure: Measure::Program {
+            program: MeasuredProgram::Uneven,
+            asked: NumberCondition::AtLeast(1.6),
+        },
     },
-    Row {
+    TargetRow {
         name: "idle-10000",
         what: "10,000 idle switches, an echo request every 5 s from each",
         target: "connected in 10 s, memory under 100 MiB, CPU at most 1.3 of that of a bare epoll loop \
                  that echoes",
         measure: Measure::Idle { switches: 10_000, connect_s: 10.0, memory_mib: 100.0, cpu: 1.3 },
     },
-    Row {
+    TargetRow {
         name: "global-lock-free",
         what: "global learning, one table for all switches without locks, 1 worker",
         target: "CPU at most 1.15 of that of local learning",
@@ -325,19 +339,19 @@ pub const ROWS: &[Row] = &[
             checks: &[AtMost(Cpu, 1.15), Reported(Rate)],
         },
     },
-    Row {
+    TargetRow {
         name: "global-mutex",
         what: "the same behind a mutex",
         target: "reported",
         measure: Measure::Variant { name: MUTEX, load: BASE, settle_s: 0.0, checks: ONLY_REPORTED },
     },
-    Row {
+    TargetRow {
         name: "global-stm",
         what: "the same in transactions",
         target: "reported",
         measure: Measure::Variant { name: STM, load: BASE, settle_s: 0.0, checks: ONLY_REPORTED },
     },
-    Row {
+    TargetRow {
         name: "services-1.0",
         what: "learning with discovery and host tracking, 1.0",
         target: "CPU at most 1.25 of that of learning alone",
@@ -348,7 +362,7 @@ pub const ROWS: &[Row] = &[
             checks: &[AtMost(Cpu, 1.25), Reported(Rate)],
         },
     },
-    Row {
+    TargetRow {
         name: "services-1.3",
         what: "learning with discovery and host tracking, 1.3",
         target: "CPU at most 1.25 of that of learning alone",
@@ -359,13 +373,13 @@ pub const ROWS: &[Row] = &[
             checks: &[AtMost(Cpu, 1.25), Reported(Rate)],
         },
     },
-    Row {
+    TargetRow {
         name: "ovs-testcontroller",
         what: "against ovs-testcontroller, 1.0",
         target: "at least 100 times its rate",
         measure: Measure::Peer { name: "ovs-testcontroller", version: Version::V1_0, least: 100.0 },
     },
-    Row {
+    TargetRow {
         name: "os-ken",
         what: "against os-ken, 1.0",
         target: "at least 500 times its rate",
@@ -375,13 +389,13 @@ pub const ROWS: &[Row] = &[
 
 /// The load for another controller: few enough packets in flight that its queue is short when the
 /// run ends, and enough to keep it busy.
-pub(super) fn peer_load(version: Version) -> Shape {
-    Shape { version, mode: Mode::Window(64), ..BASE }
+pub(super) fn peer_load(version: Version) -> LoadShape {
+    LoadShape { version, mode: LoadMode::Window(64), ..BASE }
 }
 
 /// The load for ours in that comparison.
-pub(super) fn base(version: Version) -> Shape {
-    Shape { version, ..BASE }
+pub(super) fn base(version: Version) -> LoadShape {
+    LoadShape { version, ..BASE }
 }
 
 #[cfg(test)]

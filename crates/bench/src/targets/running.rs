@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use crate::compare::Side;
 use crate::error::BenchError;
-use crate::lead::Watch;
-use crate::load::{Cores, Load, Mode};
-use crate::peer::{self, Contestant, Places};
-use crate::process::{Controller, free_address};
-use crate::responder::Idle;
+use crate::lead::MeasuredProcess;
+use crate::load::{GeneratorCores, Load, LoadMode};
+use crate::peer::{self, Contestant, PlaceholderValues};
+use crate::process::{ControllerProcess, free_address};
+use crate::responder::ResponderIdle;
 
 use super::Targets;
-use super::measure::Failed;
-use super::rows::Shape;
+use super::measure::NotMeasured;
+use super::rows::LoadShape;
 
 /// Time for a controller to listen after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,12 +32,12 @@ const LEARNT_PER_S: f64 = 2e6;
 const LEARNT_IN_TURN_PER_S: f64 = 1e5;
 
 /// A started controller and its address.
-pub(super) struct Running {
-    process: Controller,
+pub(super) struct RunningController {
+    process: ControllerProcess,
     target: SocketAddr,
 }
 
-impl Running {
+impl RunningController {
     fn start(
         targets: &Targets,
         command: impl Fn(SocketAddr) -> String,
@@ -46,22 +46,22 @@ impl Running {
         let core = targets.controller_core;
         let log = targets.folder.join("log");
         let command = format!("{} 2>{}", command(target), peer::quoted(&log));
-        match Controller::start(&command, core.as_slice(), target, START_TIMEOUT) {
-            Ok(process) => Ok(Running { process, target }),
+        match ControllerProcess::start(&command, core.as_slice(), target, START_TIMEOUT) {
+            Ok(process) => Ok(RunningController { process, target }),
             Err(error) => Err(with_log(error, &log)),
         }
     }
 
-    pub(super) fn ours(targets: &Targets, workers: usize) -> Result<Self, Failed> {
-        Running::contestant(targets, &targets.ours, workers, None)
+    pub(super) fn ours(targets: &Targets, workers: usize) -> Result<Self, NotMeasured> {
+        RunningController::contestant(targets, &targets.ours, workers, None)
     }
 
     /// Starts ours with the file of a variant.
-    pub(super) fn variant(targets: &Targets, variant: &str) -> Result<Self, Failed> {
+    pub(super) fn variant(targets: &Targets, variant: &str) -> Result<Self, NotMeasured> {
         if !targets.ours.has_variant(variant) {
             return Err(format!("this controller has no configuration {variant:?}"));
         }
-        Running::contestant(targets, &targets.ours, 1, Some(variant))
+        RunningController::contestant(targets, &targets.ours, 1, Some(variant))
     }
 
     pub(super) fn contestant(
@@ -69,37 +69,44 @@ impl Running {
         it: &Contestant,
         workers: usize,
         variant: Option<&str>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, NotMeasured> {
         let folder = &targets.folder;
         it.write_file(folder).map_err(|error| error.to_string())?;
         let command = |target| {
-            it.command_line(Places { folder, target, workers, read_bytes: READ_BYTES, variant })
+            it.command_line(PlaceholderValues {
+                folder,
+                target,
+                workers,
+                read_bytes: READ_BYTES,
+                variant,
+            })
         };
-        Running::start(targets, command).map_err(|error| error.to_string())
+        RunningController::start(targets, command).map_err(|error| error.to_string())
     }
 
-    pub(super) fn responder(targets: &Targets, idle: Idle) -> Result<Self, Failed> {
+    pub(super) fn responder(targets: &Targets, idle: ResponderIdle) -> Result<Self, NotMeasured> {
         let command = match idle {
-            Idle::Sleep => &targets.responder,
-            Idle::Spin => &targets.spinning_responder,
+            ResponderIdle::Sleep => &targets.responder,
+            ResponderIdle::Spin => &targets.spinning_responder,
         };
-        Running::other(targets, command)
+        RunningController::other(targets, command)
     }
 
     /// Starts the loop that only answers echo requests.
-    pub(super) fn echo_loop(targets: &Targets) -> Result<Self, Failed> {
-        Running::other(targets, &targets.echo_loop)
+    pub(super) fn echo_loop(targets: &Targets) -> Result<Self, NotMeasured> {
+        RunningController::other(targets, &targets.echo_loop)
     }
 
-    fn other(targets: &Targets, command: &str) -> Result<Self, Failed> {
-        let started =
-            Running::start(targets, |target| command.replace("{address}", &target.to_string()));
+    fn other(targets: &Targets, command: &str) -> Result<Self, NotMeasured> {
+        let started = RunningController::start(targets, |target| {
+            command.replace("{address}", &target.to_string())
+        });
         started.map_err(|error| error.to_string())
     }
 
     /// Returns this controller under a load, as a side of a comparison.
-    pub(super) fn side(&self, targets: &Targets, shape: Shape) -> Side {
-        let watch = Watch { pid: Some(self.process.pid()), tdp_watts: None };
+    pub(super) fn side(&self, targets: &Targets, shape: LoadShape) -> Side {
+        let watch = MeasuredProcess { pid: Some(self.process.pid()), tdp_watts: None };
         Side { load: load(targets, self.target, shape), watch, settle: first_round(shape) }
     }
 }
@@ -115,10 +122,12 @@ fn with_log(error: BenchError, log: &Path) -> BenchError {
     }
 }
 
-fn load(targets: &Targets, target: SocketAddr, shape: Shape) -> Load {
+fn load(targets: &Targets, target: SocketAddr, shape: LoadShape) -> Load {
     shape.on(Load {
         target,
-        cores: targets.generator_core.map_or(Cores::Any, |core| Cores::List(vec![core])),
+        cores: targets
+            .generator_core
+            .map_or(GeneratorCores::Any, |core| GeneratorCores::List(vec![core])),
         runs: 1,
         duration: targets.effort.duration(),
         warm_up: targets.effort.warm_up(),
@@ -130,8 +139,8 @@ fn load(targets: &Targets, target: SocketAddr, shape: Shape) -> Load {
 
 /// Time for each host to send once. After it, the controller has learnt all hosts and installed
 /// their first flows, so the measurement does not include this.
-pub(super) fn first_round(shape: Shape) -> Duration {
+pub(super) fn first_round(shape: LoadShape) -> Duration {
     let hosts = f64::from(shape.switches) * f64::from(shape.macs);
-    let per_s = if shape.mode == Mode::Latency { LEARNT_IN_TURN_PER_S } else { LEARNT_PER_S };
+    let per_s = if shape.mode == LoadMode::Latency { LEARNT_IN_TURN_PER_S } else { LEARNT_PER_S };
     Duration::from_secs_f64(hosts / per_s)
 }

@@ -4,11 +4,12 @@ use bellrock_openflow::{Action, Field, FlowCommand, FlowMod, Instruction, Match,
 
 use super::number_in;
 use crate::packet::{
-    ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, Mac, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
+    ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, LoadPacket, MacNumber, PROTO_UDP, UDP_DST,
+    UDP_SRC,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum AnswerFault {
     /// The `buffer_id`, or the number in the frame, is not that of a packet sent.
     Buffer,
     /// The match does not fit the packet, or does not name the destination.
@@ -37,9 +38,9 @@ pub(super) fn is_answer(flow: &FlowMod<'_>) -> bool {
 
 /// Checks a flow_mod for a packet: the match fits, and the actions send the packet only to its
 /// destination.
-pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &Packet) -> Result<(), Fault> {
+pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &LoadPacket) -> Result<(), AnswerFault> {
     if !fits(&flow.matching.to_match(), packet) {
-        return Err(Fault::Match);
+        return Err(AnswerFault::Match);
     }
     let plain = flow.instructions.iter().all(|instruction| {
         matches!(
@@ -47,14 +48,14 @@ pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &Packet) -> Result<(), Fault>
             Instruction::ApplyActions(_) | Instruction::WriteActions(_) | Instruction::ClearActions
         )
     });
-    if plain { outputs(actions(flow), packet.out_port) } else { Err(Fault::Output) }
+    if plain { outputs(actions(flow), packet.out_port) } else { Err(AnswerFault::Output) }
 }
 
 /// Checks a packet_out for a packet. It carries the same frame (unless the switch has buffered it),
 /// and sends it only to its destination, or through the flows.
-pub(super) fn packet_out(out: &PacketOut<'_>, packet: &Packet) -> Result<(), Fault> {
+pub(super) fn packet_out(out: &PacketOut<'_>, packet: &LoadPacket) -> Result<(), AnswerFault> {
     if out.buffer_id.is_none() && *out.data != packet.frame() {
-        return Err(Fault::Frame);
+        return Err(AnswerFault::Frame);
     }
     let mut actions = out.actions.iter();
     match (actions.next(), actions.next()) {
@@ -80,16 +81,19 @@ fn actions<'a>(flow: &FlowMod<'a>) -> impl Iterator<Item = Action<'a>> {
     })
 }
 
-fn outputs<'a>(mut actions: impl Iterator<Item = Action<'a>>, port: u32) -> Result<(), Fault> {
+fn outputs<'a>(
+    mut actions: impl Iterator<Item = Action<'a>>,
+    port: u32,
+) -> Result<(), AnswerFault> {
     match (actions.next(), actions.next()) {
         (Some(Action::Output { port: to, .. }), None) if to == Port(port) => Ok(()),
-        _ => Err(Fault::Output),
+        _ => Err(AnswerFault::Output),
     }
 }
 
 /// Returns whether each field of a match equals the packet's, and the destination is one of the
 /// fields. A flow without it would also send packets for other hosts there.
-fn fits(matching: &Match, packet: &Packet) -> bool {
+fn fits(matching: &Match, packet: &LoadPacket) -> bool {
     let same = |field: Field| {
         let mask = matching.mask(field).unwrap_or(0);
         value(field, packet).is_some_and(|value| matching.value(field) == Some(value & mask))
@@ -101,8 +105,8 @@ fn fits(matching: &Match, packet: &Packet) -> bool {
 }
 
 /// Returns a field's value in a packet; `None` if the packet does not have this field.
-fn value(field: Field, packet: &Packet) -> Option<u128> {
-    let mac = |mac: Mac| mac.bytes().iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+fn value(field: Field, packet: &LoadPacket) -> Option<u128> {
+    let mac = |mac: MacNumber| mac.bytes().iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
     let ip = |ip: [u8; 4]| u128::from(u32::from_be_bytes(ip));
     Some(match field {
         Field::InPort | Field::InPhyPort => packet.in_port.into(),

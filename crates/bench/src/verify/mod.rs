@@ -22,11 +22,11 @@ pub(crate) mod shape;
 use bellrock_openflow::{Field, FlowMod, Match, Message, ToSwitch, Version};
 use serde::{Serialize, Serializer};
 
-use crate::draw::Pattern;
-use crate::packet::{FRAME_LEN, NO_BUFFER, Packet};
-use crate::window::{Progress, Which, Window};
-use full::Fault;
-use shape::Shape;
+use crate::draw::TrafficPattern;
+use crate::packet::{FRAME_LEN, LoadPacket, NO_BUFFER};
+use crate::window::{AnswerProgress, BufferMeaning, Window};
+use full::AnswerFault;
+use shape::AnswerShape;
 
 /// Types of the two messages that are answers, in both versions.
 pub(crate) const PACKET_OUT: u8 = 13;
@@ -42,7 +42,7 @@ const REMEMBERED: u64 = 64;
 /// Counts of the answers to packet_ins. Units are messages; `sent`, `verified` and the counts from
 /// `missing` to `unfinished` are packet_ins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct AnswerTally {
     /// Number of packet_ins sent.
     pub sent: u64,
     /// Flow set-ups: packet_ins whose answer is complete and right.
@@ -74,10 +74,10 @@ pub struct Tally {
     /// Packet_ins still in the queue when the test ended, while answers came.
     pub unfinished: u64,
     /// The fields that right flows match.
-    pub matched: Matched,
+    pub matched: MatchedFields,
 }
 
-impl Tally {
+impl AnswerTally {
     /// Returns the number of wrong answers of any kind.
     #[must_use]
     pub fn wrong(&self) -> u64 {
@@ -101,10 +101,10 @@ impl Tally {
     }
 
     /// Adds other counts to these.
-    pub fn add(&mut self, other: &Tally) {
-        let Tally { sent, verified, wrong_buffer, wrong_match, wrong_output, .. } = other;
-        let Tally { wrong_frame, unreadable, extra, errors, other: not_answers, .. } = other;
-        let Tally { missing, without_flow, without_packet, spoilt, unfinished, .. } = other;
+    pub fn add(&mut self, other: &AnswerTally) {
+        let AnswerTally { sent, verified, wrong_buffer, wrong_match, wrong_output, .. } = other;
+        let AnswerTally { wrong_frame, unreadable, extra, errors, other: not_answers, .. } = other;
+        let AnswerTally { missing, without_flow, without_packet, spoilt, unfinished, .. } = other;
         self.sent += sent;
         self.verified += verified;
         self.wrong_buffer += wrong_buffer;
@@ -129,21 +129,21 @@ impl Tally {
 /// Controllers differ in it. A learning switch that matches two addresses needs one flow for all
 /// conversations of two hosts; one that matches all fields needs a flow for each conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Matched(u64);
+pub struct MatchedFields(u64);
 
 /// Each field needs a bit.
 const _: () = assert!(Field::ALL.len() <= u64::BITS as usize);
 
-impl Matched {
+impl MatchedFields {
     pub(crate) fn of(matching: &Match) -> Self {
         let bit = |(bit, field): (usize, &Field)| u64::from(matching.has(*field)) << bit;
-        Matched(Field::ALL.iter().enumerate().map(bit).sum())
+        MatchedFields(Field::ALL.iter().enumerate().map(bit).sum())
     }
 
     /// Returns the union of both sets.
     #[must_use]
-    pub const fn and(self, other: Matched) -> Self {
-        Matched(self.0 | other.0)
+    pub const fn and(self, other: MatchedFields) -> Self {
+        MatchedFields(self.0 | other.0)
     }
 
     /// Returns the names of the fields, in the order of their OXM numbers (1.3.5 §7.2.3.7).
@@ -153,7 +153,7 @@ impl Matched {
     }
 }
 
-impl Serialize for Matched {
+impl Serialize for MatchedFields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.names())
     }
@@ -161,18 +161,18 @@ impl Serialize for Matched {
 
 /// Kind of a message from the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum AnswerKind {
     /// Completes a flow set-up.
     SetUp {
         /// Time when the packet was sent, or was due, in nanoseconds.
         sent_ns: u64,
     },
     /// Completes an answer of which a part was wrong: this message, or an earlier one.
-    Spoilt(Option<Fault>),
+    Spoilt(Option<AnswerFault>),
     /// A right part of an answer that is not complete.
     Part,
     /// A wrong message. Its answer is not complete, or its packet is unknown.
-    Wrong(Fault),
+    Wrong(AnswerFault),
     /// Belongs to a packet that is already answered.
     Extra,
     /// Not an answer to a packet_in.
@@ -183,21 +183,21 @@ pub(crate) enum Answer {
 /// right answers stay in its cache.
 pub(crate) struct Verifier {
     version: Version,
-    pattern: Pattern,
-    flow_mod: Option<Shape>,
-    packet_out: Option<Shape>,
+    pattern: TrafficPattern,
+    flow_mod: Option<AnswerShape>,
+    packet_out: Option<AnswerShape>,
     /// Fields of all right flows that were decoded fully.
-    matched: Matched,
+    matched: MatchedFields,
 }
 
 impl Verifier {
-    pub(crate) fn new(version: Version, pattern: Pattern) -> Self {
-        let matched = Matched::default();
+    pub(crate) fn new(version: Version, pattern: TrafficPattern) -> Self {
+        let matched = MatchedFields::default();
         Verifier { version, pattern, flow_mod: None, packet_out: None, matched }
     }
 
     /// Returns the fields that right flows have matched so far.
-    pub(crate) fn matched(&self) -> Matched {
+    pub(crate) fn matched(&self) -> MatchedFields {
         self.matched
     }
 
@@ -223,8 +223,8 @@ impl Verifier {
     fn run_of(
         &self,
         stream: &[u8],
-        flow: &Shape,
-        packets: impl Iterator<Item = Packet>,
+        flow: &AnswerShape,
+        packets: impl Iterator<Item = LoadPacket>,
     ) -> (u64, usize) {
         let (mut answered, mut used) = (0, 0);
         for packet in packets {
@@ -243,7 +243,7 @@ impl Verifier {
 
     /// Returns the end of the packet_out at `at` if it is the right one for the packet.
     #[inline]
-    fn sent_on(&self, stream: &[u8], at: usize, packet: &Packet) -> Option<usize> {
+    fn sent_on(&self, stream: &[u8], at: usize, packet: &LoadPacket) -> Option<usize> {
         let shape = self.packet_out.as_ref()?;
         let end = at + shape.len();
         shape.fits(stream.get(at..end)?, packet).map(|_| end)
@@ -257,8 +257,8 @@ impl Verifier {
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
-        tally: &mut Tally,
-    ) -> Answer {
+        tally: &mut AnswerTally,
+    ) -> AnswerKind {
         let answer = match message.get(1) {
             Some(&FLOW_MOD) => self.flow_mod(message, dpid, window, now_ns),
             _ => self.packet_out(message, dpid, window, now_ns),
@@ -268,12 +268,18 @@ impl Verifier {
     }
 
     #[inline]
-    fn flow_mod(&mut self, message: &[u8], dpid: u32, window: &mut Window, now_ns: u64) -> Answer {
+    fn flow_mod(
+        &mut self,
+        message: &[u8],
+        dpid: u32,
+        window: &mut Window,
+        now_ns: u64,
+    ) -> AnswerKind {
         let guess = match buffer_id(message, self.version) {
             Some(NO_BUFFER) => window.first_without_flow(),
             Some(id) => match window.which(id) {
-                Which::Waiting(number) => Some(number),
-                Which::Over(_) | Which::Unknown => None,
+                BufferMeaning::Waiting(number) => Some(number),
+                BufferMeaning::Over(_) | BufferMeaning::Unknown => None,
             },
             None => None,
         };
@@ -295,10 +301,10 @@ impl Verifier {
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
-    ) -> Answer {
+    ) -> AnswerKind {
         if let Some(shape) = &self.packet_out
             && let Some(id) = shape.packet_id(message)
-            && let Which::Waiting(number) = window.which(id)
+            && let BufferMeaning::Waiting(number) = window.which(id)
         {
             let packet = self.pattern.packet(dpid, number);
             if shape.fits(message, &packet).is_some() {
@@ -316,20 +322,20 @@ impl Verifier {
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
-    ) -> Answer {
+    ) -> AnswerKind {
         let Ok(Message { body: ToSwitch::FlowMod(flow), .. }) = ToSwitch::decode(message) else {
-            return Answer::Wrong(Fault::Unreadable);
+            return AnswerKind::Wrong(AnswerFault::Unreadable);
         };
         if !full::is_answer(&flow) {
-            return Answer::Other;
+            return AnswerKind::Other;
         }
         let Some(id) = flow.buffer_id else {
             return self.read_flow_mod_without_buffer(message, &flow, dpid, window, now_ns);
         };
         let number = match window.which(id) {
-            Which::Waiting(number) => number,
-            Which::Over(_) => return Answer::Extra,
-            Which::Unknown => return Answer::Wrong(Fault::Buffer),
+            BufferMeaning::Waiting(number) => number,
+            BufferMeaning::Over(_) => return AnswerKind::Extra,
+            BufferMeaning::Unknown => return AnswerKind::Wrong(AnswerFault::Buffer),
         };
         let packet = self.pattern.packet(dpid, number);
         let fault = full::flow_mod(&flow, &packet).err();
@@ -347,7 +353,7 @@ impl Verifier {
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
-    ) -> Answer {
+    ) -> AnswerKind {
         let pattern = self.pattern;
         let fits = |number: &u64| full::flow_mod(flow, &pattern.packet(dpid, *number)).is_ok();
         let found = window.without_flow().take(SEARCHED).find(fits);
@@ -356,19 +362,19 @@ impl Verifier {
             return settle(window.flow(number, true, now_ns), None);
         }
         if window.recent(REMEMBERED).any(|number| fits(&number)) {
-            return Answer::Extra;
+            return AnswerKind::Extra;
         }
         // It fits no packet. Answers come in order, so it was probably meant for the first.
-        let Some(number) = window.first_without_flow() else { return Answer::Extra };
+        let Some(number) = window.first_without_flow() else { return AnswerKind::Extra };
         let packet = pattern.packet(dpid, number);
-        let fault = full::flow_mod(flow, &packet).err().unwrap_or(Fault::Match);
+        let fault = full::flow_mod(flow, &packet).err().unwrap_or(AnswerFault::Match);
         settle(window.flow(number, false, now_ns), Some(fault))
     }
 
     /// Keeps the shape and the fields of a right flow.
-    fn right_flow_mod(&mut self, message: &[u8], flow: &FlowMod<'_>, packet: &Packet) {
-        self.matched = self.matched.and(Matched::of(&flow.matching.to_match()));
-        self.flow_mod = Shape::of_flow_mod(message, self.version, packet);
+    fn right_flow_mod(&mut self, message: &[u8], flow: &FlowMod<'_>, packet: &LoadPacket) {
+        self.matched = self.matched.and(MatchedFields::of(&flow.matching.to_match()));
+        self.flow_mod = AnswerShape::of_flow_mod(message, self.version, packet);
     }
 
     /// Decodes a packet_out fully.
@@ -379,27 +385,27 @@ impl Verifier {
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
-    ) -> Answer {
+    ) -> AnswerKind {
         let Ok(Message { body: ToSwitch::PacketOut(out), .. }) = ToSwitch::decode(message) else {
-            return Answer::Wrong(Fault::Unreadable);
+            return AnswerKind::Wrong(AnswerFault::Unreadable);
         };
         let id = match out.buffer_id {
             Some(id) => id,
-            None if !full::is_load(&out.data) => return Answer::Other,
+            None if !full::is_load(&out.data) => return AnswerKind::Other,
             None => match full::number(&out.data) {
                 Some(id) => id,
-                None => return Answer::Wrong(Fault::Frame),
+                None => return AnswerKind::Wrong(AnswerFault::Frame),
             },
         };
         let number = match window.which(id) {
-            Which::Waiting(number) => number,
-            Which::Over(_) => return Answer::Extra,
-            Which::Unknown => return Answer::Wrong(Fault::Buffer),
+            BufferMeaning::Waiting(number) => number,
+            BufferMeaning::Over(_) => return AnswerKind::Extra,
+            BufferMeaning::Unknown => return AnswerKind::Wrong(AnswerFault::Buffer),
         };
         let packet = self.pattern.packet(dpid, number);
         let fault = full::packet_out(&out, &packet).err();
         if fault.is_none() {
-            self.packet_out = Shape::of_packet_out(message, self.version, &packet);
+            self.packet_out = AnswerShape::of_packet_out(message, self.version, &packet);
         }
         settle(window.packet(number, fault.is_none(), now_ns), fault)
     }
@@ -407,44 +413,44 @@ impl Verifier {
 
 /// Classifies an answer by its effect on the window.
 #[inline]
-fn settle(progress: Progress, fault: Option<Fault>) -> Answer {
+fn settle(progress: AnswerProgress, fault: Option<AnswerFault>) -> AnswerKind {
     match (progress, fault) {
-        (Progress::Twice, _) => Answer::Extra,
-        (Progress::Complete { right: true, sent_ns }, _) => Answer::SetUp { sent_ns },
-        (Progress::Complete { right: false, .. }, fault) => Answer::Spoilt(fault),
-        (Progress::Half, None) => Answer::Part,
-        (Progress::Half, Some(fault)) => Answer::Wrong(fault),
+        (AnswerProgress::Twice, _) => AnswerKind::Extra,
+        (AnswerProgress::Complete { right: true, sent_ns }, _) => AnswerKind::SetUp { sent_ns },
+        (AnswerProgress::Complete { right: false, .. }, fault) => AnswerKind::Spoilt(fault),
+        (AnswerProgress::Half, None) => AnswerKind::Part,
+        (AnswerProgress::Half, Some(fault)) => AnswerKind::Wrong(fault),
     }
 }
 
 #[inline]
-fn count(answer: Answer, tally: &mut Tally) {
+fn count(answer: AnswerKind, tally: &mut AnswerTally) {
     let fault = match answer {
-        Answer::SetUp { .. } => {
+        AnswerKind::SetUp { .. } => {
             tally.verified += 1;
             return;
         }
-        Answer::Part => return,
-        Answer::Extra => {
+        AnswerKind::Part => return,
+        AnswerKind::Extra => {
             tally.extra += 1;
             return;
         }
-        Answer::Other => {
+        AnswerKind::Other => {
             tally.other += 1;
             return;
         }
-        Answer::Spoilt(fault) => {
+        AnswerKind::Spoilt(fault) => {
             tally.spoilt += 1;
             fault
         }
-        Answer::Wrong(fault) => Some(fault),
+        AnswerKind::Wrong(fault) => Some(fault),
     };
     match fault {
-        Some(Fault::Buffer) => tally.wrong_buffer += 1,
-        Some(Fault::Match) => tally.wrong_match += 1,
-        Some(Fault::Output) => tally.wrong_output += 1,
-        Some(Fault::Frame) => tally.wrong_frame += 1,
-        Some(Fault::Unreadable) => tally.unreadable += 1,
+        Some(AnswerFault::Buffer) => tally.wrong_buffer += 1,
+        Some(AnswerFault::Match) => tally.wrong_match += 1,
+        Some(AnswerFault::Output) => tally.wrong_output += 1,
+        Some(AnswerFault::Frame) => tally.wrong_frame += 1,
+        Some(AnswerFault::Unreadable) => tally.unreadable += 1,
         None => {}
     }
 }

@@ -3,14 +3,14 @@
 //!
 //! It is made from a message that was decoded fully and found right ([`super::full`]). Another
 //! message may differ in `xid`, cookie, and the fields that name the packet. If these fields have
-//! the values of its packet, it means the same for that packet. So [`Shape::fits`] compares these
-//! fields with the packet, and all other bytes with the right answer. A message for which this is
-//! not enough has no shape, and is decoded fully each time.
+//! the values of its packet, it means the same for that packet. So [`AnswerShape::fits`] compares
+//! these fields with the packet, and all other bytes with the right answer. A message for which
+//! this is not enough has no shape, and is decoded fully each time.
 
 use bellrock_openflow::Version;
 
 use super::number_in;
-use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
+use crate::packet::{DST_AT, FRAME_LEN, LoadPacket, NO_BUFFER, NUMBER_AT, SRC_AT, XID_AT};
 
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
     match version {
@@ -27,23 +27,23 @@ type PortAt = usize;
 /// Place of a field: the offset of the eight bytes that end with it, and a mask of its bits. It is
 /// compared as one number: one load and no branch per field.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FieldPlace {
     at: u16,
     mask: u64,
 }
 
-impl Place {
+impl FieldPlace {
     /// The place of a field of at most eight bytes. Fields end after the header, so eight bytes
     /// exist.
     fn of(at: usize, len: usize, message_len: usize) -> Option<Self> {
         let start = (at + len).checked_sub(8).filter(|start| start + 8 <= message_len)?;
         let mask = u64::MAX.checked_shr(64 - 8 * len as u32)?;
-        Some(Place { at: start.try_into().ok()?, mask })
+        Some(FieldPlace { at: start.try_into().ok()?, mask })
     }
 
     /// The place of an optional field. If it is missing, any value is right.
     fn of_option(at: Option<usize>, len: usize, message_len: usize) -> Option<Self> {
-        at.map_or(Some(Place::default()), |at| Place::of(at, len, message_len))
+        at.map_or(Some(FieldPlace::default()), |at| FieldPlace::of(at, len, message_len))
     }
 
     #[inline(always)]
@@ -62,7 +62,7 @@ impl Place {
 
 /// Whether messages of a shape have a `buffer_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Buffer {
+enum BufferField {
     /// With or without.
     Either,
     /// The `buffer_id` names the packet.
@@ -73,17 +73,17 @@ enum Buffer {
 
 /// A right answer that others are compared with.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct AnswerShape {
     bytes: Vec<u8>,
     /// Mask of the bytes that have to equal `bytes`. It is zero for bytes that are checked
     /// separately or may be anything.
     fixed: Vec<u8>,
-    buffer_id: Place,
-    buffer: Buffer,
-    in_port: Place,
-    out_port: Place,
-    src: Place,
-    dst: Place,
+    buffer_id: FieldPlace,
+    buffer: BufferField,
+    in_port: FieldPlace,
+    out_port: FieldPlace,
+    src: FieldPlace,
+    dst: FieldPlace,
     frame: Option<FramePlaces>,
     frame_at: Option<usize>,
 }
@@ -91,16 +91,16 @@ pub(crate) struct Shape {
 /// Places of the parts of a frame that change.
 #[derive(Clone, Copy, Debug)]
 struct FramePlaces {
-    dst: Place,
-    src: Place,
-    number: Place,
+    dst: FieldPlace,
+    src: FieldPlace,
+    number: FieldPlace,
 }
 
 /// Offsets of the parts of a message that change from packet to packet.
-struct Places {
+struct MessagePlaces {
     cookie_at: Option<usize>,
     buffer_at: usize,
-    buffer: Buffer,
+    buffer: BufferField,
     in_port_at: Option<PortAt>,
     src_at: Option<usize>,
     dst_at: Option<usize>,
@@ -108,20 +108,28 @@ struct Places {
     frame_at: Option<usize>,
 }
 
-impl Shape {
+impl AnswerShape {
     /// Makes the shape of a flow_mod that is right for `packet`. `None` for kinds that have to be
     /// decoded fully: with masks, or with more than one instruction and one action.
-    pub(super) fn of_flow_mod(message: &[u8], version: Version, packet: &Packet) -> Option<Self> {
+    pub(super) fn of_flow_mod(
+        message: &[u8],
+        version: Version,
+        packet: &LoadPacket,
+    ) -> Option<Self> {
         let places = match version {
-            Version::V1_0 => Places::of_flow_mod_10(message)?,
-            Version::V1_3 => Places::of_flow_mod_13(message)?,
+            Version::V1_0 => MessagePlaces::of_flow_mod_10(message)?,
+            Version::V1_3 => MessagePlaces::of_flow_mod_13(message)?,
         };
-        Shape::with(&places, message, packet)
+        AnswerShape::with(&places, message, packet)
     }
 
     /// Makes the shape of a packet_out that is right for `packet`. `None` if it has more than one
     /// action.
-    pub(super) fn of_packet_out(message: &[u8], version: Version, packet: &Packet) -> Option<Self> {
+    pub(super) fn of_packet_out(
+        message: &[u8],
+        version: Version,
+        packet: &LoadPacket,
+    ) -> Option<Self> {
         // Header, buffer_id, in_port, length of the actions, padding in 1.3; then the actions.
         let (in_port_at, head, action) = match version {
             Version::V1_0 => (13, 16, 8),
@@ -137,42 +145,42 @@ impl Shape {
         let names_port = u16::from_be_bytes([in_port[0], in_port[1]]) == packet.in_port as u16;
         let out_port_at = head + if version == Version::V1_0 { 5 } else { 7 };
         let through_flows = message.get(out_port_at) != Some(&(packet.out_port as u8));
-        let places = Places {
+        let places = MessagePlaces {
             cookie_at: None,
             buffer_at: 8,
-            buffer: if has_frame { Buffer::Never } else { Buffer::Always },
+            buffer: if has_frame { BufferField::Never } else { BufferField::Always },
             in_port_at: names_port.then_some(in_port_at),
             src_at: None,
             dst_at: None,
             out_port_at: (!through_flows).then_some(out_port_at),
             frame_at: has_frame.then_some(frame_at),
         };
-        Shape::with(&places, message, packet)
+        AnswerShape::with(&places, message, packet)
     }
     /// Makes the shape of a message, if the message itself fits it.
-    fn with(places: &Places, message: &[u8], packet: &Packet) -> Option<Self> {
+    fn with(places: &MessagePlaces, message: &[u8], packet: &LoadPacket) -> Option<Self> {
         let len = message.len();
         let frame = match places.frame_at {
             None => None,
             Some(at) => Some(FramePlaces {
-                dst: Place::of(at + DST_AT, 6, len)?,
-                src: Place::of(at + SRC_AT, 6, len)?,
-                number: Place::of(at + NUMBER_AT, 4, len)?,
+                dst: FieldPlace::of(at + DST_AT, 6, len)?,
+                src: FieldPlace::of(at + SRC_AT, 6, len)?,
+                number: FieldPlace::of(at + NUMBER_AT, 4, len)?,
             }),
         };
         let mut fixed = vec![0xff; len];
         for (at, len) in places.changing() {
             fixed.get_mut(at..at + len)?.fill(0);
         }
-        let shape = Shape {
+        let shape = AnswerShape {
             bytes: message.to_vec(),
             fixed,
-            buffer_id: Place::of(places.buffer_at, 4, len)?,
+            buffer_id: FieldPlace::of(places.buffer_at, 4, len)?,
             buffer: places.buffer,
-            in_port: Place::of_option(places.in_port_at, 1, len)?,
-            out_port: Place::of_option(places.out_port_at, 1, len)?,
-            src: Place::of_option(places.src_at, 6, len)?,
-            dst: Place::of_option(places.dst_at, 6, len)?,
+            in_port: FieldPlace::of_option(places.in_port_at, 1, len)?,
+            out_port: FieldPlace::of_option(places.out_port_at, 1, len)?,
+            src: FieldPlace::of_option(places.src_at, 6, len)?,
+            dst: FieldPlace::of_option(places.dst_at, 6, len)?,
             frame,
             frame_at: places.frame_at,
         };
@@ -188,13 +196,13 @@ impl Shape {
     /// Compares a message with the right answer for this packet, except `xid` and cookie. If it
     /// fits, returns whether it has the packet's `buffer_id`.
     #[inline(always)]
-    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> Option<bool> {
+    pub(super) fn fits(&self, message: &[u8], packet: &LoadPacket) -> Option<bool> {
         let buffered = self.buffer_id.differs(message, packet.id().into()) == 0;
         let right = match self.buffer {
-            Buffer::Always => buffered,
-            Buffer::Either if buffered => true,
-            Buffer::Either => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
-            Buffer::Never => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
+            BufferField::Always => buffered,
+            BufferField::Either if buffered => true,
+            BufferField::Either => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
+            BufferField::Never => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
         };
         if !right {
             return None;
@@ -221,7 +229,7 @@ impl Shape {
     }
 }
 
-impl Places {
+impl MessagePlaces {
     fn of_flow_mod_10(message: &[u8]) -> Option<Self> {
         const LEN: usize = 80;
         const IN_PORT: u32 = 1;
@@ -232,10 +240,10 @@ impl Places {
         }
         let wildcards = u32::from_be_bytes(*message.get(8..)?.first_chunk()?);
         let counts = |bit: u32, at: usize| (wildcards & bit == 0).then_some(at);
-        Some(Places {
+        Some(MessagePlaces {
             cookie_at: Some(48),
             buffer_at: flow_mod_buffer_at(Version::V1_0),
-            buffer: Buffer::Either,
+            buffer: BufferField::Either,
             in_port_at: counts(IN_PORT, 13),
             src_at: counts(DL_SRC, 14),
             dst_at: counts(DL_DST, 20),
@@ -253,10 +261,10 @@ impl Places {
         const METADATA: u8 = 2;
         const INSTRUCTION: [u8; 4] = [0, 4, 0, 24];
         const ACTION: [u8; 4] = [0, 0, 0, 16];
-        let mut places = Places {
+        let mut places = MessagePlaces {
             cookie_at: Some(8),
             buffer_at: flow_mod_buffer_at(Version::V1_3),
-            buffer: Buffer::Either,
+            buffer: BufferField::Either,
             in_port_at: None,
             src_at: None,
             dst_at: None,

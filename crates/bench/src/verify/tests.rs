@@ -6,17 +6,17 @@ use bellrock_openflow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::{Destinations, Load, Order};
-use crate::packet::{Mac, Packet, UPLINK_PORT};
+use crate::load::{Destinations, HostOrder, Load};
+use crate::packet::{LoadPacket, MacNumber, UPLINK_PORT};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 const DPID: u32 = 7;
 const IN_FLIGHT: u32 = 16;
 
-fn pattern() -> Pattern {
-    Pattern::new(&Load {
+fn pattern() -> TrafficPattern {
+    TrafficPattern::new(&Load {
         macs: 100,
-        order: Order::Random,
+        order: HostOrder::Random,
         destinations: Destinations::Uniform,
         ..Load::default()
     })
@@ -26,26 +26,26 @@ fn pattern() -> Pattern {
 #[derive(Clone)]
 struct Bench {
     window: Window,
-    tally: Tally,
+    tally: AnswerTally,
 }
 
 impl Bench {
     fn new() -> Self {
         let mut window = Window::new(IN_FLIGHT);
         window.sent(IN_FLIGHT.into(), 1);
-        Bench { window, tally: Tally::default() }
+        Bench { window, tally: AnswerTally::default() }
     }
 
     fn empty() -> Self {
-        Bench { window: Window::new(IN_FLIGHT), tally: Tally::default() }
+        Bench { window: Window::new(IN_FLIGHT), tally: AnswerTally::default() }
     }
 
-    fn check(&mut self, verifier: &mut Verifier, message: &[u8]) -> Answer {
+    fn check(&mut self, verifier: &mut Verifier, message: &[u8]) -> AnswerKind {
         verifier.check(message, DPID, &mut self.window, 2, &mut self.tally)
     }
 
     /// Checks messages with a new verifier.
-    fn all(version: Version, messages: &[Vec<u8>]) -> Tally {
+    fn all(version: Version, messages: &[Vec<u8>]) -> AnswerTally {
         let mut verifier = Verifier::new(version, pattern());
         let mut bench = Bench::new();
         messages.iter().for_each(|message| {
@@ -61,7 +61,7 @@ fn encode(version: Version, message: &ToSwitch<'_>) -> Vec<u8> {
     out.as_slice().to_vec()
 }
 
-fn exact(packet: &Packet) -> Match {
+fn exact(packet: &LoadPacket) -> Match {
     l2(packet)
         .untagged()
         .eth_type(0x0800)
@@ -73,8 +73,8 @@ fn exact(packet: &Packet) -> Match {
         .udp_dst(22_635)
 }
 
-fn l2(packet: &Packet) -> Match {
-    let mac = |mac: Mac| bellrock_openflow::MacAddr(mac.bytes());
+fn l2(packet: &LoadPacket) -> Match {
+    let mac = |mac: MacNumber| bellrock_openflow::MacAddr(mac.bytes());
     Match::any().in_port(Port(packet.in_port)).eth_src(mac(packet.src)).eth_dst(mac(packet.dst))
 }
 
@@ -89,7 +89,7 @@ fn right(version: Version, number: u64) -> Vec<u8> {
     flow(version, &exact(&packet), Some(packet.id()), packet.out_port)
 }
 
-fn packet_out(version: Version, packet: &Packet, buffered: bool, port: Port) -> Vec<u8> {
+fn packet_out(version: Version, packet: &LoadPacket, buffered: bool, port: Port) -> Vec<u8> {
     let (actions, frame) = ([Action::output(port)], packet.frame());
     let out = PacketOut {
         buffer_id: buffered.then_some(packet.id()),
@@ -143,28 +143,28 @@ fn each_fault_has_its_counter() {
     for version in VERSIONS {
         let packet = pattern().packet(DPID, 0);
         let one = |message: Vec<u8>| Bench::all(version, &[message]);
-        let spoilt = Tally { spoilt: 1, ..Tally::default() };
+        let spoilt = AnswerTally { spoilt: 1, ..AnswerTally::default() };
         let other_port = packet.out_port % 4 + 1;
         let wrong_port = flow(version, &exact(&packet), Some(0), other_port);
-        assert_eq!(one(wrong_port), Tally { wrong_output: 1, ..spoilt });
+        assert_eq!(one(wrong_port), AnswerTally { wrong_output: 1, ..spoilt });
         let other = pattern().packet(DPID, 1);
         let wrong_match = flow(version, &exact(&other), Some(0), packet.out_port);
-        assert_eq!(one(wrong_match), Tally { wrong_match: 1, ..spoilt });
+        assert_eq!(one(wrong_match), AnswerTally { wrong_match: 1, ..spoilt });
         let to_all = Match::any().in_port(Port(packet.in_port));
         let too_wide = flow(version, &to_all, Some(0), packet.out_port);
-        assert_eq!(one(too_wide), Tally { wrong_match: 1, ..spoilt });
+        assert_eq!(one(too_wide), AnswerTally { wrong_match: 1, ..spoilt });
         let wrong_buffer = flow(version, &exact(&packet), Some(77), packet.out_port);
-        assert_eq!(one(wrong_buffer), Tally { wrong_buffer: 1, ..Tally::default() });
+        assert_eq!(one(wrong_buffer), AnswerTally { wrong_buffer: 1, ..AnswerTally::default() });
         let mut broken = right(version, 0);
         let last = broken.len() - 5;
         broken[last] = 3;
         broken.truncate(last);
-        assert_eq!(one(broken), Tally { unreadable: 1, ..Tally::default() });
+        assert_eq!(one(broken), AnswerTally { unreadable: 1, ..AnswerTally::default() });
         let flood = packet_out(version, &packet, false, Port::FLOOD);
-        assert_eq!(one(flood), Tally { wrong_output: 1, ..Tally::default() });
+        assert_eq!(one(flood), AnswerTally { wrong_output: 1, ..AnswerTally::default() });
         let mut frame = packet_out(version, &packet, false, Port(packet.out_port));
         *frame.last_mut().unwrap() ^= 1;
-        assert_eq!(one(frame), Tally { wrong_frame: 1, ..Tally::default() });
+        assert_eq!(one(frame), AnswerTally { wrong_frame: 1, ..AnswerTally::default() });
     }
 }
 
@@ -173,10 +173,10 @@ fn a_second_answer_is_extra() {
     for version in VERSIONS {
         let twice = [right(version, 0), right(version, 0), right(version, 1)];
         let tally = Bench::all(version, &twice);
-        assert_eq!(tally, Tally { verified: 2, extra: 1, ..Tally::default() });
+        assert_eq!(tally, AnswerTally { verified: 2, extra: 1, ..AnswerTally::default() });
         let [flow, packet] = unbuffered(version, 0);
         let tally = Bench::all(version, &[flow.clone(), packet.clone(), flow, packet]);
-        assert_eq!(tally, Tally { verified: 1, extra: 2, ..Tally::default() });
+        assert_eq!(tally, AnswerTally { verified: 1, extra: 2, ..AnswerTally::default() });
     }
 }
 
@@ -195,7 +195,7 @@ fn what_is_no_answer_is_not_judged() {
         };
         let lldp = encode(version, &ToSwitch::PacketOut(out));
         let tally = Bench::all(version, &[miss, delete, lldp]);
-        assert_eq!(tally, Tally { other: 3, ..Tally::default() });
+        assert_eq!(tally, AnswerTally { other: 3, ..AnswerTally::default() });
     }
 }
 
@@ -203,7 +203,7 @@ fn what_is_no_answer_is_not_judged() {
 fn a_mask_that_fits_one_packet_is_not_taken_for_one_that_fits_the_next() {
     let packet = pattern().packet(DPID, 0);
     let bits = u128::from(packet.src.bytes()[5]);
-    let masked = |packet: &Packet| {
+    let masked = |packet: &LoadPacket| {
         let dst = Match::any().eth_dst(bellrock_openflow::MacAddr(packet.dst.bytes()));
         let matching = dst.with_masked(Field::EthSrc, bits, 0xff);
         flow(Version::V1_3, &matching, Some(packet.id()), packet.out_port)
@@ -301,7 +301,7 @@ proptest! {
         let mut of_whole = Vec::new();
         for message in &messages {
             let mut slow = Verifier::new(version, pattern());
-            if let Answer::SetUp { sent_ns } = whole.check(&mut slow, message) {
+            if let AnswerKind::SetUp { sent_ns } = whole.check(&mut slow, message) {
                 of_whole.push(sent_ns);
             }
         }
@@ -319,7 +319,7 @@ proptest! {
                 continue;
             }
             let (message, behind) = rest.split_at(usize::from(u16::from_be_bytes([length[0], length[1]])));
-            if let Answer::SetUp { sent_ns } = quick.check(&mut verifier, message) {
+            if let AnswerKind::SetUp { sent_ns } = quick.check(&mut verifier, message) {
                 of_quick.push(sent_ns);
             }
             rest = behind;

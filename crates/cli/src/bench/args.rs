@@ -17,7 +17,7 @@ use bellrock_config::values;
 /// The default is cbench's load: 16 switches, 1,000 MACs each, one destination, 1.0, throughput.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(super) command: Option<BenchCommand>,
 

@@ -11,10 +11,11 @@ use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use bellrock_bench::peer::{self, Contestant, Places};
+use bellrock_bench::peer::{self, Contestant, PlaceholderValues};
 use bellrock_bench::{
-    BenchError, Comparison, Controller, Cores, Destinations, ENOUGH_PAIRS, Idle, Load, Mode, Order,
-    Progress, Report, Responder, ResponderSettings, Side, Step, Watch, free_address,
+    BenchError, Comparison, ControllerProcess, Destinations, ENOUGH_PAIRS, GeneratorCores,
+    HostOrder, Load, LoadMode, MeasuredProcess, Report, Responder, ResponderIdle,
+    ResponderSettings, Side, TestProgress, TestStep, free_address,
 };
 use bellrock_openflow::Version;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,7 +23,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::{Failure, print};
-pub(super) use args::Bench;
+pub(super) use args::BenchArgs;
 use args::{
     BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, time,
 };
@@ -52,7 +53,7 @@ impl From<BenchError> for Failure {
 }
 
 /// Does what the command line says.
-pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
+pub(super) fn run(bench: &BenchArgs) -> Result<(), Failure> {
     end_controllers_on_signals()?;
     match &bench.command {
         Some(BenchCommand::Responder(responder)) => respond(responder),
@@ -68,7 +69,7 @@ fn end_controllers_on_signals() -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
-            Controller::end_all();
+            ControllerProcess::end_all();
             std::process::exit(SIGNAL_STATUS + signal);
         }
     };
@@ -78,8 +79,8 @@ fn end_controllers_on_signals() -> Result<(), Failure> {
 
 fn respond(args: &ResponderArgs) -> Result<(), Failure> {
     let idle = match args.idle {
-        IdleArg::Sleep => Idle::Sleep,
-        IdleArg::Spin => Idle::Spin,
+        IdleArg::Sleep => ResponderIdle::Sleep,
+        IdleArg::Spin => ResponderIdle::Spin,
     };
     let listen = resolve(&args.listen)?;
     let (core, echo_only) = (args.core, args.echo_only);
@@ -95,12 +96,17 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
     let controller = match &args.controller {
         Some(command) => {
             let timeout = load.connect_timeout;
-            Some(Controller::start(command, args.controller_core.as_slice(), load.target, timeout)?)
+            Some(ControllerProcess::start(
+                command,
+                args.controller_core.as_slice(),
+                load.target,
+                timeout,
+            )?)
         }
         None => None,
     };
-    let pid = args.pid.or(controller.as_ref().map(Controller::pid));
-    let watch = Watch { pid, tdp_watts: args.tdp_watts };
+    let pid = args.pid.or(controller.as_ref().map(ControllerProcess::pid));
+    let watch = MeasuredProcess { pid, tdp_watts: args.tdp_watts };
     if args.pairs.is_some() || args.peer.is_some() {
         return compare(args, &load, watch);
     }
@@ -114,7 +120,7 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
 }
 
 /// Measures the controller and the responder, or another controller, in turn.
-fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
+fn compare(args: &LoadArgs, load: &Load, watch: MeasuredProcess) -> Result<(), Failure> {
     let pairs = args.pairs.unwrap_or(ENOUGH_PAIRS);
     let other = match &args.peer {
         Some(peer) => peer_for(peer, load)?,
@@ -124,16 +130,22 @@ fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
     let folder = Folder::new()?;
     other.write_file(folder.path())?;
     let target = free_address()?;
-    let places =
-        Places { folder: folder.path(), target, workers: 1, read_bytes: READ_BYTES, variant: None };
+    let places = PlaceholderValues {
+        folder: folder.path(),
+        target,
+        workers: 1,
+        read_bytes: READ_BYTES,
+        variant: None,
+    };
     let (command, core) = (other.command_line(places), args.controller_core);
-    let running = Controller::start(&command, core.as_slice(), target, load.connect_timeout)?;
+    let running =
+        ControllerProcess::start(&command, core.as_slice(), target, load.connect_timeout)?;
     let bar = bar(load, pairs * 2);
     let settle = Duration::ZERO;
     let ours = Side { load: load.clone(), watch, settle };
     let theirs = Side {
         load: Load { target, ..load.clone() },
-        watch: Watch { pid: Some(running.pid()), ..watch },
+        watch: MeasuredProcess { pid: Some(running.pid()), ..watch },
         settle,
     };
     let comparison = bellrock_bench::alternate(&ours, &theirs, pairs, &mut |turn, progress| {
@@ -196,12 +208,12 @@ fn tell(args: &LoadArgs, report: &Report) -> Result<(), Failure> {
 
 fn load(args: &LoadArgs) -> Result<Load, Failure> {
     let mode = match (args.mode, args.in_flight, args.rate) {
-        (ModeArg::Throughput, None, None) => Mode::Throughput,
-        (ModeArg::Latency, None, None) => Mode::Latency,
-        (ModeArg::Window, Some(n), None) => Mode::Window(n),
-        (ModeArg::Rate, None, Some(rate)) => Mode::Rate(rate),
-        (ModeArg::Connect, None, None) => Mode::Connect,
-        (ModeArg::Storm, None, None) => Mode::Storm,
+        (ModeArg::Throughput, None, None) => LoadMode::Throughput,
+        (ModeArg::Latency, None, None) => LoadMode::Latency,
+        (ModeArg::Window, Some(n), None) => LoadMode::Window(n),
+        (ModeArg::Rate, None, Some(rate)) => LoadMode::Rate(rate),
+        (ModeArg::Connect, None, None) => LoadMode::Connect,
+        (ModeArg::Storm, None, None) => LoadMode::Storm,
         (ModeArg::Window, None, _) => {
             return Err(Failure::Wrong("--mode window needs --in-flight N".into()));
         }
@@ -221,8 +233,8 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         first_dpid: args.first_dpid,
         threads: args.threads,
         cores: match args.cores.is_empty() {
-            true => Cores::Any,
-            false => Cores::List(args.cores.clone()),
+            true => GeneratorCores::Any,
+            false => GeneratorCores::List(args.cores.clone()),
         },
         mode,
         buffered: !args.unbuffered,
@@ -230,9 +242,9 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         as_cbench: args.cbench,
         macs: args.macs,
         order: match args.order {
-            OrderArg::InOrder => Order::InOrder,
-            OrderArg::Random => Order::Random,
-            OrderArg::Zipf => Order::Zipf,
+            OrderArg::InOrder => HostOrder::InOrder,
+            OrderArg::Random => HostOrder::Random,
+            OrderArg::Zipf => HostOrder::Zipf,
         },
         destinations: match args.dst {
             DestinationsArg::One => Destinations::One,
@@ -272,21 +284,21 @@ fn bar(load: &Load, tests: u32) -> ProgressBar {
 }
 
 /// Shows the progress of the test of a turn. Turns count from 1.
-fn show(bar: &ProgressBar, load: &Load, turn: u32, progress: Progress) {
-    let Progress { step, run, up, done, share } = progress;
+fn show(bar: &ProgressBar, load: &Load, turn: u32, progress: TestProgress) {
+    let TestProgress { step, run, up, done, share } = progress;
     let share = match step {
-        Step::Connecting | Step::Learning | Step::WarmingUp => 0.0,
-        Step::Measuring => share.unwrap_or(0.0),
-        Step::Draining => 1.0,
+        TestStep::Connecting | TestStep::Learning | TestStep::WarmingUp => 0.0,
+        TestStep::Measuring => share.unwrap_or(0.0),
+        TestStep::Draining => 1.0,
     };
     let before = u64::from((turn - 1) * load.runs + run.saturating_sub(1)) * STEPS;
     bar.set_position(before + (share * STEPS as f64) as u64);
     bar.set_message(match step {
-        Step::Connecting => format!("{up} of {} switches are up", load.switches),
-        Step::Learning => "destinations are made known".to_owned(),
-        Step::WarmingUp => format!("run {run} of {}: warms up", load.runs),
-        Step::Measuring => format!("run {run} of {}: {done} so far", load.runs),
-        Step::Draining => format!("run {run} of {}: the last answers", load.runs),
+        TestStep::Connecting => format!("{up} of {} switches are up", load.switches),
+        TestStep::Learning => "destinations are made known".to_owned(),
+        TestStep::WarmingUp => format!("run {run} of {}: warms up", load.runs),
+        TestStep::Measuring => format!("run {run} of {}: {done} so far", load.runs),
+        TestStep::Draining => format!("run {run} of {}: the last answers", load.runs),
     });
 }
 
@@ -315,11 +327,11 @@ mod tests {
     #[test]
     fn every_mode_can_be_asked_for() {
         let mode = |arguments: &[&str]| parse(arguments).map(|load| load.mode);
-        assert_eq!(mode(&["--mode", "latency"]), Ok(Mode::Latency));
-        assert_eq!(mode(&["--mode", "window", "--in-flight", "7"]), Ok(Mode::Window(7)));
-        assert_eq!(mode(&["--mode", "rate", "--rate", "0.5"]), Ok(Mode::Rate(0.5)));
-        assert_eq!(mode(&["--mode", "connect"]), Ok(Mode::Connect));
-        assert_eq!(mode(&["--mode", "storm"]), Ok(Mode::Storm));
+        assert_eq!(mode(&["--mode", "latency"]), Ok(LoadMode::Latency));
+        assert_eq!(mode(&["--mode", "window", "--in-flight", "7"]), Ok(LoadMode::Window(7)));
+        assert_eq!(mode(&["--mode", "rate", "--rate", "0.5"]), Ok(LoadMode::Rate(0.5)));
+        assert_eq!(mode(&["--mode", "connect"]), Ok(LoadMode::Connect));
+        assert_eq!(mode(&["--mode", "storm"]), Ok(LoadMode::Storm));
         assert!(mode(&["--mode", "window"]).unwrap_err().contains("needs --in-flight"));
         assert!(mode(&["--mode", "rate"]).unwrap_err().contains("needs --rate"));
         assert!(mode(&["--in-flight", "7"]).unwrap_err().contains("--mode window only"));

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellrock_bench::Step;
-use bellrock_bench::peer::{self, Contestant, PeerError, Role, Variant};
+use bellrock_bench::TestStep;
+use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant, PeerError};
 use bellrock_bench::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
 use bellrock_openflow::Version;
 use clap::Args;
@@ -29,11 +29,11 @@ const STEPS: u64 = 100;
 const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
 
 /// The same with one table for all switches, once for each kind of table.
-fn variants() -> Vec<Variant> {
+fn variants() -> Vec<ContestantVariant> {
     let variant = |(name, table): (&'static str, &str)| {
         let contents =
             format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
-        Variant { name, file: (format!("bellrock-{name}.yaml"), contents) }
+        ContestantVariant { name, file: (format!("bellrock-{name}.yaml"), contents) }
     };
     let [lock_free, mutex, stm] = suite::SHARED_TABLES;
     [(lock_free, "lock_free"), (mutex, "mutex"), (stm, "stm")].map(variant).into()
@@ -194,14 +194,14 @@ pub(super) fn report(args: &ReportArgs) -> Result<(), Failure> {
 fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
     let bellrock = peer::quoted(&std::env::current_exe()?);
     let ours = match &args.controller {
-        Some(command) => contestant("controller", Role::Ours, command.clone()),
+        Some(command) => contestant("controller", ContestantRole::Ours, command.clone()),
         None => {
             let command = format!(
                 "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
                  --bytes-per-turn {{read_bytes}} --control none --log-level warn"
             );
             let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
-            let ours = contestant("bellrock", Role::Ours, command);
+            let ours = contestant("bellrock", ContestantRole::Ours, command);
             Contestant { file, variants: variants(), ..ours }
         }
     };
@@ -216,7 +216,7 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
     Ok(all)
 }
 
-fn contestant(name: &str, role: Role, command: String) -> Contestant {
+fn contestant(name: &str, role: ContestantRole, command: String) -> Contestant {
     let (name, variants) = (name.to_owned(), Vec::new());
     Contestant { name, role, command, file: None, variants, most_switches: None }
 }
@@ -224,15 +224,15 @@ fn contestant(name: &str, role: Role, command: String) -> Contestant {
 /// The canned responder, which is a command of this program.
 pub(super) fn responder(bellrock: &str) -> Contestant {
     let command = format!("{bellrock} bench responder --listen {{address}}");
-    contestant("responder", Role::Responder, command)
+    contestant("responder", ContestantRole::Responder, command)
 }
 
 fn show(bar: &ProgressBar, progress: &SuiteProgress<'_>) {
     let SuiteProgress { run, of, experiment, contestant, label, inner } = progress;
     let share = match inner.step {
-        Step::Connecting | Step::Learning | Step::WarmingUp => 0.0,
-        Step::Measuring => inner.share.unwrap_or(0.0),
-        Step::Draining => 1.0,
+        TestStep::Connecting | TestStep::Learning | TestStep::WarmingUp => 0.0,
+        TestStep::Measuring => inner.share.unwrap_or(0.0),
+        TestStep::Draining => 1.0,
     };
     bar.set_length(u64::from(*of) * STEPS);
     let done = u64::from(run.saturating_sub(1)) * STEPS + (share * STEPS as f64) as u64;

@@ -4,8 +4,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellrock_bench::peer::{self, Contestant, Role, Variant};
-use bellrock_bench::targets::{self, Effort, News, Place, ROWS, Targets, TargetsError, Verdict};
+use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant};
+use bellrock_bench::targets::{
+    self, Effort, ROWS, TablePosition, TargetVerdict, Targets, TargetsError, TargetsProgress,
+};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -16,11 +18,11 @@ use super::folder::Folder;
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
 
 /// The same with global learning, and with the network services that an app may need.
-fn variants() -> Vec<Variant> {
+fn variants() -> Vec<ContestantVariant> {
     let with = CONFIGURATION.1;
     let global =
         |table| format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
-    let variant = |(name, contents): (&'static str, String)| Variant {
+    let variant = |(name, contents): (&'static str, String)| ContestantVariant {
         name,
         file: (format!("targets-{name}.yaml"), contents),
     };
@@ -161,19 +163,19 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         folder: folder.path().to_owned(),
     };
     let outcomes = targets::run(&targets, &mut |news| match news {
-        News::Begins(row, place) => {
-            let Place { row: number, of, left, .. } = place;
+        TargetsProgress::Begins(row, place) => {
+            let TablePosition { row: number, of, left, .. } = place;
             tell(
                 &bar,
                 &format!("[{number}/{of}, {} to go] {}: {}", some(left), row.name, row.what),
             );
             show(&bar, place);
         }
-        News::GoesOn(place) => show(&bar, place),
-        News::Done(outcome) => tell(
+        TargetsProgress::GoesOn(place) => show(&bar, place),
+        TargetsProgress::Done(outcome) => tell(
             &bar,
             &match &outcome.verdict {
-                Verdict::NotMeasured(why) => format!("  not measured: {why}"),
+                TargetVerdict::NotMeasured(why) => format!("  not measured: {why}"),
                 verdict => format!("  {}: {}", outcome.measured, verdict.text()),
             },
         ),
@@ -200,7 +202,7 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
         }
     };
     let name = String::from("ours");
-    Contestant { name, role: Role::Ours, command, file, variants, most_switches: None }
+    Contestant { name, role: ContestantRole::Ours, command, file, variants, most_switches: None }
 }
 
 /// A progress bar, on a terminal.
@@ -215,7 +217,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, place: Place) {
+fn show(bar: &ProgressBar, place: TablePosition) {
     bar.set_position((place.share * STEPS as f64) as u64);
     bar.set_message(format!("row {} of {}, {} to go", place.row, place.of, some(place.left)));
 }

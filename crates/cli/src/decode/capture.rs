@@ -18,7 +18,7 @@ use pcap_parser::{
     SimplePacketBlock, create_reader,
 };
 
-use super::{Problem, StreamId};
+use super::{CaptureProblem, StreamId};
 
 /// Initial size of the read buffer, in bytes. It grows up to [`MAX_BLOCK_BYTES`].
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -76,7 +76,7 @@ pub(crate) enum CaptureError {
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment<'a> {
+pub(crate) struct CapturedSegment<'a> {
     /// Source and destination.
     pub(crate) stream: StreamId,
     /// Time of its capture, since the Unix epoch.
@@ -97,7 +97,7 @@ pub(crate) struct Segment<'a> {
 
 /// Packets in a capture, and packets that were left out.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CaptureTally {
     /// Packets of any kind.
     pub(crate) packets: u64,
     /// TCP segments.
@@ -111,17 +111,17 @@ pub(crate) struct Tally {
     cut_at: Option<usize>,
 }
 
-impl Tally {
+impl CaptureTally {
     /// Lists the packets that were left out.
-    pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
-        let fragments = Problem::Fragments { packets: self.fragments };
-        let unreadable = Problem::Unreadable { packets: self.unreadable };
+    pub(crate) fn problems(&self) -> impl Iterator<Item = CaptureProblem> {
+        let fragments = CaptureProblem::Fragments { packets: self.fragments };
+        let unreadable = CaptureProblem::Unreadable { packets: self.unreadable };
         let link_types = self.link_types.iter();
         link_types
-            .map(|(&link_type, &packets)| Problem::LinkType { link_type, packets })
+            .map(|(&link_type, &packets)| CaptureProblem::LinkType { link_type, packets })
             .chain((self.fragments > 0).then_some(fragments))
             .chain((self.unreadable > 0).then_some(unreadable))
-            .chain(self.cut_at.map(|offset| Problem::FileCut { offset }))
+            .chain(self.cut_at.map(|offset| CaptureProblem::FileCut { offset }))
     }
 }
 
@@ -132,8 +132,8 @@ impl Tally {
 /// [`CaptureError`]. The segments before the error were passed on, and `tally` has their counts.
 pub(crate) fn read<R: Read + Send>(
     input: R,
-    tally: &mut Tally,
-    mut each: impl FnMut(Segment<'_>, &Tally) -> bool,
+    tally: &mut CaptureTally,
+    mut each: impl FnMut(CapturedSegment<'_>, &CaptureTally) -> bool,
 ) -> Result<(), CaptureError> {
     let mut probe = Vec::with_capacity(PROBE_BYTES);
     let mut input = input;
@@ -142,7 +142,7 @@ pub(crate) fn read<R: Read + Send>(
         return Err(CaptureError::Empty);
     }
     let mut failure = None;
-    let input = Watched { input: io::Cursor::new(probe).chain(input), failure: &mut failure };
+    let input = WatchedReader { input: io::Cursor::new(probe).chain(input), failure: &mut failure };
     let wants_more = Cell::new(true);
     let result = read_blocks(input, &wants_more, |interface, packet| {
         tally.packets += 1;
@@ -154,8 +154,8 @@ pub(crate) fn read<R: Read + Send>(
     });
     match (failure, result) {
         (Some(error), _) => Err(CaptureError::Io(error)),
-        (None, Ok(End::Whole)) => Ok(()),
-        (None, Ok(End::Cut(offset))) => {
+        (None, Ok(FileEnd::Whole)) => Ok(()),
+        (None, Ok(FileEnd::Cut(offset))) => {
             tally.cut_at = Some(offset);
             Ok(())
         }
@@ -164,12 +164,12 @@ pub(crate) fn read<R: Read + Send>(
 }
 
 /// Keeps the error of a failed read, which the parser drops. Repeats a read that was interrupted.
-struct Watched<'f, R> {
+struct WatchedReader<'f, R> {
     input: R,
     failure: &'f mut Option<io::Error>,
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for WatchedReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.input.read(buffer) {
@@ -186,7 +186,7 @@ impl<R: Read> Read for Watched<'_, R> {
 }
 
 /// End of a file.
-enum End {
+enum FileEnd {
     Whole,
     /// The file ends inside the block that begins at this byte.
     Cut(usize),
@@ -224,7 +224,7 @@ impl Interface {
 }
 
 /// A packet as it was captured.
-struct Packet<'a> {
+struct CapturedPacket<'a> {
     time: Duration,
     data: &'a [u8],
 }
@@ -233,8 +233,8 @@ struct Packet<'a> {
 fn read_blocks(
     input: impl Read + Send,
     wants_more: &Cell<bool>,
-    mut each: impl FnMut(Option<Interface>, Packet<'_>),
-) -> Result<End, CaptureError> {
+    mut each: impl FnMut(Option<Interface>, CapturedPacket<'_>),
+) -> Result<FileEnd, CaptureError> {
     let mut reader = match create_reader(BUFFER_BYTES, input) {
         Ok(reader) => reader,
         Err(PcapError::ReadError) => return Err(CaptureError::Io(io::ErrorKind::Other.into())),
@@ -250,8 +250,8 @@ fn read_blocks(
                 Ok(length)
             }
             Err(PcapError::BufferTooSmall | PcapError::Incomplete(_)) => Err(()),
-            Err(PcapError::Eof) => return Ok(End::Whole),
-            Err(PcapError::UnexpectedEof) => return Ok(End::Cut(offset)),
+            Err(PcapError::Eof) => return Ok(FileEnd::Whole),
+            Err(PcapError::UnexpectedEof) => return Ok(FileEnd::Cut(offset)),
             Err(error) => return Err(CaptureError::Broken { offset, what: explain(&error) }),
         };
         let Err(()) = step.map(|length| reader.consume(length)) else { continue };
@@ -268,7 +268,7 @@ fn read_blocks(
             reader.grow(capacity);
         }
     }
-    Ok(End::Whole)
+    Ok(FileEnd::Whole)
 }
 
 /// The parser's message, without the bytes that it quotes.
@@ -292,7 +292,7 @@ impl Blocks {
     fn block(
         &mut self,
         block: PcapBlockOwned<'_>,
-        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+        each: &mut impl FnMut(Option<Interface>, CapturedPacket<'_>),
     ) {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
@@ -312,7 +312,7 @@ impl Blocks {
                 });
                 let time =
                     Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(fraction);
-                each(interface, Packet { time, data: packet.data });
+                each(interface, CapturedPacket { time, data: packet.data });
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
@@ -329,41 +329,41 @@ impl Blocks {
     fn enhanced(
         &self,
         packet: &EnhancedPacketBlock<'_>,
-        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+        each: &mut impl FnMut(Option<Interface>, CapturedPacket<'_>),
     ) {
         let index = usize::try_from(packet.if_id).unwrap_or(usize::MAX);
         let interface = self.interfaces.get(index).copied();
         let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
         let time = interface.map_or(Duration::ZERO, |interface| interface.time(ticks));
-        each(interface, Packet { time, data: packet.packet_data() });
+        each(interface, CapturedPacket { time, data: packet.packet_data() });
     }
 
     /// Reads a simple packet: of the first interface, without a time, cut at the snap length.
     fn simple(
         &self,
         packet: &SimplePacketBlock<'_>,
-        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+        each: &mut impl FnMut(Option<Interface>, CapturedPacket<'_>),
     ) {
         let interface = self.interfaces.first().copied();
         let snap = interface.map_or(0, |interface| interface.snap_length as usize);
         let data = packet.packet_data();
         let length = if snap == 0 { data.len() } else { data.len().min(snap) };
-        each(interface, Packet { time: Duration::ZERO, data: &data[..length] });
+        each(interface, CapturedPacket { time: Duration::ZERO, data: &data[..length] });
     }
 }
 
 /// Returns the TCP segment in a packet. `tally` counts what could not be read.
 fn dissect<'a>(
     interface: Option<Interface>,
-    packet: &Packet<'a>,
-    tally: &mut Tally,
-) -> Option<Segment<'a>> {
+    packet: &CapturedPacket<'a>,
+    tally: &mut CaptureTally,
+) -> Option<CapturedSegment<'a>> {
     let Some(interface) = interface else {
         tally.unreadable += 1;
         return None;
     };
     let sliced = slice(interface.link_type, packet.data, tally)?;
-    let ip = sliced.net.as_ref().and_then(Ip::new)?;
+    let ip = sliced.net.as_ref().and_then(IpInfo::new)?;
     if ip.protocol != IpNumber::TCP {
         return None;
     }
@@ -382,7 +382,7 @@ fn dissect<'a>(
 fn slice<'a>(
     link_type: Linktype,
     data: &'a [u8],
-    tally: &mut Tally,
+    tally: &mut CaptureTally,
 ) -> Option<LaxSlicedPacket<'a>> {
     let ip = |data| LaxSlicedPacket::from_ip(data).ok();
     let cooked = |header: usize, protocol: usize| {
@@ -411,7 +411,7 @@ fn slice<'a>(
 }
 
 /// Properties of the IP packet around a segment.
-struct Ip {
+struct IpInfo {
     source: IpAddr,
     destination: IpAddr,
     protocol: IpNumber,
@@ -420,7 +420,7 @@ struct Ip {
     missing: usize,
 }
 
-impl Ip {
+impl IpInfo {
     fn new(net: &LaxNetSlice<'_>) -> Option<Self> {
         let (source, destination, total, headers, payload): (IpAddr, IpAddr, _, _, _) = match net {
             LaxNetSlice::Ipv4(ip) => {
@@ -454,8 +454,8 @@ impl Ip {
     }
 }
 
-fn segment<'a>(ip: &Ip, tcp: &TcpSlice<'a>, time: Duration) -> Segment<'a> {
-    Segment {
+fn segment<'a>(ip: &IpInfo, tcp: &TcpSlice<'a>, time: Duration) -> CapturedSegment<'a> {
+    CapturedSegment {
         stream: StreamId {
             src: SocketAddr::new(ip.source, tcp.source_port()),
             dst: SocketAddr::new(ip.destination, tcp.destination_port()),

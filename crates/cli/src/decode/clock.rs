@@ -26,7 +26,7 @@ pub(super) enum TimeFormat {
 }
 
 /// A time, ready to print.
-pub(super) struct Time {
+pub(super) struct PrintedTime {
     pub(super) format: TimeFormat,
     /// Time since 1970.
     pub(super) time: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Time {
     pub(super) start: Duration,
 }
 
-impl Display for Time {
+impl Display for PrintedTime {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let seconds = |f: &mut Formatter<'_>, sign: &str, time: Duration| {
             write!(f, "{sign}{}.{:06}", time.as_secs(), time.subsec_micros())
@@ -49,7 +49,7 @@ impl Display for Time {
     }
 }
 
-impl Time {
+impl PrintedTime {
     /// `2026-11-22T18:05:18.250000Z`, by the proleptic Gregorian calendar. The years of the
     /// calculation begin in March, so that a leap day is the last day of its year.
     fn date(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -76,7 +76,7 @@ mod tests {
 
     fn print(format: TimeFormat, seconds: u64, start: u64) -> String {
         let time = Duration::new(seconds, 250_000_999);
-        Time { format, time, start: Duration::from_secs(start) }.to_string()
+        PrintedTime { format, time, start: Duration::from_secs(start) }.to_string()
     }
 
     #[test]

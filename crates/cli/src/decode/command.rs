@@ -16,13 +16,13 @@ use flate2::read::MultiGzDecoder;
 use serde_json::{Map, Value, json};
 
 use super::capture::CaptureError;
-use super::clock::{Time, TimeFormat};
-use super::filter::{Filter, Fit, HeldMessage, HeldMessages};
+use super::clock::{PrintedTime, TimeFormat};
+use super::filter::{Fit, HeldMessage, HeldMessages, MessageFilter};
 use super::find::USUAL_PORTS;
 use super::headers::Headers;
 use super::hex::{self, HexError};
 use super::peers::{Peers, Sender, only_sender};
-use super::{Message, Problem, Sink, StreamId, Summary, read_capture};
+use super::{CaptureProblem, CaptureSummary, Sink, StreamId, StreamMessage, read_capture};
 
 /// Print the OpenFlow messages of a capture, or of lines of hex
 ///
@@ -30,12 +30,12 @@ use super::{Message, Problem, Sink, StreamId, Summary, read_capture};
 /// its packet. What cannot be read is reported with its place, and the rest is still read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Decode {
+pub(crate) struct DecodeArgs {
     /// A pcap or pcapng file, also .gz, or lines of hex; `-` is standard input
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    filter: Filter,
+    filter: MessageFilter,
 
     /// Only connections with this TCP port; several times for several
     ///
@@ -57,7 +57,7 @@ pub(crate) struct Decode {
 
     /// Sender of the messages; `auto` decides by their types
     #[arg(long, value_name = "DIRECTION", default_value = "auto")]
-    direction: Direction,
+    direction: HexDirection,
 }
 
 const EXAMPLES: &str = "\
@@ -73,7 +73,7 @@ Exit status: 0 if everything was read, 1 if something was not, or if no message 
 
 /// Sender of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Direction {
+enum HexDirection {
     /// Decided by the type of each message.
     Auto,
     /// A switch.
@@ -84,7 +84,7 @@ enum Direction {
 
 /// Why the command could not go on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum DecodeFailure {
     /// The file does not exist, or cannot be opened.
     #[error("cannot open {path}: {source}")]
     Open {
@@ -115,7 +115,7 @@ pub(crate) enum Failure {
 
 /// Result of the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct DecodeOutcome {
     /// Messages printed.
     pub(crate) messages: u64,
     /// Messages or bytes that could not be read.
@@ -125,14 +125,14 @@ pub(crate) struct Outcome {
 /// Reads the input that the arguments name, and prints to standard output.
 ///
 /// # Errors
-/// [`Failure`], after printing what could be read. A closed output (`| head`) is no error.
-pub(crate) fn run(arguments: &Decode) -> Result<Outcome, Failure> {
+/// [`DecodeFailure`], after printing what could be read. A closed output (`| head`) is no error.
+pub(crate) fn run(arguments: &DecodeArgs) -> Result<DecodeOutcome, DecodeFailure> {
     let out = io::stdout().lock();
     let is_watched = out.is_terminal();
     let out = io::BufWriter::new(out);
     let result = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
-            let open = |source| Failure::Open { path: path.clone(), source };
+            let open = |source| DecodeFailure::Open { path: path.clone(), source };
             let file = File::open(path).map_err(open)?;
             if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
                 return Err(open(io::ErrorKind::IsADirectory.into()));
@@ -142,8 +142,8 @@ pub(crate) fn run(arguments: &Decode) -> Result<Outcome, Failure> {
         _ => decode(arguments, io::stdin(), out, is_watched),
     };
     match result {
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Ok(Outcome::default())
+        Err(DecodeFailure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Ok(DecodeOutcome::default())
         }
         other => other,
     }
@@ -170,19 +170,19 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Returns the first bytes of an input, and the whole input.
 fn peek<'i>(
     mut input: impl Read + Send + 'i,
-) -> Result<(Vec<u8>, Box<dyn Read + Send + 'i>), Failure> {
+) -> Result<(Vec<u8>, Box<dyn Read + Send + 'i>), DecodeFailure> {
     let mut first = Vec::with_capacity(MAGIC_BYTES);
-    input.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(Failure::Read)?;
+    input.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(DecodeFailure::Read)?;
     Ok((first.clone(), Box::new(io::Cursor::new(first).chain(input))))
 }
 
 /// Detects the format of `input` and prints it to `out`. If `is_watched`, flushes each line.
 pub(super) fn decode(
-    arguments: &Decode,
+    arguments: &DecodeArgs,
     input: impl Read + Send,
     out: impl Write,
     is_watched: bool,
-) -> Result<Outcome, Failure> {
+) -> Result<DecodeOutcome, DecodeFailure> {
     let (mut first, mut input) = peek(input)?;
     if first.starts_with(&GZIP) {
         (first, input) = peek(MultiGzDecoder::new(input))?;
@@ -191,7 +191,7 @@ pub(super) fn decode(
         arguments,
         out,
         is_watched,
-        outcome: Outcome::default(),
+        outcome: DecodeOutcome::default(),
         failed: None,
         peers: Peers::default(),
         held: HeldMessages::default(),
@@ -199,32 +199,32 @@ pub(super) fn decode(
     let result = if MAGIC.iter().any(|magic| first == magic) {
         printer.capture(input)
     } else if first.iter().any(|byte| !byte.is_ascii_graphic() && !byte.is_ascii_whitespace()) {
-        Err(Failure::NeitherNor)
+        Err(DecodeFailure::NeitherNor)
     } else if arguments.filter.needs_connections() {
-        Err(Failure::NoConnections)
+        Err(DecodeFailure::NoConnections)
     } else {
         printer.lines(BufReader::new(input))
     };
     let flushed = printer.out.flush();
     match printer.failed.map_or(flushed, Err) {
-        Err(error) => Err(Failure::Write(error)),
+        Err(error) => Err(DecodeFailure::Write(error)),
         Ok(()) => result.map(|()| printer.outcome),
     }
 }
 
 /// Prints messages and problems. After a failed write it prints nothing more.
 struct Printer<'a, W> {
-    arguments: &'a Decode,
+    arguments: &'a DecodeArgs,
     out: W,
     is_watched: bool,
-    outcome: Outcome,
+    outcome: DecodeOutcome,
     failed: Option<io::Error>,
     peers: Peers,
     held: HeldMessages,
 }
 
 /// Position of a message: the start of its line, or fields of its object.
-enum Place {
+enum MessagePosition {
     Line(u64),
     Stream {
         stream: StreamId,
@@ -236,31 +236,31 @@ enum Place {
     },
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for MessagePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Line(_) => Ok(()),
-            &Place::Stream { stream, format, time, start, .. } => {
-                write!(f, "{} {stream}: ", Time { format, time, start })
+            MessagePosition::Line(_) => Ok(()),
+            &MessagePosition::Stream { stream, format, time, start, .. } => {
+                write!(f, "{} {stream}: ", PrintedTime { format, time, start })
             }
         }
     }
 }
 
-impl Place {
+impl MessagePosition {
     /// The position in an error. It must be enough to find the message again.
     fn of_error(&self) -> String {
         match self {
-            Place::Line(line) => format!("line {line}: "),
-            Place::Stream { offset, .. } => format!("{self}message at offset {offset}: "),
+            MessagePosition::Line(line) => format!("line {line}: "),
+            MessagePosition::Stream { offset, .. } => format!("{self}message at offset {offset}: "),
         }
     }
 
     fn json(&self) -> Map<String, Value> {
         let object = match self {
-            Place::Line(line) => json!({ "line": line }),
-            &Place::Stream { stream, format, time, start, offset, dpid } => json!({
-                "time": Time { format, time, start }.to_string(),
+            MessagePosition::Line(line) => json!({ "line": line }),
+            &MessagePosition::Stream { stream, format, time, start, offset, dpid } => json!({
+                "time": PrintedTime { format, time, start }.to_string(),
                 "src": stream.src,
                 "dst": stream.dst,
                 "switch": dpid.map(|dpid| format!("{dpid:016x}")),
@@ -276,8 +276,9 @@ impl Place {
 
 impl<W: Write> Printer<'_, W> {
     /// Reads a capture.
-    fn capture(&mut self, input: impl Read + Send) -> Result<(), Failure> {
-        let summary = read_capture(input, &self.arguments.ports, self).map_err(Failure::Capture)?;
+    fn capture(&mut self, input: impl Read + Send) -> Result<(), DecodeFailure> {
+        let summary =
+            read_capture(input, &self.arguments.ports, self).map_err(DecodeFailure::Capture)?;
         let unknown = self.held.unknown();
         if unknown > 0 {
             let note =
@@ -285,16 +286,16 @@ impl<W: Write> Printer<'_, W> {
             self.note(note);
         }
         match self.outcome {
-            Outcome { messages: 0, faults: 0 } if self.failed.is_none() => {
-                Err(Failure::Nothing(self.why_nothing(&summary)))
+            DecodeOutcome { messages: 0, faults: 0 } if self.failed.is_none() => {
+                Err(DecodeFailure::Nothing(self.why_nothing(&summary)))
             }
             _ => Ok(()),
         }
     }
 
     /// Explains why no message of a capture was printed.
-    fn why_nothing(&self, summary: &Summary) -> String {
-        let &Summary { packets, messages, ref ports, .. } = summary;
+    fn why_nothing(&self, summary: &CaptureSummary) -> String {
+        let &CaptureSummary { packets, messages, ref ports, .. } = summary;
         if packets == 0 {
             return "the capture has no packets".to_owned();
         }
@@ -321,7 +322,7 @@ impl<W: Write> Printer<'_, W> {
 
     /// Reads messages in hexadecimal, one a line. If the first lines are none, the input is some
     /// other text.
-    fn lines(&mut self, input: impl io::BufRead) -> Result<(), Failure> {
+    fn lines(&mut self, input: impl io::BufRead) -> Result<(), DecodeFailure> {
         let (mut read, mut foreign) = (0_u64, Vec::new());
         for line in hex::messages(input) {
             read += 1;
@@ -329,7 +330,7 @@ impl<W: Write> Printer<'_, W> {
                 Err(error @ HexError::Character { .. }) if read == foreign.len() as u64 + 1 => {
                     foreign.push(error.to_string());
                     if foreign.len() == FOREIGN_LINES {
-                        return Err(Failure::NeitherNor);
+                        return Err(DecodeFailure::NeitherNor);
                     }
                     continue;
                 }
@@ -337,10 +338,10 @@ impl<W: Write> Printer<'_, W> {
             }
             match line {
                 Ok(line) if self.arguments.filter.fits_type(&line.bytes) => {
-                    self.bytes(&Place::Line(line.number), None, &line.bytes);
+                    self.bytes(&MessagePosition::Line(line.number), None, &line.bytes);
                 }
                 Ok(_) => {}
-                Err(HexError::Io { source, .. }) => return Err(Failure::Read(source)),
+                Err(HexError::Io { source, .. }) => return Err(DecodeFailure::Read(source)),
                 Err(error) => self.fault(Map::new(), "", &error.to_string()),
             }
             if self.failed.is_some() {
@@ -349,7 +350,7 @@ impl<W: Write> Printer<'_, W> {
         }
         foreign.iter().for_each(|error| self.fault(Map::new(), "", error));
         match self.outcome {
-            Outcome { messages: 0, faults: 0 } => Err(Failure::Nothing(match read {
+            DecodeOutcome { messages: 0, faults: 0 } => Err(DecodeFailure::Nothing(match read {
                 0 => "no message: neither a capture nor a line of hex".to_owned(),
                 read => format!("none of the {read} messages matches --type"),
             })),
@@ -358,11 +359,11 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Decodes and prints one message.
-    fn bytes(&mut self, place: &Place, sender: Option<Sender>, bytes: &[u8]) {
+    fn bytes(&mut self, place: &MessagePosition, sender: Option<Sender>, bytes: &[u8]) {
         let is_from_switch = match self.arguments.direction {
-            Direction::Auto => sender.or_else(|| only_sender(bytes)) == Some(Sender::Switch),
-            Direction::FromSwitch => true,
-            Direction::ToSwitch => false,
+            HexDirection::Auto => sender.or_else(|| only_sender(bytes)) == Some(Sender::Switch),
+            HexDirection::FromSwitch => true,
+            HexDirection::ToSwitch => false,
         };
         match self.foreign_hello(place, bytes) {
             Some(done) => done,
@@ -372,17 +373,21 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints a message of a capture. By now its switch is known, or will stay unknown.
-    fn print(&mut self, message: Message<'_>, sender: Option<Sender>) {
+    fn print(&mut self, message: StreamMessage<'_>, sender: Option<Sender>) {
         if !self.arguments.filter.fits_type(message.bytes) {
             return;
         }
-        let Message { stream, time, start, offset, bytes } = message;
+        let StreamMessage { stream, time, start, offset, bytes } = message;
         let (format, dpid) = (self.arguments.time, self.peers.get(stream).and_then(|p| p.dpid));
-        self.bytes(&Place::Stream { stream, format, time, start, offset, dpid }, sender, bytes);
+        self.bytes(
+            &MessagePosition::Stream { stream, format, time, start, offset, dpid },
+            sender,
+            bytes,
+        );
     }
 
     /// Prints a hello of an unsupported version. Its other messages are not read.
-    fn foreign_hello(&mut self, place: &Place, bytes: &[u8]) -> Option<()> {
+    fn foreign_hello(&mut self, place: &MessagePosition, bytes: &[u8]) -> Option<()> {
         let header = Header::read(bytes)?;
         let is_hello = header.kind == 0 && header.version != 0;
         if !is_hello || Version::from_wire(header.version).is_some() {
@@ -407,7 +412,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn result<T: Carries>(
         &mut self,
-        place: &Place,
+        place: &MessagePosition,
         result: Result<Remarked<T>, DecodeError>,
         bytes: &[u8],
     ) where
@@ -467,7 +472,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     /// Prints the error of a message, and the first bytes of the message.
-    fn error(&mut self, place: &Place, error: DecodeError, bytes: &[u8]) {
+    fn error(&mut self, place: &MessagePosition, error: DecodeError, bytes: &[u8]) {
         /// Number of bytes shown with the error: the header and a little more.
         const SHOWN: usize = 16;
         let mut object = place.json();
@@ -512,8 +517,8 @@ impl<W: Write> Printer<'_, W> {
 }
 
 impl<W: Write> Sink for Printer<'_, W> {
-    fn message(&mut self, message: Message<'_>) {
-        let Message { stream, time, start, offset, bytes } = message;
+    fn message(&mut self, message: StreamMessage<'_>) {
+        let StreamMessage { stream, time, start, offset, bytes } = message;
         let ports = match self.arguments.ports.as_slice() {
             [] => &USUAL_PORTS[..],
             ports => ports,
@@ -534,14 +539,14 @@ impl<W: Write> Sink for Printer<'_, W> {
             return self.held.hold(HeldMessage { stream, time, start, offset, bytes });
         }
         for HeldMessage { stream, time, start, offset, bytes } in self.held.take(stream) {
-            let message = Message { stream, time, start, offset, bytes: &bytes };
+            let message = StreamMessage { stream, time, start, offset, bytes: &bytes };
             let sender = self.peers.get(stream).and_then(|peer| peer.sender(stream));
             self.print(message, sender);
         }
         self.print(message, sender);
     }
 
-    fn problem(&mut self, problem: Problem) {
+    fn problem(&mut self, problem: CaptureProblem) {
         let is_wanted = problem.stream().is_none_or(|stream| {
             self.arguments.filter.fits_stream(stream, self.peers.get(stream)) != Fit::No
         });

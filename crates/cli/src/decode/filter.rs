@@ -20,14 +20,14 @@ pub(super) const MAX_HELD_CONNECTIONS: usize = 1024;
 
 /// Filters of the command line. One value of each given flag must fit.
 #[derive(Debug, Default, Args)]
-pub(super) struct Filter {
+pub(super) struct MessageFilter {
     /// Only messages of this switch: its datapath id in hexadecimal, or its address
     #[arg(long = "switch", value_name = "DPID|ADDRESS[:PORT]", value_parser = switch)]
     switches: Vec<SwitchName>,
 
     /// Only messages of connections with this address at one end
     #[arg(long = "connection", value_name = "ADDRESS[:PORT]", value_parser = end)]
-    connections: Vec<End>,
+    connections: Vec<EndFilter>,
 
     /// Only messages of this type; several with commas: packet_in,flow_mod,multipart_reply
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', value_parser = message_type)]
@@ -36,12 +36,12 @@ pub(super) struct Filter {
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct End {
+struct EndFilter {
     address: IpAddr,
     port: Option<u16>,
 }
 
-impl End {
+impl EndFilter {
     fn is(self, end: SocketAddr) -> bool {
         self.address == end.ip() && self.port.is_none_or(|port| port == end.port())
     }
@@ -51,7 +51,7 @@ impl End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SwitchName {
     Dpid(u64),
-    At(End),
+    At(EndFilter),
 }
 
 /// Whether a message is printed.
@@ -63,7 +63,7 @@ pub(super) enum Fit {
     Later,
 }
 
-impl Filter {
+impl MessageFilter {
     /// Whether the filter needs connections, which lines of hex do not have.
     pub(super) fn needs_connections(&self) -> bool {
         !self.switches.is_empty() || !self.connections.is_empty()
@@ -75,7 +75,7 @@ impl Filter {
 
     /// Whether messages of this stream are wanted, from what is known of its connection.
     pub(super) fn fits_stream(&self, stream: StreamId, peer: Option<&Peer>) -> Fit {
-        let at_an_end = |end: &End| end.is(stream.src) || end.is(stream.dst);
+        let at_an_end = |end: &EndFilter| end.is(stream.src) || end.is(stream.dst);
         if !self.connections.is_empty() && !self.connections.iter().any(at_an_end) {
             return Fit::No;
         }
@@ -146,9 +146,11 @@ fn name(stream: StreamId) -> (SocketAddr, SocketAddr) {
     (stream.src.min(stream.dst), stream.src.max(stream.dst))
 }
 
-fn end(text: &str) -> Result<End, String> {
-    let whole = text.parse().map(|at: SocketAddr| End { address: at.ip(), port: Some(at.port()) });
-    let bare = || text.trim_matches(['[', ']']).parse().map(|address| End { address, port: None });
+fn end(text: &str) -> Result<EndFilter, String> {
+    let whole =
+        text.parse().map(|at: SocketAddr| EndFilter { address: at.ip(), port: Some(at.port()) });
+    let bare =
+        || text.trim_matches(['[', ']']).parse().map(|address| EndFilter { address, port: None });
     whole
         .or_else(|_| bare())
         .map_err(|_| "give an address: 10.0.0.1, 10.0.0.1:40000, [::1]:40000".into())
@@ -191,7 +193,7 @@ mod tests {
         assert_eq!(switch("a1"), Ok(SwitchName::Dpid(0xa1)));
         assert_eq!(switch("0x00000000000000a1"), Ok(SwitchName::Dpid(0xa1)));
         let at = |address: &str, port| {
-            Ok(SwitchName::At(End { address: address.parse().unwrap(), port }))
+            Ok(SwitchName::At(EndFilter { address: address.parse().unwrap(), port }))
         };
         assert_eq!(switch("10.0.0.1"), at("10.0.0.1", None));
         assert_eq!(switch("10.0.0.1:7"), at("10.0.0.1", Some(7)));

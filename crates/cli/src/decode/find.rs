@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
-use super::capture::Segment;
+use super::capture::CapturedSegment;
 use super::{HEADER_BYTES, plausible};
 
 /// The usual ports of controllers: the one that IANA assigned, and its predecessor.
@@ -41,19 +41,19 @@ const VERSION_BITMAP: [u8; 2] = [0, 1];
 pub(crate) struct Finder {
     /// Reads only connections with one of these ports. If empty, reads all that carry OpenFlow.
     ports: Vec<u16>,
-    connections: HashMap<Connection, State>,
+    connections: HashMap<ConnectionEnds, SearchState>,
     held_bytes: usize,
-    seen: Seen,
+    seen: ServerPorts,
 }
 
 /// TCP ports of a capture that probably belong to servers, and the number of segments of each.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ServerPorts {
     /// Ports have 16 bits, which limits the map.
     ports: BTreeMap<u16, u64>,
 }
 
-impl Seen {
+impl ServerPorts {
     /// The ports with the most segments, at most `count`.
     #[must_use]
     pub(crate) fn busiest(&self, count: usize) -> Vec<(u16, u64)> {
@@ -67,18 +67,18 @@ impl Seen {
 
 /// Both ends of a connection, the lower one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Connection(SocketAddr, SocketAddr);
+struct ConnectionEnds(SocketAddr, SocketAddr);
 
 #[derive(Debug)]
-enum State {
+enum SearchState {
     OpenFlow,
     Other,
-    Undecided(Held),
+    Undecided(HeldSegments),
 }
 
 /// Segments held of an undecided connection.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldSegments {
     segments: Vec<OwnedSegment>,
     bytes: usize,
 }
@@ -86,15 +86,15 @@ struct Held {
 #[derive(Debug)]
 struct OwnedSegment {
     /// The segment without its payload.
-    segment: Segment<'static>,
+    segment: CapturedSegment<'static>,
     payload: Vec<u8>,
     /// Whether the lower end sent it.
     from_lower: bool,
 }
 
 impl OwnedSegment {
-    fn lend(&self) -> Segment<'_> {
-        Segment { payload: &self.payload, ..self.segment }
+    fn lend(&self) -> CapturedSegment<'_> {
+        CapturedSegment { payload: &self.payload, ..self.segment }
     }
 }
 
@@ -117,18 +117,22 @@ impl Finder {
             ports: ports.to_vec(),
             connections: HashMap::new(),
             held_bytes: 0,
-            seen: Seen::default(),
+            seen: ServerPorts::default(),
         }
     }
 
     /// The ports seen so far.
     #[must_use]
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &ServerPorts {
         &self.seen
     }
 
     /// Takes a segment. Passes on the segments that are now known to carry OpenFlow, in order.
-    pub(crate) fn segment(&mut self, segment: &Segment<'_>, mut pass: impl FnMut(&Segment<'_>)) {
+    pub(crate) fn segment(
+        &mut self,
+        segment: &CapturedSegment<'_>,
+        mut pass: impl FnMut(&CapturedSegment<'_>),
+    ) {
         let (src, dst) = (segment.stream.src, segment.stream.dst);
         let ports = [src.port(), dst.port()];
         *self.seen.ports.entry(server_port(segment)).or_default() += 1;
@@ -142,19 +146,20 @@ impl Finder {
         if of(&USUAL_PORTS) {
             return pass(segment);
         }
-        let name = Connection(src.min(dst), src.max(dst));
+        let name = ConnectionEnds(src.min(dst), src.max(dst));
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&name) {
             self.forget();
         }
-        let state = self.connections.entry(name).or_insert(State::Undecided(Held::default()));
-        if matches!(state, State::Other) && segment.syn {
+        let state =
+            self.connections.entry(name).or_insert(SearchState::Undecided(HeldSegments::default()));
+        if matches!(state, SearchState::Other) && segment.syn {
             // A new connection between the same ports.
-            *state = State::Undecided(Held::default());
+            *state = SearchState::Undecided(HeldSegments::default());
         }
         let held = match state {
-            State::OpenFlow => return pass(segment),
-            State::Other => return,
-            State::Undecided(held) => held,
+            SearchState::OpenFlow => return pass(segment),
+            SearchState::Other => return,
+            SearchState::Undecided(held) => held,
         };
         if segment.payload.is_empty() && !segment.syn {
             return;
@@ -168,7 +173,7 @@ impl Finder {
         if let Some(is_openflow) = decision {
             self.held_bytes -= held.bytes;
             let held = std::mem::take(held);
-            *state = if is_openflow { State::OpenFlow } else { State::Other };
+            *state = if is_openflow { SearchState::OpenFlow } else { SearchState::Other };
             if is_openflow {
                 held.segments.iter().for_each(|segment| pass(&segment.lend()));
             }
@@ -176,11 +181,11 @@ impl Finder {
     }
 
     /// Ends the capture: passes on the held segments that are probably OpenFlow.
-    pub(crate) fn finish(&mut self, mut pass: impl FnMut(&Segment<'_>)) {
+    pub(crate) fn finish(&mut self, mut pass: impl FnMut(&CapturedSegment<'_>)) {
         let mut left: Vec<_> = self.connections.drain().collect();
-        left.sort_by_key(|&(Connection(a, b), _)| (a, b));
+        left.sort_by_key(|&(ConnectionEnds(a, b), _)| (a, b));
         for (_, state) in left {
-            if let State::Undecided(held) = state
+            if let SearchState::Undecided(held) = state
                 && held.is_likely()
             {
                 held.segments.iter().for_each(|segment| pass(&segment.lend()));
@@ -190,7 +195,7 @@ impl Finder {
     }
 
     fn forget(&mut self) {
-        self.connections.retain(|_, state| matches!(state, State::OpenFlow));
+        self.connections.retain(|_, state| matches!(state, SearchState::OpenFlow));
         self.held_bytes = 0;
         if self.connections.len() >= MAX_CONNECTIONS {
             self.connections.clear();
@@ -199,15 +204,15 @@ impl Finder {
 }
 
 /// The probable port of the server: the lower one.
-fn server_port(segment: &Segment<'_>) -> u16 {
+fn server_port(segment: &CapturedSegment<'_>) -> u16 {
     segment.stream.src.port().min(segment.stream.dst.port())
 }
 
-impl Held {
-    fn add(&mut self, segment: &Segment<'_>, from_lower: bool) {
+impl HeldSegments {
+    fn add(&mut self, segment: &CapturedSegment<'_>, from_lower: bool) {
         self.bytes += segment.payload.len();
         self.segments.push(OwnedSegment {
-            segment: Segment { payload: &[], ..*segment },
+            segment: CapturedSegment { payload: &[], ..*segment },
             payload: segment.payload.to_vec(),
             from_lower,
         });

@@ -1,8 +1,8 @@
 //! Messages as text: one message per line, in hexadecimal.
 //!
-//! `04 00 00 08 00 00 00 01`, `0400000800000001`, `04:00:00:08:00:00:00:01` and `0x04 0x00 ...` are the same message.
-//! `#` starts a comment, and lines without a digit are skipped. A wrong line is an error with its
-//! line and column. The lines after it are still read.
+//! `04 00 00 08 00 00 00 01`, `0400000800000001`, `04:00:00:08:00:00:00:01` and `0x04 0x00 ...` are
+//! the same message. `#` starts a comment, and lines without a digit are skipped. A wrong line is
+//! an error with its line and column. The lines after it are still read.
 
 use std::io::{self, BufRead, Read};
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 8 * MAX_MESSAGE_BYTES;
 
 /// A message and the number of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct HexLine {
     /// Number of its line, from 1.
     pub(crate) number: u64,
     /// Its bytes, at least one.
@@ -112,7 +112,7 @@ impl<R: BufRead> Messages<R> {
 }
 
 impl<R: BufRead> Iterator for Messages<R> {
-    type Item = Result<Line, HexError>;
+    type Item = Result<HexLine, HexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed {
@@ -121,7 +121,7 @@ impl<R: BufRead> Iterator for Messages<R> {
             }
             match parse(self.number, &self.line) {
                 Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) => return Some(Ok(Line { number: self.number, bytes })),
+                Ok(bytes) => return Some(Ok(HexLine { number: self.number, bytes })),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -171,7 +171,7 @@ fn digit(character: u8) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<Result<Line, String>> {
+    fn read(text: &str) -> Vec<Result<HexLine, String>> {
         messages(text.as_bytes()).map(|line| line.map_err(|error| error.to_string())).collect()
     }
 
@@ -186,7 +186,7 @@ mod tests {
             "0x04000008abcd0001",
             "\t0400 0008 abcd 0001\t#",
         ] {
-            assert_eq!(read(text), [Ok(Line { number: 1, bytes: hello.clone() })], "{text:?}");
+            assert_eq!(read(text), [Ok(HexLine { number: 1, bytes: hello.clone() })], "{text:?}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn lines_without_a_message_are_counted_and_passed_over() {
         let text = "# a comment\n\n  \n05\n#06\n07";
         let lines =
-            [Ok(Line { number: 4, bytes: vec![5] }), Ok(Line { number: 6, bytes: vec![7] })];
+            [Ok(HexLine { number: 4, bytes: vec![5] }), Ok(HexLine { number: 6, bytes: vec![7] })];
         assert_eq!(read(text), lines);
     }
 
@@ -238,9 +238,9 @@ mod tests {
         let text = format!("{}\n01", " ".repeat(MAX_LINE_BYTES + 1));
         let lines = read(&text);
         assert!(lines[0].as_ref().is_err_and(|error| error.contains("is longer than")));
-        assert_eq!(lines[1], Ok(Line { number: 2, bytes: vec![1] }));
+        assert_eq!(lines[1], Ok(HexLine { number: 2, bytes: vec![1] }));
         let fits = format!("{}\n01", " ".repeat(MAX_LINE_BYTES));
-        assert_eq!(read(&fits), [Ok(Line { number: 2, bytes: vec![1] })]);
+        assert_eq!(read(&fits), [Ok(HexLine { number: 2, bytes: vec![1] })]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! [`read_capture`] reads the packets of a pcap or pcapng file ([`capture`]), finds the connections
 //! that carry OpenFlow ([`find`]), reassembles their TCP streams ([`tcp`]), cuts them into messages
 //! and passes each one to a [`Sink`]. [`hex`] reads one message per line. A part that cannot be
-//! read is a [`Problem`], and reading continues after it.
+//! read is a [`CaptureProblem`], and reading continues after it.
 //!
 //! All of these look only at the header of a message. [`command`] decodes and prints messages;
 //! `filter` selects messages, `clock` prints times, and `headers` prints packets.
@@ -25,10 +25,11 @@ mod peers;
 pub(crate) mod tcp;
 
 pub(crate) use capture::CaptureError;
-use find::{Finder, Seen};
-use tcp::{Gap, Receiver, Step};
+use find::{Finder, ServerPorts};
+use tcp::{Gap, ReceiveStep, Receiver};
 
-/// Length of the header that every OpenFlow message starts with, in bytes (OpenFlow 1.3.5, section 7.1).
+/// Length of the header that every OpenFlow message starts with, in bytes (OpenFlow 1.3.5, section
+/// 7.1).
 pub(crate) const HEADER_BYTES: usize = 8;
 
 /// The highest published version number: 1.5.
@@ -54,7 +55,7 @@ impl fmt::Display for StreamId {
 
 /// A whole OpenFlow message from a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message<'a> {
+pub(crate) struct StreamMessage<'a> {
     /// Its stream.
     pub(crate) stream: StreamId,
     /// Time of the packet with its last byte, since the Unix epoch.
@@ -70,10 +71,10 @@ pub(crate) struct Message<'a> {
 /// Receives the results of [`read_capture`], in the order of the capture.
 pub(crate) trait Sink {
     /// Receives a whole message, which may still fail to decode.
-    fn message(&mut self, message: Message<'_>);
+    fn message(&mut self, message: StreamMessage<'_>);
 
     /// Receives a problem. Reading continues.
-    fn problem(&mut self, problem: Problem);
+    fn problem(&mut self, problem: CaptureProblem);
 
     /// Reading of this stream starts in its middle: it began before the capture.
     fn joined(&mut self, _stream: StreamId) {}
@@ -86,7 +87,7 @@ pub(crate) trait Sink {
 
 /// A part of a capture that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum CaptureProblem {
     /// Bytes of a stream are not in the capture. Reading continues at the next segment that starts
     /// with an OpenFlow header. A message that began before the gap is lost.
     Gap {
@@ -157,7 +158,7 @@ pub(crate) enum Problem {
     },
 }
 
-impl Problem {
+impl CaptureProblem {
     /// The stream of the problem, if it has one.
     #[must_use]
     pub(crate) fn stream(&self) -> Option<StreamId> {
@@ -175,7 +176,7 @@ impl Problem {
 /// Content type and major version at the start of a TLS connection (RFC 8446, section 5.1).
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
-impl fmt::Display for Problem {
+impl fmt::Display for CaptureProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gap { stream, offset, bytes, cause } => {
@@ -222,7 +223,7 @@ impl fmt::Display for Problem {
 
 /// Contents of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub(crate) struct CaptureSummary {
     /// Packets of any kind in the file.
     pub(crate) packets: u64,
     /// TCP segments of the connections that were read.
@@ -233,7 +234,7 @@ pub(crate) struct Summary {
     pub(crate) ports: Vec<(u16, u64)>,
 }
 
-/// Number of ports in a [`Summary`].
+/// Number of ports in a [`CaptureSummary`].
 const SUMMARY_PORTS: usize = 8;
 
 /// Reads a pcap or pcapng file and passes its OpenFlow messages to `sink`. Reads connections with
@@ -247,10 +248,10 @@ pub(crate) fn read_capture(
     input: impl Read + Send,
     ports: &[u16],
     sink: &mut impl Sink,
-) -> Result<Summary, CaptureError> {
+) -> Result<CaptureSummary, CaptureError> {
     let mut framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
     let mut streams = tcp::Reassembler::default();
-    let mut tally = capture::Tally::default();
+    let mut tally = capture::CaptureTally::default();
     let mut finder = Finder::new(ports);
     let mut segments = 0;
     let result = capture::read(input, &mut tally, |segment, tally| {
@@ -269,8 +270,8 @@ pub(crate) fn read_capture(
     let messages = framer.messages;
     tally.problems().for_each(|problem| sink.problem(problem));
     result?;
-    let ports = Seen::busiest(finder.seen(), SUMMARY_PORTS);
-    Ok(Summary { packets: tally.packets, segments, messages, ports })
+    let ports = ServerPorts::busiest(finder.seen(), SUMMARY_PORTS);
+    Ok(CaptureSummary { packets: tally.packets, segments, messages, ports })
 }
 
 /// Whether bytes can be the start of a message: version, type and length are possible.
@@ -298,7 +299,7 @@ struct Carry {
 }
 
 /// Result of looking for a message at the start of bytes.
-enum Frame {
+enum FrameSearch {
     /// A message of this length, with all its bytes.
     Whole(usize),
     /// More bytes are needed: this many in total, as far as is known.
@@ -307,17 +308,17 @@ enum Frame {
     Broken([u8; HEADER_BYTES]),
 }
 
-fn frame(bytes: &[u8]) -> Frame {
+fn frame(bytes: &[u8]) -> FrameSearch {
     let Some(&header) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Frame::Short(HEADER_BYTES);
+        return FrameSearch::Short(HEADER_BYTES);
     };
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     if !(1..=HIGHEST_VERSION).contains(&header[0]) || length < HEADER_BYTES {
-        Frame::Broken(header)
+        FrameSearch::Broken(header)
     } else if bytes.len() < length {
-        Frame::Short(length)
+        FrameSearch::Short(length)
     } else {
-        Frame::Whole(length)
+        FrameSearch::Whole(length)
     }
 }
 
@@ -332,18 +333,18 @@ impl<S: Sink> Framer<'_, S> {
     ) -> Option<&'b [u8]> {
         loop {
             match frame(&carry.bytes) {
-                Frame::Broken(header) => {
+                FrameSearch::Broken(header) => {
                     let offset = carry.offset;
-                    self.sink.problem(Problem::NotOpenFlow { stream, offset, header });
+                    self.sink.problem(CaptureProblem::NotOpenFlow { stream, offset, header });
                     return None;
                 }
-                Frame::Whole(_) => {
+                FrameSearch::Whole(_) => {
                     self.hand_over(stream, time, carry.offset, &carry.bytes);
                     carry.bytes.clear();
                     return Some(bytes);
                 }
-                Frame::Short(_) if bytes.is_empty() => return Some(bytes),
-                Frame::Short(need) => {
+                FrameSearch::Short(_) if bytes.is_empty() => return Some(bytes),
+                FrameSearch::Short(need) => {
                     let take = (need - carry.bytes.len()).min(bytes.len());
                     let (head, rest) = bytes.split_at(take);
                     carry.bytes.extend_from_slice(head);
@@ -355,7 +356,7 @@ impl<S: Sink> Framer<'_, S> {
 
     fn hand_over(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) {
         self.messages += 1;
-        self.sink.message(Message { stream, time, start: self.start, offset, bytes });
+        self.sink.message(StreamMessage { stream, time, start: self.start, offset, bytes });
     }
 
     /// Removes the unfinished message of a stream.
@@ -365,35 +366,41 @@ impl<S: Sink> Framer<'_, S> {
 }
 
 impl<S: Sink> Receiver for Framer<'_, S> {
-    fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) -> Step {
+    fn bytes(
+        &mut self,
+        stream: StreamId,
+        time: Duration,
+        offset: u64,
+        bytes: &[u8],
+    ) -> ReceiveStep {
         let end = offset + bytes.len() as u64;
         let mut rest = bytes;
         if let Some(mut carry) = self.drop_carry(stream) {
             let Some(left) = self.complete(&mut carry, stream, time, rest) else {
-                return Step::Lost;
+                return ReceiveStep::Lost;
             };
             if !carry.bytes.is_empty() {
                 self.carry.insert(stream, carry);
-                return Step::Kept;
+                return ReceiveStep::Kept;
             }
             rest = left;
         }
         loop {
             let offset = end - rest.len() as u64;
             match frame(rest) {
-                Frame::Whole(length) => {
+                FrameSearch::Whole(length) => {
                     let (message, left) = rest.split_at(length);
                     self.hand_over(stream, time, offset, message);
                     rest = left;
                 }
-                Frame::Short(_) if rest.is_empty() => return Step::Kept,
-                Frame::Short(_) => {
+                FrameSearch::Short(_) if rest.is_empty() => return ReceiveStep::Kept,
+                FrameSearch::Short(_) => {
                     self.carry.insert(stream, Carry { offset, bytes: rest.to_vec() });
-                    return Step::Kept;
+                    return ReceiveStep::Kept;
                 }
-                Frame::Broken(header) => {
-                    self.sink.problem(Problem::NotOpenFlow { stream, offset, header });
-                    return Step::Lost;
+                FrameSearch::Broken(header) => {
+                    self.sink.problem(CaptureProblem::NotOpenFlow { stream, offset, header });
+                    return ReceiveStep::Lost;
                 }
             }
         }
@@ -401,7 +408,7 @@ impl<S: Sink> Receiver for Framer<'_, S> {
 
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap) {
         self.drop_carry(stream);
-        self.sink.problem(Problem::Gap { stream, offset, bytes, cause });
+        self.sink.problem(CaptureProblem::Gap { stream, offset, bytes, cause });
     }
 
     fn joined(&mut self, stream: StreamId) {
@@ -409,18 +416,18 @@ impl<S: Sink> Receiver for Framer<'_, S> {
     }
 
     fn skipped(&mut self, stream: StreamId, offset: u64, bytes: u64) {
-        self.sink.problem(Problem::Skipped { stream, offset, bytes });
+        self.sink.problem(CaptureProblem::Skipped { stream, offset, bytes });
     }
 
     fn end(&mut self, stream: StreamId) {
         if let Some(Carry { offset, bytes }) = self.drop_carry(stream) {
-            self.sink.problem(Problem::Unfinished { stream, offset, have: bytes.len() });
+            self.sink.problem(CaptureProblem::Unfinished { stream, offset, have: bytes.len() });
         }
     }
 
     fn forgotten(&mut self, stream: StreamId) {
         self.drop_carry(stream);
-        self.sink.problem(Problem::Forgotten { stream });
+        self.sink.problem(CaptureProblem::Forgotten { stream });
     }
 }
 

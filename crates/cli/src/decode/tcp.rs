@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
-use super::capture::Segment;
+use super::capture::CapturedSegment;
 use super::{StreamId, plausible};
 
 /// Bytes of one stream that wait behind a hole. Above this limit, the first hole counts as lost.
@@ -51,7 +51,7 @@ impl fmt::Display for Gap {
 
 /// What a receiver did with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReceiveStep {
     /// The bytes continue the messages before them.
     Kept,
     /// The bytes are no OpenFlow. They are skipped up to the next plausible header.
@@ -61,7 +61,8 @@ pub(crate) enum Step {
 /// Receives the streams, each in order.
 pub(crate) trait Receiver {
     /// Receives the next bytes of a stream. `offset` is from its start; `time` is the packet's.
-    fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) -> Step;
+    fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8])
+    -> ReceiveStep;
     /// Bytes are missing. The next bytes begin with a plausible header.
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap);
     /// The stream began before the capture. Its first bytes to be passed on begin a message.
@@ -77,7 +78,7 @@ pub(crate) trait Receiver {
 /// All streams of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembler {
-    streams: HashMap<StreamId, Stream>,
+    streams: HashMap<StreamId, OneWayStream>,
     /// Bytes waiting in all streams, with their overhead.
     waiting: usize,
     /// Number of segments so far. It is the clock that measures how long a stream is idle.
@@ -86,7 +87,7 @@ pub(crate) struct Reassembler {
 
 /// One direction of a connection. Offsets count from its first byte and do not wrap.
 #[derive(Debug)]
-struct Stream {
+struct OneWayStream {
     /// Sequence number of the byte at offset 0.
     base: u32,
     /// Offset of the next expected byte.
@@ -124,7 +125,7 @@ impl Piece {
 
 impl Reassembler {
     /// Takes a segment and passes on all bytes that are in order now.
-    pub(crate) fn segment(&mut self, segment: &Segment<'_>, to: &mut impl Receiver) {
+    pub(crate) fn segment(&mut self, segment: &CapturedSegment<'_>, to: &mut impl Receiver) {
         self.clock += 1;
         let id = segment.stream;
         if self.is_another(segment)
@@ -141,7 +142,7 @@ impl Reassembler {
                 self.forget_idle(to);
             }
         }
-        let stream = self.streams.entry(id).or_insert_with(|| Stream::new(segment));
+        let stream = self.streams.entry(id).or_insert_with(|| OneWayStream::new(segment));
         stream.used = self.clock;
         if stream.closed {
             return;
@@ -172,7 +173,7 @@ impl Reassembler {
     }
 
     /// Whether a segment belongs to another connection than the followed stream of that name.
-    fn is_another(&self, segment: &Segment<'_>) -> bool {
+    fn is_another(&self, segment: &CapturedSegment<'_>) -> bool {
         let Some(stream) = self.streams.get(&segment.stream) else { return false };
         if segment.syn {
             return segment.sequence.wrapping_add(1) != stream.base;
@@ -199,8 +200,8 @@ impl Reassembler {
     }
 }
 
-impl Stream {
-    fn new(first: &Segment<'_>) -> Self {
+impl OneWayStream {
+    fn new(first: &CapturedSegment<'_>) -> Self {
         Self {
             base: first.sequence.wrapping_add(first.syn.into()),
             next: 0,
@@ -220,7 +221,7 @@ impl Stream {
     }
 
     /// Adds the new bytes of a segment to the waiting ones.
-    fn add(&mut self, segment: &Segment<'_>) {
+    fn add(&mut self, segment: &CapturedSegment<'_>) {
         let start = self.position(segment.sequence.wrapping_add(segment.syn.into()));
         let end = start + (segment.payload.len() + segment.missing) as i64;
         if segment.fin && end >= 0 {
@@ -321,7 +322,7 @@ impl Stream {
             }
             self.end_search(id, offset, to);
         }
-        if to.bytes(id, piece.time, offset, bytes) == Step::Lost {
+        if to.bytes(id, piece.time, offset, bytes) == ReceiveStep::Lost {
             self.searching = Some(self.next);
         }
     }

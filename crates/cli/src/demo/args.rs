@@ -20,12 +20,13 @@ const TREE: &str = "tree:2,3";
 /// cut and mended; the display shows the time to heal and the losses. No root, no other software.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// The app that the controller runs
     #[arg(long, value_name = "NAME", default_value = "routing")]
     pub(super) app: DemoApp,
 
-    /// The network: a name such as fat-tree:4, or a file [default: ring:6, or tree:2,3 for learning]
+    /// The network: a name such as fat-tree:4, or a file [default: ring:6, or tree:2,3 for
+    /// learning]
     #[arg(long, short, value_name = "NAME|FILE")]
     topology: Option<String>,
 
@@ -76,7 +77,7 @@ impl DemoApp {
     }
 }
 
-impl Demo {
+impl DemoArgs {
     pub(super) fn topology(&self) -> &str {
         self.topology.as_deref().unwrap_or(match self.app {
             DemoApp::Routing => RING,

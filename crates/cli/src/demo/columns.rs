@@ -36,14 +36,14 @@ pub(super) const fn number(name: &'static str, rank: u8) -> Column {
 
 /// One cell.
 #[derive(Clone)]
-pub(super) struct Value {
+pub(super) struct Cell {
     pub(super) text: String,
     pub(super) style: Style,
 }
 
-impl<T: ToString> From<T> for Value {
+impl<T: ToString> From<T> for Cell {
     fn from(text: T) -> Self {
-        Value { text: text.to_string(), style: Style::new() }
+        Cell { text: text.to_string(), style: Style::new() }
     }
 }
 
@@ -51,7 +51,7 @@ impl<T: ToString> From<T> for Value {
 pub(super) struct Grid<'c> {
     pub(super) title: String,
     pub(super) columns: &'c [Column],
-    pub(super) rows: Vec<Vec<Value>>,
+    pub(super) rows: Vec<Vec<Cell>>,
 }
 
 impl Grid<'_> {

@@ -28,7 +28,7 @@ const SHOWING: u64 = 10;
 
 /// Losses of one cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wound {
+pub(super) struct CutLosses {
     /// Number of streams that lost datagrams.
     pub(super) streams: usize,
     /// Number of lost datagrams.
@@ -39,14 +39,14 @@ pub(super) struct Wound {
     pub(super) healed: bool,
 }
 
-impl Wound {
+impl CutLosses {
     /// Losses between `before` and `now`. `recent` is shortly before `now`. A stream that lost all
     /// datagrams since `recent` is still broken.
-    fn between(before: &Datagrams, recent: &Datagrams, now: &Datagrams) -> Wound {
+    fn between(before: &Datagrams, recent: &Datagrams, now: &Datagrams) -> CutLosses {
         let lost = now.lost_since(before);
         let sent = now.sent.saturating_sub(recent.sent);
         let most = lost.iter().copied().max().unwrap_or_default();
-        Wound {
+        CutLosses {
             streams: lost.iter().filter(|lost| **lost > 0).count(),
             lost: lost.iter().sum(),
             longest: INTERVAL * u32::try_from(most).unwrap_or(u32::MAX),
@@ -57,19 +57,19 @@ impl Wound {
 
 /// An event of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum LinkEvent {
     Cut(LinkIndex),
     /// Losses of the cut.
-    Counted(LinkIndex, Wound),
+    Counted(LinkIndex, CutLosses),
     Mended(LinkIndex),
     /// Losses of the mending.
-    CountedAfter(LinkIndex, Wound),
+    CountedAfter(LinkIndex, CutLosses),
     /// No link can be cut.
     NoneToCut,
 }
 
 /// State of the link that is cut, or was cut last.
-enum Phase {
+enum CutPhase {
     /// All links are up. The next cut is at `next`.
     Whole { next: Duration },
     /// `link` is down, and will be mended. Losses are counted at `count_at`, then `None`.
@@ -80,7 +80,7 @@ enum Phase {
 pub(super) struct Cuts {
     chance: fastrand::Rng,
     automatic: bool,
-    phase: Phase,
+    phase: CutPhase,
     /// Datagrams at the latest event, and at the latest look.
     before: Datagrams,
     recent: Datagrams,
@@ -95,7 +95,7 @@ impl Cuts {
         Cuts {
             chance: fastrand::Rng::with_seed(seed),
             automatic,
-            phase: Phase::Whole { next: Duration::MAX },
+            phase: CutPhase::Whole { next: Duration::MAX },
             before: Datagrams::default(),
             recent: Datagrams::default(),
             mended: None,
@@ -105,25 +105,25 @@ impl Cuts {
 
     /// Starts the cuts, with the traffic.
     pub(super) fn begin(&mut self, now: Duration) {
-        self.phase = Phase::Whole { next: now + WHOLE };
+        self.phase = CutPhase::Whole { next: now + WHOLE };
     }
 
     /// The link that is down.
     pub(super) fn down(&self) -> Option<LinkIndex> {
         match self.phase {
-            Phase::Down { link, .. } => Some(link),
-            Phase::Whole { .. } => None,
+            CutPhase::Down { link, .. } => Some(link),
+            CutPhase::Whole { .. } => None,
         }
     }
 
     /// Time of the next action.
     pub(super) fn next(&self) -> Duration {
         let phase = match self.phase {
-            Phase::Whole { next } if self.automatic => next,
-            Phase::Whole { .. } => Duration::MAX,
-            Phase::Down { count_at: Some(at), .. } => at,
-            Phase::Down { since, .. } if self.automatic => since + CUT,
-            Phase::Down { .. } => Duration::MAX,
+            CutPhase::Whole { next } if self.automatic => next,
+            CutPhase::Whole { .. } => Duration::MAX,
+            CutPhase::Down { count_at: Some(at), .. } => at,
+            CutPhase::Down { since, .. } if self.automatic => since + CUT,
+            CutPhase::Down { .. } => Duration::MAX,
         };
         self.mended.map_or(phase, |(_, at)| phase.min(at + COUNT_AFTER))
     }
@@ -138,31 +138,33 @@ impl Cuts {
         &mut self,
         network: &mut EmulatedNetwork,
         datagrams: &Datagrams,
-    ) -> Option<Event> {
+    ) -> Option<LinkEvent> {
         let now = network.now();
         if let Some((link, at)) = self.mended
             && now >= at + COUNT_AFTER
         {
             self.mended = None;
-            let wound = Wound::between(&self.before, &self.recent, datagrams);
-            return Some(Event::CountedAfter(link, wound));
+            let wound = CutLosses::between(&self.before, &self.recent, datagrams);
+            return Some(LinkEvent::CountedAfter(link, wound));
         }
         match self.phase {
-            Phase::Whole { next } if self.automatic && now >= next => {
+            CutPhase::Whole { next } if self.automatic && now >= next => {
                 let event = self.cut(network, datagrams);
-                if event == Event::NoneToCut {
+                if event == LinkEvent::NoneToCut {
                     self.automatic = false;
                 }
                 Some(event)
             }
-            Phase::Down { link, since, count_at: Some(at) } if now >= at => {
-                let wound = Wound::between(&self.before, &self.recent, datagrams);
+            CutPhase::Down { link, since, count_at: Some(at) } if now >= at => {
+                let wound = CutLosses::between(&self.before, &self.recent, datagrams);
                 let is_final = wound.healed || now >= since + CUT;
                 let count_at = (!is_final).then_some(now + COUNT_AGAIN);
-                self.phase = Phase::Down { link, since, count_at };
-                is_final.then_some(Event::Counted(link, wound))
+                self.phase = CutPhase::Down { link, since, count_at };
+                is_final.then_some(LinkEvent::Counted(link, wound))
             }
-            Phase::Down { link, since, count_at: None } if self.automatic && now >= since + CUT => {
+            CutPhase::Down { link, since, count_at: None }
+                if self.automatic && now >= since + CUT =>
+            {
                 Some(self.mend(link, network, datagrams))
             }
             _ => None,
@@ -170,21 +172,25 @@ impl Cuts {
     }
 
     /// Cuts a link, or mends the one that is down.
-    pub(super) fn toggle(&mut self, network: &mut EmulatedNetwork, datagrams: &Datagrams) -> Event {
+    pub(super) fn toggle(
+        &mut self,
+        network: &mut EmulatedNetwork,
+        datagrams: &Datagrams,
+    ) -> LinkEvent {
         match self.phase {
-            Phase::Down { link, .. } => self.mend(link, network, datagrams),
-            Phase::Whole { .. } => self.cut(network, datagrams),
+            CutPhase::Down { link, .. } => self.mend(link, network, datagrams),
+            CutPhase::Whole { .. } => self.cut(network, datagrams),
         }
     }
 
-    fn cut(&mut self, network: &mut EmulatedNetwork, datagrams: &Datagrams) -> Event {
-        let Some(link) = self.choose(network) else { return Event::NoneToCut };
+    fn cut(&mut self, network: &mut EmulatedNetwork, datagrams: &Datagrams) -> LinkEvent {
+        let Some(link) = self.choose(network) else { return LinkEvent::NoneToCut };
         self.before = datagrams.clone();
         self.mended = None;
         network.set_link(link, false);
         let since = network.now();
-        self.phase = Phase::Down { link, since, count_at: Some(since + COUNT_AFTER) };
-        Event::Cut(link)
+        self.phase = CutPhase::Down { link, since, count_at: Some(since + COUNT_AFTER) };
+        LinkEvent::Cut(link)
     }
 
     fn mend(
@@ -192,12 +198,12 @@ impl Cuts {
         link: LinkIndex,
         network: &mut EmulatedNetwork,
         datagrams: &Datagrams,
-    ) -> Event {
+    ) -> LinkEvent {
         self.before = datagrams.clone();
         network.set_link(link, true);
         self.mended = Some((link, network.now()));
-        self.phase = Phase::Whole { next: network.now() + WHOLE };
-        Event::Mended(link)
+        self.phase = CutPhase::Whole { next: network.now() + WHOLE };
+        LinkEvent::Mended(link)
     }
 
     /// Chooses a link between switches, up and with a way around it; each once before any repeats.
@@ -274,15 +280,17 @@ mod tests {
             let idle = datagrams(0, &[]);
             let mut cut = BTreeSet::new();
             for _ in 0..links {
-                let Event::Cut(link) = cuts.toggle(&mut network, &idle) else { panic!("{text}") };
+                let LinkEvent::Cut(link) = cuts.toggle(&mut network, &idle) else {
+                    panic!("{text}")
+                };
                 cut.insert(link);
                 assert!(!network.is_link_up(link));
-                assert_eq!(cuts.toggle(&mut network, &idle), Event::Mended(link));
+                assert_eq!(cuts.toggle(&mut network, &idle), LinkEvent::Mended(link));
                 assert!(network.is_link_up(link));
             }
             assert_eq!(cut.len(), links, "{text}");
             if links == 0 {
-                assert_eq!(cuts.toggle(&mut network, &idle), Event::NoneToCut);
+                assert_eq!(cuts.toggle(&mut network, &idle), LinkEvent::NoneToCut);
             }
         }
     }
@@ -291,8 +299,11 @@ mod tests {
     fn in_a_ring_with_a_link_down_no_other_is_cut() {
         let mut network = network("ring:4");
         let first = Cuts::new(2, true).toggle(&mut network, &datagrams(0, &[]));
-        assert!(matches!(first, Event::Cut(_)), "{first:?}");
-        assert_eq!(Cuts::new(1, true).toggle(&mut network, &datagrams(0, &[])), Event::NoneToCut);
+        assert!(matches!(first, LinkEvent::Cut(_)), "{first:?}");
+        assert_eq!(
+            Cuts::new(1, true).toggle(&mut network, &datagrams(0, &[])),
+            LinkEvent::NoneToCut
+        );
     }
 
     #[test]
@@ -311,22 +322,22 @@ mod tests {
             let event = cuts.go_on(&mut network, &datagrams(sent, &[received]));
             events.push((at.as_secs(), event.unwrap()));
         }
-        let wound = |lost| Wound {
+        let wound = |lost| CutLosses {
             streams: usize::from(lost > 0),
             lost,
             longest: INTERVAL * lost as u32,
             healed: true,
         };
-        let (2, Event::Cut(link)) = events[0] else { panic!("{events:?}") };
+        let (2, LinkEvent::Cut(link)) = events[0] else { panic!("{events:?}") };
         assert_eq!(
             events[1..4],
             [
-                (3, Event::Counted(link, wound(7))),
-                (6, Event::Mended(link)),
-                (7, Event::CountedAfter(link, wound(0))),
+                (3, LinkEvent::Counted(link, wound(7))),
+                (6, LinkEvent::Mended(link)),
+                (7, LinkEvent::CountedAfter(link, wound(0))),
             ]
         );
-        assert!(matches!(events[4], (8, Event::Cut(next)) if next != link), "{events:?}");
+        assert!(matches!(events[4], (8, LinkEvent::Cut(next)) if next != link), "{events:?}");
     }
 
     #[test]
@@ -341,7 +352,7 @@ mod tests {
                 network.advance(cuts.next());
                 let ms = network.now().as_millis() as u64;
                 cuts.look(at(ms - SHOWING));
-                if let Some(Event::Counted(_, wound)) = cuts.go_on(&mut network, &at(ms)) {
+                if let Some(LinkEvent::Counted(_, wound)) = cuts.go_on(&mut network, &at(ms)) {
                     break (wound, ms / 1000);
                 }
             };
@@ -352,7 +363,7 @@ mod tests {
     #[test]
     fn a_stream_that_stays_broken_is_no_healed_network() {
         let (before, recent) = (datagrams(0, &[0, 0]), datagrams(900, &[900, 10]));
-        let wound = Wound::between(&before, &recent, &datagrams(1000, &[1000, 10]));
+        let wound = CutLosses::between(&before, &recent, &datagrams(1000, &[1000, 10]));
         assert_eq!((wound.streams, wound.lost, wound.healed), (1, 990, false));
     }
 }

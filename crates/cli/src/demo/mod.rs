@@ -23,11 +23,11 @@ use bellrock_engine::{Engine, EngineSettings, Pinning};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_tables::Budget;
 
-pub(super) use self::args::Demo;
 use self::args::DemoApp;
-use self::screen::{Key, Screen};
+pub(super) use self::args::DemoArgs;
+use self::screen::{Screen, ScreenCommand};
 use self::show::Show;
-use self::view::View;
+use self::view::DemoView;
 use super::ending::Ending;
 use super::{Failure, emulate, print};
 
@@ -50,7 +50,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const TABLE_BYTES: usize = 64 << 20;
 
 /// Runs the demo until its time is over or it is stopped, and prints a summary.
-pub(super) fn run(args: &Demo) -> Result<(), Failure> {
+pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     // Learning switches flood, and a flooded packet in a cycle never stops.
     let loop_free = args.app == DemoApp::Learning;
     let mut topology = emulate::topology(args.topology(), loop_free)?;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
     let live = network(args, &topology, address)?;
     let waker = live.waker();
     let ending = Ending::watch(move || waker.wake(), screen::give_back)?;
-    let view = View::new(address, args.app, args.topology().to_owned(), args.time);
+    let view = DemoView::new(address, args.app, args.topology().to_owned(), args.time);
     let show = Show::new(live, view, args.seed, args.app == DemoApp::Routing && !args.no_cuts);
     let mut demo = Demonstration { show, ending, end: args.time };
     let on_screen = !args.plain && stdout().is_terminal() && stdin().is_terminal();
@@ -97,7 +97,11 @@ fn controller(app: DemoApp) -> Result<Engine, Failure> {
     Engine::start(&settings, chain).map_err(|error| failed(&error))
 }
 
-fn network(args: &Demo, topology: &TopologySpec, at: SocketAddr) -> Result<LiveNetwork, Failure> {
+fn network(
+    args: &DemoArgs,
+    topology: &TopologySpec,
+    at: SocketAddr,
+) -> Result<LiveNetwork, Failure> {
     let mut settings = LiveSettings::new(at);
     settings.network.seed = args.seed;
     settings.network.versions = emulate::versions(args.version.as_deref());
@@ -119,8 +123,8 @@ impl Demonstration {
             self.show.look();
             screen.draw(&self.show.view, self.show.is_cut())?;
             match screen.key()? {
-                Some(Key::Quit) => return Ok(()),
-                Some(Key::Link) => self.show.toggle_link(),
+                Some(ScreenCommand::Quit) => return Ok(()),
+                Some(ScreenCommand::Link) => self.show.toggle_link(),
                 None => {}
             }
         }

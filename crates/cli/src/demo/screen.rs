@@ -20,9 +20,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
 use ratatui::{Frame, Terminal};
 
-use super::columns::{Column, FRAME_LINES, Grid, Value, number, text};
-use super::view::{HostView, LinkView, News, NewsKind, SwitchView, View};
-use crate::amounts::{BitRate, Clock, Short};
+use super::columns::{Cell, Column, FRAME_LINES, Grid, number, text};
+use super::view::{DemoView, HostView, LinkView, NewsItem, NewsKind, SwitchView};
+use crate::amounts::{BitRate, MinutesSeconds, ShortNumber};
 
 /// Minimum lines of the news with their frame; the line of keys is shown from this many lines on.
 const NEWS_LINES: u16 = 5;
@@ -40,7 +40,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A command of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum ScreenCommand {
     Quit,
     /// Cuts a link, or mends the one that is down.
     Link,
@@ -76,12 +76,12 @@ impl Screen {
     }
 
     /// Draws the view. `is_cut` is whether a link is down.
-    pub(super) fn draw(&mut self, view: &View, is_cut: bool) -> io::Result<()> {
+    pub(super) fn draw(&mut self, view: &DemoView, is_cut: bool) -> io::Result<()> {
         self.terminal.draw(|frame| draw(frame, view, is_cut)).map(|_| ())
     }
 
     /// The command of the key that was pressed, if any.
-    pub(super) fn key(&mut self) -> io::Result<Option<Key>> {
+    pub(super) fn key(&mut self) -> io::Result<Option<ScreenCommand>> {
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else { continue };
             if key.kind == KeyEventKind::Release {
@@ -90,9 +90,9 @@ impl Screen {
             // Ctrl-C is a key here: the terminal does not turn it into a signal.
             let control = key.modifiers.contains(KeyModifiers::CONTROL);
             match key.code {
-                KeyCode::Char('c' | 'd') if control => return Ok(Some(Key::Quit)),
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(Key::Quit)),
-                KeyCode::Char('l') => return Ok(Some(Key::Link)),
+                KeyCode::Char('c' | 'd') if control => return Ok(Some(ScreenCommand::Quit)),
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(ScreenCommand::Quit)),
+                KeyCode::Char('l') => return Ok(Some(ScreenCommand::Link)),
                 _ => {}
             }
         }
@@ -115,7 +115,7 @@ pub(super) fn give_back() {
     }
 }
 
-fn draw(frame: &mut Frame, view: &View, is_cut: bool) {
+fn draw(frame: &mut Frame, view: &DemoView, is_cut: bool) {
     let grids = [hosts(&view.hosts), switches(&view.switches), links(&view.links)];
     let Heights { tables, curves, keys } = Heights::of(frame.area().height, &grids);
     let [title, table_area, curve_area, news_area, key_area] = Layout::vertical([
@@ -181,13 +181,13 @@ fn draw_tables(frame: &mut Frame, grids: &[Grid<'_>; 3], area: Rect) {
     }
 }
 
-fn draw_curves(frame: &mut Frame, view: &View, area: Rect) {
+fn draw_curves(frame: &mut Frame, view: &DemoView, area: Rect) {
     let [left, right] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(3)]).areas(area);
-    let text = format!(" packet-ins: {}/s ", Short(view.rates.packet_ins));
+    let text = format!(" packet-ins: {}/s ", ShortNumber(view.rates.packet_ins));
     draw_curve(frame, left, text, view.packet_in_curve.iter().copied(), Color::Yellow);
     let text = format!(
         " frames: {}/s, hosts receive {} ",
-        Short(view.rates.frames),
+        ShortNumber(view.rates.frames),
         BitRate(view.rates.bits)
     );
     draw_curve(frame, right, text, view.frame_curve.iter().copied(), Color::Green);
@@ -200,10 +200,10 @@ fn key_line(is_cut: bool) -> Line<'static> {
 }
 
 /// The title. The least important parts are left out first if the space is too small.
-fn title_line(view: &View, width: u16) -> Paragraph<'static> {
+fn title_line(view: &DemoView, width: u16) -> Paragraph<'static> {
     let time = match view.end {
-        Some(end) => format!("{} of {}", Clock(view.elapsed), Clock(end)),
-        None => Clock(view.elapsed).to_string(),
+        Some(end) => format!("{} of {}", MinutesSeconds(view.elapsed), MinutesSeconds(end)),
+        None => MinutesSeconds(view.elapsed).to_string(),
     };
     let totals = &view.totals;
     // Each part with its rank; 0 always stays.
@@ -247,11 +247,11 @@ fn switches(switches: &[SwitchView]) -> Grid<'static> {
             None => ("away".to_owned(), Color::Red),
         };
         vec![
-            Value::from(&switch.name),
-            Value { text: state, style: color.into() },
+            Cell::from(&switch.name),
+            Cell { text: state, style: color.into() },
             switch.flows.into(),
-            Short(switch.packet_ins_per_second).into(),
-            Short(switch.frames_per_second).into(),
+            ShortNumber(switch.packet_ins_per_second).into(),
+            ShortNumber(switch.frames_per_second).into(),
         ]
     };
     Grid {
@@ -273,7 +273,7 @@ const HOST_COLUMNS: [Column; 6] = [
 fn hosts(hosts: &[HostView]) -> Grid<'static> {
     let row = |host: &HostView| {
         vec![
-            Value::from(&host.name),
+            Cell::from(&host.name),
             host.ip.into(),
             (&host.place).into(),
             round_trip(host.round_trip).into(),
@@ -295,9 +295,9 @@ fn links(links: &[LinkView]) -> Grid<'static> {
     let row = |link: &LinkView| {
         let (state, color) = if link.is_up { ("up", Color::Green) } else { ("cut", Color::Red) };
         vec![
-            Value::from(&link.name),
-            Value { text: state.into(), style: color.into() },
-            Short(link.frames_per_second).into(),
+            Cell::from(&link.name),
+            Cell { text: state.into(), style: color.into() },
+            ShortNumber(link.frames_per_second).into(),
         ]
     };
     let in_order = links.iter().filter(|link| !link.is_up).chain(links.iter().filter(|l| l.is_up));
@@ -334,16 +334,19 @@ fn draw_curve(
     frame.render_widget(Sparkline::default().data(&shown).style(color).block(block), area);
 }
 
-fn news(view: &View, area: Rect) -> Paragraph<'static> {
+fn news(view: &DemoView, area: Rect) -> Paragraph<'static> {
     let lines = usize::from(area.height.saturating_sub(2));
     let shown = view.news.iter().skip(view.news.len().saturating_sub(lines));
-    let line = |News { at, kind, text }: &News| {
+    let line = |NewsItem { at, kind, text }: &NewsItem| {
         let style = match kind {
             NewsKind::Plain => Style::new(),
             NewsKind::Bad => Color::Red.into(),
             NewsKind::Good => Color::Green.into(),
         };
-        Line::from(vec![Span::raw(format!("{} ", Clock(*at))), Span::styled(text.clone(), style)])
+        Line::from(vec![
+            Span::raw(format!("{} ", MinutesSeconds(*at))),
+            Span::styled(text.clone(), style),
+        ])
     };
     let lines: Vec<Line<'static>> = shown.map(line).collect();
     Paragraph::new(lines).block(Block::bordered().title(" what happens "))
@@ -357,9 +360,9 @@ mod tests {
     use crate::demo::args::DemoApp;
     use crate::demo::view::{CutTotals, Rates, Totals};
 
-    fn view(n_switches: usize) -> View {
+    fn view(n_switches: usize) -> DemoView {
         let at = "127.0.0.1:40123".parse().unwrap();
-        let mut view = View::new(at, DemoApp::Routing, "ring:6".into(), None);
+        let mut view = DemoView::new(at, DemoApp::Routing, "ring:6".into(), None);
         let switch = |number| SwitchView {
             name: format!("s{number}"),
             version: (number != 2).then(|| "1.3".to_owned()),
@@ -393,7 +396,7 @@ mod tests {
         view
     }
 
-    fn drawn(view: &View, width: u16, height: u16) -> String {
+    fn drawn(view: &DemoView, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, view, true)).unwrap();
         terminal.backend().to_string()

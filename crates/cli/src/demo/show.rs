@@ -5,9 +5,9 @@ use std::time::Duration;
 use bellrock_emulator::live::{ConnectionState, LiveNetwork};
 use bellrock_emulator::topology::{HostIndex, HostSpec, LinkIndex, Node, SwitchIndex};
 
-use super::cuts::{Cuts, Event, Wound};
-use super::traffic::{Answer, Traffic};
-use super::view::{HostView, LinkView, NewsKind, Rates, SwitchView, View};
+use super::cuts::{CutLosses, Cuts, LinkEvent};
+use super::traffic::{DemoTraffic, FinishedPing};
+use super::view::{DemoView, HostView, LinkView, NewsKind, Rates, SwitchView};
 use crate::ending::Ending;
 use crate::{Failure, emulate};
 
@@ -17,20 +17,20 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// The network, its traffic, and the view of both.
 pub(super) struct Show {
     live: LiveNetwork,
-    traffic: Traffic,
+    traffic: DemoTraffic,
     cuts: Cuts,
-    pub(super) view: View,
+    pub(super) view: DemoView,
     /// When all switches were connected for the first time.
     connected: Option<Duration>,
     /// The links between switches, in the order of the display.
     links: Vec<LinkIndex>,
     /// The counts of the latest update, from which rates are calculated.
-    last: Look,
+    last: CountsAt,
 }
 
 /// Counts at one time.
 #[derive(Default)]
-struct Look {
+struct CountsAt {
     at: Duration,
     switches: Vec<Counted>,
     hosts: Vec<Heard>,
@@ -52,7 +52,7 @@ struct Heard {
 
 impl Show {
     /// Makes a demo on this network. Links are cut automatically, or only by hand.
-    pub(super) fn new(live: LiveNetwork, view: View, seed: u64, automatic: bool) -> Self {
+    pub(super) fn new(live: LiveNetwork, view: DemoView, seed: u64, automatic: bool) -> Self {
         let topology = live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
         let between_switches = |link: &LinkIndex| {
@@ -64,11 +64,11 @@ impl Show {
         let links: Vec<LinkIndex> =
             (0..topology.links().len() as u32).map(LinkIndex).filter(between_switches).collect();
         let mut show = Show {
-            traffic: Traffic::new(hosts, seed),
+            traffic: DemoTraffic::new(hosts, seed),
             cuts: Cuts::new(seed, automatic),
             view,
             connected: None,
-            last: Look {
+            last: CountsAt {
                 at: Duration::ZERO,
                 switches: vec![Counted::default(); switches],
                 hosts: vec![Heard::default(); hosts],
@@ -163,39 +163,39 @@ impl Show {
         }
     }
 
-    fn tell_event(&mut self, event: Event) {
+    fn tell_event(&mut self, event: LinkEvent) {
         let name = |link| {
             let [a, b] = emulate::link_ends(&self.live, link);
             format!("link {a} - {b}")
         };
-        let lost = |Wound { streams, lost, .. }: Wound| {
+        let lost = |CutLosses { streams, lost, .. }: CutLosses| {
             let all = self.traffic.streams().len();
             let datagrams = if lost == 1 { "datagram" } else { "datagrams" };
             format!("{lost} {datagrams} lost in {streams} of {all} streams")
         };
         let (kind, text) = match event {
-            Event::Cut(link) => (NewsKind::Bad, format!("{} is cut", name(link))),
-            Event::Mended(link) => (NewsKind::Plain, format!("{} is mended", name(link))),
-            Event::Counted(_, wound) if wound.lost == 0 => {
+            LinkEvent::Cut(link) => (NewsKind::Bad, format!("{} is cut", name(link))),
+            LinkEvent::Mended(link) => (NewsKind::Plain, format!("{} is mended", name(link))),
+            LinkEvent::Counted(_, wound) if wound.lost == 0 => {
                 (NewsKind::Good, "healed before a datagram was lost".to_owned())
             }
-            Event::Counted(_, wound) if wound.healed => {
+            LinkEvent::Counted(_, wound) if wound.healed => {
                 let ms = wound.longest.as_millis();
                 (NewsKind::Good, format!("healed in {ms} ms: {}", lost(wound)))
             }
-            Event::Counted(_, wound) => (NewsKind::Bad, format!("not healed: {}", lost(wound))),
+            LinkEvent::Counted(_, wound) => (NewsKind::Bad, format!("not healed: {}", lost(wound))),
             // The mending of a link is only shown if datagrams were lost.
-            Event::CountedAfter(_, wound) if wound.lost == 0 => return,
-            Event::CountedAfter(_, wound) => {
+            LinkEvent::CountedAfter(_, wound) if wound.lost == 0 => return,
+            LinkEvent::CountedAfter(_, wound) => {
                 (NewsKind::Bad, format!("with the mending, {}", lost(wound)))
             }
-            Event::NoneToCut => {
+            LinkEvent::NoneToCut => {
                 (NewsKind::Plain, "no link can be cut without separating the network".to_owned())
             }
         };
         match event {
-            Event::Cut(_) => self.view.cuts.cuts += 1,
-            Event::Counted(_, wound) if wound.healed => self.view.cuts.heal(wound.longest),
+            LinkEvent::Cut(_) => self.view.cuts.cuts += 1,
+            LinkEvent::Counted(_, wound) if wound.healed => self.view.cuts.heal(wound.longest),
             _ => {}
         }
         self.view.elapsed = self.live.elapsed();
@@ -279,7 +279,7 @@ impl Show {
     fn hear_answers(&mut self) {
         let mut heard = Vec::new();
         self.traffic.over(self.live.network_mut(), |answer| heard.push(answer));
-        for Answer { from, to, trip } in heard {
+        for FinishedPing { from, to, trip } in heard {
             self.view.totals.pings += 1;
             self.view.hosts[from.index()].round_trip = trip;
             if trip.is_none() {

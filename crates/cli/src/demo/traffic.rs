@@ -29,7 +29,7 @@ const PING_EVERY: Duration = Duration::from_millis(100);
 const FIRST_PING: Duration = Duration::from_millis(500);
 
 /// A ping that has ended, and its hosts.
-pub(super) struct Answer {
+pub(super) struct FinishedPing {
     pub(super) from: HostIndex,
     pub(super) to: HostIndex,
     /// Round trip time. `None`: no answer.
@@ -68,33 +68,33 @@ impl Datagrams {
 }
 
 /// The traffic of the demo. Times are those of the network.
-pub(super) struct Traffic {
+pub(super) struct DemoTraffic {
     hosts: usize,
     chance: fastrand::Rng,
     streams: Vec<(HostIndex, HostIndex)>,
-    stage: Stage,
+    stage: TrafficStage,
     pings: VecDeque<(HostIndex, HostIndex, PingId)>,
 }
 
 /// Stage of the traffic.
-enum Stage {
+enum TrafficStage {
     /// The ends of each stream ping until all have answered. The next pings are at `again`.
     Meeting { again: Duration },
     /// Streams run since `began`.
     Talking { began: Duration, next_ping: Duration },
 }
 
-impl Traffic {
+impl DemoTraffic {
     /// Traffic between this number of hosts, at least two.
     pub(super) fn new(hosts: usize, seed: u64) -> Self {
         let host = |index: usize| HostIndex((index % hosts) as u32);
         // Each host sends to the farthest one in a ring.
         let streams = (0..hosts.min(MAX_STREAMS)).map(|i| (host(i), host(i + hosts.div_ceil(2))));
-        Traffic {
+        DemoTraffic {
             hosts,
             chance: fastrand::Rng::with_seed(seed),
             streams: streams.filter(|(from, to)| from != to).collect(),
-            stage: Stage::Meeting { again: Duration::ZERO },
+            stage: TrafficStage::Meeting { again: Duration::ZERO },
             pings: VecDeque::new(),
         }
     }
@@ -106,14 +106,14 @@ impl Traffic {
 
     /// Whether the streams run.
     pub(super) fn is_talking(&self) -> bool {
-        matches!(self.stage, Stage::Talking { .. })
+        matches!(self.stage, TrafficStage::Talking { .. })
     }
 
     /// Time of the next action.
     pub(super) fn next(&self) -> Duration {
         match self.stage {
-            Stage::Meeting { again } => again,
-            Stage::Talking { next_ping, .. } => next_ping,
+            TrafficStage::Meeting { again } => again,
+            TrafficStage::Talking { next_ping, .. } => next_ping,
         }
     }
 
@@ -121,11 +121,11 @@ impl Traffic {
     pub(super) fn go_on(&mut self, network: &mut EmulatedNetwork) {
         let now = network.now();
         match &mut self.stage {
-            Stage::Meeting { again } if *again <= now => {
+            TrafficStage::Meeting { again } if *again <= now => {
                 *again = now + FIRST_PING;
                 self.meet(network);
             }
-            Stage::Talking { next_ping, .. } if *next_ping <= now => {
+            TrafficStage::Talking { next_ping, .. } if *next_ping <= now => {
                 *next_ping = now + PING_EVERY;
                 let (from, to) = self.pair();
                 // A host without space for another ping has enough of them.
@@ -170,12 +170,12 @@ impl Traffic {
             // A host always has space for one stream.
             let _ = network.udp_stream(from, settings);
         }
-        self.stage = Stage::Talking { began, next_ping: began };
+        self.stage = TrafficStage::Talking { began, next_ping: began };
     }
 
     /// Datagrams that the streams have sent and received by now.
     pub(super) fn datagrams(&self, network: &EmulatedNetwork) -> Datagrams {
-        let Stage::Talking { began, .. } = self.stage else {
+        let TrafficStage::Talking { began, .. } = self.stage else {
             return Datagrams { sent: 0, received: vec![0; self.streams.len()] };
         };
         let Some(since) = network.now().checked_sub(began + ON_THE_WAY) else {
@@ -192,7 +192,11 @@ impl Traffic {
     }
 
     /// Removes the pings that have ended, and passes them to `each`.
-    pub(super) fn over(&mut self, network: &mut EmulatedNetwork, mut each: impl FnMut(Answer)) {
+    pub(super) fn over(
+        &mut self,
+        network: &mut EmulatedNetwork,
+        mut each: impl FnMut(FinishedPing),
+    ) {
         if !self.is_talking() {
             return;
         }
@@ -203,7 +207,7 @@ impl Traffic {
                 continue;
             }
             let statistics = network.end_ping(from, ping).unwrap_or_default();
-            each(Answer { from, to, trip: statistics.complete().then_some(statistics.max) });
+            each(FinishedPing { from, to, trip: statistics.complete().then_some(statistics.max) });
         }
     }
 
@@ -223,7 +227,7 @@ mod tests {
     #[test]
     fn streams_go_to_other_hosts_and_are_bounded() {
         for hosts in [2, 3, 5, 6, 16, 1024] {
-            let traffic = Traffic::new(hosts, 1);
+            let traffic = DemoTraffic::new(hosts, 1);
             assert_eq!(traffic.streams().len(), hosts.min(MAX_STREAMS), "{hosts}");
             assert!(traffic.streams().iter().all(|(from, to)| from != to), "{hosts}");
         }

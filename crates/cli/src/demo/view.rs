@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::args::DemoApp;
-use crate::amounts::{BitRate, Bytes, Clock, Short};
+use crate::amounts::{BitRate, ByteCount, MinutesSeconds, ShortNumber};
 
 /// Samples of a curve.
 const HISTORY: usize = 240;
@@ -14,7 +14,7 @@ const HISTORY: usize = 240;
 const NEWS: usize = 100;
 
 /// All data of the display.
-pub(super) struct View {
+pub(super) struct DemoView {
     pub(super) controller: SocketAddr,
     pub(super) app: DemoApp,
     pub(super) topology: String,
@@ -31,14 +31,14 @@ pub(super) struct View {
     pub(super) packet_in_curve: VecDeque<u64>,
     pub(super) frame_curve: VecDeque<u64>,
     /// News, oldest first.
-    pub(super) news: VecDeque<News>,
+    pub(super) news: VecDeque<NewsItem>,
     /// Number of news since the start.
     pub(super) news_count: usize,
 }
 
 /// An event on the display.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct News {
+pub(super) struct NewsItem {
     pub(super) at: Duration,
     pub(super) kind: NewsKind,
     pub(super) text: String,
@@ -149,14 +149,14 @@ impl CutTotals {
     }
 }
 
-impl View {
+impl DemoView {
     pub(super) fn new(
         controller: SocketAddr,
         app: DemoApp,
         topology: String,
         end: Option<Duration>,
     ) -> Self {
-        View {
+        DemoView {
             controller,
             app,
             topology,
@@ -180,7 +180,7 @@ impl View {
         if self.news.len() == NEWS {
             self.news.pop_front();
         }
-        self.news.push_back(News { at: self.elapsed, kind, text });
+        self.news.push_back(NewsItem { at: self.elapsed, kind, text });
         self.news_count += 1;
     }
 
@@ -188,7 +188,7 @@ impl View {
     pub(super) fn news_since(&self, count: usize) -> String {
         let new = self.news_count.saturating_sub(count).min(self.news.len());
         let news = self.news.iter().skip(self.news.len() - new);
-        news.map(|News { at, text, .. }| format!("{}  {text}\n", Clock(*at))).collect()
+        news.map(|NewsItem { at, text, .. }| format!("{}  {text}\n", MinutesSeconds(*at))).collect()
     }
 
     /// Stores the current rates, also in the curves.
@@ -213,9 +213,9 @@ impl View {
         format!(
             "{}  switches {connected}/{switches}  flows {flows}  packet-ins {}/s  frames {}/s  \
              carried {}  datagrams {datagrams}, {lost_datagrams} lost  pings {pings}, {lost_pings} lost",
-            Clock(self.elapsed),
-            Short(packet_ins),
-            Short(frames),
+            MinutesSeconds(self.elapsed),
+            ShortNumber(packet_ins),
+            ShortNumber(frames),
             BitRate(bits),
         )
     }
@@ -243,8 +243,8 @@ impl View {
              for real ones.\n",
             self.topology,
             self.app.name(),
-            Clock(self.elapsed),
-            Bytes(bytes),
+            MinutesSeconds(self.elapsed),
+            ByteCount(bytes),
         )
     }
 }
@@ -253,8 +253,8 @@ impl View {
 mod tests {
     use super::*;
 
-    fn view() -> View {
-        View::new("127.0.0.1:1".parse().unwrap(), DemoApp::Routing, "ring:6".into(), None)
+    fn view() -> DemoView {
+        DemoView::new("127.0.0.1:1".parse().unwrap(), DemoApp::Routing, "ring:6".into(), None)
     }
 
     #[test]

@@ -12,9 +12,9 @@ use bellrock_emulator::host::{
 use bellrock_emulator::live::{ConnectionState, LiveNetwork};
 use bellrock_emulator::topology::{HostIndex, LinkIndex, Node, SwitchIndex, TopologySpec};
 
-use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, HOST_PING, Request};
-use super::{Emulator, LOOK, Outcome, QUEUE_FRAMES};
-use crate::amounts::{BitRate, Bytes};
+use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, HOST_PING, PromptRequest};
+use super::{CommandsOutcome, Emulator, LOOK, QUEUE_FRAMES};
+use crate::amounts::{BitRate, ByteCount};
 use crate::show::table;
 use crate::{Failure, print};
 
@@ -39,49 +39,49 @@ const STREAM_END: Duration = Duration::from_secs(10);
 
 impl Emulator {
     /// Carries out a request, and prints the result.
-    pub(super) fn answer(&mut self, request: &Request) -> Result<Outcome, Failure> {
+    pub(super) fn answer(&mut self, request: &PromptRequest) -> Result<CommandsOutcome, Failure> {
         match request {
-            Request::Ping { from, to, count } => self.ping(*from, *to, *count),
-            Request::HostPing { from, to, count } => self.host_ping(*from, *to, *count),
-            Request::PingAll { pairs } => self.ping_all(*pairs),
-            Request::Iperf { from, to, time } => self.iperf(*from, *to, *time),
-            Request::Link { up, ends } => self.set_links(*up, *ends),
-            Request::Move { host, to, port } => self.place(*host, *to, *port),
-            Request::Restart { switch, keep_tables } => self.restart(*switch, *keep_tables),
-            Request::DumpFlows(switch) => self.tell_each(*switch, flows),
-            Request::DumpPorts(switch) => self.tell_each(*switch, ports),
-            Request::Switches => self.tell(&switches(&self.live)),
-            Request::Hosts => self.tell(&hosts(&self.live)),
-            Request::Links => self.tell(&links(&self.live)),
-            Request::Wait(time) => {
+            PromptRequest::Ping { from, to, count } => self.ping(*from, *to, *count),
+            PromptRequest::HostPing { from, to, count } => self.host_ping(*from, *to, *count),
+            PromptRequest::PingAll { pairs } => self.ping_all(*pairs),
+            PromptRequest::Iperf { from, to, time } => self.iperf(*from, *to, *time),
+            PromptRequest::Link { up, ends } => self.set_links(*up, *ends),
+            PromptRequest::Move { host, to, port } => self.place(*host, *to, *port),
+            PromptRequest::Restart { switch, keep_tables } => self.restart(*switch, *keep_tables),
+            PromptRequest::DumpFlows(switch) => self.tell_each(*switch, flows),
+            PromptRequest::DumpPorts(switch) => self.tell_each(*switch, ports),
+            PromptRequest::Switches => self.tell(&switches(&self.live)),
+            PromptRequest::Hosts => self.tell(&hosts(&self.live)),
+            PromptRequest::Links => self.tell(&links(&self.live)),
+            PromptRequest::Wait(time) => {
                 self.run_until(*time, |_| false)?;
-                Ok(Outcome::Good)
+                Ok(CommandsOutcome::Good)
             }
-            Request::Help => self.tell(&help()),
-            Request::Quit => Ok(Outcome::Good),
+            PromptRequest::Help => self.tell(&help()),
+            PromptRequest::Quit => Ok(CommandsOutcome::Good),
         }
     }
 
-    fn tell(&self, text: &str) -> Result<Outcome, Failure> {
+    fn tell(&self, text: &str) -> Result<CommandsOutcome, Failure> {
         print(text)?;
-        Ok(Outcome::Good)
+        Ok(CommandsOutcome::Good)
     }
 
     fn tell_each(
         &self,
         switch: Option<SwitchIndex>,
         text: impl Fn(&LiveNetwork, SwitchIndex) -> String,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CommandsOutcome, Failure> {
         for id in switch.map_or_else(|| all_switches(self.topology()).collect(), |id| vec![id]) {
             print(&text(&self.live, id))?;
         }
-        Ok(Outcome::Good)
+        Ok(CommandsOutcome::Good)
     }
 
     /// Prints why a request could not be carried out. The next one follows.
-    fn refuse(&self, why: impl Display) -> Result<Outcome, Failure> {
+    fn refuse(&self, why: impl Display) -> Result<CommandsOutcome, Failure> {
         eprintln!("bellrock: {why}");
-        Ok(Outcome::Bad)
+        Ok(CommandsOutcome::Bad)
     }
 
     fn topology(&self) -> &TopologySpec {
@@ -118,7 +118,12 @@ impl Emulator {
         }
     }
 
-    fn ping(&mut self, from: HostIndex, to: Ipv4Addr, count: u16) -> Result<Outcome, Failure> {
+    fn ping(
+        &mut self,
+        from: HostIndex,
+        to: Ipv4Addr,
+        count: u16,
+    ) -> Result<CommandsOutcome, Failure> {
         let settings = PingSettings { count, interval: PING_INTERVAL, ..PingSettings::default() };
         let id = match self.live.network_mut().ping_address(from, to, settings) {
             Ok(id) => id,
@@ -129,7 +134,7 @@ impl Emulator {
         let statistics = self.live.network_mut().end_ping(from, id).unwrap_or_default();
         let (from, to) = (self.name(Node::Host(from)), self.name_of_address(to));
         print(&format!("{from} -> {to}: {statistics}\n"))?;
-        Ok(Outcome::good_if(statistics.complete()))
+        Ok(CommandsOutcome::good_if(statistics.complete()))
     }
 
     /// Pings as a host's shell does: a line for each answer; at a terminal, until it is stopped.
@@ -138,7 +143,7 @@ impl Emulator {
         from: HostIndex,
         address: Ipv4Addr,
         count: Option<u16>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CommandsOutcome, Failure> {
         let limit = match count {
             None if self.at_terminal => u64::MAX,
             count => count.unwrap_or(DEFAULT_PINGS).into(),
@@ -178,7 +183,7 @@ impl Emulator {
         let (from, to) = (self.name(Node::Host(from)), self.name_of_address(address));
         let statistics = echoes.finish(&mut self.live);
         print(&format!("{from} -> {to}: {statistics}\n"))?;
-        Ok(Outcome::good_if(statistics.lost == 0))
+        Ok(CommandsOutcome::good_if(statistics.lost == 0))
     }
 
     /// The name of the host with an address; the address, if no host has it.
@@ -187,7 +192,7 @@ impl Emulator {
         host.map_or_else(|| address.to_string(), |host| self.name(Node::Host(host)).to_string())
     }
 
-    fn ping_all(&mut self, pairs: Option<usize>) -> Result<Outcome, Failure> {
+    fn ping_all(&mut self, pairs: Option<usize>) -> Result<CommandsOutcome, Failure> {
         let hosts = self.topology().hosts().len();
         if hosts < 2 {
             return self.refuse("a ping needs two hosts, and the network has fewer");
@@ -226,7 +231,7 @@ impl Emulator {
             ms(slowest),
             took.as_secs_f64(),
         ))?;
-        Ok(Outcome::good_if(lost.is_empty() && tried == wanted.len()))
+        Ok(CommandsOutcome::good_if(lost.is_empty() && tried == wanted.len()))
     }
 
     /// Random pairs of two different hosts.
@@ -244,7 +249,7 @@ impl Emulator {
         from: HostIndex,
         to: HostIndex,
         time: Duration,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CommandsOutcome, Failure> {
         let network = self.live.network_mut();
         let goal = FlowGoal::Until(network.now() + time);
         let flow = match network.open_flow(from, to, IPERF_PORT, goal) {
@@ -259,13 +264,13 @@ impl Emulator {
         let Some(report) = report else { return self.refuse("the stream is gone") };
         print(&format!(
             "{from} -> {to}: {} in {:.2} s, {}; {} segments sent again\n",
-            Bytes(report.bytes),
+            ByteCount(report.bytes),
             report.last.saturating_sub(report.began).as_secs_f64(),
             BitRate(report.bits_per_second()),
             report.retransmissions,
         ))?;
         match report.state {
-            FlowState::Done => Ok(Outcome::Good),
+            FlowState::Done => Ok(CommandsOutcome::Good),
             FlowState::Opening => self.refuse(format!("{to} has not answered")),
             FlowState::Open | FlowState::Closing => {
                 self.refuse("the stream was cut off before its end")
@@ -275,7 +280,7 @@ impl Emulator {
         }
     }
 
-    fn set_links(&mut self, up: bool, ends: [Node; 2]) -> Result<Outcome, Failure> {
+    fn set_links(&mut self, up: bool, ends: [Node; 2]) -> Result<CommandsOutcome, Failure> {
         let between = |id: &LinkIndex| {
             let [a, b] = self.live.network().link_ends(*id).map(|end| end.node);
             [a, b] == ends || [b, a] == ends
@@ -290,7 +295,7 @@ impl Emulator {
             let [a, b] = link_ends(&self.live, link);
             print(&format!("{a} - {b}: {}\n", up_or_down(up)))?;
         }
-        Ok(Outcome::Good)
+        Ok(CommandsOutcome::Good)
     }
 
     fn place(
@@ -298,7 +303,7 @@ impl Emulator {
         host: HostIndex,
         to: SwitchIndex,
         port: Option<u32>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<CommandsOutcome, Failure> {
         match self.live.network_mut().move_host(host, to, port, true) {
             Ok(()) => {
                 let name = self.name(Node::Host(host));
@@ -308,7 +313,11 @@ impl Emulator {
         }
     }
 
-    fn restart(&mut self, switch: SwitchIndex, keep_tables: bool) -> Result<Outcome, Failure> {
+    fn restart(
+        &mut self,
+        switch: SwitchIndex,
+        keep_tables: bool,
+    ) -> Result<CommandsOutcome, Failure> {
         self.live.restart(switch, keep_tables);
         let began = self.live.elapsed();
         let up = |live: &LiveNetwork| {
@@ -376,9 +385,9 @@ impl Echoes {
     }
 }
 
-impl Outcome {
+impl CommandsOutcome {
     fn good_if(good: bool) -> Self {
-        if good { Outcome::Good } else { Outcome::Bad }
+        if good { CommandsOutcome::Good } else { CommandsOutcome::Bad }
     }
 }
 

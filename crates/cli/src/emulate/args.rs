@@ -23,7 +23,7 @@ const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::fr
 /// Commands come from the prompt (`help` lists them), a pipe, or the command line after all flags.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Emulate {
+pub(crate) struct EmulateArgs {
     /// The network: a name such as tree:2,3, or a file
     ///
     /// Names: single:HOSTS, linear:SWITCHES[,HOSTS], ring:SWITCHES[,HOSTS], tree:DEPTH,FANOUT,

@@ -24,10 +24,10 @@ use bellrock_openflow::Version;
 
 pub(super) use self::answer::{flow_count, link_ends, place};
 use self::args::DEFAULT_PORT;
-pub(super) use self::args::Emulate;
+pub(super) use self::args::EmulateArgs;
 use self::complete::Names;
 use self::prompt::{Input, Prompt, Saved};
-use self::request::Request;
+use self::request::PromptRequest;
 use super::Failure;
 use super::ending::Ending;
 
@@ -55,14 +55,14 @@ impl From<LiveError> for Failure {
 
 /// Result of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum CommandsOutcome {
     Good,
     /// A ping was lost, or a command failed. That was printed.
     Bad,
 }
 
 /// Does what the command line says. Returns whether all succeeded. Failures have been printed.
-pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
+pub(super) fn run(args: &EmulateArgs) -> Result<bool, Failure> {
     let mut topology = topology(&args.topology, args.loop_free)?;
     topology.limit_links(args.bandwidth, QUEUE_FRAMES);
     let controllers = controllers(&args.controller)?;
@@ -91,12 +91,12 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
         Some(request) => emulator.answer(&request)?,
         None => emulator.prompt()?,
     };
-    Ok(outcome == Outcome::Good)
+    Ok(outcome == CommandsOutcome::Good)
 }
 
 /// Parses these words as a command.
-fn request(words: &[String], topology: &TopologySpec) -> Result<Option<Request>, Failure> {
-    Request::parse(&words.join(" "), topology).map_err(|wrong| {
+fn request(words: &[String], topology: &TopologySpec) -> Result<Option<PromptRequest>, Failure> {
+    PromptRequest::parse(&words.join(" "), topology).map_err(|wrong| {
         let is_flag = |word: &&String| word.starts_with("--") && *word != "--pairs";
         Failure::Wrong(match words.iter().find(is_flag) {
             Some(flag) => format!("{flag} stands behind the command; flags come before it"),
@@ -255,7 +255,7 @@ impl Emulator {
     }
 
     /// Carries out the lines of standard input until its end.
-    fn prompt(&mut self) -> Result<Outcome, Failure> {
+    fn prompt(&mut self) -> Result<CommandsOutcome, Failure> {
         let names = Names::of(self.live.network().topology());
         let prompt = Prompt::start(self.live.waker(), names)?;
         self.at_terminal = prompt.is_interactive();
@@ -265,7 +265,7 @@ impl Emulator {
                 "bellrock: `help` lists the commands, Tab completes; Ctrl-C stops a command, Ctrl-D ends"
             );
         }
-        let mut outcome = Outcome::Good;
+        let mut outcome = CommandsOutcome::Good;
         prompt.ask();
         while !self.ending.is_asked_for() {
             let line = match prompt.input() {
@@ -283,18 +283,18 @@ impl Emulator {
                 Some(Input::End) => break,
                 Some(Input::Failed(error)) => return Err(cannot_read(&error)),
             };
-            match Request::parse(&line, self.live.network().topology()) {
+            match PromptRequest::parse(&line, self.live.network().topology()) {
                 Ok(None) => {}
-                Ok(Some(Request::Quit)) => break,
+                Ok(Some(PromptRequest::Quit)) => break,
                 Ok(Some(request)) => {
                     self.ending.begin();
-                    if self.answer(&request)? == Outcome::Bad {
-                        outcome = Outcome::Bad;
+                    if self.answer(&request)? == CommandsOutcome::Bad {
+                        outcome = CommandsOutcome::Bad;
                     }
                 }
                 Err(wrong) => {
                     eprintln!("bellrock: {wrong}");
-                    outcome = Outcome::Bad;
+                    outcome = CommandsOutcome::Bad;
                 }
             }
             // A signal during the command ends the prompt.

@@ -1,8 +1,8 @@
 //! Requests to an emulated network: the commands of the prompt.
 //!
-//! The table [`COMMANDS`] is the help, and the usage in errors. [`Request::parse`] reads the words
-//! of the prompt, of a pipe and of the command line. It checks all names, so the code that carries
-//! out a request need not check them.
+//! The table [`COMMANDS`] is the help, and the usage in errors. [`PromptRequest::parse`] reads the
+//! words of the prompt, of a pipe and of the command line. It checks all names, so the code that
+//! carries out a request need not check them.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -84,7 +84,7 @@ pub(super) const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Request {
+pub(super) enum PromptRequest {
     /// To a host, or to any other address.
     Ping {
         from: HostIndex,
@@ -130,12 +130,15 @@ pub(super) enum Request {
     Quit,
 }
 
-impl Request {
+impl PromptRequest {
     /// Reads one line. Text after `#` is a comment. Returns `None` for an empty line.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
-    pub(super) fn parse(line: &str, topology: &TopologySpec) -> Result<Option<Request>, String> {
+    pub(super) fn parse(
+        line: &str,
+        topology: &TopologySpec,
+    ) -> Result<Option<PromptRequest>, String> {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((name, arguments)) = words.split_first() else { return Ok(None) };
@@ -148,21 +151,25 @@ impl Request {
             let names = COMMANDS.iter().map(|command| command.name);
             format!("no command {name:?}{}; `help` lists all", did_you_mean(name, names))
         })?;
-        Words { command, topology }.read(arguments).map(Some)
+        ArgumentWords { command, topology }.read(arguments).map(Some)
     }
 }
 
 /// Reads a command of a host, as in Mininet: `h1 ping h2`, `h1 ping -c 3 10.0.0.2`, `h1 iperf h2`.
-fn host_command(host: &str, words: &[&str], topology: &TopologySpec) -> Result<Request, String> {
+fn host_command(
+    host: &str,
+    words: &[&str],
+    topology: &TopologySpec,
+) -> Result<PromptRequest, String> {
     let command = |name| {
         // Both names are in the table.
         COMMANDS.iter().find(|command| command.name == name).unwrap_or(&COMMANDS[0])
     };
-    let ping = Words { command: command("ping"), topology };
+    let ping = ArgumentWords { command: command("ping"), topology };
     let one = |to: &str, count: Option<&str>| {
         let (from, to) = ping.host_and_address(host, to)?;
         let count = count.map(|count| ping.number(count, MAX_PINGS)).transpose()?;
-        Ok(Request::HostPing { from, to, count })
+        Ok(PromptRequest::HostPing { from, to, count })
     };
     match words {
         ["ping", "-c", count, to] | ["ping", to, "-c", count] => one(to, Some(count)),
@@ -173,26 +180,26 @@ fn host_command(host: &str, words: &[&str], topology: &TopologySpec) -> Result<R
         ["ping", ..] => Err(format!("usage: {HOST_PING}")),
         ["iperf", arguments @ ..] => {
             let words: Vec<&str> = [host].iter().chain(arguments).copied().collect();
-            Words { command: command("iperf"), topology }.read(&words)
+            ArgumentWords { command: command("iperf"), topology }.read(&words)
         }
         _ => Err(format!("hosts have no shell here; {host} can ping and iperf: {HOST_PING}")),
     }
 }
 
 /// Reads the arguments of one command.
-struct Words<'t> {
+struct ArgumentWords<'t> {
     command: &'static CommandHelp,
     topology: &'t TopologySpec,
 }
 
-impl Words<'_> {
-    fn read(&self, arguments: &[&str]) -> Result<Request, String> {
+impl ArgumentWords<'_> {
+    fn read(&self, arguments: &[&str]) -> Result<PromptRequest, String> {
         Ok(match (self.command.name, arguments) {
             ("ping", [from, to]) => self.ping(from, to, DEFAULT_PINGS)?,
             ("ping", [from, to, count]) => self.ping(from, to, self.number(count, MAX_PINGS)?)?,
             ("pingall", []) => self.ping_all()?,
             ("pingall", ["--pairs", pairs]) => {
-                Request::PingAll { pairs: Some(self.number(pairs, MAX_PAIRS)?) }
+                PromptRequest::PingAll { pairs: Some(self.number(pairs, MAX_PAIRS)?) }
             }
             ("iperf", [from, to]) => self.iperf(from, to, DEFAULT_IPERF)?,
             ("iperf", [from, to, time]) => self.iperf(from, to, self.time(time)?)?,
@@ -200,21 +207,21 @@ impl Words<'_> {
             ("link", ["up", a, b]) => self.link(true, a, b)?,
             ("move", [host, place]) => self.place(host, place)?,
             ("restart", [switch]) => {
-                Request::Restart { switch: self.switch(switch)?, keep_tables: true }
+                PromptRequest::Restart { switch: self.switch(switch)?, keep_tables: true }
             }
             ("restart", [switch, "empty"]) => {
-                Request::Restart { switch: self.switch(switch)?, keep_tables: false }
+                PromptRequest::Restart { switch: self.switch(switch)?, keep_tables: false }
             }
-            ("dump-flows", []) => Request::DumpFlows(None),
-            ("dump-flows", [switch]) => Request::DumpFlows(Some(self.switch(switch)?)),
-            ("dump-ports", []) => Request::DumpPorts(None),
-            ("dump-ports", [switch]) => Request::DumpPorts(Some(self.switch(switch)?)),
-            ("switches", []) => Request::Switches,
-            ("hosts", []) => Request::Hosts,
-            ("links", []) => Request::Links,
-            ("wait", [time]) => Request::Wait(self.time(time)?),
-            ("help", []) => Request::Help,
-            ("quit", []) => Request::Quit,
+            ("dump-flows", []) => PromptRequest::DumpFlows(None),
+            ("dump-flows", [switch]) => PromptRequest::DumpFlows(Some(self.switch(switch)?)),
+            ("dump-ports", []) => PromptRequest::DumpPorts(None),
+            ("dump-ports", [switch]) => PromptRequest::DumpPorts(Some(self.switch(switch)?)),
+            ("switches", []) => PromptRequest::Switches,
+            ("hosts", []) => PromptRequest::Hosts,
+            ("links", []) => PromptRequest::Links,
+            ("wait", [time]) => PromptRequest::Wait(self.time(time)?),
+            ("help", []) => PromptRequest::Help,
+            ("quit", []) => PromptRequest::Quit,
             _ => return Err(self.usage()),
         })
     }
@@ -224,12 +231,12 @@ impl Words<'_> {
         format!("usage: {}", format!("{name} {arguments}").trim_end())
     }
 
-    fn ping(&self, from: &str, to: &str, count: u16) -> Result<Request, String> {
+    fn ping(&self, from: &str, to: &str, count: u16) -> Result<PromptRequest, String> {
         let (from, to) = self.host_and_address(from, to)?;
-        Ok(Request::Ping { from, to, count })
+        Ok(PromptRequest::Ping { from, to, count })
     }
 
-    fn ping_all(&self) -> Result<Request, String> {
+    fn ping_all(&self) -> Result<PromptRequest, String> {
         let hosts = self.topology.hosts().len();
         let pairs = (hosts * hosts.saturating_sub(1)) as u64;
         if pairs > MAX_PAIRS {
@@ -238,25 +245,25 @@ impl Words<'_> {
                  pingall --pairs 200"
             ));
         }
-        Ok(Request::PingAll { pairs: None })
+        Ok(PromptRequest::PingAll { pairs: None })
     }
 
-    fn iperf(&self, from: &str, to: &str, time: Duration) -> Result<Request, String> {
+    fn iperf(&self, from: &str, to: &str, time: Duration) -> Result<PromptRequest, String> {
         let (from, to) = self.two_hosts(from, to)?;
-        Ok(Request::Iperf { from, to, time })
+        Ok(PromptRequest::Iperf { from, to, time })
     }
 
-    fn link(&self, up: bool, a: &str, b: &str) -> Result<Request, String> {
+    fn link(&self, up: bool, a: &str, b: &str) -> Result<PromptRequest, String> {
         let ends = [self.node(a)?, self.node(b)?];
-        Ok(Request::Link { up, ends })
+        Ok(PromptRequest::Link { up, ends })
     }
 
-    fn place(&self, host: &str, place: &str) -> Result<Request, String> {
+    fn place(&self, host: &str, place: &str) -> Result<PromptRequest, String> {
         let (switch, port) = match place.split_once(':') {
             None => (place, None),
             Some((switch, port)) => (switch, Some(self.number(port, MAX_PORT.into())?)),
         };
-        Ok(Request::Move { host: self.host(host)?, to: self.switch(switch)?, port })
+        Ok(PromptRequest::Move { host: self.host(host)?, to: self.switch(switch)?, port })
     }
 
     fn two_hosts(&self, from: &str, to: &str) -> Result<(HostIndex, HostIndex), String> {
@@ -343,8 +350,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(line: &str) -> Result<Option<Request>, String> {
-        Request::parse(line, &tree(2, 3).build().unwrap())
+    fn parse(line: &str) -> Result<Option<PromptRequest>, String> {
+        PromptRequest::parse(line, &tree(2, 3).build().unwrap())
     }
 
     fn address(number: u8) -> Ipv4Addr {
@@ -357,48 +364,68 @@ mod tests {
 
     #[test]
     fn words_become_requests() {
-        let ping = |count| Request::Ping { from: host(1), to: address(9), count };
+        let ping = |count| PromptRequest::Ping { from: host(1), to: address(9), count };
         for (line, request) in [
             ("ping h1 h9", ping(3)),
             ("  ping\th1 h9 7  # seven times", ping(7)),
-            ("pingall", Request::PingAll { pairs: None }),
-            ("pingall --pairs 200", Request::PingAll { pairs: Some(200) }),
+            ("pingall", PromptRequest::PingAll { pairs: None }),
+            ("pingall --pairs 200", PromptRequest::PingAll { pairs: Some(200) }),
             (
                 "iperf h9 h1 500ms",
-                Request::Iperf { from: host(9), to: host(1), time: Duration::from_millis(500) },
+                PromptRequest::Iperf {
+                    from: host(9),
+                    to: host(1),
+                    time: Duration::from_millis(500),
+                },
             ),
-            ("move h1 s4:9", Request::Move { host: host(1), to: SwitchIndex(3), port: Some(9) }),
-            ("restart s2 empty", Request::Restart { switch: SwitchIndex(1), keep_tables: false }),
-            ("dump-flows", Request::DumpFlows(None)),
-            ("dump-flows s1", Request::DumpFlows(Some(SwitchIndex(0)))),
+            (
+                "move h1 s4:9",
+                PromptRequest::Move { host: host(1), to: SwitchIndex(3), port: Some(9) },
+            ),
+            (
+                "restart s2 empty",
+                PromptRequest::Restart { switch: SwitchIndex(1), keep_tables: false },
+            ),
+            ("dump-flows", PromptRequest::DumpFlows(None)),
+            ("dump-flows s1", PromptRequest::DumpFlows(Some(SwitchIndex(0)))),
             (
                 "link down s1 h2",
-                Request::Link {
+                PromptRequest::Link {
                     up: false,
                     ends: [Node::Switch(SwitchIndex(0)), Node::Host(host(2))],
                 },
             ),
-            ("h1 ping h9", Request::HostPing { from: host(1), to: address(9), count: None }),
+            ("h1 ping h9", PromptRequest::HostPing { from: host(1), to: address(9), count: None }),
             (
                 "h1 ping -c 2 h9",
-                Request::HostPing { from: host(1), to: address(9), count: Some(2) },
+                PromptRequest::HostPing { from: host(1), to: address(9), count: Some(2) },
             ),
-            ("h1 ping -c2 h9", Request::HostPing { from: host(1), to: address(9), count: Some(2) }),
+            (
+                "h1 ping -c2 h9",
+                PromptRequest::HostPing { from: host(1), to: address(9), count: Some(2) },
+            ),
             (
                 "h1 ping h9 -c 2",
-                Request::HostPing { from: host(1), to: address(9), count: Some(2) },
+                PromptRequest::HostPing { from: host(1), to: address(9), count: Some(2) },
             ),
             (
                 "h1 ping 10.9.9.9",
-                Request::HostPing { from: host(1), to: Ipv4Addr::new(10, 9, 9, 9), count: None },
+                PromptRequest::HostPing {
+                    from: host(1),
+                    to: Ipv4Addr::new(10, 9, 9, 9),
+                    count: None,
+                },
             ),
-            ("h1 ping 10.0.0.9", Request::HostPing { from: host(1), to: address(9), count: None }),
+            (
+                "h1 ping 10.0.0.9",
+                PromptRequest::HostPing { from: host(1), to: address(9), count: None },
+            ),
             (
                 "h9 iperf h1 1s",
-                Request::Iperf { from: host(9), to: host(1), time: Duration::from_secs(1) },
+                PromptRequest::Iperf { from: host(9), to: host(1), time: Duration::from_secs(1) },
             ),
-            ("wait 2", Request::Wait(Duration::from_secs(2))),
-            ("exit", Request::Quit),
+            ("wait 2", PromptRequest::Wait(Duration::from_secs(2))),
+            ("exit", PromptRequest::Quit),
         ] {
             assert_eq!(parse(line), Ok(Some(request)), "{line}");
         }
@@ -445,9 +472,9 @@ mod tests {
     #[test]
     fn a_million_pairs_are_to_be_chosen_from() {
         let topology = single(1024).build().unwrap();
-        let error = Request::parse("pingall", &topology).unwrap_err();
+        let error = PromptRequest::parse("pingall", &topology).unwrap_err();
         assert!(error.contains("pingall --pairs 200"), "{error}");
-        assert!(Request::parse("pingall --pairs 200", &topology).is_ok());
+        assert!(PromptRequest::parse("pingall --pairs 200", &topology).is_ok());
     }
 
     #[test]

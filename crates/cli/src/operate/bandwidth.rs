@@ -15,7 +15,7 @@ use crate::args::Ask;
 /// Needs the app `bandwidth` in the chain. The rate is reserved on every line of a path, or on
 /// none. A meter (OpenFlow 1.3) or a queue of the switches keeps packets to it.
 #[derive(Debug, Args)]
-pub(crate) struct Reserve {
+pub(crate) struct ReserveArgs {
     /// The host that sends: its Ethernet or Internet address, its name, or SWITCH:PORT
     #[arg(value_parser = host::<HostName>)]
     from: String,
@@ -36,7 +36,7 @@ pub(crate) struct Reserve {
 
 /// Release reserved bandwidth
 #[derive(Debug, Args)]
-pub(crate) struct Release {
+pub(crate) struct ReleaseArgs {
     /// The number of the reservation
     #[arg(value_parser = number)]
     id: u32,
@@ -54,7 +54,7 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| right.to_owned())
 }
 
-impl Reserve {
+impl ReserveArgs {
     /// The controller to ask, and the request.
     pub(crate) fn request(&self) -> (&Ask, query::Reserve) {
         let request = query::Reserve {
@@ -69,7 +69,7 @@ impl Reserve {
     }
 }
 
-impl Release {
+impl ReleaseArgs {
     /// The controller to ask, and the request.
     pub(crate) fn request(&self) -> (&Ask, query::Release) {
         (&self.ask, query::Release { id: self.id })

@@ -10,7 +10,7 @@ use crate::args::Ask;
 /// Flows whose cookie belongs to no app of this controller are foreign, and so are flows that no
 /// app can have installed. `bellrock apps` lists the priorities and cookies of each app.
 #[derive(Debug, Args)]
-pub(crate) struct Flows {
+pub(crate) struct FlowsArgs {
     /// The switch: its datapath id in hexadecimal, or its name. Without it: counts for all switches
     switch: Option<SwitchRef>,
     /// Only flows of this app, of `controller`, or `foreign` ones
@@ -26,7 +26,7 @@ pub(crate) struct Flows {
     pub(crate) ask: Ask,
 }
 
-impl Flows {
+impl FlowsArgs {
     /// The flows of one switch to ask for. `None`: the numbers of flows of all switches.
     pub(crate) fn of_switch(&self) -> Result<Option<ListFlows>, QueryError> {
         let Some(switch) = &self.switch else { return Ok(None) };

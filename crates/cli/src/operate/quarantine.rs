@@ -11,7 +11,7 @@ use crate::args::Ask;
 /// Needs the app `quarantine` in the chain. Hosts added here are forgotten when the controller
 /// ends; hosts in the file of the app are not.
 #[derive(Debug, Args)]
-pub(crate) struct Quarantine {
+pub(crate) struct QuarantineArgs {
     #[command(subcommand)]
     pub(crate) order: QuarantineOrder,
 }

@@ -4,17 +4,17 @@ use std::io::Write as _;
 
 use clap::Parser;
 
-use super::super::command::{Decode, Outcome, decode};
+use super::super::command::{DecodeArgs, DecodeOutcome, decode};
 use super::*;
 
 #[derive(Parser)]
 struct Cli {
     #[command(flatten)]
-    decode: Decode,
+    decode: DecodeArgs,
 }
 
 /// Output and result of the command for this input.
-fn run(flags: &[&str], input: &[u8]) -> (String, Outcome) {
+fn run(flags: &[&str], input: &[u8]) -> (String, DecodeOutcome) {
     let cli = Cli::parse_from([&["decode"], flags].concat());
     let mut printed = Vec::new();
     let outcome = decode(&cli.decode, input, &mut printed, false).unwrap();
@@ -61,7 +61,7 @@ fn a_capture_prints_time_stream_and_message() {
          table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)\n  \
          02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, who has 10.0.0.2, tell 10.0.0.1\n"
     );
-    assert_eq!(outcome, Outcome { messages: 2, faults: 0 });
+    assert_eq!(outcome, DecodeOutcome { messages: 2, faults: 0 });
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn only_the_given_ports_are_read() {
 fn who_sends_is_told_by_the_port_or_by_the_flag() {
     // A switch sends no group_mod, whether well formed or not.
     let (printed, outcome) = run(&[], &capture(&[BAD_GROUP_MOD, BARRIER_REPLY]));
-    assert_eq!(outcome, Outcome { messages: 1, faults: 1 });
+    assert_eq!(outcome, DecodeOutcome { messages: 1, faults: 1 });
     let (error, rest) = printed.split_once('\n').unwrap();
     assert_eq!(
         error,
@@ -103,7 +103,7 @@ fn lines_of_hex_go_by_the_type_and_bad_ones_name_their_line() {
          comment\n\
          OFPT_BARRIER_REPLY (OF1.3) (xid=0x7)\n"
     );
-    assert_eq!(outcome, Outcome { messages: 2, faults: 2 });
+    assert_eq!(outcome, DecodeOutcome { messages: 2, faults: 2 });
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_message_that_says_something_odd_is_printed_with_a_remark() {
          02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, cut off or broken behind this\n  \
          remark: packet_out data at byte 40: 14 bytes left over (OFPBRC_BAD_LEN)\n"
     );
-    assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
+    assert_eq!(outcome, DecodeOutcome { messages: 1, faults: 0 });
     // A match that a switch may report, but a controller may not send.
     let removed = "040b0040 00000000 0000000000000055 000a 02 00 0000003c 00000000 0000 0000 \
         0000000000000001 0000000000000040 0001000c 80001604 0a000001 00000000";
@@ -290,9 +290,9 @@ fn a_message_that_says_something_odd_is_printed_with_a_remark() {
     assert_eq!(object["body"]["matching"]["ipv4_src"], "10.0.0.1");
     let remark = object["remark"].as_str().unwrap();
     assert!(remark.contains("ipv4_src at byte 52") && remark.contains("OFPBMC_BAD_PREREQ"));
-    assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
+    assert_eq!(outcome, DecodeOutcome { messages: 1, faults: 0 });
     // A message that cannot be framed is still an error.
     let (printed, outcome) = run(&[], b"04150009 00000007 00");
     assert!(printed.starts_with("error: line 1: "), "{printed}");
-    assert_eq!(outcome, Outcome { messages: 0, faults: 1 });
+    assert_eq!(outcome, DecodeOutcome { messages: 0, faults: 1 });
 }

@@ -14,7 +14,7 @@ fn a_message_comes_with_its_stream_time_and_offset() {
     assert_eq!(record.messages, [(stream(), time(2), 0, first), (stream(), time(3), 12, second)]);
     assert_eq!(record.problems, []);
     let ports = vec![(CONTROLLER, 3)];
-    assert_eq!(result.unwrap(), Summary { packets: 3, segments: 3, messages: 2, ports });
+    assert_eq!(result.unwrap(), CaptureSummary { packets: 3, segments: 3, messages: 2, ports });
     assert_eq!(stream().to_string(), "10.0.0.1:40000 -> 10.0.0.2:6653");
 }
 
@@ -112,7 +112,10 @@ fn other_ports_and_protocols_are_left_out() {
     let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
     builder.tcp(80, SWITCH, 1, 1000).write(&mut web, &hello).unwrap();
     let (record, result) = read(&pcap(RAW, [udp, web]));
-    assert_eq!(result.unwrap(), Summary { packets: 2, ports: vec![(80, 1)], ..Summary::default() });
+    assert_eq!(
+        result.unwrap(),
+        CaptureSummary { packets: 2, ports: vec![(80, 1)], ..CaptureSummary::default() }
+    );
     assert_eq!((record.messages.len(), record.problems.len()), (0, 0));
 }
 
@@ -126,10 +129,11 @@ fn fragments_unknown_links_and_broken_headers_are_counted() {
     fragment.extend([0; 16]);
     let whole = seg(1, &message(1, 0)).ipv4();
     let (record, _) = read(&pcap(RAW, [fragment.clone(), fragment, whole[..30].to_vec()]));
-    let expected = [Problem::Fragments { packets: 2 }, Problem::Unreadable { packets: 1 }];
+    let expected =
+        [CaptureProblem::Fragments { packets: 2 }, CaptureProblem::Unreadable { packets: 1 }];
     assert_eq!(record.problems, expected);
     let (record, _) = read(&pcap(105, [whole]));
-    assert_eq!(record.problems, [Problem::LinkType { link_type: 105, packets: 1 }]);
+    assert_eq!(record.problems, [CaptureProblem::LinkType { link_type: 105, packets: 1 }]);
 }
 
 #[test]

@@ -128,7 +128,8 @@ fn words(big: bool, words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(bytes).collect()
 }
 
-/// The start of a pcapng section with one interface of this link type, whose clock counts nanoseconds.
+/// The start of a pcapng section with one interface of this link type, whose clock counts
+/// nanoseconds.
 fn section(big: bool, link_type: u16) -> Vec<u8> {
     let half = |half: u16| if big { half.to_be_bytes() } else { half.to_le_bytes() };
     let version = [half(1), half(0)].concat();
@@ -149,7 +150,7 @@ fn enhanced(big: bool, nanos: u64, packet: &[u8]) -> Vec<u8> {
 #[derive(Debug, Default)]
 struct Record {
     messages: Vec<(StreamId, Duration, u64, Vec<u8>)>,
-    problems: Vec<Problem>,
+    problems: Vec<CaptureProblem>,
     /// Streams that began before the capture.
     joined: usize,
 }
@@ -159,11 +160,11 @@ impl Sink for Record {
         self.joined += 1;
     }
 
-    fn message(&mut self, Message { stream, time, offset, bytes, .. }: Message<'_>) {
+    fn message(&mut self, StreamMessage { stream, time, offset, bytes, .. }: StreamMessage<'_>) {
         self.messages.push((stream, time, offset, bytes.to_vec()));
     }
 
-    fn problem(&mut self, problem: Problem) {
+    fn problem(&mut self, problem: CaptureProblem) {
         self.problems.push(problem);
     }
 }
@@ -174,7 +175,7 @@ impl Record {
     }
 }
 
-fn read(file: &[u8]) -> (Record, Result<Summary, CaptureError>) {
+fn read(file: &[u8]) -> (Record, Result<CaptureSummary, CaptureError>) {
     let mut record = Record::default();
     let result = read_capture(file, &[CONTROLLER, 6633], &mut record);
     (record, result)

@@ -71,8 +71,8 @@ fn a_lost_segment_is_a_gap_and_the_next_header_is_found() {
     assert_eq!(
         record.problems,
         [
-            Problem::Gap { stream, offset: 150, bytes: 100, cause: Gap::Lost },
-            Problem::Skipped { stream, offset: 250, bytes: 50 },
+            CaptureProblem::Gap { stream, offset: 150, bytes: 100, cause: Gap::Lost },
+            CaptureProblem::Skipped { stream, offset: 250, bytes: 50 },
         ]
     );
 }
@@ -97,8 +97,12 @@ fn a_segment_that_the_snap_length_cut_is_a_gap() {
     let (record, result) = read(&pcap_cut(RAW, &packets));
     assert!(result.is_ok());
     assert_eq!(record.bytes(), [messages[0].clone(), messages[3].clone()]);
-    let gap =
-        |offset, bytes| Problem::Gap { stream: stream(), offset, bytes, cause: Gap::SnapLength };
+    let gap = |offset, bytes| CaptureProblem::Gap {
+        stream: stream(),
+        offset,
+        bytes,
+        cause: Gap::SnapLength,
+    };
     assert_eq!(record.problems, [gap(150, 50), gap(200, 100)]);
 }
 
@@ -108,7 +112,10 @@ fn a_capture_that_starts_inside_of_a_stream_finds_the_first_header() {
     let record = read_segments(&[seg(500, &first[7..]), seg(521, &second)]);
     assert_eq!(record.messages[0].2, 21);
     assert_eq!(record.bytes(), [second]);
-    assert_eq!(record.problems, [Problem::Skipped { stream: stream(), offset: 0, bytes: 21 }]);
+    assert_eq!(
+        record.problems,
+        [CaptureProblem::Skipped { stream: stream(), offset: 0, bytes: 21 }]
+    );
 }
 
 #[test]
@@ -118,7 +125,10 @@ fn only_the_start_of_a_segment_ends_the_search() {
     let good = message(2, 0);
     let record = read_segments(&[seg(100, &[0xee; 10]), seg(105, &by_chance), seg(118, &good)]);
     assert_eq!(record.bytes(), [good]);
-    assert_eq!(record.problems, [Problem::Skipped { stream: stream(), offset: 0, bytes: 18 }]);
+    assert_eq!(
+        record.problems,
+        [CaptureProblem::Skipped { stream: stream(), offset: 0, bytes: 18 }]
+    );
 }
 
 #[test]
@@ -136,8 +146,8 @@ fn bytes_that_are_no_openflow_are_named_and_passed_over() {
     assert_eq!(
         record.problems,
         [
-            Problem::NotOpenFlow { stream, offset: 0, header },
-            Problem::Skipped { stream, offset: 16, bytes: 9 },
+            CaptureProblem::NotOpenFlow { stream, offset: 0, header },
+            CaptureProblem::Skipped { stream, offset: 16, bytes: 9 },
         ]
     );
 }
@@ -155,7 +165,7 @@ fn a_length_below_the_header_is_no_endless_loop() {
     ]);
     for record in [whole, split] {
         assert_eq!(record.bytes(), [message(2, 0)]);
-        let expected = Problem::NotOpenFlow { stream: stream(), offset: 0, header: broken };
+        let expected = CaptureProblem::NotOpenFlow { stream: stream(), offset: 0, header: broken };
         assert_eq!(record.problems, [expected]);
     }
 }
@@ -167,7 +177,7 @@ fn a_stream_that_ends_inside_of_a_message_says_so() {
         let record = read_segments(&[vec![syn(0), seg(1, &bytes[..20])], ending].concat());
         assert_eq!(
             record.problems,
-            [Problem::Unfinished { stream: stream(), offset: 0, have: 20 }]
+            [CaptureProblem::Unfinished { stream: stream(), offset: 0, have: 20 }]
         );
     }
 }
@@ -204,7 +214,7 @@ fn what_waits_is_bounded_for_each_stream() {
     segments.extend((0..count).map(|index| seg(1 + 108 + (index * 1000) as u32, &piece)));
     let record = read_segments(&segments);
     assert_eq!(record.messages.len(), 1 + count);
-    let gap = Problem::Gap { stream: stream(), offset: 8, bytes: 100, cause: Gap::Lost };
+    let gap = CaptureProblem::Gap { stream: stream(), offset: 8, bytes: 100, cause: Gap::Lost };
     assert_eq!(record.problems, [gap]);
 }
 
@@ -212,9 +222,9 @@ fn what_waits_is_bounded_for_each_stream() {
 fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
     struct Count(usize, usize);
     impl Receiver for Count {
-        fn bytes(&mut self, _: StreamId, _: Duration, _: u64, bytes: &[u8]) -> Step {
+        fn bytes(&mut self, _: StreamId, _: Duration, _: u64, bytes: &[u8]) -> ReceiveStep {
             self.0 += bytes.len();
-            Step::Kept
+            ReceiveStep::Kept
         }
         fn gap(&mut self, _: StreamId, _: u64, _: u64, _: Gap) {}
         fn joined(&mut self, _: StreamId) {}
@@ -234,7 +244,7 @@ fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
         stream.src.set_port((index % 40_000) as u16);
         stream.src.set_ip(Ipv4Addr::from(index as u32).into());
         let time = Duration::ZERO;
-        let open = capture::Segment {
+        let open = capture::CapturedSegment {
             stream,
             time,
             sequence: 0,
@@ -245,7 +255,7 @@ fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
             missing: 0,
         };
         reassembler.segment(&open, &mut count);
-        let ahead = capture::Segment { sequence: 2, syn: false, payload: &bytes, ..open };
+        let ahead = capture::CapturedSegment { sequence: 2, syn: false, payload: &bytes, ..open };
         reassembler.segment(&ahead, &mut count);
         waiting += bytes.len();
         let passed_on_or_kept = waiting - count.0;
@@ -316,7 +326,7 @@ proptest! {
         }
         let lost = there.iter().filter(|&&there| !there).count() as u64;
         let told = record.problems.iter().map(|problem| match problem {
-            Problem::Gap { bytes, .. } => *bytes,
+            CaptureProblem::Gap { bytes, .. } => *bytes,
             _ => 0,
         });
         prop_assert_eq!(told.sum::<u64>(), lost);
