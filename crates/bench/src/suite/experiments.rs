@@ -413,7 +413,7 @@ fn cpu_plot(
 /// Reads one number of the latency.
 macro_rules! of_latency {
     ($field:ident) => {{
-        let number: Number = |figures| {
+        let number: FigureReader = |figures| {
             let number = figures.latency.as_ref()?.$field as f64;
             Some(Spread { median: number, least: number, most: number })
         };

@@ -36,14 +36,14 @@ pub(super) const fn number(name: &'static str, rank: u8) -> Column {
 
 /// One cell.
 #[derive(Clone)]
-pub(super) struct Cell {
+pub(super) struct GridCell {
     pub(super) text: String,
     pub(super) style: Style,
 }
 
-impl<T: ToString> From<T> for Cell {
+impl<T: ToString> From<T> for GridCell {
     fn from(text: T) -> Self {
-        Cell { text: text.to_string(), style: Style::new() }
+        GridCell { text: text.to_string(), style: Style::new() }
     }
 }
 
@@ -51,7 +51,7 @@ impl<T: ToString> From<T> for Cell {
 pub(super) struct Grid<'c> {
     pub(super) title: String,
     pub(super) columns: &'c [Column],
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(super) rows: Vec<Vec<GridCell>>,
 }
 
 impl Grid<'_> {

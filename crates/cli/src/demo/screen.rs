@@ -20,7 +20,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
 use ratatui::{Frame, Terminal};
 
-use super::columns::{Cell, Column, FRAME_LINES, Grid, number, text};
+use super::columns::{Column, FRAME_LINES, Grid, GridCell, number, text};
 use super::view::{DemoView, HostView, LinkView, NewsItem, NewsKind, SwitchView};
 use crate::amounts::{BitRate, MinutesSeconds, ShortNumber};
 
@@ -247,8 +247,8 @@ fn switches(switches: &[SwitchView]) -> Grid<'static> {
             None => ("away".to_owned(), Color::Red),
         };
         vec![
-            Cell::from(&switch.name),
-            Cell { text: state, style: color.into() },
+            GridCell::from(&switch.name),
+            GridCell { text: state, style: color.into() },
             switch.flows.into(),
             ShortNumber(switch.packet_ins_per_second).into(),
             ShortNumber(switch.frames_per_second).into(),
@@ -273,7 +273,7 @@ const HOST_COLUMNS: [Column; 6] = [
 fn hosts(hosts: &[HostView]) -> Grid<'static> {
     let row = |host: &HostView| {
         vec![
-            Cell::from(&host.name),
+            GridCell::from(&host.name),
             host.ip.into(),
             (&host.place).into(),
             round_trip(host.round_trip).into(),
@@ -295,8 +295,8 @@ fn links(links: &[LinkView]) -> Grid<'static> {
     let row = |link: &LinkView| {
         let (state, color) = if link.is_up { ("up", Color::Green) } else { ("cut", Color::Red) };
         vec![
-            Cell::from(&link.name),
-            Cell { text: state.into(), style: color.into() },
+            GridCell::from(&link.name),
+            GridCell { text: state.into(), style: color.into() },
             ShortNumber(link.frames_per_second).into(),
         ]
     };
