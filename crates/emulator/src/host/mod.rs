@@ -1,7 +1,7 @@
 //! Hosts: small network stacks that send packets, and count and check what they receive.
 //!
 //! # What it is
-//! A [`EmulatedHost`] has one link, one Ethernet and one IPv4 address. It asks for and answers
+//! An [`EmulatedHost`] has one link, one Ethernet and one IPv4 address. It asks for and answers
 //! addresses (ARP), sends and answers pings, sends and receives UDP, and carries flows like TCP's
 //! ([`FlowState`]'s module says what these lack). It counts what it receives, also what should not
 //! arrive: the same unicast frame twice, and malformed frames.
@@ -43,7 +43,7 @@ use wire::{ArpMessage, EthernetHeader, Ipv4, PacketAddresses, TcpSegment};
 /// Number of frames whose digests a host keeps to detect duplicates.
 const RECENT_FRAMES: usize = 256;
 
-/// Maximum number of frames that a host keeps when it [captures](Host::capture).
+/// Maximum number of frames that a host keeps when it [captures](EmulatedHost::capture).
 pub const CAPTURED_FRAMES: usize = 1024;
 
 /// What a host cannot do.

@@ -1,17 +1,18 @@
 //! The network over real TCP, against any controller.
 //!
 //! # What it is
-//! A [`LiveNetwork`] is a [`EmulatedNetwork`] whose clock follows real time, and whose switches
+//! A [`LiveNetwork`] is an [`EmulatedNetwork`] whose clock follows real time, and whose switches
 //! have TCP connections. Each switch connects to each controller, and again after it loses a
 //! connection, as real switches do. All this runs in one thread, the one that calls
-//! [`turn`](Live::turn). Sockets never block it, and frames between switches and hosts stay inside
-//! the process.
+//! [`turn`](LiveNetwork::turn). Sockets never block it, and frames between switches and hosts stay
+//! inside the process.
 //!
-//! Between two turns the caller may use the [`network`](Live::network_mut).
+//! Between two turns the caller may use the [`network`](LiveNetwork::network_mut).
 //!
 //! # What it is not
 //! It does not print, knows no commands, and starts no thread. If the machine is too slow, the
-//! network slows down ([`slipped`](Live::slipped)); its switches still answer their controllers.
+//! network slows down ([`slipped`](LiveNetwork::slipped)); its switches still answer their
+//! controllers.
 
 mod clock;
 mod connection;

@@ -1,14 +1,14 @@
 //! Switches, hosts and links on a virtual clock.
 //!
 //! # What it is
-//! A [`EmulatedNetwork`] is built from a [`TopologySpec`]. [`advance`](Network::advance) runs all
-//! events until a time: frames arrive, timers expire. Links delay, queue and lose frames. Bytes for
-//! controllers are taken out and put in ([`take_dirty`](Network::take_dirty),
-//! [`control`](Network::control)); the caller carries them.
+//! An [`EmulatedNetwork`] is built from a [`TopologySpec`]. [`advance`](EmulatedNetwork::advance)
+//! runs all events until a time: frames arrive, timers expire. Links delay, queue and lose frames.
+//! Bytes for controllers are taken out and put in ([`take_dirty`](EmulatedNetwork::take_dirty),
+//! [`control`](EmulatedNetwork::control)); the caller carries them.
 //!
 //! Runs repeat: the same topology, seed and calls give the same events at the same times, and so
-//! the same [`digest`](Network::digest). Nothing depends on a clock, on memory addresses, or on the
-//! order of a hash map.
+//! the same [`digest`](EmulatedNetwork::digest). Nothing depends on a clock, on memory addresses,
+//! or on the order of a hash map.
 //!
 //! # What it is not
 //! It has no threads or sockets, decides nothing about packets, and knows no controllers.

@@ -1,7 +1,7 @@
 //! Packets: Ethernet frames, their fields, and the edits of OpenFlow.
 //!
 //! # What it is
-//! - A [`EthernetFrame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and its match
+//! - An [`EthernetFrame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and its match
 //!   fields as a [`PacketKey`]. The key stays right while the packet is edited.
 //! - A [`KeyPattern`] is a match, ready to be compared with keys.
 //! - [`build`] makes frames for hosts and tests.

@@ -1,7 +1,7 @@
 //! The OpenFlow end of a switch: its datapath, with a channel to each controller.
 //!
 //! # What it is
-//! Bytes from controllers, frames from links and the time go into a [`EmulatedSwitch`]; bytes for
+//! Bytes from controllers, frames from links and the time go into an [`EmulatedSwitch`]; bytes for
 //! controllers and frames for links come out. It carries out requests one after the other as it
 //! reads them. So when it answers a barrier, all earlier requests are done and answered.
 //!

@@ -4,8 +4,8 @@
 //! A [`TopologySpec`] is plain data. It is always valid: names, datapath ids and addresses are
 //! unique, every port has at most one link, every host at most one. It comes from a name
 //! ([`NamedTopology`], `tree:2,3`), from a file ([`TopologySpec::parse`]), or from calls of
-//! [`add_switch`](Topology::add_switch), [`add_host`](Topology::add_host) and
-//! [`add_link`](Topology::add_link). It prints as a topology file.
+//! [`add_switch`](TopologySpec::add_switch), [`add_host`](TopologySpec::add_host) and
+//! [`add_link`](TopologySpec::add_link). It prints as a topology file.
 //!
 //! # What it is not
 //! It forwards nothing and does not change: the network handles links that go down and hosts that
