@@ -8,7 +8,7 @@
 //! For idle switches, which send no packet_ins, there is an even simpler loop (`echo`).
 //!
 //! It is not a controller: it reads a destination's port from its address, which works only with
-//! the addresses of [`crate::packet::Mac`].
+//! the addresses of [`crate::packet::MacNumber`].
 
 pub mod answer;
 mod connection;

@@ -177,7 +177,7 @@ pub fn run(
         };
         news(TargetsProgress::Begins(&row, place(0.0)));
         let outcome = measure::measure(targets, row, &mut |share| {
-            news(TargetsProgress::GoesOn(place(share)))
+            news(TargetsProgress::GoesOn(place(share)));
         });
         news(TargetsProgress::Done(&outcome));
         clock.next();

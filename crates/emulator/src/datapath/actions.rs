@@ -273,10 +273,10 @@ impl KnownValues {
             Action::PopMpls(eth_type) => self.eth_type = ValueKnowledge::Value(eth_type),
             Action::PopPbb => *self = UNCOVERED,
             Action::SetField(Field::EthType, value) => {
-                self.eth_type = ValueKnowledge::Value(value as u16)
+                self.eth_type = ValueKnowledge::Value(value as u16);
             }
             Action::SetField(Field::IpProto, value) => {
-                self.ip_proto = ValueKnowledge::Value(value as u8)
+                self.ip_proto = ValueKnowledge::Value(value as u8);
             }
             Action::SetField(Field::Icmpv6Type, value) => {
                 self.icmpv6_type = ValueKnowledge::Value(value as u8);

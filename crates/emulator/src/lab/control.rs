@@ -251,7 +251,7 @@ impl ControlPlane {
             // Everything else concerns the switch, which knows only its newest connection.
             _ if !current => {}
             ControlEvent::Connect => {
-                self.send(wire, ByteDirection::ToController, ControlEvent::Arrives, now)
+                self.send(wire, ByteDirection::ToController, ControlEvent::Arrives, now);
             }
             ControlEvent::Arrives => {
                 let answer = if self.controller.is_some() {
@@ -369,7 +369,7 @@ impl ControlPlane {
                 self.carry(wire, ByteDirection::ToSwitch, bytes, now);
             }
             WorkerOutput::Closed => {
-                self.send(wire, ByteDirection::ToSwitch, ControlEvent::Closed, now)
+                self.send(wire, ByteDirection::ToSwitch, ControlEvent::Closed, now);
             }
         });
         self.controller = Some(controller);

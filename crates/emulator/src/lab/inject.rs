@@ -75,7 +75,7 @@ impl Lab {
     }
 
     /// Appends these entries to the flow statistics of a switch, unchanged
-    /// ([`crate::switch::Switch::report_beside`]).
+    /// ([`crate::switch::EmulatedSwitch::report_beside`]).
     ///
     /// # Panics
     /// There is no such switch.

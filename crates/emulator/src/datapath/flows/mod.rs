@@ -1,8 +1,8 @@
 //! Flow tables: which flow a packet matches, and how controllers change flows.
 //!
 //! [`FlowTable`] is one table. [`FlowTables`] are all tables of a switch, with the rules of a
-//! flow_mod in both versions. What a flow does to a packet is its [`Program`](super::Program): here
-//! it is stored, and asked for its outputs.
+//! flow_mod in both versions. What a flow does to a packet is its [`Program`](super::FlowProgram):
+//! here it is stored, and asked for its outputs.
 
 mod classifier;
 mod flow;
