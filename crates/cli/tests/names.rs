@@ -14,7 +14,7 @@ mod running;
 use bellrock::apps::bandwidth::{Bandwidth, BandwidthSettings, Kbps, Reservations};
 use bellrock::apps::quarantine::{BlockLists, Quarantine};
 use bellrock::{Controller, Dpid, MacAddr, Names, Version};
-use bellrock_emulator::live::Live;
+use bellrock_emulator::live::LiveNetwork;
 use bellrock_session::Versions;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     let controller = asked.controller(builder, address);
     asked.connect(&controller);
     // Hosts are tracked at ports that lead to no switch.
-    let is_settled = |_: &Live| controller.network().topology().load().settled;
+    let is_settled = |_: &LiveNetwork| controller.network().topology().load().settled;
     assert!(asked.net.run_until(PATIENCE, is_settled).unwrap(), "discovery does not end");
     asked.ping();
 
