@@ -1,4 +1,6 @@
-//! A circuit between two ports, kept through failures. `cargo test -p bellrock --features lab --test circuit_idea`
+//! A circuit between two ports, kept through failures.
+//!
+//! `cargo run -p bellrock --features lab --example circuit 1:1 3:1`
 
 use std::iter::once;
 
@@ -56,6 +58,14 @@ fn flows(path: &Path, from: SwitchPort, to: SwitchPort) -> Vec<(Dpid, Flow)> {
     flows
 }
 // ANCHOR_END: app
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let ends: Vec<String> = std::env::args().skip(1).collect();
+    let [one, other] = &ends[..] else {
+        return Err("give the two ends of the circuit, each as DATAPATH-ID:PORT".into());
+    };
+    Ok(bellrock::run(Circuit([one.parse()?, other.parse()?]))?)
+}
 
 #[cfg(test)]
 mod tests {

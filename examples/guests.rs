@@ -1,5 +1,7 @@
 //! A network for a limited number of hosts at a time. All switches share the seats, and a
-//! background task ends each stay. `cargo test -p bellrock --features lab --test guests`
+//! background task ends each stay.
+//!
+//! `cargo run -p bellrock --features lab --example guests`
 
 // ANCHOR: app
 use std::time::Duration;
@@ -80,6 +82,10 @@ async fn end_stays(network: Network, Guests(seats): Guests) {
     }
 }
 // ANCHOR_END: app
+
+fn main() -> bellrock::Result {
+    bellrock::run(Guests::default())
+}
 
 #[cfg(test)]
 mod tests {

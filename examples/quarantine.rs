@@ -1,4 +1,6 @@
-//! Listed hosts are dropped at every switch. `cargo test -p bellrock --features lab --test quarantine_idea`
+//! Listed hosts are dropped at every switch.
+//!
+//! `cargo run -p bellrock --features lab --example quarantine 00:00:00:00:00:01`
 
 use std::collections::BTreeSet;
 
@@ -54,6 +56,24 @@ fn drops(host: &MacAddr) -> [Flow; 2] {
 }
 // ANCHOR_END: app
 
+/// Blocks the hosts of the command line, in front of a hub.
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let hosts = std::env::args().skip(1).map(|host| host.parse()).collect::<Result<_, _>>()?;
+    let list = Publisher::new(hosts);
+    let app = Quarantine(list.watch().clone());
+    let hub = per_switch("hub", |_| Hub);
+    Ok(bellrock::Controller::builder().app(app).app(hub).run()?)
+}
+
+struct Hub;
+
+impl Handler for Hub {
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        switch.packet_out(packet, Port::FLOOD)?;
+        Ok(Verdict::Consume)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -75,14 +95,5 @@ mod tests {
         list.publish(BTreeSet::new());
         lab.run_for(Duration::from_millis(50));
         assert!(lab.ping("h1", "h9"));
-    }
-
-    struct Hub;
-
-    impl Handler for Hub {
-        fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-            switch.packet_out(packet, Port::FLOOD)?;
-            Ok(Verdict::Consume)
-        }
     }
 }

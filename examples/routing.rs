@@ -1,4 +1,6 @@
-//! Shortest paths in any network. `cargo test -p bellrock --features lab --test routing_idea`
+//! Shortest paths in any network.
+//!
+//! `cargo run -p bellrock --features lab --example routing`
 
 use bellrock::Needs;
 use bellrock::openflow::FlowCommand;
@@ -45,6 +47,10 @@ impl Handler for Router {
     }
 }
 // ANCHOR_END: app
+
+fn main() -> bellrock::Result {
+    bellrock::run(Routing)
+}
 
 #[cfg(test)]
 mod tests {

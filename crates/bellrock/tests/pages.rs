@@ -1,5 +1,6 @@
-//! Compares the code in the manual with the examples. The pages contain the code, so that they can
-//! be read anywhere. `BLESS=1 cargo test -p bellrock --test pages` writes the code into the pages.
+//! Compares the code in the manual with the examples, each of which a page shows or names. The
+//! pages contain the code, so that they can be read anywhere. `BLESS=1 cargo test -p bellrock
+//! --test pages` writes the code into the pages.
 //!
 //! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or
 //! `<!-- code: examples/routing.rs:app -->` for the part between `// ANCHOR: app` and
@@ -102,4 +103,16 @@ fn the_code_in_the_pages_is_that_of_the_examples() {
         );
     }
     assert!(count > 15, "{count} blocks are compared");
+}
+
+#[test]
+fn every_example_is_in_the_manual() {
+    let manual: String = pages().iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(manual.contains(&format!("/examples/{name})")), "no page links to {name}");
+        count += 1;
+    }
+    assert!(count > 10, "the examples were found");
 }

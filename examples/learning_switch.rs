@@ -1,4 +1,6 @@
-//! An app with its tests. `cargo test -p bellrock --features lab --test tested_app`
+//! A small learning switch with its tests.
+//!
+//! `cargo run -p bellrock --features lab --example learning_switch`
 
 // ANCHOR: app
 use std::collections::HashMap;
@@ -45,6 +47,10 @@ impl Handler for SmallSwitch {
     }
 }
 // ANCHOR_END: app
+
+fn main() -> bellrock::Result {
+    bellrock::run(per_switch("small_switch", |_| SmallSwitch::default()))
+}
 
 // ANCHOR: reach
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Bandwidth on every link of a path, or on none of them. `cargo test -p bellrock --test reserve`
+//! Bandwidth on every link of a path, or on none of them: the manual's example of transactions.
 
 use bellrock::prelude::*;
 
@@ -25,19 +25,14 @@ fn reserve_either(
 }
 // ANCHOR_END: reserve
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[test]
+fn a_path_is_taken_whole_or_not_at_all() {
+    let links = [10, 2, 8, 8].map(TVar::new);
+    let free = || links.each_ref().map(TVar::load);
+    let paths = [&links[..2], &links[2..]];
+    let reserve = |rate| atomically(|tx| reserve_either(tx, paths, rate));
 
-    #[test]
-    fn a_path_is_taken_whole_or_not_at_all() {
-        let links = [10, 2, 8, 8].map(TVar::new);
-        let free = || links.each_ref().map(TVar::load);
-        let paths = [&links[..2], &links[2..]];
-        let reserve = |rate| atomically(|tx| reserve_either(tx, paths, rate));
-
-        assert_eq!((reserve(5), free()), (Ok(()), [10, 2, 3, 3]));
-        assert_eq!((reserve(2), free()), (Ok(()), [8, 0, 3, 3]));
-        assert_eq!((reserve(5), free()), (Err(Error::WouldWait), [8, 0, 3, 3]));
-    }
+    assert_eq!((reserve(5), free()), (Ok(()), [10, 2, 3, 3]));
+    assert_eq!((reserve(2), free()), (Ok(()), [8, 0, 3, 3]));
+    assert_eq!((reserve(5), free()), (Err(Error::WouldWait), [8, 0, 3, 3]));
 }
