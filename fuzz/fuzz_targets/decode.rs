@@ -6,7 +6,7 @@ use bellrock_openflow::{
 };
 use libfuzzer_sys::fuzz_target;
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut stream = bytes;

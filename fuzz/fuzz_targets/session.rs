@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     let mut controller =
         Controller::new(&Settings::default(), now, &mut out).expect("a hello fits");
     if how & 1 != 0 {
-        let versions = if how & 2 != 0 { Versions::Only(Version::V1_0) } else { Versions::Both };
+        let versions = if how & 2 != 0 { Versions::only(Version::V1_0) } else { Versions::ALL };
         shake_hands(&mut controller, versions, now);
         ask(&mut controller, now);
     }

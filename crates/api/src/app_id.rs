@@ -55,16 +55,16 @@ impl AppId {
         if flow.command == FlowCommand::Add {
             return Ok(owned);
         }
-        match version {
-            Version::V1_3 => Ok(FlowMod { cookie_mask: owned.cookie_mask | Cookie::MASK, ..owned }),
+        if version.selects_by_cookie() {
+            return Ok(FlowMod { cookie_mask: owned.cookie_mask | Cookie::MASK, ..owned });
+        }
+        match flow.command {
+            FlowCommand::Modify | FlowCommand::Delete => {
+                let what = "changing or removing several flows of one app by one message";
+                Err(EncodeError::Unsupported { what, version }.into())
+            }
             // Strict commands name a priority, and no other app uses those of the band.
-            Version::V1_0 => match flow.command {
-                FlowCommand::Modify | FlowCommand::Delete => {
-                    let what = "changing or removing several flows of one app by one message";
-                    Err(EncodeError::Unsupported { what, version }.into())
-                }
-                _ => Ok(owned),
-            },
+            _ => Ok(owned),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::hint::cold_path;
 
-use bellrock_openflow::{PacketInView, Version};
+use bellrock_openflow::{PacketInView, Version, Versions, by_constant_version};
 
 use crate::runtime::{BatchControl, SwitchControl};
 use crate::{AppId, Handler, HandlerError, PacketIn, Result, Switch, Verdict};
@@ -40,7 +40,7 @@ impl<'b> Batch<'b> {
     pub fn new(stream: &'b [u8]) -> Self {
         Batch {
             stream,
-            version: Version::V1_3,
+            version: Versions::ALL.highest(),
             messages: [&[]; BATCH_PACKETS],
             len: 0,
             waiting: 0,
@@ -136,12 +136,9 @@ impl<'b> Batch<'b> {
     /// discards the messages written for that packet.
     #[inline(always)]
     pub fn each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
-        // The version is a constant in each of the two calls. So is the place of each field where
-        // the handler is inlined.
-        match self.version {
-            Version::V1_0 => self.each_of(Version::V1_0, switch, handler),
-            Version::V1_3 => self.each_of(Version::V1_3, switch, handler),
-        }
+        // The version is a constant in each call. So is the place of each field where the handler
+        // is inlined.
+        by_constant_version!(self.version, VERSION => self.each_of(VERSION, switch, handler));
     }
 
     #[inline(always)]
@@ -185,10 +182,8 @@ impl<'b> Batch<'b> {
     #[inline(always)]
     pub fn each_wanted<H: PacketFilter>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // As in `each`.
-        let wanted = match self.version {
-            Version::V1_0 => self.wanted_of(Version::V1_0, handler),
-            Version::V1_3 => self.wanted_of(Version::V1_3, handler),
-        };
+        let wanted =
+            by_constant_version!(self.version, VERSION => self.wanted_of(VERSION, handler));
         self.passed |= self.waiting & !wanted;
         self.waiting = wanted;
         if wanted != 0 {
@@ -245,11 +240,8 @@ impl<'b> BatchControl<'b> for Batch<'b> {
 
     #[inline]
     fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
-        // The version is a constant in each of the two calls.
-        match self.version {
-            Version::V1_0 => self.fill_of(Version::V1_0, start, max_bytes),
-            Version::V1_3 => self.fill_of(Version::V1_3, start, max_bytes),
-        }
+        // The version is a constant in each call.
+        by_constant_version!(self.version, VERSION => self.fill_of(VERSION, start, max_bytes))
     }
 
     #[inline]

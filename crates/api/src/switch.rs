@@ -222,9 +222,9 @@ impl<'a> Switch<'a> {
         data: &'p [u8],
         actions: &'p [Action<'p>],
     ) -> ToSwitch<'p> {
-        let in_port = match version {
-            Version::V1_0 => Port::ANY,
-            Version::V1_3 => Port::CONTROLLER,
+        let in_port = match version.sends_from_controller_port() {
+            true => Port::CONTROLLER,
+            false => Port::ANY,
         };
         let (actions, data) = (List::of(actions), Bytes(data));
         ToSwitch::PacketOut(PacketOut { buffer_id: None, in_port, actions, data })
@@ -298,23 +298,19 @@ impl<'a> Switch<'a> {
     /// [`Error::Encode`]; in 1.0 [`Error::TooManyRequests`].
     pub fn remove(&mut self, matching: &Match, out_port: Port) -> Result<Xid, Error> {
         let cookie = self.app.cookie();
-        match self.version() {
-            Version::V1_3 => {
-                let flow = FlowMod::delete(matching).out_port(out_port);
-                self.write(&ToSwitch::FlowMod(flow.cookie_mask(cookie.with(0), Cookie::MASK)))
-            }
-            Version::V1_0 => {
-                let mark = self.mark();
-                let flows = FlowStatsRequest { out_port, ..FlowStatsRequest::all(matching) };
-                let request = MultipartRequest::of(RequestBody::Flow(flows));
-                let xid = self.write(&ToSwitch::MultipartRequest(request))?;
-                let asked = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
-                self.or_undo(mark, asked)?;
-                let followed = self.follow(xid);
-                self.or_undo(mark, followed)?;
-                Ok(xid)
-            }
+        if self.version().selects_by_cookie() {
+            let flow = FlowMod::delete(matching).out_port(out_port);
+            return self.write(&ToSwitch::FlowMod(flow.cookie_mask(cookie.with(0), Cookie::MASK)));
         }
+        let mark = self.mark();
+        let flows = FlowStatsRequest { out_port, ..FlowStatsRequest::all(matching) };
+        let request = MultipartRequest::of(RequestBody::Flow(flows));
+        let xid = self.write(&ToSwitch::MultipartRequest(request))?;
+        let asked = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
+        self.or_undo(mark, asked)?;
+        let followed = self.follow(xid);
+        self.or_undo(mark, followed)?;
+        Ok(xid)
     }
 
     /// Writes a barrier behind a request: if only the barrier is answered, the wait ends.

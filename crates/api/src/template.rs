@@ -72,7 +72,7 @@ mod tests {
     fn its_flows_are_those_that_the_app_installs_one_by_one() {
         let app = AppId::new(2, "app").unwrap();
         let (any, to_one) = (Match::any(), [Action::output(Port(1))]);
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             for priority in [0, 0xabc, FlowMod::DEFAULT_PRIORITY] {
                 let flow = FlowMod::add(&any).priority(priority).cookie(7).actions(&to_one);
                 let template = app.template(version, &flow).unwrap();

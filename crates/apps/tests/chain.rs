@@ -53,7 +53,7 @@ fn learnt(lab: &Lab) -> usize {
 
 #[test]
 fn an_app_placed_first_beats_flows_that_the_next_has_installed_and_leaves_them_alone() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         for matching in [MatchKind::L2, MatchKind::Exact] {
             // By the letter of 1.0 (§3.4), which the emulator follows, a flow without wildcards is
             // above all priorities. Open vSwitch uses the priority alone.

@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Time after which a silent host is probed.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// A host without an IP address, so that it answers no probe.
 const SILENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);

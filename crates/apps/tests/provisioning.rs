@@ -17,7 +17,7 @@ use bellrock_emulator::topology::{
 const SETTLED: Duration = Duration::from_secs(12);
 const EVERY: Duration = Duration::from_millis(5);
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 fn circuits(texts: &[&str]) -> Circuits {
     let circuits = texts.iter().map(|text| text.parse().unwrap()).collect();

@@ -14,7 +14,7 @@ use bellrock_emulator::topology::{NamedTopology, fat_tree, ring};
 use bellrock_services::programming::DRAIN;
 use known::{SETTLED, known};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Everything works in each of these cases.
 const ALL: [(Version, RoutingMode); 4] = [

@@ -14,7 +14,7 @@ use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{leaf_spine, ring};
 use known::known;
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 const PING_EVERY: Duration = Duration::from_millis(10);
 

@@ -64,7 +64,7 @@ impl Drawn {
             Some(version) => lab = lab.version(version),
             None => {
                 for switch in self.topology.build().unwrap().switches() {
-                    let version = [Version::V1_0, Version::V1_3][rng.usize(..2)];
+                    let version = Version::ALL[rng.usize(..2)];
                     lab = lab.switch_version(&switch.name, version);
                 }
             }

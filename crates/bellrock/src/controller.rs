@@ -305,8 +305,7 @@ impl Builder {
         log_events(&network);
         #[cfg(feature = "control")]
         log_states(&network, &self.handles);
-        let versions = settings.worker.session.versions.as_slice().iter();
-        let versions = versions.map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let versions = settings.worker.session.versions;
         for address in engine.addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
         }

@@ -16,16 +16,17 @@
 
 use bellrock_openflow::{
     Bytes, EncodeError, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, Port, Version,
+    by_constant_version,
 };
 
 /// Length of each frame, in bytes.
 pub const FRAME_LEN: usize = 64;
 
 /// Length of a packet_in of 1.0, in bytes, as in cbench.
-pub(crate) const PACKET_IN_10_LEN: usize = 82;
+pub(crate) const PACKET_IN_10_LEN: usize = packet_in_len(Version::V1_0);
 
 /// Length of the longest packet_in (1.3), in bytes.
-pub const MAX_PACKET_IN_LEN: usize = 106;
+pub const MAX_PACKET_IN_LEN: usize = packet_in_len(Version::V1_3);
 
 /// Number of ports with hosts. They are ports 1 to 4; host `h` is at port `1 + h % 4`.
 pub const HOST_PORTS: u32 = 4;
@@ -243,29 +244,23 @@ impl PacketTemplate {
     /// Turns `messages`, consecutive copies of the template, into the packet_ins of `packets`.
     #[inline]
     pub fn patch_all(&self, messages: &mut [u8], packets: impl Iterator<Item = LoadPacket>) {
-        const PORT_10: usize = offsets(Version::V1_0).0;
-        const PORT_13: usize = offsets(Version::V1_3).0;
-        const FRAME_10: usize = offsets(Version::V1_0).1;
-        const FRAME_13: usize = offsets(Version::V1_3).1;
         // All offsets are constants in each branch, so the compiler removes the bounds checks.
-        match (self.version, self.kind) {
-            (_, LoadPacketKind::Echo) => {
+        match self.kind {
+            LoadPacketKind::Echo => {
                 for (message, packet) in messages.chunks_exact_mut(self.len()).zip(packets) {
                     message[XID_AT..XID_AT + 4].copy_from_slice(&packet.id().to_be_bytes());
                 }
             }
-            (Version::V1_0, LoadPacketKind::Buffered) => {
-                patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, true>(messages, packets);
-            }
-            (Version::V1_0, LoadPacketKind::Unbuffered) => {
-                patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, false>(messages, packets);
-            }
-            (Version::V1_3, LoadPacketKind::Buffered) => {
-                patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, true>(messages, packets);
-            }
-            (Version::V1_3, LoadPacketKind::Unbuffered) => {
-                patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, false>(messages, packets);
-            }
+            LoadPacketKind::Buffered => by_constant_version!(self.version, VERSION => {
+                const LEN: usize = packet_in_len(VERSION);
+                const OFFSETS: (usize, usize) = offsets(VERSION);
+                patch_all::<LEN, { OFFSETS.0 }, { OFFSETS.1 }, true>(messages, packets);
+            }),
+            LoadPacketKind::Unbuffered => by_constant_version!(self.version, VERSION => {
+                const LEN: usize = packet_in_len(VERSION);
+                const OFFSETS: (usize, usize) = offsets(VERSION);
+                patch_all::<LEN, { OFFSETS.0 }, { OFFSETS.1 }, false>(messages, packets);
+            }),
         }
     }
 
@@ -286,11 +281,9 @@ impl PacketTemplate {
     }
 }
 
+/// Length of a packet_in in bytes.
 pub(crate) const fn packet_in_len(version: Version) -> usize {
-    match version {
-        Version::V1_0 => PACKET_IN_10_LEN,
-        Version::V1_3 => MAX_PACKET_IN_LEN,
-    }
+    offsets(version).1 + FRAME_LEN
 }
 
 #[inline(always)]
@@ -334,7 +327,7 @@ fn encode(
         total_len: frame.len() as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+        cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
         matching: MatchView::port(Port(port)),
         data: Bytes(frame),
     };
@@ -361,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+    const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
     fn packet() -> LoadPacket {
         let (src, dst) =

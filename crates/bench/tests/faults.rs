@@ -13,7 +13,7 @@ use bellrock_bench::{
 use bellrock_openflow::{Bytes, ErrorCode, ErrorMessage, Out, ToSwitch, Version};
 use faulty::{controller, serve};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// A window of eight: something is always in flight, but little.
 fn load(target: SocketAddr, version: Version, buffered: bool) -> Load {
@@ -263,7 +263,7 @@ fn a_controller_of_another_version_is_known_by_its_hello() {
     for (ours, theirs) in [(Version::V1_0, Version::V1_3), (Version::V1_3, Version::V1_0)] {
         let address = serve(move |mut stream| {
             let mut out = Out::with_capacity(64);
-            bellrock_openflow::Hello::write(&[theirs], 0, &mut out).unwrap();
+            bellrock_openflow::Hello::write(theirs, 0, &mut out).unwrap();
             std::io::Write::write_all(&mut stream, out.as_slice()).unwrap();
             std::thread::sleep(Duration::from_secs(60));
         });

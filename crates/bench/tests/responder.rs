@@ -11,7 +11,7 @@ use bellrock_bench::{
 };
 use bellrock_openflow::Version;
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 fn responder() -> Responder {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

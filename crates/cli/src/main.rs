@@ -18,6 +18,7 @@ mod operate;
 mod show;
 mod start;
 mod usage_error;
+mod versions;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -37,7 +37,7 @@ impl Handler for Fence {
 #[test]
 fn flows_are_told_with_whose_they_are() {
     for (versions, name) in
-        [(Versions::Only(Version::V1_0), "1.0"), (Versions::Only(Version::V1_3), "1.3")]
+        [(Versions::only(Version::V1_0), "1.0"), (Versions::only(Version::V1_3), "1.3")]
     {
         let address = free_address();
         let mut asked = OneSwitch::new(&format!("flows-{name}"), address, versions);
@@ -123,7 +123,7 @@ fn flows_that_make_no_sense_are_listed_as_they_are_beside_the_others() {
     ] {
         let address = free_address();
         let mut asked =
-            OneSwitch::new(&format!("odd-flows-{version}"), address, Versions::Only(version));
+            OneSwitch::new(&format!("odd-flows-{version}"), address, Versions::only(version));
         let switch = asked.net.network().topology().switch("s1").unwrap();
         asked.net.network_mut().report_beside(switch, &odd_flows(version).concat());
         let fence = Controller::builder().app(per_switch("fence", |_| Fence));

@@ -109,7 +109,7 @@ struct Connected {
 
 impl Connected {
     fn open(to: SocketAddr, dpid: u64, version: Version, out: &mut Out) -> Result<Connected> {
-        let switch = switch::SwitchSession::new(description(dpid), Versions::Only(version), out)?;
+        let switch = switch::SwitchSession::new(description(dpid), Versions::only(version), out)?;
         let stream = TcpStream::connect(to)?;
         stream.set_nonblocking(true)?;
         let mut connected = Connected { stream, switch, unread: Vec::new() };

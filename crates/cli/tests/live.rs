@@ -46,7 +46,7 @@ impl Net {
         topology.limit_links(LinkRate::bits_per_second(100_000_000), QUEUE_FRAMES);
         let mut settings = LiveSettings::new(controller.address);
         settings.backoff = ReconnectBackoff { first: RETRY, most: RETRY };
-        settings.network.versions = Versions::Only(version);
+        settings.network.versions = Versions::only(version);
         let mut net = Net(LiveNetwork::new(&topology, settings).unwrap());
         net.wait_until_connected();
         net

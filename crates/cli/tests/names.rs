@@ -34,7 +34,7 @@ fn names(switch: &str, macs: &[MacAddr; 2]) -> Names {
 #[test]
 fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     let address = free_address();
-    let mut asked = OneSwitch::new("names", address, Versions::Only(Version::V1_3));
+    let mut asked = OneSwitch::new("names", address, Versions::only(Version::V1_3));
     let topology = asked.net.network().topology();
     let macs = ["h1", "h2"]
         .map(|name| topology.hosts().iter().find(|host| host.name == name).unwrap().mac);

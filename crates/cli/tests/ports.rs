@@ -20,10 +20,10 @@ use running::free_address;
 
 #[test]
 fn ports_have_the_counters_that_the_switch_reports() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let address = free_address();
         let mut asked =
-            OneSwitch::new(&format!("ports-{version}"), address, Versions::Only(version));
+            OneSwitch::new(&format!("ports-{version}"), address, Versions::only(version));
         let controller = asked.controller(Controller::builder(), address);
         asked.connect(&controller);
         asked.ping();
@@ -62,7 +62,7 @@ fn ports_have_the_counters_that_the_switch_reports() {
 #[test]
 fn a_port_without_a_link_is_listed_as_down() {
     let address = free_address();
-    let mut asked = OneSwitch::new("ports-down", address, Versions::Both);
+    let mut asked = OneSwitch::new("ports-down", address, Versions::ALL);
     let controller = asked.controller(Controller::builder(), address);
     asked.connect(&controller);
     let topology = asked.net.network().topology();

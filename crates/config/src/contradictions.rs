@@ -150,20 +150,19 @@ impl Config {
     }
 
     fn of_versions(&self) -> impl Iterator<Item = Contradiction> {
-        let only = match self.session.versions.as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        };
+        let versions = self.session.versions;
+        let has_meters = versions.iter().any(Version::has_meters);
         let no_rates = self.apps.iter().filter_map(move |app| {
             let AppChoice::Bandwidth(settings) = app else { return None };
-            (only == Some(Version::V1_0) && settings.queues.is_empty()).then(|| {
+            (!has_meters && settings.queues.is_empty()).then(|| {
                 let text = "the app \"bandwidth\" cannot keep a rate: OpenFlow 1.0 has no meters, and no queue is set; add \
                             1.3 to `versions`, or name queues";
                 warning(&["versions", "apps.bandwidth"], text.to_owned())
             })
         });
         let default = SessionSettings::default().miss_send_len;
-        let is_idle = only == Some(Version::V1_3) && self.session.miss_send_len != default;
+        let is_idle = versions.iter().all(Version::has_table_miss_entries)
+            && self.session.miss_send_len != default;
         let no_miss_send_len = is_idle.then(|| {
             let text =
                 "`miss_send_len` has no effect, since `versions` has no 1.0; leave the line out";

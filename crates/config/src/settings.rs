@@ -64,23 +64,25 @@ const NETWORK: &[Setting<Config>] = &[
         form: Form::Many {
             set: |config, texts| {
                 let chosen = values::each(texts, |text| values::choice(text, VERSIONS))?;
-                config.session.versions =
-                    match (chosen.contains(&Version::V1_0), chosen.contains(&Version::V1_3)) {
-                        (true, false) => Versions::Only(Version::V1_0),
-                        (false, true) => Versions::Only(Version::V1_3),
-                        _ => Versions::Both,
-                    };
+                config.session.versions = Versions::of(chosen).unwrap_or_default();
                 Ok(())
             },
             show: |config| {
-                let shown = |version| values::show_choice(version, VERSIONS);
-                config.session.versions.as_slice().iter().map(shown).collect::<Vec<_>>().join(",")
+                config.session.versions.iter().map(Version::name).collect::<Vec<_>>().join(",")
             },
         },
     },
 ];
 
-const VERSIONS: &[(&str, Version)] = &[("1.0", Version::V1_0), ("1.3", Version::V1_3)];
+const VERSIONS: &[(&str, Version)] = &{
+    let mut all = [(Version::ALL[0].name(), Version::ALL[0]); Version::ALL.len()];
+    let mut place = 1;
+    while place < all.len() {
+        all[place] = (Version::ALL[place].name(), Version::ALL[place]);
+        place += 1;
+    }
+    all
+};
 
 const THREADS: &[Setting<Config>] = &[
     Setting {

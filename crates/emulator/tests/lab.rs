@@ -21,7 +21,7 @@ fn learning(topology: LabBuilder) -> Lab {
 
 #[test]
 fn hosts_of_a_tree_reach_each_other() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let mut lab = learning(Lab::seeded(42).topology(tree(2, 3)).version(version));
         assert!(lab.ping("h1", "h9"));
         let pinged = lab.ping_all();

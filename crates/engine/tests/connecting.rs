@@ -11,7 +11,7 @@ use bellrock_api::{Dpid, DynApp, EndReason, Event, Version};
 use bellrock_engine::{Engine, EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning};
 use peer::{Answer, Background, Peer, counter, counters, start, until};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 #[test]
 fn switches_of_both_versions_come_up_on_both_kinds_of_address() {

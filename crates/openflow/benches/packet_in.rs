@@ -19,7 +19,7 @@ fn main() {
     // Cargo passes `--test` only to check that the program runs.
     let test = std::env::args().any(|argument| argument == "--test");
     let rounds = if test { 1 } else { 100_000 };
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         measure(version, rounds);
     }
 }

@@ -1,7 +1,6 @@
 //! The header of every message. [`frame`] cuts a stream into messages with it.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::reader::Reader;
 use crate::wire;
@@ -12,66 +11,6 @@ pub const HEADER_LEN: usize = 8;
 
 /// Length of the longest message in bytes: the length field has 16 bits.
 pub const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
-
-/// A supported version of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Version {
-    /// OpenFlow 1.0.0, wire version 0x01.
-    #[cfg_attr(feature = "serde", serde(rename = "1.0"))]
-    V1_0,
-    /// OpenFlow 1.3.5, wire version 0x04.
-    #[cfg_attr(feature = "serde", serde(rename = "1.3"))]
-    V1_3,
-}
-
-impl Version {
-    /// The version byte of the header.
-    #[must_use]
-    pub const fn wire(self) -> u8 {
-        match self {
-            Version::V1_0 => 1,
-            Version::V1_3 => 4,
-        }
-    }
-
-    /// Returns the version of a header's first byte, if it is supported.
-    #[must_use]
-    pub const fn from_wire(byte: u8) -> Option<Version> {
-        match byte {
-            1 => Some(Version::V1_0),
-            4 => Some(Version::V1_3),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Version::V1_0 => "1.0",
-            Version::V1_3 => "1.3",
-        })
-    }
-}
-
-/// A text that is not a supported version.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a supported OpenFlow version; give 1.0 or 1.3")]
-pub struct ParseVersionError(String);
-
-impl FromStr for Version {
-    type Err = ParseVersionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
-        match text {
-            "1.0" => Ok(Version::V1_0),
-            "1.3" => Ok(Version::V1_3),
-            other => Err(ParseVersionError(other.to_owned())),
-        }
-    }
-}
 
 /// The header of a message. Only its eight bytes are read; no value is checked.
 ///
@@ -85,7 +24,7 @@ impl FromStr for Version {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version byte; see [`Version::from_wire`].
+    /// Version byte; see [`crate::Version::from_wire`].
     pub version: u8,
     /// Message type; its meaning depends on the version, see [`crate::MessageKind`].
     pub kind: u8,
@@ -164,13 +103,5 @@ mod tests {
         for length in 0..8 {
             assert!(frame(&[4, 2, 0, length, 0, 0, 0, 7]).is_err());
         }
-    }
-
-    #[test]
-    fn versions_parse_as_they_print() {
-        for version in [Version::V1_0, Version::V1_3] {
-            assert_eq!(version.to_string().parse(), Ok(version));
-        }
-        assert!("1.1".parse::<Version>().is_err());
     }
 }

@@ -47,8 +47,8 @@ pub enum Instruction<'a> {
 
 const GOTO_TABLE: u16 = 1;
 const WRITE_METADATA: u16 = 2;
-const WRITE_ACTIONS: u16 = 3;
-const APPLY_ACTIONS: u16 = 4;
+pub(crate) const WRITE_ACTIONS: u16 = 3;
+pub(crate) const APPLY_ACTIONS: u16 = 4;
 const CLEAR_ACTIONS: u16 = 5;
 const METER: u16 = 6;
 const EXPERIMENTER: u16 = 0xffff;

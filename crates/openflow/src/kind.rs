@@ -21,8 +21,15 @@ macro_rules! kinds {
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
             /// The inverse of [`Self::wire`] for the numbers below [`DENSE`].
-            const BY_NUMBER: [[Option<$name>; DENSE]; 2] =
-                [Self::by_number(Version::V1_0), Self::by_number(Version::V1_3)];
+            const BY_NUMBER: [[Option<$name>; DENSE]; Version::ALL.len()] = {
+                let mut tables = [[None; DENSE]; Version::ALL.len()];
+                let mut place = 0;
+                while place < tables.len() {
+                    tables[place] = Self::by_number(Version::ALL[place]);
+                    place += 1;
+                }
+                tables
+            };
 
             const fn by_number(version: Version) -> [Option<$name>; DENSE] {
                 let mut table = [None; DENSE];
@@ -141,7 +148,7 @@ mod tests {
 
     #[test]
     fn numbers_and_kinds_are_one_to_one() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             for kind in MessageKind::ALL {
                 if let Some(number) = kind.wire(version) {
                     assert_eq!(MessageKind::from_wire(version, number), Some(*kind));

@@ -18,11 +18,14 @@
 //! assembles multipart replies, matches replies to requests, and answers errors.
 //!
 //! # Versions
-//! A value means the same in both versions. Encoding returns [`EncodeError::Unsupported`] with the
+//! A value means the same in all versions. Encoding returns [`EncodeError::Unsupported`] with the
 //! name of anything that a version cannot express, and never drops it silently. Tables list the
 //! numbers of each version: [`MessageKind`] for messages, [`MultipartKind`] for multipart types,
 //! [`ErrorCode`] for errors, [`Field`] for match fields, and the tables in `action` and
 //! `instruction`. The structures themselves are in `wire::v10` and `wire::v13`, section by section.
+//!
+//! Users of this crate ask a [`Version`] for a capability, such as [`Version::has_groups`], and not
+//! for its number. [`Versions`] is a set of versions.
 //!
 //! Padding is not kept: any value is read, and zeros are written.
 
@@ -42,6 +45,7 @@ mod match_v10;
 mod match_view;
 mod message;
 mod out;
+mod outputs;
 mod oxm;
 mod port;
 mod prerequisite;
@@ -50,6 +54,7 @@ mod reader;
 mod request;
 mod template;
 mod typed_action;
+mod version;
 mod wire;
 pub mod xid;
 
@@ -59,9 +64,7 @@ pub use band::PriorityBand;
 pub use bytes::{Bytes, FixedStr};
 pub use error::{DecodeError, EncodeError, ErrorCode, Reason};
 pub use field::Field;
-pub use header::{
-    HEADER_LEN, Header, MAX_MESSAGE_LEN, MessageFrame, ParseVersionError, Version, frame,
-};
+pub use header::{HEADER_LEN, Header, MAX_MESSAGE_LEN, MessageFrame, frame};
 pub use instruction::{Instruction, Instructions};
 pub use kind::{MessageKind, MultipartKind};
 pub use list::{Element, Iter, List};
@@ -69,6 +72,7 @@ pub use r#match::Match;
 pub use match_view::MatchView;
 pub use message::*;
 pub use out::Out;
+pub use outputs::map_outputs;
 pub use port::{
     ParsePortError, Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
     PortStatus,
@@ -77,3 +81,4 @@ pub use prerequisite::Prerequisite;
 pub use reader::Strictness;
 pub use request::RequestKind;
 pub use template::{Filling, FlowModTemplate, MAX_TEMPLATE_LEN};
+pub use version::{ByVersion, ParseVersionError, Version, Versions};

@@ -53,7 +53,7 @@ fn what_a_version_cannot_say_is_named() {
 #[test]
 fn values_that_do_not_fit_are_named() {
     let any = Match::any();
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let action = [Action::SetField(Field::IpDscp, 64)];
         let flow = ToSwitch::FlowMod(FlowMod::add(&any).actions(&action));
         assert_eq!(unwritable(&flow, version), EncodeError::Range { what: "ip_dscp" });

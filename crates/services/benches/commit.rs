@@ -60,7 +60,7 @@ fn plan(flows: u32, round: u32) -> Plan {
 }
 
 fn main() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         for flows in FLOWS_PER_SWITCH {
             let hand = Hand::default();
             let lab = Lab::seeded(1).version(version).topology(ring(SWITCHES, 1));

@@ -90,7 +90,7 @@ fn packet_in(version: Version, port: u32, buffer_id: Option<u32>, data: &[u8], o
         total_len: data.len() as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+        cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
         matching: MatchView::port(Port(port)),
         data: Bytes(data),
     };
@@ -153,7 +153,7 @@ impl Controller {
             ..SwitchDescription::new(dpid)
         };
         let mut session =
-            switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
+            switch::SwitchSession::new(description, Versions::only(version), &mut out).unwrap();
         for _ in 0..10 {
             let heard = std::mem::take(&mut wire.kept);
             let mut rest = heard.as_slice();

@@ -25,7 +25,7 @@ use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
 use odd::odd_flows;
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Longer than needed if nothing is wrong.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);

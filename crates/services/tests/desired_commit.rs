@@ -53,7 +53,7 @@ fn barriers(lab: &Lab, switch: &str) -> usize {
 
 #[test]
 fn it_is_confirmed_when_every_switch_has_said_so() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let (mut lab, hand) = lab(version);
         let before = ["s1", "s2", "s3"].map(|switch| barriers(&lab, switch));
         let path = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
@@ -142,7 +142,7 @@ fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
 #[test]
 fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version_can_say_whose_it_means()
  {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let hand = Hand::default();
         let mut settings = WorkerSettings::default();
         settings.session.max_multipart_bytes = 64 << 10;

@@ -17,7 +17,7 @@ use bellrock_services::programming::{
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, flows_of, mesh};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Longer than any plan takes in a lab.
 const DONE_WITHIN: Duration = Duration::from_secs(60);

@@ -1,9 +1,8 @@
 //! Why a connection must be closed.
 
-use bellrock_openflow::{DecodeError, EncodeError, ErrorCode};
+use bellrock_openflow::{DecodeError, EncodeError, ErrorCode, Versions};
 
 use crate::hello::PeerVersions;
-use crate::settings::Versions;
 
 /// Why a connection must be closed, and what the operator can do about it.
 ///
@@ -26,7 +25,7 @@ pub enum CloseReason {
     BadHello(DecodeError),
     /// Both ends have no version in common.
     #[error(
-        "no common version: the peer speaks {theirs}, this end {ours:?}; allow another version at one of them"
+        "no common version: the peer speaks {theirs}, this end {ours}; allow another version at one of them"
     )]
     NoCommonVersion {
         /// Versions of the peer.

@@ -1,7 +1,7 @@
 //! A switch's description in the handshake.
 
 use bellrock_openflow::{
-    Capabilities, Desc, Features, Port, PortDesc, PortReason, PortStatus, Version,
+    Capabilities, Desc, Features, Port, PortDesc, PortReason, PortStatus, Version, Versions,
 };
 
 /// Maximum number of ports that are kept of a switch; more are left out and counted. Some ten times
@@ -67,7 +67,7 @@ impl SwitchDescription {
         SwitchDescription {
             datapath_id,
             auxiliary_id: 0,
-            version: Version::V1_3,
+            version: Versions::ALL.highest(),
             n_buffers: 0,
             n_tables: 1,
             capabilities: Capabilities::empty(),
@@ -111,7 +111,7 @@ impl SwitchDescription {
             n_buffers: features.n_buffers,
             n_tables: features.n_tables,
             capabilities: features.capabilities,
-            actions: if version == Version::V1_0 { features.actions } else { 0 },
+            actions: if version.has_table_features() { 0 } else { features.actions },
             ports: features.ports.iter().take(MAX_PORTS).collect(),
             ..SwitchDescription::new(features.datapath_id)
         }

@@ -4,11 +4,10 @@ use std::fmt;
 
 use bellrock_openflow::{
     Bytes, EncodeError, ErrorCode, ErrorMessage, HEADER_LEN, Header, Hello, MessageFrame, Out,
-    ToSwitch, Version, frame,
+    ToSwitch, Version, Versions, frame,
 };
 
 use crate::close::{CloseReason, Stop};
-use crate::settings::Versions;
 
 /// Maximum length of the first message of a connection. A longer one is refused before it has
 /// arrived, so garbage cannot delay this for 64 KiB.
@@ -45,12 +44,11 @@ impl PeerVersions {
     /// This end's bitmap does not matter: an end without one speaks a single version, and both
     /// rules then agree.
     pub(crate) fn agree(self, ours: Versions) -> Option<Version> {
-        let mut ours_down = ours.as_slice().iter().copied().rev();
         match self.bitmap {
-            Some(bits) => ours_down.find(|version| bits >> version.wire() & 1 != 0),
+            Some(bits) => Versions::from_bitmap(bits)?.and(ours).map(Versions::highest),
             None => {
-                let smaller = self.header.min(ours.highest().wire());
-                ours_down.find(|version| version.wire() == smaller)
+                let smaller = Version::from_wire(self.header.min(ours.highest().wire()));
+                smaller.filter(|version| ours.contains(*version))
             }
         }
     }
@@ -121,10 +119,9 @@ pub(crate) fn agree(
     };
     let theirs = PeerVersions::of(header, &hello);
     theirs.agree(ours).ok_or(()).or_else(|()| {
-        let text = match ours {
-            Versions::Both => "OpenFlow 1.0 and 1.3 are spoken here",
-            Versions::Only(Version::V1_0) => "only OpenFlow 1.0 is spoken here",
-            Versions::Only(Version::V1_3) => "only OpenFlow 1.3 is spoken here",
+        let text = match ours == ours.highest().into() {
+            true => format!("only OpenFlow {ours} is spoken here"),
+            false => format!("OpenFlow {ours} are spoken here"),
         };
         let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
         let error = ToSwitch::Error(ErrorMessage::Standard { code, data });
@@ -140,7 +137,8 @@ pub(crate) fn refusal(message: MessageFrame<'_>) -> Option<CloseReason> {
     else {
         return None;
     };
-    let code = ErrorCode::from_wire(Version::V1_3, 0, u16::from_be_bytes([*high, *low]));
+    // Errors of hellos have the same numbers in all versions.
+    let code = ErrorCode::from_wire(Versions::ALL.highest(), 0, u16::from_be_bytes([*high, *low]));
     let text = message.bytes.get(HEADER_LEN + 4..).unwrap_or_default();
     let text = String::from_utf8_lossy(text);
     let text = text.trim_end_matches('\0').chars().take(MAX_REFUSAL_CHARS);
@@ -162,6 +160,5 @@ pub(crate) fn write_error(
 
 /// Version of an error that refuses a hello: the highest of this end that the peer may understand.
 fn refusing_version(theirs: u8, ours: Versions) -> Version {
-    let below = ours.as_slice().iter().copied().rev().find(|version| version.wire() <= theirs);
-    below.or(ours.as_slice().first().copied()).unwrap_or(ours.highest())
+    ours.highest_up_to(theirs).unwrap_or(ours.lowest())
 }

@@ -13,7 +13,7 @@
 //!
 //! let now = Duration::ZERO;
 //! let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
-//! let mut switch = SwitchSession::new(SwitchDescription::new(0x1), Versions::Both, &mut up)?;
+//! let mut switch = SwitchSession::new(SwitchDescription::new(0x1), Versions::ALL, &mut up)?;
 //! let mut controller = ControllerSession::new(&SessionSettings::default(), now, &mut down)?;
 //! while !controller.is_ready() {
 //!     let mut bytes = down.as_slice();
@@ -53,6 +53,7 @@ mod requests;
 mod settings;
 pub mod switch;
 
+pub use bellrock_openflow::Versions;
 pub use bellrock_openflow::xid;
 pub use close::CloseReason;
 pub use controller::{ControllerSession, PACKET_WAIT, PendingRequests};
@@ -60,5 +61,5 @@ pub use description::{MAX_PORTS, MissingReply, SwitchDescription};
 pub use event::{SessionCounters, SessionEvent};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
 pub use requests::{CompleteReply, RequestRejected};
-pub use settings::{FirstRole, SessionSettings, Versions};
+pub use settings::{FirstRole, SessionSettings};
 pub use switch::SwitchSession;

@@ -2,38 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_openflow::Version;
-
-/// The versions that an end speaks: at least one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Versions {
-    /// 1.0 and 1.3; the higher one if the peer speaks both.
-    #[default]
-    Both,
-    /// Only this version.
-    Only(Version),
-}
-
-impl Versions {
-    /// The versions, lowest first.
-    #[must_use]
-    pub const fn as_slice(self) -> &'static [Version] {
-        match self {
-            Versions::Both => &[Version::V1_0, Version::V1_3],
-            Versions::Only(Version::V1_0) => &[Version::V1_0],
-            Versions::Only(Version::V1_3) => &[Version::V1_3],
-        }
-    }
-
-    /// The highest version.
-    #[must_use]
-    pub const fn highest(self) -> Version {
-        match self {
-            Versions::Both => Version::V1_3,
-            Versions::Only(version) => version,
-        }
-    }
-}
+use bellrock_openflow::Versions;
 
 /// The role with which a connection begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +18,7 @@ pub enum FirstRole {
 /// Settings of all sessions of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// Versions of this end. Default: both.
+    /// Versions of this end. Default: all.
     pub versions: Versions,
     /// Role with which a connection begins. Default: equal.
     pub first_role: FirstRole,
@@ -80,7 +49,7 @@ pub struct SessionSettings {
 impl Default for SessionSettings {
     fn default() -> Self {
         SessionSettings {
-            versions: Versions::Both,
+            versions: Versions::ALL,
             first_role: FirstRole::Equal,
             handshake_timeout: Duration::from_secs(5),
             echo_after: Duration::from_secs(15),

@@ -9,13 +9,12 @@
 use bellrock_openflow::{
     ConfigFlags, DecodeError, DescBuf, EncodeError, ErrorCode, Features, FromSwitch, Hello, List,
     MessageFrame, MessageKind, MultipartReply, MultipartRequest, Out, PortDesc, Reason, ReplyBody,
-    RequestBody, SwitchConfig, ToSwitch, Version, frame,
+    RequestBody, SwitchConfig, ToSwitch, Version, Versions, frame,
 };
 
 use crate::close::{CloseReason, Stop};
 use crate::description::SwitchDescription;
 use crate::hello::{self, ERROR, write_error};
-use crate::settings::Versions;
 use crate::xid;
 
 /// Default number of bytes of a packet that go to the controller on a table miss
@@ -75,7 +74,7 @@ impl SwitchSession {
         out: &mut Out,
     ) -> Result<Self, EncodeError> {
         let mut xids = xid::XidSource::default();
-        Hello::write(versions.as_slice(), xids.next(xid::SESSION), out)?;
+        Hello::write(versions, xids.next(xid::SESSION), out)?;
         let description = SwitchDescription { version: versions.highest(), ..description };
         let (flags, miss_send_len) = (ConfigFlags::empty(), DEFAULT_MISS_SEND_LEN);
         let config = SwitchConfig { flags, miss_send_len };
@@ -234,7 +233,10 @@ impl SwitchSession {
 
     fn features(&self) -> Features<'_> {
         let switch = &self.description;
-        let v10 = switch.version == Version::V1_0;
+        let ports = match switch.version.has_port_desc() {
+            true => List::empty(),
+            false => List::of(&switch.ports),
+        };
         Features {
             datapath_id: switch.datapath_id,
             n_buffers: switch.n_buffers,
@@ -242,7 +244,7 @@ impl SwitchSession {
             auxiliary_id: switch.auxiliary_id,
             capabilities: switch.capabilities,
             actions: switch.actions,
-            ports: if v10 { List::of(&switch.ports) } else { List::empty() },
+            ports,
         }
     }
 
@@ -275,4 +277,10 @@ impl SwitchSession {
     }
 }
 
-const _: () = assert!(matches!(MessageKind::Error.wire(Version::V1_3), Some(ERROR)));
+const _: () = {
+    let mut place = 0;
+    while place < Version::ALL.len() {
+        assert!(matches!(MessageKind::Error.wire(Version::ALL[place]), Some(ERROR)));
+        place += 1;
+    }
+};

@@ -46,7 +46,7 @@ fn a_handshake_tells_the_whole_switch() {
         for ports in [0, 1, 48] {
             let switch = description(version, ports);
             let mut pair =
-                Pair::new(&SessionSettings::default(), switch.clone(), Versions::Only(version));
+                Pair::new(&SessionSettings::default(), switch.clone(), Versions::only(version));
             assert_eq!(pair.run().unwrap(), ["Ready"]);
             assert_eq!(pair.controller.take_switch(), Some(switch));
             assert_eq!(pair.controller.take_switch(), None);
@@ -59,7 +59,7 @@ fn a_handshake_tells_the_whole_switch() {
 #[test]
 fn an_auxiliary_connection_can_be_told() {
     let switch = SwitchDescription { auxiliary_id: 3, ..description(Version::V1_3, 1) };
-    let mut pair = Pair::new(&SessionSettings::default(), switch, Versions::Both);
+    let mut pair = Pair::new(&SessionSettings::default(), switch, Versions::ALL);
     pair.run().unwrap();
     assert_eq!(pair.controller.take_switch().map(|switch| switch.auxiliary_id), Some(3));
 }
@@ -70,7 +70,7 @@ fn requests_are_answered_and_the_rest_is_handed_on() {
         let mut pair = Pair::new(
             &SessionSettings::default(),
             description(version, 2),
-            Versions::Only(version),
+            Versions::only(version),
         );
         pair.run().unwrap();
         let any = Match::any();
@@ -114,7 +114,7 @@ fn a_switch_answers_what_it_cannot_read() {
         let mut pair = Pair::new(
             &SessionSettings::default(),
             description(version, 2),
-            Versions::Only(version),
+            Versions::only(version),
         );
         pair.run().unwrap();
         pair.down.append(&raw(version.wire(), 77, 0x0900_0001, &[])).unwrap();
@@ -202,7 +202,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
         let mut pair = Pair::new(
             &SessionSettings::default(),
             description(version, 3),
-            Versions::Only(version),
+            Versions::only(version),
         );
         // A buffer that has only a few bytes left each time a message comes.
         let (mut stalls, mut sent) = (0, pair.down.as_slice().to_vec());
@@ -232,7 +232,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
 /// All messages of a switch, concatenated: handshake, then `more`.
 fn recorded(version: Version, more: &[FromSwitch<'_>]) -> Vec<u8> {
     let mut pair =
-        Pair::new(&SessionSettings::default(), description(version, 4), Versions::Only(version));
+        Pair::new(&SessionSettings::default(), description(version, 4), Versions::only(version));
     let mut stream = Vec::new();
     let mut controller_says = std::mem::replace(&mut pair.down, Out::with_capacity(1 << 16));
     loop {

@@ -73,7 +73,7 @@ fn any_byte_is_life_and_so_are_bytes_drained() {
 #[test]
 fn the_handshake_prolongs_the_time_to_the_first_echo() {
     let mut pair =
-        Pair::new(&SessionSettings::default(), description(Version::V1_3, 1), Versions::Both);
+        Pair::new(&SessionSettings::default(), description(Version::V1_3, 1), Versions::ALL);
     pair.now = ms(4_900);
     assert_eq!(pair.run().unwrap(), ["Ready"]);
     assert_eq!(pair.controller.deadline(), ms(19_900));

@@ -188,7 +188,7 @@ fn a_broken_part_ends_the_reply() {
 fn the_ports_of_a_large_switch_come_in_parts() {
     let mut description = common::description(Version::V1_3, 3000);
     description.ports[2999].port = Port::LOCAL;
-    let versions = bellrock_session::Versions::Both;
+    let versions = bellrock_session::Versions::ALL;
     let mut pair = common::Pair::new(&SessionSettings::default(), description.clone(), versions);
     assert_eq!(pair.run().unwrap(), ["Ready"]);
     assert_eq!(pair.controller.take_switch(), Some(description));

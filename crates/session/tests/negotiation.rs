@@ -11,7 +11,7 @@ use bellrock_session::{
 use common::{Alone, OUT_BYTES, VERSIONS, raw};
 
 const OURS: [Versions; 3] =
-    [Versions::Both, Versions::Only(Version::V1_0), Versions::Only(Version::V1_3)];
+    [Versions::ALL, Versions::only(Version::V1_0), Versions::only(Version::V1_3)];
 
 fn hello(header: u8, bitmap: Option<u32>) -> Vec<u8> {
     match bitmap {
@@ -23,7 +23,7 @@ fn hello(header: u8, bitmap: Option<u32>) -> Vec<u8> {
 /// The rule of the specification: with two bitmaps, the highest version in both; otherwise the
 /// smaller of both headers, if the reader speaks it.
 fn expected(ours: Versions, header: u8, bitmap: Option<u32>) -> Option<Version> {
-    let our_bits = ours.as_slice().iter().fold(0_u32, |bits, v| bits | 1 << v.wire());
+    let our_bits = ours.iter().fold(0_u32, |bits, v| bits | 1 << v.wire());
     let sends_bitmap = ours.highest() == Version::V1_3;
     // Elements have a meaning only since 1.3.
     let bitmap = bitmap.filter(|_| header >= 4);
@@ -33,7 +33,7 @@ fn expected(ours: Versions, header: u8, bitmap: Option<u32>) -> Option<Version> 
     };
     // A peer whose bitmap lacks that version would refuse it.
     let refused = bitmap.is_some_and(|bits| bits >> wire & 1 == 0);
-    Version::from_wire(wire).filter(|v| ours.as_slice().contains(v) && !refused)
+    Version::from_wire(wire).filter(|v| ours.contains(*v) && !refused)
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn both_ends_arrive_at_the_same_version_or_both_refuse() {
             let (hello_down, hello_up) = (down.as_slice().to_vec(), up.as_slice().to_vec());
             let at_switch = switch.next(&hello_down, &mut up).map(|_| ());
             let at_controller = controller.next(&hello_up, common::ms(0), &mut down).map(|_| ());
-            let common = ours.as_slice().iter().rev().find(|v| theirs.as_slice().contains(v));
+            let common = ours.iter().rev().find(|v| theirs.contains(*v));
             match common {
                 Some(version) => {
                     assert_eq!((at_switch, at_controller), (Ok(()), Ok(())));
-                    assert_eq!((switch.version(), controller.version()), (*version, *version));
+                    assert_eq!((switch.version(), controller.version()), (version, version));
                 }
                 None => assert!(
                     matches!(
@@ -107,9 +107,9 @@ fn both_ends_arrive_at_the_same_version_or_both_refuse() {
 #[test]
 fn our_hello_has_a_bitmap_when_we_speak_1_3() {
     for (ours, expected) in [
-        (Versions::Both, &[4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x12][..]),
-        (Versions::Only(Version::V1_3), &[4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x10]),
-        (Versions::Only(Version::V1_0), &[1, 0, 0, 8, 0, 0, 0, 1]),
+        (Versions::ALL, &[4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x12][..]),
+        (Versions::only(Version::V1_3), &[4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x10]),
+        (Versions::only(Version::V1_0), &[1, 0, 0, 8, 0, 0, 0, 1]),
     ] {
         let mut out = out();
         let settings = SessionSettings { versions: ours, ..SessionSettings::default() };

@@ -27,7 +27,7 @@ fn extension(version: Version, xid: u32, message: RoleExtension) -> Vec<u8> {
 
 /// What the controller's end sends in its handshake.
 fn handshake(version: Version, settings: &SessionSettings) -> Vec<MessageKind> {
-    let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
+    let mut pair = Pair::new(settings, description(version, 2), Versions::only(version));
     let mut sent = Vec::new();
     while !pair.controller.is_ready() {
         sent.extend(to_switch(pair.down.as_slice(), |_, _, body| body.kind()));
@@ -63,7 +63,7 @@ fn the_handshake_of_a_standby_only_reads() {
 fn a_standby_configures_the_switch_when_it_takes_over() {
     for version in VERSIONS {
         let settings = SessionSettings { miss_send_len: 77, ..standby() };
-        let mut pair = Pair::new(&settings, description(version, 2), Versions::Only(version));
+        let mut pair = Pair::new(&settings, description(version, 2), Versions::only(version));
         pair.run().unwrap();
         assert_eq!(pair.switch.config().miss_send_len, 128);
         pair.controller.configure(&mut pair.down).unwrap();

@@ -119,7 +119,7 @@ fn packet(version: Version, switch: u64, source: u32, destination: [u8; 6], out:
         total_len: 64,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+        cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
         matching: MatchView::port(Port(1 + source % 4)),
         data: Bytes(&data),
     };
@@ -133,7 +133,7 @@ fn bring_up(worker: &mut Worker, dpid: u64, version: Version, wire: &mut Wire) -
     let mut out = Out::with_capacity(1 << 16);
     let description = SwitchDescription::new(dpid);
     let mut session =
-        switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
+        switch::SwitchSession::new(description, Versions::only(version), &mut out).unwrap();
     for _ in 0..10 {
         let heard = std::mem::take(&mut wire.kept);
         let mut rest = heard.as_slice();

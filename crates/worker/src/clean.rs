@@ -3,7 +3,7 @@
 //! ([`EarlierFlows::Adopt`]).
 //!
 //! In 1.3, an app's flows are removed by cookie. In 1.0 that is impossible: flows are requested,
-//! and those with an app's cookie are removed one by one. Flows to adopt are requested in both
+//! and those with an app's cookie are removed one by one. Flows to adopt are requested in all
 //! versions. Flows with other cookies stay.
 //!
 //! A worker asks a limited number of switches at a time: see `turns`.
@@ -44,7 +44,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        if info.version == Version::V1_3 {
+        if info.version.selects_by_cookie() {
             // A wanted table-miss entry replaces the old one, so that no packet is lost between the
             // two.
             let entry = (!self.wants_packet_ins()).then_some(Cookie::CONTROLLER);
@@ -95,10 +95,10 @@ impl Worker {
     ) -> Option<FlowStatsRequest<'m>> {
         let all = FlowStatsRequest::all(all);
         let asking = self.cookies(EarlierFlows::Adopt);
-        match (version, asking.as_slice()) {
-            (Version::V1_0, []) if self.cookies(EarlierFlows::Remove).is_empty() => None,
-            (Version::V1_3, []) => None,
-            (Version::V1_3, [one]) => {
+        match (version.selects_by_cookie(), asking.as_slice()) {
+            (false, []) if self.cookies(EarlierFlows::Remove).is_empty() => None,
+            (true, []) => None,
+            (true, [one]) => {
                 Some(FlowStatsRequest { cookie: one.with(0), cookie_mask: Cookie::MASK, ..all })
             }
             _ => Some(all),
@@ -140,7 +140,7 @@ impl Worker {
             _ => Err(MissingReply::Unreadable),
         });
         match reported {
-            Ok(flows) if info.version == Version::V1_0 => {
+            Ok(flows) if !info.version.selects_by_cookie() => {
                 let goes = |app: &WorkerApp, flow: &FlowStats<'_>| {
                     app.does(EarlierFlows::Remove) && app.owns(flow)
                 };
@@ -198,15 +198,16 @@ impl Worker {
         why: MissingReply,
         now: Duration,
     ) {
-        let becomes = match info.version {
-            Version::V1_0 => "flows of earlier runs stay",
-            Version::V1_3 => "flows that apps could adopt are removed",
+        let can_remove = info.version.selects_by_cookie();
+        let becomes = match can_remove {
+            true => "flows that apps could adopt are removed",
+            false => "flows of earlier runs stay",
         };
         if self.log.allows(now, &self.counters) {
             let dpid = info.dpid;
             warn!(%dpid, reason = %why, "the switch does not report its flows: {becomes}");
         }
-        if info.version == Version::V1_3 {
+        if can_remove {
             self.remove_all_of(key, self.cookies(EarlierFlows::Adopt));
         }
     }
@@ -253,15 +254,15 @@ impl Worker {
         self.apps.iter().filter(|app| app.does(left)).map(|app| app.id.cookie()).collect()
     }
 
-    /// Removes all flows with these cookies (1.3).
+    /// Removes all flows with these cookies, in a version that selects flows by cookie.
     fn remove_all_of(&mut self, key: ConnectionKey, cookies: Vec<Cookie>) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let all = Match::any();
+        let (all, version) = (Match::any(), connection.session.version());
         for cookie in cookies {
             let xid = connection.session.next_xid(xid::SESSION);
             let old = FlowMod::delete(&all).cookie_mask(cookie.with(0), Cookie::MASK);
             // The buffer is almost empty here: one message for each app fits.
-            let _ = ToSwitch::FlowMod(old).encode(Version::V1_3, xid, &mut self.out);
+            let _ = ToSwitch::FlowMod(old).encode(version, xid, &mut self.out);
         }
     }
 
@@ -276,9 +277,10 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let xid = connection.session.next_xid(xid::SESSION);
         let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);
-        let old = match version {
-            Version::V1_0 => old,
-            Version::V1_3 => old.table(flow.table).cookie_mask(flow.cookie, u64::MAX),
+        let old = if version.names_tables() { old.table(flow.table) } else { old };
+        let old = match version.selects_by_cookie() {
+            true => old.cookie_mask(flow.cookie, u64::MAX),
+            false => old,
         };
         self.remove(key, xid, &old, version, transport);
         self.counters.stale_flows_removed.add(1);

@@ -17,7 +17,6 @@ use bellrock_api::openflow::{ErrorMessage, RoleKind, RoleMessage, RoleStatus};
 use bellrock_api::runtime::Promise;
 use bellrock_api::{
     ControllerRole, Dpid, EndReason, Error, ErrorCode, GrantedRole, Refusal, RoleError, RoleOrder,
-    Version,
 };
 use tracing::debug;
 
@@ -165,8 +164,12 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let step = match (connection.session.version(), order) {
-            (Version::V1_3, RoleOrder::Slave { generation_id: None }) => OrderStep::Newest,
+        let step = match order {
+            RoleOrder::Slave { generation_id: None }
+                if connection.session.version().has_roles() =>
+            {
+                OrderStep::Newest
+            }
             // 1.0 has neither generation ids nor a question for the role.
             _ => OrderStep::Change,
         };
@@ -334,7 +337,7 @@ impl Worker {
         match code {
             ErrorCode::RequestIsSlave => true,
             ErrorCode::RequestPermission => {
-                has_role && info.is_some_and(|info| info.version == Version::V1_0)
+                has_role && info.is_some_and(|info| !info.version.has_roles())
             }
             _ => false,
         }

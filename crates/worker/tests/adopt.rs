@@ -17,7 +17,7 @@ use bellrock_session::SwitchDescription;
 use bellrock_worker::{MAX_PANICS, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, quietly, told};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Adopts flows with even priorities, panics at 13, and fails at 15. After the last question, it
 /// installs a flow with priority 1.

@@ -92,7 +92,7 @@ fn mix(version: Version, rounds: usize) -> Vec<u8> {
                 total_len: data.len() as u16,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+                cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
                 matching: MatchView::port(Port(port)),
                 data: Bytes(&data),
             };
@@ -118,7 +118,7 @@ fn bring_up(worker: &mut Worker, version: Version) -> ConnectionKey {
     let mut out = Out::with_capacity(1 << 16);
     let description = SwitchDescription::new(7);
     let mut session =
-        switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
+        switch::SwitchSession::new(description, Versions::only(version), &mut out).unwrap();
     for _ in 0..10 {
         let heard = wire.kept.replace(Vec::new()).unwrap();
         let mut rest = heard.as_slice();
@@ -192,7 +192,7 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
 
 #[test]
 fn a_packet_in_allocates_nothing() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         for matching in [MatchKind::L2, MatchKind::Exact] {
             allocations_per_packet(version, matching);
         }

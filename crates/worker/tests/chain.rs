@@ -18,7 +18,7 @@ use bellrock_api::{
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, flow_removed, quietly};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Actions of a handler, by the first byte of a packet.
 const INSTALL: u8 = 0;

@@ -22,7 +22,7 @@ use bellrock_session::SwitchDescription;
 use bellrock_worker::WorkerSettings;
 use lab::{Lab, SwitchId};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 const SWITCH: Dpid = Dpid(5);
 const TABLE_FULL: ChangeOutcome =
     ChangeOutcome::Refused(Refusal::Standard(ErrorCode::FlowModTableFull));

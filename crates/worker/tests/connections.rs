@@ -27,7 +27,7 @@ impl App for Idle {
 }
 impl Handler for Idle {}
 
-const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const BOTH: [Version; Version::ALL.len()] = Version::ALL;
 
 fn port(number: u32) -> PortDesc {
     PortDesc::new(

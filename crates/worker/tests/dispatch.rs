@@ -87,7 +87,7 @@ fn two(settings: WorkerSettings) -> (Lab, Probe, Probe) {
 
 #[test]
 fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let (mut lab, first, second) = two(WorkerSettings::default());
         let s = lab.up(version, 5);
         assert_eq!(first.seen.take(), ["make 5", "up 5"]);

@@ -20,7 +20,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
 const SWITCH: Dpid = Dpid(5);
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Keeps the log lines at level warn and above.
 #[derive(Clone, Default)]

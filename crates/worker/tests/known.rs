@@ -73,7 +73,7 @@ fn lab() -> (Lab, Notes) {
 
 #[test]
 fn a_task_that_runs_while_its_app_hears_of_a_switch_can_send_to_it() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let (mut lab, seen) = lab();
         let switch = lab.connect(0, version, SwitchDescription::new(5));
         lab.run();

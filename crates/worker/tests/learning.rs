@@ -12,7 +12,7 @@ use bellrock_apps::{Learning, LearningSettings};
 use bellrock_tables::Budget;
 use lab::Lab;
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 const ONE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TWO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
@@ -100,7 +100,7 @@ fn a_truncated_packet_is_released_from_its_buffer_or_not_sent_at_all() {
                 total_len: 1500,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+                cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
                 matching: bellrock_api::openflow::MatchView::port(Port(2)),
                 data: Bytes(&whole),
             };

@@ -22,7 +22,7 @@ use bellrock_session::{FirstRole, SwitchDescription};
 use bellrock_worker::WorkerSettings;
 use lab::{FakeRoles, Lab, Notes, SwitchId, told};
 
-const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const BOTH: [Version; Version::ALL.len()] = Version::ALL;
 const DPID: Dpid = Dpid(5);
 
 /// Notes what it sees. Adopts every flow.

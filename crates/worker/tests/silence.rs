@@ -18,7 +18,7 @@ use bellrock_api::{
 use bellrock_session::SwitchDescription;
 use lab::{Lab, Notes, SwitchId, told};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Maximum time that packets wait for a missing answer.
 const LONGEST: Duration = Duration::from_millis(200);

@@ -17,7 +17,7 @@ use lab::{Lab, Notes, SwitchId};
 const AT_A_TIME: usize = 64;
 const TURN: Duration = Duration::from_millis(500);
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 #[derive(Clone, Default)]
 struct Adopts(Notes);

@@ -181,11 +181,10 @@ impl ReportedFlow {
             return Err(EncodeError::Unsupported { what, version }.into());
         }
         let flow = FlowMod::delete(&self.key.matching).strict().priority(self.key.priority);
-        let flow = match version {
-            Version::V1_0 => flow,
-            Version::V1_3 => {
-                flow.table(self.key.table).cookie_mask(app.cookie().with(0), Cookie::MASK)
-            }
+        let flow = if version.names_tables() { flow.table(self.key.table) } else { flow };
+        let flow = match version.selects_by_cookie() {
+            true => flow.cookie_mask(app.cookie().with(0), Cookie::MASK),
+            false => flow,
         };
         Ok(ToSwitch::FlowMod(flow).encode(version, xid, out)?)
     }

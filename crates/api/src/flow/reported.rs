@@ -118,9 +118,9 @@ impl FlowNormalizer {
     }
 
     fn kept(&self, flags: FlowFlags) -> FlowFlags {
-        match self.version {
-            Version::V1_0 => FlowFlags::empty(),
-            Version::V1_3 => flags & KEPT_FLAGS,
+        match self.version.reports_flow_flags() {
+            true => flags & KEPT_FLAGS,
+            false => FlowFlags::empty(),
         }
     }
 

@@ -115,7 +115,7 @@ fn in_1_0_what_is_wanted_is_compared_in_its_words() {
 #[test]
 fn a_removal_names_the_flow_and_not_what_it_does() {
     let flow = Flow::new(web()).priority(9).table(0).meter(1).group(7);
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let mut out = Out::with_capacity(1024);
         Change::Remove(flow.clone()).encode(app(), version, 1, &mut out).unwrap();
         let ToSwitch::FlowMod(message) = ToSwitch::decode(out.as_slice()).unwrap().body else {

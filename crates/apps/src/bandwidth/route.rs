@@ -135,15 +135,13 @@ impl HostRoute {
                 Some(vlan) => matching.vlan_id(vlan),
                 None => matching.untagged(),
             });
-            let flow = match (queue, step.version) {
-                (None, _) if index == 0 => flow.meter(meter).output(step.out_port),
-                (None, _) => flow.output(step.out_port),
-                (Some(queue), Version::V1_0) => {
-                    flow.actions(&[Action::Enqueue { port: step.out_port, queue }])
-                }
-                (Some(queue), Version::V1_3) => {
+            let flow = match queue {
+                None if index == 0 => flow.meter(meter).output(step.out_port),
+                None => flow.output(step.out_port),
+                Some(queue) if step.version.has_set_queue() => {
                     flow.actions(&[Action::SetQueue(queue), Action::output(step.out_port)])
                 }
+                Some(queue) => flow.actions(&[Action::Enqueue { port: step.out_port, queue }]),
             };
             (step.dpid, flow.into())
         };
@@ -153,7 +151,7 @@ impl HostRoute {
     /// Checks that the ingress switch has meters.
     pub(super) fn check_meters(&self) -> Result<(), NotReserved> {
         match self.steps.first() {
-            Some(step) if step.version == Version::V1_0 => Err(NotReserved::NoMeters(step.dpid)),
+            Some(step) if !step.version.has_meters() => Err(NotReserved::NoMeters(step.dpid)),
             _ => Ok(()),
         }
     }

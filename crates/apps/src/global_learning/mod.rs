@@ -36,7 +36,7 @@ pub use tables::{GlobalTable, InMutex};
 pub use transactions::InTransactions;
 
 use crate::learning::frame::HostKey;
-use crate::learning::prepared::ByVersion;
+use crate::learning::prepared::PreparedByVersion;
 use crate::learning::{LearningSettings, LearningSwitch, seconds};
 use crate::storm::StormGuard;
 use notes::HostNotes;
@@ -50,7 +50,7 @@ pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     settings: LearningSettings,
     budget: Budget,
     seed: Option<u64>,
-    prepared: ByVersion,
+    prepared: PreparedByVersion,
     shared: OnceLock<Arc<GlobalState<T>>>,
 }
 
@@ -76,7 +76,7 @@ impl<T: GlobalTable> GlobalLearning<T> {
             settings,
             budget: budget.clone(),
             seed: None,
-            prepared: ByVersion::default(),
+            prepared: PreparedByVersion::default(),
             shared: OnceLock::new(),
         }
     }

@@ -38,13 +38,13 @@ pub(super) fn ends(
         && flow.idle_timeout == settings.idle_timeout_s
         && flow.hard_timeout == settings.hard_timeout_s;
     // 1.0 cannot select tables; its switches number their tables as they like.
-    if !as_set || (version == Version::V1_3 && flow.table != 0) {
+    if !as_set || (version.names_tables() && flow.table != 0) {
         return None;
     }
     let matching = flow.matching.to_match();
     // Flows of 1.0 without wildcards are above all priorities: an earlier version installed them.
     let open = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
-    if version == Version::V1_0 && open.into_iter().any(|field| matching.has(field)) {
+    if version.ranks_exact_flows_first() && open.into_iter().any(|field| matching.has(field)) {
         return None;
     }
     if kind(&matching)? != settings.matching {

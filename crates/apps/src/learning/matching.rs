@@ -29,7 +29,7 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &FrameHeader, version: Version
     let mut matching = Match::any();
     link(&mut matching, packet, frame);
     if let Some(tag) = frame.vlan
-        && version == Version::V1_3
+        && !version.ranks_exact_flows_first()
     {
         matching.set(Field::VlanPcp, tag.pcp.into());
     }
@@ -65,7 +65,7 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &FrameHeader, ver
             ipv4(matching, header, headers.transport.as_ref(), version);
         }
         (Some(LaxNetSlice::Ipv6(header)), EtherType::IPV6)
-            if has_its_length(header.payload(), whole) && version == Version::V1_3 =>
+            if has_its_length(header.payload(), whole) && version.can_match(Field::Ipv6Src) =>
         {
             ipv6(matching, header, headers.transport.as_ref());
         }
@@ -92,7 +92,7 @@ fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>, version: Version) {
     matching.set(Field::ArpSpa, u32::from_be_bytes(sender).into());
     matching.set(Field::ArpTpa, u32::from_be_bytes(target).into());
     if let operation @ 0..=255 = header.operation().0
-        && version == Version::V1_3
+        && !version.ranks_exact_flows_first()
     {
         matching.set(Field::ArpOp, operation.into());
     }
@@ -111,7 +111,7 @@ fn ipv4(
     version: Version,
 ) {
     let (header, payload) = (packet.header(), packet.payload());
-    if version == Version::V1_3 {
+    if !version.ranks_exact_flows_first() {
         matching.set(Field::IpDscp, header.dcp().value().into());
     }
     matching.set(Field::IpProto, header.protocol().0.into());
@@ -121,12 +121,12 @@ fn ipv4(
     if header.protocol() != payload.ip_number {
         return;
     }
-    match (parsed, version) {
-        (Some(TransportSlice::Icmpv4(icmp)), _) => {
+    match parsed {
+        Some(TransportSlice::Icmpv4(icmp)) => {
             matching.set(Field::Icmpv4Type, icmp.type_u8().into());
             matching.set(Field::Icmpv4Code, icmp.code_u8().into());
         }
-        (None, Version::V1_3) => sctp(matching, payload),
+        None if version.can_match(Field::SctpSrc) => sctp(matching, payload),
         _ => tcp_or_udp(matching, parsed),
     }
 }

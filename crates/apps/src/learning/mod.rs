@@ -26,7 +26,7 @@ use bellrock_api::{App, EarlierFlows, Forwards, Network, SwitchInfo};
 use bellrock_services::reserved::ReservedFrames;
 use bellrock_tables::Budget;
 
-use prepared::ByVersion;
+use prepared::PreparedByVersion;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
 pub(crate) use switch::seconds;
@@ -38,7 +38,7 @@ pub struct Learning {
     settings: LearningSettings,
     budget: Budget,
     seed: Option<u64>,
-    prepared: ByVersion,
+    prepared: PreparedByVersion,
 }
 
 impl Learning {
@@ -48,7 +48,7 @@ impl Learning {
     #[must_use]
     pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
         let budget = budget.clone();
-        Learning { settings, budget, seed: None, prepared: ByVersion::default() }
+        Learning { settings, budget, seed: None, prepared: PreparedByVersion::default() }
     }
 
     /// Makes the hash tables the same in each run, for simulations. Never use it where strangers

@@ -6,6 +6,7 @@
 use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
 
+use bellrock_api::openflow::ByVersion;
 use bellrock_api::{
     Action, EncodeError, Field, Filling, FlowMod, FlowTemplate, MacAddr, Match, Network, PacketIn,
     Port, Result, Version,
@@ -28,22 +29,17 @@ pub(crate) enum Prepared {
 
 /// The templates of each version, made when the first switch of that version connects.
 #[derive(Default)]
-pub(crate) struct ByVersion([OnceLock<Prepared>; 2]);
+pub(crate) struct PreparedByVersion(ByVersion<OnceLock<Prepared>>);
 
-impl ByVersion {
+impl PreparedByVersion {
     pub(crate) fn of(
         &self,
         version: Version,
         settings: &LearningSettings,
         network: &Network,
     ) -> Prepared {
-        let ByVersion([v1_0, v1_3]) = self;
-        let slot = match version {
-            Version::V1_0 => v1_0,
-            Version::V1_3 => v1_3,
-        };
         let prepare = || Prepared::new(settings, network, version).unwrap_or(Prepared::Nothing);
-        slot.get_or_init(prepare).clone()
+        self.0[version].get_or_init(prepare).clone()
     }
 }
 
@@ -91,13 +87,16 @@ impl Prepared {
         let exact = |protocol: u8, ports: [Field; 2]| -> Result<ByTag> {
             let network = |link: Match| {
                 let link = link.eth_type(ETH_TYPE_IPV4).ip_proto(protocol);
-                let link = if version == Version::V1_0 { link } else { link.ip_dscp(0) };
+                let link = if version.ranks_exact_flows_first() { link } else { link.ip_dscp(0) };
                 [Field::Ipv4Src, Field::Ipv4Dst, ports[0], ports[1]]
                     .into_iter()
                     .fold(link, |matching, field| matching.with(field, 0))
             };
             let tagged = link.clone().vlan_id(1);
-            let tagged = if version == Version::V1_0 { tagged } else { tagged.vlan_pcp(0) };
+            let tagged = match version.ranks_exact_flows_first() {
+                true => tagged,
+                false => tagged.vlan_pcp(0),
+            };
             Ok(ByTag {
                 untagged: template(&network(link.clone()))?,
                 tagged: template(&network(tagged))?,
@@ -202,7 +201,7 @@ impl<'p> Plain<'p> {
     /// Fills in all fields above the link. Templates of 1.0 omit some ([`super::matching`]).
     #[inline(always)]
     pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &FrameHeader) {
-        if flow.version() == Version::V1_3 {
+        if !flow.version().ranks_exact_flows_first() {
             if let Some(tag) = frame.vlan {
                 flow.set(Field::VlanPcp, &[tag.pcp]);
             }
@@ -238,7 +237,11 @@ pub(crate) mod tests {
             total_len: data.len() as u16,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: if version == Version::V1_0 { openflow::PacketInMessage::NO_COOKIE } else { 0 },
+            cookie: if version.packet_in_has_cookie() {
+                0
+            } else {
+                openflow::PacketInMessage::NO_COOKIE
+            },
             matching: MatchView::port(port),
             data: Bytes(data),
         };
@@ -317,7 +320,7 @@ pub(crate) mod tests {
         fn templates_say_what_the_fields_one_by_one_say(data in packets(), port in 1_u32..0xff00) {
             let settings =
                 LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
-            for version in [Version::V1_0, Version::V1_3] {
+            for version in Version::ALL {
                 let message = packet_in_of(version, Port(port), &data);
                 let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
                 let prepared = Prepared::new(&settings, &network(), version).unwrap();

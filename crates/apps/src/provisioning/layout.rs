@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use bellrock_api::openflow::GroupType;
+use bellrock_api::openflow::{GroupType, Versions};
 use bellrock_api::{
     Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, PriorityBand,
     SwitchPort, Switches, Topology, Version,
@@ -206,8 +206,8 @@ impl EndpointPlace {
 
     /// Sets the circuit's tag on frames of the endpoint.
     fn tagged(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
-        let push =
-            (self.vlan.is_none() && version >= Version::V1_3).then_some(Action::PushVlan(VLAN_TAG));
+        let push = (self.vlan.is_none() && version.pushes_vlan_tags())
+            .then_some(Action::PushVlan(VLAN_TAG));
         push.into_iter().chain([set_vlan(tag)]).collect()
     }
 
@@ -288,9 +288,9 @@ impl Laying<'_, '_> {
         group: u32,
     ) -> Action<'static> {
         let out = leave(by.port, came_in.port);
-        let detour = match self.version(came_in.dpid) {
-            Version::V1_0 => None,
-            Version::V1_3 => self.detour(came_in, by, to),
+        let detour = match self.version(came_in.dpid).has_groups() {
+            true => self.detour(came_in, by, to),
+            false => None,
         };
         let Some((tag, port)) = detour else {
             self.laid.bare.push(by);
@@ -444,6 +444,6 @@ impl Laying<'_, '_> {
     }
 
     fn version(&self, dpid: Dpid) -> Version {
-        self.view.switches.get(dpid).map_or(Version::V1_0, |info| info.version)
+        self.view.switches.get(dpid).map_or(Versions::ALL.lowest(), |info| info.version)
     }
 }

@@ -152,7 +152,7 @@ impl Blocked {
     /// Returns whether switches of this version can drop it. 1.0 does not support IPv6 (§5.2.3).
     #[must_use]
     pub fn is_known_to(self, version: Version) -> bool {
-        version >= Version::V1_3 || !matches!(self, Blocked::Ipv6(..))
+        version.can_match(Field::Ipv6Src) || !matches!(self, Blocked::Ipv6(..))
     }
 
     /// Matches of the dropped packets, from and to the host. For an IPv4 address also ARP:

@@ -96,7 +96,10 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
         .eth_type(IPV6)
         .with(Field::IpProto, ICMPV6)
         .with(Field::Icmpv6Type, NEIGHBOUR_ADVERTISEMENT);
-    let matches = if version == Version::V1_0 { vec![arp] } else { vec![arp, ipv6] };
+    let matches = match version.can_match(Field::Icmpv6Type) {
+        true => vec![arp, ipv6],
+        false => vec![arp],
+    };
     let flow = |matching| {
         let flow = Flow::new(matching).output(Port::CONTROLLER);
         let above = flow.priority + 1;

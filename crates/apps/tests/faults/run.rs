@@ -131,7 +131,7 @@ pub(crate) fn play_with<A: App>(
         None => {
             let switches = settings.topology.build().unwrap().switches().to_vec();
             for switch in switches {
-                let version = [Version::V1_0, Version::V1_3][rng.usize(..2)];
+                let version = Version::ALL[rng.usize(..2)];
                 lab = lab.switch_version(&switch.name, version);
             }
         }

@@ -21,7 +21,7 @@ use bellrock_apps::{Learning, LearningSettings};
 use bellrock_tables::Budget;
 use etherparse::PacketBuilder;
 
-pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+pub const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xa]);
 pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);

@@ -193,7 +193,7 @@ impl DriverConnection {
             return Err(ConnectionTrouble::Connect(error));
         }
         let description = describe(self.dpid, self.version, self.buffered);
-        let versions = Versions::Only(self.version);
+        let versions = Versions::only(self.version);
         desk.out.clear();
         self.session = Some(SwitchSession::new(description, versions, &mut desk.out)?);
         self.spill(desk);

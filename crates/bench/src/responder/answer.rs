@@ -213,9 +213,7 @@ mod tests {
     #[test]
     fn the_answers_pass_the_verification() {
         const PACKETS: u32 = 300;
-        for (version, buffered) in
-            [Version::V1_0, Version::V1_3].into_iter().flat_map(|v| [(v, true), (v, false)])
-        {
+        for (version, buffered) in Version::ALL.into_iter().flat_map(|v| [(v, true), (v, false)]) {
             for destinations in [Destinations::One, Destinations::Uniform] {
                 let order = HostOrder::Random;
                 let load = Load { destinations, order, macs: 50, ..Load::default() };

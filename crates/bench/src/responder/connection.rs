@@ -5,9 +5,10 @@ use std::net::TcpStream;
 
 use bellrock_openflow::{
     ConfigFlags, EncodeError, FromSwitch, Hello, Message, MessageFrame, MessageKind, Out,
-    SwitchConfig, ToSwitch, Version, frame,
+    SwitchConfig, ToSwitch, Version, Versions, frame,
 };
 
+use super::agreed;
 use super::answer::Answerer;
 
 /// Maximum length of an incomplete message, in bytes. A longer one closes the connection. The
@@ -45,7 +46,7 @@ impl ResponderConnection {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let mut out = Out::with_capacity(64);
-        Hello::write(&[Version::V1_0, Version::V1_3], 0, &mut out).map_err(io::Error::other)?;
+        Hello::write(Versions::ALL, 0, &mut out).map_err(io::Error::other)?;
         Ok(ResponderConnection {
             stream,
             version: None,
@@ -127,11 +128,8 @@ impl ResponderConnection {
 
     fn control_to(&mut self, message: MessageFrame<'_>, out: &mut Out) -> Result<(), EncodeError> {
         let Some(version) = self.version else {
-            // The first message is a hello. The lower of both versions is used.
-            let version = match message.header.version {
-                1..=3 => Version::V1_0,
-                _ => Version::V1_3,
-            };
+            // The first message is a hello.
+            let version = agreed(message.header.version);
             self.version = Some(version);
             ToSwitch::FeaturesRequest.encode(version, message.header.xid, out)?;
             let config = SwitchConfig { flags: ConfigFlags::empty(), miss_send_len: 0xffff };

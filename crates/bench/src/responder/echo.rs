@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bellrock_openflow::{EncodeError, HEADER_LEN, Hello, Out, ToSwitch, Version};
+use bellrock_openflow::{HEADER_LEN, Hello, Out, ToSwitch, Version};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
+use super::agreed;
 use crate::error::BenchError;
 
 /// Maximum number of bytes per read, and of a message.
@@ -40,8 +41,6 @@ pub(super) struct EchoLoop {
     /// Switches by token minus one. A new switch takes the place of a closed one.
     switches: Vec<Option<EchoConnection>>,
     input: Vec<u8>,
-    greeting_10: Vec<u8>,
-    greeting_13: Vec<u8>,
 }
 
 struct EchoConnection {
@@ -56,15 +55,7 @@ impl EchoLoop {
         let epoll = epoll.map_err(BenchError::system("create a poller"))?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)
             .map_err(BenchError::system("watch the listener"))?;
-        Ok(EchoLoop {
-            listener,
-            epoll,
-            stop,
-            switches: Vec::new(),
-            input: vec![0; READ_LEN],
-            greeting_10: greeting(Version::V1_0)?,
-            greeting_13: greeting(Version::V1_3)?,
-        })
+        Ok(EchoLoop { listener, epoll, stop, switches: Vec::new(), input: vec![0; READ_LEN] })
     }
 
     /// Runs until it is stopped. A wait takes at most `wait`.
@@ -118,8 +109,7 @@ impl EchoLoop {
     fn turn(&mut self, place: usize) {
         let Some(free) = self.switches.get_mut(place) else { return };
         let Some(switch) = free else { return };
-        let greetings = (self.greeting_10.as_slice(), self.greeting_13.as_slice());
-        match switch.turn(&mut self.input, greetings) {
+        match switch.turn(&mut self.input) {
             Ok(()) => {}
             // Later events for it in this batch find no switch.
             Err(_) => *free = None,
@@ -130,7 +120,7 @@ impl EchoLoop {
 impl EchoConnection {
     /// Returns an error if the connection ends or breaks, or if the switch does not read its
     /// replies.
-    fn turn(&mut self, input: &mut [u8], greetings: (&[u8], &[u8])) -> io::Result<()> {
+    fn turn(&mut self, input: &mut [u8]) -> io::Result<()> {
         let carried = self.carry.len();
         input[..carried].copy_from_slice(&self.carry);
         // read(2), not recv(2): `/proc/PID/io` counts only read(2).
@@ -158,8 +148,7 @@ impl EchoConnection {
                     bytes.copy_within(at..at + len, replies);
                     replies += len;
                 }
-                HELLO if version < Version::V1_3.wire() => self.stream.write_all(greetings.0)?,
-                HELLO => self.stream.write_all(greetings.1)?,
+                HELLO => self.stream.write_all(&greeting(agreed(version))?)?,
                 _ => {}
             }
             at += len;
@@ -171,9 +160,9 @@ impl EchoConnection {
 }
 
 /// Returns a hello and a features request.
-fn greeting(version: Version) -> Result<Vec<u8>, EncodeError> {
+fn greeting(version: Version) -> io::Result<Vec<u8>> {
     let mut out = Out::with_capacity(64);
-    Hello::write(&[version], 0, &mut out)?;
-    ToSwitch::FeaturesRequest.encode(version, 1, &mut out)?;
+    Hello::write(version, 0, &mut out).map_err(io::Error::other)?;
+    ToSwitch::FeaturesRequest.encode(version, 1, &mut out).map_err(io::Error::other)?;
     Ok(out.as_slice().to_vec())
 }

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bellrock_openflow::{Version, Versions};
+
 use crate::error::BenchError;
 use crate::poller::Poller;
 use crate::threads::pin;
@@ -40,6 +42,12 @@ const STOP_CHECK: Duration = Duration::from_millis(50);
 
 /// Token of the listener; connections have higher tokens.
 const LISTENER: usize = 0;
+
+/// Returns the version to use with a switch whose hello has this wire version: the highest that is
+/// not above it (1.3.5 §6.3.1).
+fn agreed(wire: u8) -> Version {
+    Versions::ALL.highest_up_to(wire).unwrap_or(Versions::ALL.lowest())
+}
 
 /// How the responder waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

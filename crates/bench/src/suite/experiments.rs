@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellrock_openflow::Version;
 
 use crate::load::{Destinations, HostOrder, Load, LoadMode, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL};
-use crate::packet::MAX_PACKET_IN_LEN;
+use crate::packet::packet_in_len;
 use crate::plot::{Axis, Plot, Scale, Unit};
 use crate::published::{self, Fact, PublishedFigure};
 use crate::report::Spread;
@@ -34,9 +34,6 @@ pub const SHARED_TABLES: [&str; 3] = ["lock-free", "mutex", "stm"];
 
 /// Packet_ins per second of each switch, at a fixed rate (McNettle).
 const FIXED_RATE: f64 = 1000.0;
-
-/// Length of a packet_in of 1.0 in bytes, as in cbench.
-const PACKET_IN_LEN_1_0: usize = 82;
 
 /// An experiment.
 pub struct Experiment {
@@ -332,10 +329,7 @@ fn fairness(scope: &Scope) -> Vec<ExperimentCase> {
 fn batch(scope: &Scope) -> Vec<ExperimentCase> {
     let quick = [1, 8, 64, 512, 4096];
     let all = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, MAX_IN_FLIGHT];
-    let bytes = match scope.version {
-        Version::V1_0 => PACKET_IN_LEN_1_0,
-        _ => MAX_PACKET_IN_LEN,
-    } as f64;
+    let bytes = packet_in_len(scope.version) as f64;
     let in_flight = |packets: &u32| {
         let load = Load { switches: 1, mode: LoadMode::Window(*packets), ..scope.load() };
         let label = format!("{packets} in flight, 1 switch");

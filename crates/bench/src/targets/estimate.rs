@@ -45,11 +45,11 @@ fn seconds(row: &TargetRow, effort: Effort) -> f64 {
         Measure::Responder { load, .. } => 2.0 * side(load),
         Measure::Variant { load, settle_s, .. } => 2.0 * (side(load) + settle_s),
         Measure::Itself { load, than, .. } => side(load) + side(than),
-        Measure::Workers { .. } => 2.0 * side(rows::base(bellrock_openflow::Version::V1_0)),
+        Measure::Workers { .. } => 2.0 * side(rows::BASE),
         Measure::Instructions { .. } => CALLGRIND_S,
         Measure::Fairness { load, .. } => side(load),
         Measure::Idle { switches, .. } => {
-            let shape = LoadShape { switches, ..rows::base(bellrock_openflow::Version::V1_0) };
+            let shape = LoadShape { switches, ..rows::BASE };
             let longer = measure::IDLE_TIME.saturating_sub(effort.duration()).as_secs_f64();
             let each = turn + longer + before_connected(shape);
             2.0 * f64::from(effort.pairs()) * each + before_connected(shape)

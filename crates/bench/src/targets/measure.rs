@@ -85,7 +85,7 @@ fn found(
         Measure::Workers { workers, checks } => {
             let (ours, other) =
                 (RunningController::ours(targets, workers)?, RunningController::ours(targets, 1)?);
-            let load = rows::base(Version::V1_0);
+            let load = rows::BASE;
             pairs(targets, (&ours, load), ("itself, 1 worker", &other, load), checks, tell)
         }
         Measure::Instructions { version, most } => instructions(targets, version, most),
@@ -210,7 +210,7 @@ fn idle(
 ) -> Result<Measurement, NotMeasured> {
     let ours = RunningController::ours(targets, 1)?;
     let echo_loop = RunningController::echo_loop(targets)?;
-    let base = LoadShape { switches, ..rows::base(Version::V1_0) };
+    let base = LoadShape { switches, ..rows::BASE };
     let storm = ours.side(targets, LoadShape { mode: LoadMode::Storm, ..base });
     let connected = run(&storm.load, &storm.watch, &mut |_| {});
     let connected = connected.map_err(|error| error.to_string())?;

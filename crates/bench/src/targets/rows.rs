@@ -88,7 +88,7 @@ impl LoadShape {
 }
 
 /// The base load for comparisons: cbench's.
-const BASE: LoadShape = LoadShape {
+pub(super) const BASE: LoadShape = LoadShape {
     version: Version::V1_0,
     switches: 16,
     macs: 1000,

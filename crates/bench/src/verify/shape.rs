@@ -131,9 +131,9 @@ impl AnswerShape {
         packet: &LoadPacket,
     ) -> Option<Self> {
         // Header, buffer_id, in_port, length of the actions, padding in 1.3; then the actions.
-        let (in_port_at, head, action) = match version {
-            Version::V1_0 => (13, 16, 8),
-            Version::V1_3 => (15, 24, 16),
+        let (in_port_at, head, action, out_port) = match version {
+            Version::V1_0 => (13, 16, 8, 5),
+            Version::V1_3 => (15, 24, 16, 7),
         };
         let frame_at = head + action;
         let has_frame = message.len() == frame_at + FRAME_LEN;
@@ -143,7 +143,7 @@ impl AnswerShape {
         // A reserved in_port does not change with the packet.
         let in_port = message.get(in_port_at - 1..=in_port_at)?;
         let names_port = u16::from_be_bytes([in_port[0], in_port[1]]) == packet.in_port as u16;
-        let out_port_at = head + if version == Version::V1_0 { 5 } else { 7 };
+        let out_port_at = head + out_port;
         let through_flows = message.get(out_port_at) != Some(&(packet.out_port as u8));
         let places = MessagePlaces {
             cookie_at: None,

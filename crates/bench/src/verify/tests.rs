@@ -9,7 +9,7 @@ use super::*;
 use crate::load::{Destinations, HostOrder, Load};
 use crate::packet::{LoadPacket, MacNumber, UPLINK_PORT};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 const DPID: u32 = 7;
 const IN_FLIGHT: u32 = 16;
 

@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use bellrock_bench::responder::answer::Answerer;
-use bellrock_openflow::{Bytes, FromSwitch, Hello, Message, Out, ToSwitch, Version, frame};
+use bellrock_openflow::{
+    Bytes, FromSwitch, Hello, Message, Out, ToSwitch, Version, Versions, frame,
+};
 
 /// Maps the answers to a packet_in to the messages to send. Arguments: the number of the packet_in
 /// in its connection, and the right answers. `None` closes the connection.
@@ -47,7 +49,7 @@ impl Connection {
     fn run(mut self, change: &Change) -> std::io::Result<()> {
         let mut answerer = Answerer::new().unwrap();
         let (mut inbox, mut buffer, mut count) = (Vec::new(), vec![0; 1 << 16], 0);
-        Hello::write(&[Version::V1_0, Version::V1_3], 0, &mut self.out).unwrap();
+        Hello::write(Versions::ALL, 0, &mut self.out).unwrap();
         let mut greeted = false;
         loop {
             self.stream.write_all(self.out.as_slice())?;

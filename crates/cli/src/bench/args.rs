@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::suite::{ReportArgs, SuiteArgs};
 use super::targets::TargetsArgs;
+use crate::versions::version_parser;
 use bellrock_config::values;
+use bellrock_openflow::Version;
 
 /// Measure a controller: emulate switches, and verify every answer
 ///
@@ -137,8 +138,8 @@ pub(super) struct LoadArgs {
 
     /// OpenFlow version of the switches
     #[arg(long, value_name = "VERSION", default_value = "1.0",
-          value_parser = PossibleValuesParser::new(["1.0", "1.3"]))]
-    pub(super) of: String,
+          value_parser = version_parser())]
+    pub(super) of: Version,
 
     /// Switches do not buffer packets: each must be returned in a packet_out
     #[arg(long)]

@@ -17,7 +17,6 @@ use bellrock_bench::{
     HostOrder, Load, LoadMode, MeasuredProcess, Report, Responder, ResponderIdle,
     ResponderSettings, Side, TestProgress, TestStep, free_address,
 };
-use bellrock_openflow::Version;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -228,7 +227,7 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
     let in_pairs = args.pairs.is_some() || args.peer.is_some();
     Ok(Load {
         target: resolve(&args.connect)?,
-        version: if args.of == "1.3" { Version::V1_3 } else { Version::V1_0 },
+        version: args.of,
         switches: args.switches,
         first_dpid: args.first_dpid,
         threads: args.threads,

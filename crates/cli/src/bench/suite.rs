@@ -9,11 +9,11 @@ use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant, 
 use bellrock_bench::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
 use bellrock_openflow::Version;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::{Failure, print};
 use super::{resolve, time};
+use crate::versions::version_parser;
 
 /// Default time of each run and of the load before it; second is the short form (`--quick`).
 const DURATION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(500)];
@@ -82,8 +82,8 @@ pub(crate) struct SuiteArgs {
 
     /// OpenFlow version of the switches
     #[arg(long, value_name = "VERSION", default_value = "1.0",
-          value_parser = PossibleValuesParser::new(["1.0", "1.3"]))]
-    of: String,
+          value_parser = version_parser())]
+    of: Version,
 
     /// Measure this controller instead of `bellrock run`
     ///
@@ -164,7 +164,7 @@ pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
         folder: args.out.clone(),
         contestants: contestants(args)?,
         connect: resolve(&args.connect)?,
-        version: if args.of == "1.3" { Version::V1_3 } else { Version::V1_0 },
+        version: args.of,
         quick: args.quick,
         runs: args.runs.unwrap_or(RUNS[form]),
         duration: args.duration.unwrap_or(DURATION[form]),

@@ -167,17 +167,19 @@ fn switch(text: &str) -> Result<SwitchName, String> {
     }
 }
 
-/// Reads the name of a message type in either version, with or without `OFPT_`.
+/// Reads the name of a message type in any version, with or without `OFPT_`.
 fn message_type(text: &str) -> Result<MessageKind, String> {
     let wanted = text.to_ascii_uppercase().replace('-', "_");
     let wanted = wanted.strip_prefix("OFPT_").unwrap_or(&wanted).to_owned();
     let names = |kind: MessageKind| {
-        [Version::V1_0, Version::V1_3].map(|version| kind.name(version).trim_start_matches("OFPT_"))
+        Version::ALL.map(|version| kind.name(version).trim_start_matches("OFPT_"))
     };
     let found = MessageKind::ALL.iter().find(|kind| names(**kind).contains(&wanted.as_str()));
     found.copied().ok_or_else(|| {
-        let mut all: Vec<String> =
-            MessageKind::ALL.iter().map(|kind| names(*kind)[1].to_ascii_lowercase()).collect();
+        let mut all: Vec<String> = MessageKind::ALL
+            .iter()
+            .flat_map(|kind| names(*kind).last().map(|name| name.to_ascii_lowercase()))
+            .collect();
         all.sort_unstable();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         format!("give {}", one_of(&wanted.to_ascii_lowercase(), &all))

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::versions::version_parser;
 use bellrock_config::values;
+use bellrock_openflow::Version;
 
 /// Allowed values of `--for`.
 const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
@@ -39,8 +41,8 @@ pub(crate) struct DemoArgs {
     pub(super) no_cuts: bool,
 
     /// OpenFlow version of the switches [default: both]
-    #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
-    pub(super) version: Option<String>,
+    #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]
+    pub(super) version: Option<Version>,
 
     /// Print lines instead of the display, on a terminal too
     #[arg(long)]

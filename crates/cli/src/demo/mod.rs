@@ -30,6 +30,7 @@ use self::show::Show;
 use self::view::DemoView;
 use super::ending::Ending;
 use super::{Failure, emulate, print};
+use crate::versions::versions_of;
 
 /// Time between two drawings of the display.
 const FRAME: Duration = Duration::from_millis(250);
@@ -104,7 +105,7 @@ fn network(
 ) -> Result<LiveNetwork, Failure> {
     let mut settings = LiveSettings::new(at);
     settings.network.seed = args.seed;
-    settings.network.versions = emulate::versions(args.version.as_deref());
+    settings.network.versions = versions_of(args.version);
     Ok(LiveNetwork::new(topology, settings)?)
 }
 

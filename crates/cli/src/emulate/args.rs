@@ -6,7 +6,9 @@ use std::time::Duration;
 use bellrock_emulator::topology::LinkRate;
 use clap::Args;
 
+use crate::versions::version_parser;
 use bellrock_config::values;
+use bellrock_openflow::Version;
 
 /// Port of a controller that is given without one.
 pub(super) const DEFAULT_PORT: u16 = 6653;
@@ -39,8 +41,8 @@ pub(crate) struct EmulateArgs {
     pub(super) controller: Vec<String>,
 
     /// OpenFlow version of the switches [default: both]
-    #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
-    pub(super) version: Option<String>,
+    #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]
+    pub(super) version: Option<Version>,
 
     /// Time limit for the first connections
     ///

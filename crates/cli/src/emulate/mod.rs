@@ -19,8 +19,6 @@ use bellrock_emulator::live::{
     ConnectionState, LiveError, LiveNetwork, LiveSettings, ReconnectBackoff,
 };
 use bellrock_emulator::topology::{NamedTopology, SwitchIndex, TopologySpec};
-use bellrock_engine::session::Versions;
-use bellrock_openflow::Version;
 
 pub(super) use self::answer::{flow_count, link_ends, place};
 use self::args::DEFAULT_PORT;
@@ -30,6 +28,7 @@ use self::prompt::{Input, Prompt, Saved};
 use self::request::PromptRequest;
 use super::Failure;
 use super::ending::Ending;
+use crate::versions::versions_of;
 
 /// Queue length of links without one in the topology, in frames: the usual length of a host's
 /// queue, and enough for the window of a stream.
@@ -77,7 +76,7 @@ pub(super) fn run(args: &EmulateArgs) -> Result<bool, Failure> {
         most: args.retry,
     };
     settings.network.seed = args.seed;
-    settings.network.versions = versions(args.version.as_deref());
+    settings.network.versions = versions_of(args.version);
     let live = LiveNetwork::new(&topology, settings)?;
     let waker = live.waker();
     let terminal = Saved::now();
@@ -137,14 +136,6 @@ pub(super) fn topology(text: &str, loop_free: bool) -> Result<TopologySpec, Fail
 /// Whether the text can only be the name of a file.
 fn is_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some()
-}
-
-pub(super) fn versions(version: Option<&str>) -> Versions {
-    match version {
-        Some("1.0") => Versions::Only(Version::V1_0),
-        Some("1.3") => Versions::Only(Version::V1_3),
-        _ => Versions::Both,
-    }
 }
 
 fn controllers(names: &[String]) -> Result<Vec<SocketAddr>, Failure> {

@@ -24,7 +24,7 @@ impl FakeSwitch {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(GRAIN)).unwrap();
         let mut out = Out::with_capacity(64 * 1024);
-        let session = SwitchSession::new(description, Versions::Both, &mut out).unwrap();
+        let session = SwitchSession::new(description, Versions::ALL, &mut out).unwrap();
         FakeSwitch { stream, session, received: Vec::new(), out }
     }
 

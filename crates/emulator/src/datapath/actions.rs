@@ -44,14 +44,14 @@ impl Checker<'_> {
         actions: impl Iterator<Item = Action<'a>>,
         matching: Option<&Match>,
     ) -> Result<CheckedActions, ErrorCode> {
-        // 1.0 has no such error: an action that does not fit a packet leaves it is.
-        let matching = matching.filter(|_| self.version == Version::V1_3);
+        // 1.0 has no such error: an action that does not fit a packet leaves it as it is.
+        let inconsistent = ErrorCode::ActionMatchInconsistent;
         let mut known = matching.map(KnownValues::of);
         let checked = actions.map(|action| {
             let action = self.action(&action)?;
             if let Some(known) = &mut known {
-                if !known.admits(&action) {
-                    return Err(ErrorCode::ActionMatchInconsistent);
+                if !known.admits(&action) && inconsistent.exists_in(self.version) {
+                    return Err(inconsistent);
                 }
                 known.after(&action);
             }

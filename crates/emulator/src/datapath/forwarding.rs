@@ -67,8 +67,8 @@ impl Origin {
 
     #[inline]
     pub(super) fn flow(table: u8, flow: &FlowEntry, rules: Version) -> Self {
-        // 1.0 has no table-miss flow: a flow for all packets is an ordinary one.
-        let miss = rules == Version::V1_3 && flow.is_table_miss();
+        // In 1.0 a flow for all packets is an ordinary one.
+        let miss = rules.has_table_miss_entries() && flow.is_table_miss();
         Origin { table, cookie: flow.cookie, miss }
     }
 
@@ -289,7 +289,7 @@ impl Forwarding {
         let in_port = run.packet.in_port();
         for index in 0..self.ports.len() {
             let desc = &self.ports.at(index).desc;
-            let local = desc.port == Port::LOCAL && self.rules == Version::V1_0;
+            let local = desc.port == Port::LOCAL && !self.rules.floods_to_local();
             if desc.port != in_port && !local && !desc.config.intersects(unless) {
                 let number = desc.port.0;
                 self.send(number, run, effects);

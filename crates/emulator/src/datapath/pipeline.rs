@@ -47,16 +47,18 @@ impl Datapath {
         let checker = Checker { packet_out: true, ..self.checker(version) };
         let port = request.in_port;
         let known = port == Port::CONTROLLER || checker.ports.get(port.0).is_some();
-        if version == Version::V1_3 && !known {
-            return Err(ErrorCode::RequestBadPort);
+        let bad_port = ErrorCode::RequestBadPort;
+        if !known && bad_port.exists_in(version) {
+            return Err(bad_port);
         }
         let actions = checker.check(request.actions.iter(), None)?;
         let frame = match request.buffer_id {
             Some(id) => self.forwarding.buffers.take(id)?.0,
             None if request.data.len() < SHORTEST_FRAME => {
-                return Err(match version {
-                    Version::V1_0 => ErrorCode::RequestBadLength,
-                    Version::V1_3 => ErrorCode::RequestBadPacket,
+                let bad_packet = ErrorCode::RequestBadPacket;
+                return Err(match bad_packet.exists_in(version) {
+                    true => bad_packet,
+                    false => ErrorCode::RequestBadLength,
                 });
             }
             None => effects.copy(&request.data),
@@ -90,7 +92,7 @@ impl Datapath {
         let (frame, in_port) = self.forwarding.buffers.take(buffer_id)?;
         let packet = Packet::new(frame, in_port, self.forwarding.rules);
         let mut run = self.forwarding.run(packet, now);
-        if version == Version::V1_3 {
+        if version.buffered_packets_pass_tables() {
             self.pass_tables(run, effects);
             return Ok(());
         }
@@ -140,7 +142,7 @@ impl Datapath {
         while let Some(table) = tables.table_mut(number) {
             table.lookup_count += 1;
             let Some(id) = known.flow(place).or_else(|| table.lookup(run.packet.key())) else {
-                if forwarding.rules == Version::V1_0 {
+                if !forwarding.rules.has_table_miss_entries() {
                     run.origin = Origin::miss(number);
                     forwarding.packet_in(None, PacketInReason::NoMatch, run, effects);
                 }

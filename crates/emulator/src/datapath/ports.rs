@@ -65,8 +65,8 @@ impl PortEntry {
             return true;
         }
         // 1.0 has a flag of its own for frames of the spanning tree.
-        let refused = match rules {
-            Version::V1_0 if frame.starts_with(&SPANNING_TREE.0) => PortConfig::NO_RECV_STP,
+        let refused = match rules.has_spanning_tree() {
+            true if frame.starts_with(&SPANNING_TREE.0) => PortConfig::NO_RECV_STP,
             _ => PortConfig::NO_RECV,
         };
         let let_in = !refusing.contains(refused);
@@ -119,13 +119,14 @@ const ETHERNET_HEADER_LEN: usize = 14;
 /// Destination of the spanning tree's frames (IEEE 802.1D).
 const SPANNING_TREE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
 
-/// The configuration that 1.3 allows to set (1.3.5 §7.2.1); other bits exist in 1.0 only.
-const CONFIG_1_3: PortConfig = PortConfig::PORT_DOWN
+/// The configuration that all versions can set (1.0 §5.2.1; 1.3.5 §7.2.1).
+const CONFIG: PortConfig = PortConfig::PORT_DOWN
     .union(PortConfig::NO_RECV)
     .union(PortConfig::NO_FWD)
     .union(PortConfig::NO_PACKET_IN);
-const CONFIG_1_0: PortConfig =
-    CONFIG_1_3.union(PortConfig::NO_STP).union(PortConfig::NO_RECV_STP).union(PortConfig::NO_FLOOD);
+/// The configuration that belongs to the spanning tree (1.0 §5.2.1).
+const SPANNING_TREE_CONFIG: PortConfig =
+    PortConfig::NO_STP.union(PortConfig::NO_RECV_STP).union(PortConfig::NO_FLOOD);
 
 /// The ports of a switch, by their numbers.
 #[derive(Clone, Debug)]
@@ -213,15 +214,18 @@ impl DatapathPorts {
         if request.address != entry.desc.address {
             return Err(ErrorCode::PortModBadAddress);
         }
-        let settable = match version {
-            Version::V1_0 => CONFIG_1_0,
-            Version::V1_3 => CONFIG_1_3,
+        let settable = match version.has_spanning_tree() {
+            true => CONFIG.union(SPANNING_TREE_CONFIG),
+            false => CONFIG,
         };
-        if version == Version::V1_3 && !settable.contains(request.mask) {
-            return Err(ErrorCode::PortModBadConfig);
+        let (bad_config, bad_advertise) =
+            (ErrorCode::PortModBadConfig, ErrorCode::PortModBadAdvertise);
+        if bad_config.exists_in(version) && !settable.contains(request.mask) {
+            return Err(bad_config);
         }
-        if version == Version::V1_3 && !entry.desc.supported.contains(request.advertise) {
-            return Err(ErrorCode::PortModBadAdvertise);
+        let supported = entry.desc.supported;
+        if bad_advertise.exists_in(version) && !supported.contains(request.advertise) {
+            return Err(bad_advertise);
         }
         let before = entry.desc;
         let mask = request.mask.intersection(settable);

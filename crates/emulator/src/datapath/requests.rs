@@ -56,11 +56,12 @@ impl Datapath {
     /// The errors of the specification; nothing has changed then.
     pub fn group_mod(
         &mut self,
+        version: Version,
         request: &GroupMod<'_>,
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), ErrorCode> {
-        let buckets = groups::compile(request, &self.checker(Version::V1_3))?;
+        let buckets = groups::compile(request, &self.checker(version))?;
         let mut gone = Vec::new();
         self.forwarding.groups.modify(request, buckets, now, &mut gone)?;
         if !gone.is_empty() {
@@ -134,8 +135,9 @@ impl Datapath {
     pub fn set_config(&mut self, version: Version, wanted: &SwitchConfig) -> Result<(), ErrorCode> {
         let config = &mut self.forwarding.config;
         let known = ConfigFlags::FRAG_DROP.contains(wanted.flags);
-        if !known && version == Version::V1_3 {
-            return Err(ErrorCode::SwitchConfigBadFlags);
+        let bad_flags = ErrorCode::SwitchConfigBadFlags;
+        if !known && bad_flags.exists_in(version) {
+            return Err(bad_flags);
         }
         config.miss_send_len = wanted.miss_send_len;
         if known {

@@ -170,12 +170,12 @@ impl LabBuilder {
         let mut versions = Vec::new();
         if let Some(version) = self.version {
             let all = (0..topology.switches().len()).map(SwitchIndex::of);
-            versions.extend(all.map(|switch| (switch, Versions::Only(version))));
+            versions.extend(all.map(|switch| (switch, Versions::only(version))));
         }
         for (name, version) in self.versions {
             let switch = topology.switch(&name);
             let switch = switch.ok_or_else(|| LabError::unknown_switch(&topology, &name))?;
-            versions.push((switch, Versions::Only(version)));
+            versions.push((switch, Versions::only(version)));
         }
         let mut network =
             EmulatedNetwork::new(&topology, NetworkSettings { seed: self.seed, ..self.network });

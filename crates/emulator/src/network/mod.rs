@@ -74,7 +74,7 @@ impl Default for NetworkSettings {
     fn default() -> Self {
         NetworkSettings {
             seed: 0,
-            versions: Versions::Both,
+            versions: Versions::ALL,
             tables: SwitchSettings::TABLES,
             table_capacity: SwitchSettings::TABLE_CAPACITY,
             n_buffers: SwitchSettings::N_BUFFERS,

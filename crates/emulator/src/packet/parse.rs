@@ -122,7 +122,7 @@ impl Parser<'_> {
         // 1.0 parses one tag, and sees a second one as an Ethernet type. In 1.3 the Ethernet type
         // follows all tags.
         let mut first = true;
-        while is_tag(eth_type) && (first || self.rules != Version::V1_0) {
+        while is_tag(eth_type) && (first || self.rules.has_oxm()) {
             let (Some(tci), Some(inner)) = (be16(self.frame, at), be16(self.frame, at + 2)) else {
                 break;
             };
@@ -164,8 +164,8 @@ impl Parser<'_> {
         }
         let operation = be16(arp, 6)?;
         // 1.0 matches the low 8 bits only (1.0 §5.2.3).
-        let v1_0 = self.rules == Version::V1_0;
-        self.put(Field::ArpOp, if v1_0 { operation & 0xff } else { operation });
+        let whole = self.rules.has_oxm();
+        self.put(Field::ArpOp, if whole { operation } else { operation & 0xff });
         self.put(Field::ArpSha, be48(arp, 8)?);
         self.put(Field::ArpSpa, be32(arp, 14)?);
         self.put(Field::ArpTha, be48(arp, 18)?);
@@ -267,7 +267,7 @@ impl Parser<'_> {
             _ => return None,
         };
         // In 1.0 all fragments, also the first, have the port 0 (1.0 §3.4).
-        let as_zero = self.rules == Version::V1_0 && self.layout.fragment;
+        let as_zero = !self.rules.has_oxm() && self.layout.fragment;
         if as_zero {
             self.put(source, 0_u8);
             self.put(destination, 0_u8);

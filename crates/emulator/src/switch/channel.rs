@@ -74,7 +74,7 @@ impl ControllerChannel {
         if !self.session.is_ready() {
             return false;
         }
-        if self.version() == Version::V1_0 {
+        if !self.version().has_async_config() {
             let only_1_3 = |notice: &_| matches!(notice, Notice::PacketIn(packet) if packet.reason == PacketInReason::InvalidTtl);
             let is_for_all = matches!(notice, Notice::PortStatus(_)) || !self.is_slave();
             return is_for_all && !only_1_3(notice);

@@ -43,10 +43,11 @@ impl EmulatedSwitch {
             | Capabilities::TABLE_STATS
             | Capabilities::PORT_STATS
             | Capabilities::QUEUE_STATS;
-        (description.capabilities, description.actions) = match asked {
-            Version::V1_0 => (both | Capabilities::ARP_MATCH_IP, ACTIONS_1_0),
-            Version::V1_3 => (both | Capabilities::GROUP_STATS, 0),
-        };
+        description.capabilities = both;
+        description.capabilities.set(Capabilities::GROUP_STATS, asked.has_groups());
+        // Later versions describe the fields and actions of each table.
+        description.capabilities.set(Capabilities::ARP_MATCH_IP, !asked.has_table_features());
+        description.actions = if asked.has_table_features() { 0 } else { ACTIONS_1_0 };
         Ok(())
     }
 
@@ -103,7 +104,7 @@ impl EmulatedSwitch {
         let done = match body {
             ToSwitch::PacketOut(packet) => datapath.packet_out(version, &packet, now, effects),
             ToSwitch::FlowMod(flow) => datapath.flow_mod(version, &flow, now, effects),
-            ToSwitch::GroupMod(group) => datapath.group_mod(&group, now, effects),
+            ToSwitch::GroupMod(group) => datapath.group_mod(version, &group, now, effects),
             ToSwitch::MeterMod(meter) => datapath.meter_mod(&meter, now, effects),
             ToSwitch::PortMod(port) => datapath.port_mod(version, &port, effects),
             ToSwitch::TableMod(table) => datapath.table_mod(&table),
@@ -172,8 +173,7 @@ impl EmulatedSwitch {
         request: RequestContext<'_>,
         asked: Port,
     ) -> Result<(), ChannelClose> {
-        let version = self.channels[index].version();
-        let all = asked == Port::ANY && version == Version::V1_3;
+        let all = asked == Port::ANY && self.channels[index].version().has_any_port();
         if !all && self.datapath.ports().get(asked.0).is_none() {
             return self.refuse(index, request, ErrorCode::QueueBadPort);
         }
@@ -181,11 +181,7 @@ impl EmulatedSwitch {
         let ports = ports.filter(|port| all || port.desc.port == asked);
         let queues = ports.flat_map(|port| port.queues.iter().map(|queue| (port.desc.port, queue)));
         let queues: Vec<_> = queues
-            .map(|(port, queue)| Queue {
-                queue: queue.queue,
-                port: if version == Version::V1_0 { Port::ANY } else { port },
-                properties: List::empty(),
-            })
+            .map(|(port, queue)| Queue { queue: queue.queue, port, properties: List::empty() })
             .collect();
         let config = QueueConfig { port: asked, queues: List::of(&queues) };
         self.send(index, request.xid, &FromSwitch::QueueGetConfigReply(config))
@@ -215,15 +211,15 @@ pub(super) fn described(version: Version, desc: PortDesc) -> PortDesc {
         .union(PortFeatures::RATE_100GB_FD)
         .union(PortFeatures::RATE_1TB_FD)
         .union(PortFeatures::RATE_OTHER);
-    match version {
-        Version::V1_0 => PortDesc {
-            state: desc.state.difference(PortState::LIVE | PortState::BLOCKED),
-            current: desc.current.difference(NO_RATE_OF_V1_0),
-            advertised: desc.advertised.difference(NO_RATE_OF_V1_0),
-            supported: desc.supported.difference(NO_RATE_OF_V1_0),
-            ..desc
-        },
-        Version::V1_3 => desc,
+    if version.has_port_speeds() {
+        return desc;
+    }
+    PortDesc {
+        state: desc.state.difference(PortState::LIVE | PortState::BLOCKED),
+        current: desc.current.difference(NO_RATE_OF_V1_0),
+        advertised: desc.advertised.difference(NO_RATE_OF_V1_0),
+        supported: desc.supported.difference(NO_RATE_OF_V1_0),
+        ..desc
     }
 }
 

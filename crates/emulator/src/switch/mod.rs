@@ -209,7 +209,7 @@ impl EmulatedSwitch {
             return Err(TooManyControllers);
         }
         let used = self.version_in_use();
-        let versions = used.map_or(self.versions, Versions::Only);
+        let versions = used.map_or(self.versions, Versions::only);
         self.scratch.clear();
         // A hello fits into an empty buffer.
         let session =

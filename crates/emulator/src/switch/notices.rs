@@ -94,25 +94,23 @@ fn packet_in(
     out: &mut Out,
 ) -> Result<(), EncodeError> {
     // Pipeline fields that are zero are omitted (1.3.5 §7.4.1).
-    let pipeline = match version {
-        Version::V1_3 if packet.metadata != 0 || packet.tunnel_id != 0 => {
-            let mut fields = Match::any().in_port(packet.in_port);
-            for (field, value) in
-                [(Field::Metadata, packet.metadata), (Field::TunnelId, packet.tunnel_id)]
-            {
-                if value != 0 {
-                    fields.set(field, value.into());
-                }
+    let has_fields = packet.metadata != 0 || packet.tunnel_id != 0;
+    let pipeline = (has_fields && version.can_match(Field::Metadata)).then(|| {
+        let mut fields = Match::any().in_port(packet.in_port);
+        for (field, value) in
+            [(Field::Metadata, packet.metadata), (Field::TunnelId, packet.tunnel_id)]
+        {
+            if value != 0 {
+                fields.set(field, value.into());
             }
-            Some(fields)
         }
-        _ => None,
-    };
+        fields
+    });
     let in_port = MatchView::port(packet.in_port);
-    // 1.0 has neither the table nor the cookie.
-    let (table, cookie) = match version {
-        Version::V1_0 => (0, PacketInMessage::NO_COOKIE),
-        Version::V1_3 => (packet.table, packet.cookie),
+    let table = if version.names_tables() { packet.table } else { 0 };
+    let cookie = match version.packet_in_has_cookie() {
+        true => packet.cookie,
+        false => PacketInMessage::NO_COOKIE,
     };
     let message = FromSwitch::PacketIn(PacketInMessage {
         buffer_id: packet.buffer_id,
@@ -131,16 +129,19 @@ fn flow_removed(
     flow: &datapath::FlowRemovedNotice,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
-    let v1_3 = version == Version::V1_3;
+    let hard_timeout = match version.flow_removed_has_hard_timeout() {
+        true => flow.hard_timeout,
+        false => 0,
+    };
     let message = FromSwitch::FlowRemoved(FlowRemoved {
         cookie: flow.cookie,
         priority: flow.priority,
         reason: flow.reason,
-        table: if v1_3 { flow.table } else { 0 },
+        table: if version.names_tables() { flow.table } else { 0 },
         duration_sec: u32::try_from(flow.duration.as_secs()).unwrap_or(u32::MAX),
         duration_nsec: flow.duration.subsec_nanos(),
         idle_timeout: flow.idle_timeout,
-        hard_timeout: if v1_3 { flow.hard_timeout } else { 0 },
+        hard_timeout,
         packet_count: flow.packet_count,
         byte_count: flow.byte_count,
         matching: MatchView::from(&flow.matching),

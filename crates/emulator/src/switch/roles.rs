@@ -3,7 +3,7 @@
 
 use bellrock_openflow::{
     ErrorCode, Experimenter, FromSwitch, RoleExtension, RoleKind, RoleMessage, RoleReason,
-    RoleStatus, Version,
+    RoleStatus,
 };
 
 use super::{ChannelClose, EmulatedSwitch, RequestContext};
@@ -47,7 +47,7 @@ impl EmulatedSwitch {
         message: &Experimenter<'_>,
     ) -> Result<(), ChannelClose> {
         let version = self.channels[index].version();
-        let asked = RoleExtension::read(message).filter(|_| version == Version::V1_0);
+        let asked = RoleExtension::read(message).filter(|_| !version.has_roles());
         let Some(RoleExtension::Request(role)) = asked else {
             return self.refuse(index, request, ErrorCode::RequestBadExperimenter);
         };

@@ -48,7 +48,7 @@ impl SwitchSettings {
             tables: Self::TABLES,
             table_capacity: Self::TABLE_CAPACITY,
             n_buffers: Self::N_BUFFERS,
-            versions: Versions::Both,
+            versions: Versions::ALL,
             started: Duration::ZERO,
         }
     }

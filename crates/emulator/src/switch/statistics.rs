@@ -130,9 +130,9 @@ fn split(duration: Duration) -> (u32, u32) {
 
 /// The time since an object was added; in 1.0 only flows have it.
 fn age(version: Version, created: Duration, now: Duration) -> (u32, u32) {
-    match version {
-        Version::V1_0 => (0, 0),
-        Version::V1_3 => split(now.saturating_sub(created)),
+    match version.reports_ages() {
+        true => split(now.saturating_sub(created)),
+        false => (0, 0),
     }
 }
 
@@ -163,9 +163,9 @@ fn flows(
                     priority: flow.priority,
                     idle_timeout: flow.idle_timeout,
                     hard_timeout: flow.hard_timeout,
-                    flags: match reply.version {
-                        Version::V1_0 => FlowFlags::empty(),
-                        Version::V1_3 => flow.flags,
+                    flags: match reply.version.reports_flow_flags() {
+                        true => flow.flags,
+                        false => FlowFlags::empty(),
                     },
                     cookie: flow.cookie,
                     packet_count,
@@ -217,7 +217,8 @@ fn check_table(
 ) -> Result<(), ErrorCode> {
     let known =
         request.table == FlowMod::ALL_TABLES || datapath.tables().table(request.table).is_some();
-    if known || version == Version::V1_0 { Ok(()) } else { Err(ErrorCode::RequestBadTable) }
+    let bad_table = ErrorCode::RequestBadTable;
+    if known || !bad_table.exists_in(version) { Ok(()) } else { Err(bad_table) }
 }
 
 /// `OFPFW_ALL`: every field may be wildcarded.
@@ -232,7 +233,7 @@ fn table_stats(datapath: &Datapath, reply: &mut ReplyTarget<'_>) -> Result<(), N
     };
     let stats = datapath.tables().iter().map(|(number, table)| TableStats {
         table: number,
-        v1_0: (version == Version::V1_0).then(|| details(number, table.capacity())),
+        v1_0: (!version.has_table_features()).then(|| details(number, table.capacity())),
         active_count: u32::try_from(table.len()).unwrap_or(u32::MAX),
         lookup_count: table.lookup_count,
         matched_count: table.matched_count,
@@ -254,8 +255,9 @@ fn ports(
     });
     let stats: Vec<_> = stats.collect();
     // 1.0 has no error for a port that does not exist: the reply is empty.
-    if stats.is_empty() && asked != Port::ANY && version == Version::V1_3 {
-        return Err(ErrorCode::RequestBadPort.into());
+    let bad_port = ErrorCode::RequestBadPort;
+    if stats.is_empty() && asked != Port::ANY && bad_port.exists_in(version) {
+        return Err(bad_port.into());
     }
     Ok(reply.all(&stats, ReplyBody::PortStats)?)
 }
@@ -267,8 +269,7 @@ fn queues(
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
     let version = reply.version;
-    let all_ports =
-        asked.port == Port::ANY || (version == Version::V1_0 && asked.port == Port::ALL);
+    let all_ports = asked.port == Port::ANY || (!version.has_any_port() && asked.port == Port::ALL);
     if !all_ports && datapath.ports().get(asked.port.0).is_none() {
         return Err(ErrorCode::QueueBadPort.into());
     }

@@ -1,6 +1,8 @@
 //! Multipart requests that a switch does not answer as it should, for tests of controllers.
 
-use bellrock_openflow::{ErrorCode, MultipartKind, Version};
+use bellrock_openflow::{
+    ErrorCode, FromSwitch, HEADER_LEN, List, MultipartKind, MultipartReply, Out, ReplyBody, Version,
+};
 
 use super::{ChannelClose, EmulatedSwitch, RequestContext};
 
@@ -49,16 +51,18 @@ impl EmulatedSwitch {
 
 /// A multipart reply with three bytes of a body.
 fn garbled(version: Version, xid: u32, kind: MultipartKind) -> Vec<u8> {
-    // OFPT_STATS_REPLY and OFPT_MULTIPART_REPLY; the second has padding before its body.
-    let (message, padding) = match version {
-        Version::V1_0 => (17, 0),
-        Version::V1_3 => (19, 4),
-    };
-    let kind = kind.wire(version).unwrap_or_default();
-    let len = 12 + padding + 3;
-    let mut reply = vec![version.wire(), message, 0, len];
-    reply.extend(xid.to_be_bytes());
-    reply.extend(kind.to_be_bytes());
-    reply.resize(len.into(), 0);
+    // An empty list of ports, with another kind and three more bytes. All versions have the kind
+    // behind the header.
+    let mut out = Out::with_capacity(64);
+    let empty = MultipartReply::of(ReplyBody::PortStats(List::empty()));
+    // It fits.
+    let _ = FromSwitch::MultipartReply(empty).encode(version, xid, &mut out);
+    let mut reply = out.as_slice().to_vec();
+    let kind = kind.wire(version).unwrap_or_default().to_be_bytes();
+    if let Some(bytes) = reply.get_mut(HEADER_LEN..HEADER_LEN + kind.len()) {
+        bytes.copy_from_slice(&kind);
+    }
+    reply.extend([0; 3]);
+    reply[3] = reply.len() as u8;
     reply
 }

@@ -67,7 +67,7 @@ impl Subject for Emulated {
         };
         for controller in 0..setup.controllers {
             let mut hello = Out::with_capacity(64);
-            Hello::write(&[setup.version], 1, &mut hello).map_err(|error| error.to_string())?;
+            Hello::write(setup.version, 1, &mut hello).map_err(|error| error.to_string())?;
             self.send(controller, hello.as_slice())?;
         }
         let heard = self.heard()?;

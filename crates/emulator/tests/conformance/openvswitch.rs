@@ -285,7 +285,7 @@ impl OpenVSwitch {
     fn connect(&self, controller: usize, version: Version) -> Result<Connection> {
         let mut stream = self.accept(controller)?;
         let mut hello = Out::with_capacity(64);
-        Hello::write(&[version], 1, &mut hello).map_err(|error| error.to_string())?;
+        Hello::write(version, 1, &mut hello).map_err(|error| error.to_string())?;
         stream.write_all(hello.as_slice()).map_err(failed("hello"))?;
         Ok(Connection { stream, version: version.wire(), received: Vec::new() })
     }

@@ -130,7 +130,7 @@ impl Peer {
         let mut out = Out::with_capacity(1 << 20);
         let description = SwitchDescription::new(dpid);
         let session =
-            switch::SwitchSession::new(description, Versions::Only(version), &mut out).unwrap();
+            switch::SwitchSession::new(description, Versions::only(version), &mut out).unwrap();
         let mut peer = Peer {
             stream,
             version,
@@ -308,7 +308,7 @@ pub fn packet_in(version: Version, sequence: u64, len: usize) -> Vec<u8> {
         total_len: len as u16,
         reason: PacketInReason::NoMatch,
         table: 0,
-        cookie: if version == Version::V1_0 { WirePacketIn::NO_COOKIE } else { 0 },
+        cookie: if version.packet_in_has_cookie() { 0 } else { WirePacketIn::NO_COOKIE },
         matching: MatchView::port(Port(1)),
         data: Bytes(&frame),
     };

@@ -6,6 +6,7 @@ use crate::reader::{Reader, Strictness};
 use crate::wire::{self, Tlv, U16, U32, U64, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
+    Versions,
 };
 
 /// The first message from each side (1.0 §5.5.1; 1.3.5 §7.5.1).
@@ -69,19 +70,23 @@ impl<'a> Hello<'a> {
     }
 
     /// Writes a hello: the highest version in the header and, if that is 1.3 or later, a bitmap of
-    /// all versions.
+    /// all versions (1.3.5 §7.5.1).
     ///
     /// # Errors
     /// [`EncodeError::Full`].
-    pub fn write(versions: &[Version], xid: u32, out: &mut Out) -> Result<(), EncodeError> {
-        let highest = versions.iter().map(|version| version.wire()).max().unwrap_or(1);
+    pub fn write(
+        versions: impl Into<Versions>,
+        xid: u32,
+        out: &mut Out,
+    ) -> Result<(), EncodeError> {
+        let versions = versions.into();
+        let highest = versions.highest().wire();
         out.message(highest, 0, xid, |out| {
             if highest < FIRST_WITH_ELEMENTS {
                 return Ok(());
             }
-            let bits = versions.iter().fold(0, |bits, version| bits | 1 << version.wire());
             out.put(&Tlv { kind: U16::new(VERSION_BITMAP), length: U16::new(8) })?;
-            out.put(&U32::new(bits))
+            out.put(&U32::new(versions.bitmap()))
         })
     }
 

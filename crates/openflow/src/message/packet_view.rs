@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn it_says_what_the_decoded_message_says() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             for (nth, mut stream) in packets(version).into_iter().enumerate() {
                 let len = stream.len();
                 stream.extend([0xa5; 7]);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_packet_in_is_left_alone() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             for message in packets(version) {
                 for len in 0..message.len() {
                     assert!(PacketInView::split_common(version, &message[..len]).is_none());

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::*;
 use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketInMessage, PacketInReason};
 
-const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const BOTH: [Version; Version::ALL.len()] = Version::ALL;
 const OWNER: u8 = 3;
 const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
 
@@ -144,7 +144,7 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
                 total_len: 0,
                 reason: PacketInReason::NoMatch,
                 table: 0,
-                cookie: if version == Version::V1_0 { PacketInMessage::NO_COOKIE } else { 0 },
+                cookie: if version.packet_in_has_cookie() { 0 } else { PacketInMessage::NO_COOKIE },
                 matching: MatchView::port(port),
                 data: Bytes(&[]),
             };

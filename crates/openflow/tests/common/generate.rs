@@ -543,7 +543,7 @@ fn to_switch_only13() -> impl Strategy<Value = ToSwitch<'static>> {
 
 /// Any message, encoded.
 pub fn encoded() -> impl Strategy<Value = (Direction, Vec<u8>)> {
-    select(vec![Version::V1_0, Version::V1_3]).prop_flat_map(|version| {
+    select(Version::ALL.to_vec()).prop_flat_map(|version| {
         prop_oneof![
             (from_switch(version), any::<u32>()).prop_map(move |(body, xid)| {
                 (Direction::FromSwitch, super::encode(|out| body.encode(version, xid, out)))

@@ -94,11 +94,13 @@ pub(super) async fn read(
 ) -> Result<KnownEntries, RequestError> {
     let mut known = KnownEntries { asked: objects, ..KnownEntries::default() };
     let flows = ask_for_flows(network, dpid, version, asked);
-    if version == Version::V1_3 {
+    if version.has_groups() || version.has_meters() {
         // Sends both requests before it waits for the first.
-        let groups = objects.groups.then(|| network.request(dpid, RequestBody::GroupDesc));
+        let asks_groups = version.has_groups() && objects.groups;
+        let groups = asks_groups.then(|| network.request(dpid, RequestBody::GroupDesc));
         let all = RequestBody::MeterConfig(Meter::ALL);
-        let meters = objects.meters.then(|| network.request(dpid, all));
+        let asks_meters = version.has_meters() && objects.meters;
+        let meters = asks_meters.then(|| network.request(dpid, all));
         if let Some(groups) = groups
             && let Some(reply) = answered(groups.await)?
             && let Ok(ReplyBody::GroupDesc(groups)) = reply.body()
@@ -116,7 +118,9 @@ pub(super) async fn read(
     }
     let reply = match flows.await {
         // There may be very many foreign flows; then they are not counted.
-        Err(RequestError::TooLarge) if asked == FlowSelection::All && version == Version::V1_3 => {
+        Err(RequestError::TooLarge)
+            if asked == FlowSelection::All && version.selects_by_cookie() =>
+        {
             ask_for_flows(network, dpid, version, FlowSelection::Own).await?
         }
         Err(why) if why.is_none() => {
@@ -138,7 +142,7 @@ fn ask_for_flows(
 ) -> RequestFuture {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
-    if asked == FlowSelection::Own && version == Version::V1_3 {
+    if asked == FlowSelection::Own && version.selects_by_cookie() {
         (request.cookie, request.cookie_mask) = (network.cookie().with(0), Cookie::MASK);
     }
     network.request(dpid, RequestBody::Flow(request))

@@ -91,8 +91,10 @@ impl WantedEntries {
     pub(super) fn objects_in(&self, dpid: Dpid, version: Version) -> Objects {
         let any =
             |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).is_some_and(|of| !of.is_empty());
-        let has_them = version == Version::V1_3;
-        Objects { groups: has_them && any(&self.groups), meters: has_them && any(&self.meters) }
+        Objects {
+            groups: version.has_groups() && any(&self.groups),
+            meters: version.has_meters() && any(&self.meters),
+        }
     }
 
     /// Replaces an intent.

@@ -2,7 +2,7 @@
 //!
 //! 1.0 sets a VLAN id, which tags an untagged packet, and strips it. 1.3 pushes and pops a tag.
 
-use bellrock_api::{Action, Change, Dpid, Field, Flow, Version};
+use bellrock_api::{Action, Change, Dpid, Field, Flow, Version, openflow::Versions};
 
 use super::CommitError;
 use super::plan::{PlanStep, TagRole};
@@ -22,12 +22,12 @@ pub(super) fn tag(
         return Err(CommitError::BadTag { tag });
     }
     for step in steps.iter_mut().filter(|step| step.role != TagRole::Plain) {
-        // A switch that is not up fails when the plan is sent; either version will do here.
-        let version = version(step.dpid).unwrap_or(Version::V1_3);
+        // A switch that is not up fails when the plan is sent; any version will do here.
+        let version = version(step.dpid).unwrap_or(Versions::ALL.highest());
         let (dpid, role) = (step.dpid, step.role);
         let Change::Add(flow) = &step.change else { continue };
         if role == TagRole::Ingress
-            && version == Version::V1_0
+            && !version.pushes_vlan_tags()
             && flow.matching.clone().untagged() != flow.matching
         {
             return Err(CommitError::LosesTags { dpid });
@@ -47,9 +47,9 @@ fn tagged(flow: &Flow, role: TagRole, tag: u16, version: Version) -> Option<Flow
     if matches_vlan || flow.applied().iter().any(is_about_vlans) {
         return None;
     }
-    let put_on: &[Action<'static>] = match version {
-        Version::V1_0 => &[Action::SetVlanVid(tag)],
-        Version::V1_3 => &[
+    let put_on: &[Action<'static>] = match version.pushes_vlan_tags() {
+        false => &[Action::SetVlanVid(tag)],
+        true => &[
             Action::PushVlan(CUSTOMER_TAG),
             Action::SetField(
                 Field::VlanVid,

@@ -11,7 +11,7 @@ use bellrock_api::{
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_emulator::topology::{self, Node};
 
-pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+pub const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// An app that needs services and does nothing.
 pub struct Reads(pub Needs);

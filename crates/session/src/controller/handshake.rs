@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     DecodeError, ErrorCode, ErrorMessage, Features, FromSwitch, MessageFrame, MultipartKind,
-    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
+    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, ToSwitch,
 };
 
 use super::ControllerSession;
@@ -135,9 +135,9 @@ impl ControllerSession {
             request.encode(version, xid, out).map(|()| xid)
         };
         let desc = ask(RequestBody::Desc)?;
-        let ports = match version {
-            Version::V1_0 => None,
-            Version::V1_3 => Some(ask(RequestBody::PortDesc)?),
+        let ports = match version.has_port_desc() {
+            true => Some(ask(RequestBody::PortDesc)?),
+            false => None,
         };
         let barrier = self.xids.next(xid::SESSION);
         ToSwitch::BarrierRequest.encode(version, barrier, out)?;

@@ -67,7 +67,7 @@ impl ControllerSession {
         out: &mut Out,
     ) -> Result<Self, EncodeError> {
         let mut xids = xid::XidSource::default();
-        Hello::write(settings.versions.as_slice(), xids.next(xid::SESSION), out)?;
+        Hello::write(settings.versions, xids.next(xid::SESSION), out)?;
         Ok(ControllerSession {
             settings: *settings,
             stage: HandshakeStage::Hello,
@@ -281,15 +281,12 @@ impl ControllerSession {
         out: &mut Out,
     ) -> Result<u32, EncodeError> {
         let xid = self.xids.next(xid::SESSION);
-        let kind = match self.version {
-            Version::V1_0 => {
-                RoleExtension::Request(role.role).write(self.version, xid, out)?;
-                RequestKind::Experimenter
-            }
-            Version::V1_3 => {
-                ToSwitch::RoleRequest(role).encode(self.version, xid, out)?;
-                RequestKind::Role
-            }
+        let kind = if self.version.has_roles() {
+            ToSwitch::RoleRequest(role).encode(self.version, xid, out)?;
+            RequestKind::Role
+        } else {
+            RoleExtension::Request(role.role).write(self.version, xid, out)?;
+            RequestKind::Experimenter
         };
         // Never refused: the id is new, and the caller bounds their number.
         let _ = self.requests.add(xid, kind, u16::MAX, now);
@@ -335,7 +332,7 @@ impl ControllerSession {
     /// # Errors
     /// [`EncodeError::Full`].
     pub fn table_miss(&mut self, cookie: u64, out: &mut Out) -> Result<Option<u32>, EncodeError> {
-        if self.version == Version::V1_0 {
+        if !self.version.has_table_miss_entries() {
             return Ok(None);
         }
         let (any, actions) = (Match::any(), [Action::output(Port::CONTROLLER)]);
@@ -410,7 +407,7 @@ impl PendingRequests<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SwitchSession, Versions};
+    use crate::SwitchSession;
 
     /// Maximum size of an idle session. With the socket, the names, 48 ports and the apps' state, a
     /// switch must stay below 8 KiB.
@@ -423,13 +420,13 @@ mod tests {
             "{}",
             size_of::<ControllerSession>()
         );
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
             let now = Duration::ZERO;
             let mut controller =
                 ControllerSession::new(&SessionSettings::default(), now, &mut down).unwrap();
             let switch = SwitchDescription::new(1);
-            let mut switch = SwitchSession::new(switch, Versions::Only(version), &mut up).unwrap();
+            let mut switch = SwitchSession::new(switch, version.into(), &mut up).unwrap();
             let mut take_turns = |controller: &mut ControllerSession, down: &mut Out| {
                 let mut bytes = down.as_slice();
                 while let Some((used, _)) = switch.next(bytes, &mut up).unwrap() {

@@ -12,7 +12,7 @@ use bellrock_session::{
     SwitchSession, Versions, switch,
 };
 
-pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+pub const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 pub const OUT_BYTES: usize = 1 << 17;
 
 pub fn ms(ms: u64) -> Duration {
@@ -65,7 +65,7 @@ impl Alone {
 
     /// After a handshake in `version`, with the switch taken and all output discarded.
     pub fn ready(version: Version, settings: &SessionSettings) -> Self {
-        let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
+        let mut pair = Pair::new(settings, description(version, 2), Versions::only(version));
         pair.run().unwrap();
         pair.controller.take_switch().unwrap();
         pair.controller.take_counters();
@@ -194,7 +194,7 @@ pub fn asked(version: Version) -> Half {
     let xid = last_xid(&end.out);
     end.out.clear();
     let mut wire =
-        Pair::new(&SessionSettings::default(), description(version, 2), Versions::Only(version));
+        Pair::new(&SessionSettings::default(), description(version, 2), Versions::only(version));
     wire.up.clear();
     wire.switch.next(&raw(version.wire(), 0, 1, &[]), &mut wire.up).unwrap();
     let mut request = Out::with_capacity(64);

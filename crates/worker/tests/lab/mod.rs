@@ -205,7 +205,7 @@ impl Lab {
         owner.open(peer, self.now, wires);
         let mut out = Out::with_capacity(1 << 20);
         let session =
-            switch::SwitchSession::new(switch, Versions::Only(version), &mut out).unwrap();
+            switch::SwitchSession::new(switch, Versions::only(version), &mut out).unwrap();
         self.switches.push(FakeSwitch {
             worker,
             key,

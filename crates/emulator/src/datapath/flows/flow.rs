@@ -123,7 +123,11 @@ const EXACT_RANK: u32 = 1 << 16;
 /// A field of a 1.0 match that has no meaning (a port, for a protocol without ports) is no
 /// wildcard, whatever its bit says: two such matches are equal.
 pub(super) fn rank(version: Version, matching: &Match, priority: u16) -> u32 {
-    if version == Version::V1_0 && is_exact(matching) { EXACT_RANK } else { priority.into() }
+    if version.ranks_exact_flows_first() && is_exact(matching) {
+        EXACT_RANK
+    } else {
+        priority.into()
+    }
 }
 
 /// Whether a match of 1.0 has no wildcards.

@@ -12,8 +12,8 @@ use super::flow::{FlowEntry, Removed};
 use super::table::{FlowTable, Selection};
 use crate::datapath::FlowProgram;
 
-/// The flags of 1.3.
-const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
+/// All flags but that of emergency flows.
+const FLAGS: FlowFlags = FlowFlags::SEND_FLOW_REM
     .union(FlowFlags::CHECK_OVERLAP)
     .union(FlowFlags::RESET_COUNTS)
     .union(FlowFlags::NO_PKT_COUNTS)
@@ -119,7 +119,7 @@ impl FlowTables {
         now: Duration,
         gone: &mut Vec<Removed>,
     ) -> Result<(), ErrorCode> {
-        if version == Version::V1_0 && request.flags.contains(FlowFlags::EMERG) {
+        if version.has_emergency_flows() && request.flags.contains(FlowFlags::EMERG) {
             // It deletes from the emergency flows, and there are none.
             return Ok(());
         }
@@ -137,8 +137,7 @@ impl FlowTables {
             return Ok(());
         }
         let found = self.modify(version, request, &selection, program);
-        // 1.0 adds a flow if it finds none to modify; 1.3 changes nothing.
-        if !found && version == Version::V1_0 {
+        if !found && version.modify_adds() {
             return self.add(version, request, matching, program, now);
         }
         Ok(())
@@ -215,8 +214,7 @@ impl FlowTables {
         if request.flags.contains(FlowFlags::CHECK_OVERLAP) && table.overlaps(&flow) {
             return Err(ErrorCode::FlowModOverlap);
         }
-        // In 1.3 a flow takes the counters of the equal flow that it replaces; in 1.0 it does not.
-        if version == Version::V1_3 && !request.flags.contains(FlowFlags::RESET_COUNTS) {
+        if version.replacing_keeps_counters() && !request.flags.contains(FlowFlags::RESET_COUNTS) {
             let equal = table.find(version, matching, request.priority);
             if let Some(equal) = equal.and_then(|id| table.flow(id)) {
                 (flow.packet_count, flow.byte_count) = (equal.packet_count, equal.byte_count);
@@ -242,7 +240,7 @@ impl FlowTables {
         let found = table.select(selection);
         for id in &found {
             table.replace_program(*id, Arc::clone(program));
-            if version == Version::V1_0 {
+            if !version.selects_by_cookie() {
                 table.set_cookie(*id, request.cookie);
             } else if request.flags.contains(FlowFlags::RESET_COUNTS) {
                 table.reset_counts(*id);
@@ -272,28 +270,22 @@ fn is_meant(wanted: u8, table: u8) -> bool {
 
 /// The bits of the cookie that are a condition. 1.0 has no such condition.
 fn cookie_mask(version: Version, request: &FlowMod<'_>) -> u64 {
-    match version {
-        Version::V1_0 => 0,
-        Version::V1_3 => request.cookie_mask,
-    }
+    if version.selects_by_cookie() { request.cookie_mask } else { 0 }
 }
 
 fn check_flags(version: Version, request: &FlowMod<'_>) -> Result<(), ErrorCode> {
     let flags = request.flags;
-    match version {
-        Version::V1_0 if flags.contains(FlowFlags::EMERG) => {
-            let timeouts = request.idle_timeout != 0 || request.hard_timeout != 0;
-            match request.command.is_delete() {
-                true => Ok(()),
-                false if timeouts => Err(ErrorCode::FlowModBadEmergencyTimeout),
-                false => Err(ErrorCode::FlowModTableFull),
-            }
-        }
-        // 1.0 has no error for unknown flags; they are ignored.
-        Version::V1_0 => Ok(()),
-        Version::V1_3 if FLAGS_1_3.contains(flags) => Ok(()),
-        Version::V1_3 => Err(ErrorCode::FlowModBadFlags),
+    if version.has_emergency_flows() && flags.contains(FlowFlags::EMERG) {
+        let timeouts = request.idle_timeout != 0 || request.hard_timeout != 0;
+        return match request.command.is_delete() {
+            true => Ok(()),
+            false if timeouts => Err(ErrorCode::FlowModBadEmergencyTimeout),
+            false => Err(ErrorCode::FlowModTableFull),
+        };
     }
+    // 1.0 has no error for unknown flags; they are ignored.
+    let bad_flags = ErrorCode::FlowModBadFlags;
+    if FLAGS.contains(flags) || !bad_flags.exists_in(version) { Ok(()) } else { Err(bad_flags) }
 }
 
 /// Checks a match beyond what the codec has checked.

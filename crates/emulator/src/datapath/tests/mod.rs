@@ -101,7 +101,7 @@ impl Lab {
         buckets: &[Bucket<'_>],
     ) -> Result<(), ErrorCode> {
         let request = GroupMod { command, kind, group, buckets: List::of(buckets) };
-        self.datapath.group_mod(&request, self.now, &mut self.effects)
+        self.datapath.group_mod(self.datapath.rules(), &request, self.now, &mut self.effects)
     }
 
     /// Receives a frame by port 1. Returns the ports where it or its copies leave.

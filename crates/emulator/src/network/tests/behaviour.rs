@@ -7,7 +7,6 @@ use crate::check::{MessageDirection, Reachability, duplicates};
 use crate::host::FlowState;
 use crate::topology::{LinkShape, LossRate};
 
-const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
 
 fn ping_all(driven: &mut Driven) -> crate::check::Matrix {
@@ -21,7 +20,7 @@ fn ping_all(driven: &mut Driven) -> crate::check::Matrix {
 
 #[test]
 fn all_hosts_of_a_tree_reach_each_other_by_flows_written_in_openflow() {
-    for version in [V1_0, V1_3] {
+    for version in Version::ALL {
         let mut driven = Driven::new("tree:2,3", settings(), version);
         let before = ping_all(&mut driven);
         assert_eq!(before.lost.len(), 9 * 8, "without flows nobody reaches anybody");

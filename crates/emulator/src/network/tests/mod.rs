@@ -32,7 +32,7 @@ impl Driven {
         let said = vec![Vec::new(); topology.switches().len()];
         let mut driven = Driven { network, version, channels: Vec::new(), said };
         let mut hello = Out::with_capacity(64);
-        Hello::write(&[version], 1, &mut hello).unwrap();
+        Hello::write(version, 1, &mut hello).unwrap();
         for index in 0..topology.switches().len() {
             let switch = SwitchIndex::of(index);
             let channel = driven.network.connect(switch).unwrap();

@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn any_version_reads_any_bytes(bytes in frames()) {
-        for rules in [Version::V1_0, Version::V1_3] {
+        for rules in Version::ALL {
             let mut packet = Packet::new(EthernetFrame::from(&bytes[..]), Port(1), rules);
             packet.set_tp_src(1);
             packet.set_vlan_vid(1);

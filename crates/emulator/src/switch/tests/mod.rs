@@ -19,7 +19,7 @@ use crate::packet::EthernetFrame;
 
 const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
-const BOTH: [Version; 2] = [V1_0, V1_3];
+const BOTH: [Version; Version::ALL.len()] = Version::ALL;
 
 /// A switch with ports 1 to 4, and the effects of the last events.
 struct Lab {
@@ -162,7 +162,7 @@ impl Lab {
 
 fn hello(version: Version) -> Vec<u8> {
     let mut out = Out::with_capacity(64);
-    Hello::write(&[version], 1, &mut out).unwrap();
+    Hello::write(version, 1, &mut out).unwrap();
     out.as_slice().to_vec()
 }
 
