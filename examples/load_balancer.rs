@@ -37,7 +37,7 @@ impl App for LoadBalancer {
         Balancer {
             network: network.clone(),
             backends: backends.collect(),
-            groups: self.groups && switch.version == Version::V1_3,
+            groups: self.groups && switch.version.has_groups(),
             clients: HashMap::new(),
         }
     }
@@ -261,7 +261,7 @@ mod tests {
         }
         assert_eq!(by_backend.into_keys().collect::<Vec<_>>(), ["h2", "h3"]);
         let group = lab.flows("s1").iter().any(|flow| flow.contains("group:100"));
-        assert_eq!(group, version == Version::V1_3, "{:#?}", lab.flows("s1"));
+        assert_eq!(group, version.has_groups(), "{:#?}", lab.flows("s1"));
     }
 
     fn arp_is_answered(version: Version) {
