@@ -80,7 +80,9 @@ pub use names::{MAX_NAME_CHARS, MAX_NAMES, NameError, NameKind, Names, name_in};
 pub use network::Network;
 pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};
 pub use packet::{PacketIn, VlanTag};
-pub use role::{ControllerRole, GrantedRole, RoleError, RoleOrder, RoleOrderFuture};
+pub use role::{
+    ControllerRole, GrantedRole, ParseRoleError, RoleError, RoleOrder, RoleOrderFuture,
+};
 pub use switch::{Switch, Xid};
 pub use switches::Switches;
 pub use task::{Sleep, TaskHandle};

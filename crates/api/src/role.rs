@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::task::{Context, Poll};
 
 use bellrock_openflow::RoleKind;
@@ -49,6 +50,20 @@ impl fmt::Display for ControllerRole {
         f.write_str(self.name())
     }
 }
+
+impl FromStr for ControllerRole {
+    type Err = ParseRoleError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRoleError> {
+        let all = [ControllerRole::Equal, ControllerRole::Master, ControllerRole::Slave];
+        all.into_iter().find(|role| role.name() == text).ok_or(ParseRoleError)
+    }
+}
+
+/// A text is no role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a role is equal, master or slave")]
+pub struct ParseRoleError;
 
 /// An order to take a role at a switch.
 ///

@@ -10,6 +10,7 @@ use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
+use super::ask::Ask;
 use super::bench::BenchArgs;
 use super::decode::command::DecodeArgs;
 use super::demo::DemoArgs;
@@ -135,21 +136,6 @@ pub(super) struct Run {
 pub(super) struct Check {
     /// The file to check
     pub(super) file: PathBuf,
-}
-
-/// Arguments that all questions to a running controller share.
-#[derive(Debug, Args)]
-pub(super) struct Ask {
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub(super) json: bool,
-
-    /// The control socket of the controller
-    ///
-    /// Default, as for `bellrock run`: /run/bellrock.sock for root, else
-    /// $XDG_RUNTIME_DIR/bellrock.sock or /tmp/bellrock-UID/bellrock.sock.
-    #[arg(long, value_name = "PATH", env = "BELLROCK_CONTROL", hide_env_values = true)]
-    pub(super) control: Option<String>,
 }
 
 /// Settings given by flags or by the environment.

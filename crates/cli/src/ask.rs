@@ -4,10 +4,25 @@ use std::path::PathBuf;
 
 use bellrock_control::{AskError, Client, default_path};
 use bellrock_query::{BlockedList, ListBlocked, MAX_PAGE_ROWS, Page, Query, Rows};
+use clap::Args;
 use serde::Serialize;
 
-use crate::args::Ask;
 use crate::{Failure, print, show};
+
+/// Arguments that all questions to a running controller share.
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The control socket of the controller
+    ///
+    /// Default, as for `bellrock run`: /run/bellrock.sock for root, else
+    /// $XDG_RUNTIME_DIR/bellrock.sock or /tmp/bellrock-UID/bellrock.sock.
+    #[arg(long, value_name = "PATH", env = "BELLROCK_CONTROL", hide_env_values = true)]
+    control: Option<String>,
+}
 
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {

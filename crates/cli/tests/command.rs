@@ -195,7 +195,7 @@ fn every_question_has_a_table_and_exact_data() {
     assert_eq!(controller.ask("counters")["tasks"]["tasks_panicked"], 0);
     for (question, part) in [
         ("status", "switches      0"),
-        ("switches", "no switch is up"),
+        ("switches", "no switch is connected"),
         ("hosts", "no host has been seen"),
         ("tasks", "log of events "),
         ("counters", "packet_ins "),

@@ -78,7 +78,7 @@ macro_rules! queries {
 queries! {
     /// The controller as a whole.
     "get_status" GetStatus -> Status;
-    /// The switches that are up.
+    /// The switches that are up or stand by.
     "list_switches" ListSwitches -> Rows<SwitchRow>;
     /// The ports of switches, with their counters.
     "list_ports" ListPorts -> Rows<PortStatsRow>;

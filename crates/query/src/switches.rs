@@ -1,11 +1,11 @@
-//! The switches that are up.
+//! The switches that are up or stand by.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use bellrock_api::{Dpid, MacAddr, Port, Version};
+use bellrock_api::{ControllerRole, Dpid, MacAddr, Port, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::{Page, text};
@@ -45,7 +45,7 @@ impl From<Dpid> for SwitchRef {
     }
 }
 
-/// Asks for the switches that are up, by datapath id.
+/// Asks for the switches that are up or stand by, by datapath id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListSwitches {
@@ -53,7 +53,7 @@ pub struct ListSwitches {
     pub page: Page,
 }
 
-/// A switch that is up.
+/// A switch that is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SwitchRow {
     /// Its datapath id.
@@ -65,9 +65,14 @@ pub struct SwitchRow {
     /// OpenFlow version of the connection.
     #[serde(with = "text")]
     pub version: Version,
+    /// Role of the controller at the switch.
+    #[serde(with = "text")]
+    pub role: ControllerRole,
+    /// Whether the controller stands by: apps do not see the switch.
+    pub standby: bool,
     /// Remote address of the connection.
     pub peer: SocketAddr,
-    /// Time since it came up.
+    /// Time since it came up, or since the controller stands by.
     pub up_seconds: u64,
     /// Number of flow tables.
     pub n_tables: u8,

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
     Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo,
     Watch,
@@ -189,10 +190,12 @@ impl ControllerOperator {
             flow: flow.to_owned(),
             reason: why.to_string(),
         };
-        let row = |info: &SwitchInfo| SwitchRow {
+        let row = |info: &SwitchInfo, standby| SwitchRow {
             dpid: info.dpid,
             name: name_of(names, info.dpid),
             version: info.version,
+            role: info.role,
+            standby,
             peer: info.peer,
             up_seconds: now.saturating_sub(info.since).as_secs(),
             n_tables: info.n_tables,
@@ -205,7 +208,12 @@ impl ControllerOperator {
             ports: info.ports.iter().map(port_row).collect(),
             refused_flows: refused.of(info.dpid).into_iter().map(refused_row).collect(),
         };
-        self.monitor.switches().iter().map(|info| row(info)).collect()
+        let standbys = self.network.standbys().load();
+        let up = self.monitor.switches();
+        let up = up.iter().map(|info| row(info, false));
+        let mut rows: Vec<_> = up.chain(standbys.iter().map(|info| row(info, true))).collect();
+        rows.sort_by_key(|row| row.dpid);
+        rows
     }
 
     fn apps(&self) -> Vec<AppRow> {

@@ -8,7 +8,7 @@ use bellrock_query as query;
 use clap::Args;
 
 use super::host;
-use crate::args::Ask;
+use crate::ask::Ask;
 
 /// Reserve bandwidth from one host to another
 ///

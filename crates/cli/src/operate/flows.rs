@@ -3,7 +3,7 @@
 use bellrock_query::{DEFAULT_PAGE_ROWS, ListFlows, MAX_PAGE_ROWS, Page, QueryError, SwitchRef};
 use clap::Args;
 
-use crate::args::Ask;
+use crate::ask::Ask;
 
 /// List the flows of a switch and their apps, or count the flows of all switches
 ///

@@ -3,7 +3,7 @@
 use bellrock_query::{ListPorts, Page, SwitchRef};
 use clap::Args;
 
-use crate::args::Ask;
+use crate::ask::Ask;
 
 /// List the ports of a switch or of all switches, with state, rate and counters
 ///

@@ -4,7 +4,7 @@ use bellrock_apps::quarantine::Blocked;
 use clap::{Args, Subcommand};
 
 use super::host;
-use crate::args::Ask;
+use crate::ask::Ask;
 
 /// Block hosts at every switch, and let them back
 ///

@@ -62,13 +62,14 @@ pub(crate) fn status(status: &Status) -> String {
 /// The switches that are up.
 pub(crate) fn switches(switches: &[SwitchRow]) -> String {
     if switches.is_empty() {
-        return "no switch is up\n".to_owned();
+        return "no switch is connected\n".to_owned();
     }
     let row = |switch: &SwitchRow| {
         vec![
             switch.dpid.to_string(),
             switch.version.to_string(),
             switch.peer.to_string(),
+            role(switch),
             duration(switch.up_seconds),
             format!(
                 "{}/{}",
@@ -80,9 +81,23 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
             problems(switch),
         ]
     };
-    let head =
-        ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION", "PROBLEMS"];
+    let head = [
+        "DPID",
+        "OPENFLOW",
+        "PEER",
+        "ROLE",
+        "FOR",
+        "PORTS UP",
+        "SOFTWARE",
+        "DESCRIPTION",
+        "PROBLEMS",
+    ];
     named_table(&head, switches.iter().map(|switch| (switch.name.as_deref(), row(switch))))
+}
+
+/// The controller's role at a switch.
+fn role(switch: &SwitchRow) -> String {
+    if switch.standby { format!("{}, stands by", switch.role) } else { switch.role.to_string() }
 }
 
 /// Problems of a switch; `-` for none.
