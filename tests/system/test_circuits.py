@@ -44,7 +44,7 @@ class Circuits(SystemTest):
             until(lambda: network.unreachable(pairs) == [], SOON_S, f"around {one}-{other}")
             until(lambda: state() == ["up"], SOON_S, "it is laid anew")
             network.net.configLinkStatus(one, other, "up")
-            until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "the link is found again")
+            until(lambda: len(controller.ask("links")) == 8, FOUND_S, "the link is found again")
         self.assertEqual(network.unreachable(pairs), [])
 
 
@@ -54,7 +54,7 @@ class Bandwidth(SystemTest):
     def start(self, version, app="bandwidth"):
         controller = self.controller(config={"apps": [app, "routing"]})
         network = self.network(Ring(), version)
-        until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "all links are found")
+        until(lambda: len(controller.ask("links")) == 8, FOUND_S, "all links are found")
         until(lambda: network.unreachable() == [], FOUND_S, "everybody is found")
         return controller, network
 
@@ -72,12 +72,13 @@ class Bandwidth(SystemTest):
         controller, network = self.start("OpenFlow13")
         first, last = network["h1"], network["h3"]
         reserved = controller.ask("reserve", first.IP(), last.IP(), "2M")
-        self.assertEqual([entry["state"] for entry in reserved], ["installed"])
+        self.assertEqual(reserved["state"], "installed")
         self.assertEqual(network.unreachable(), [])
         self.assertLess(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s of the reservation")
         with self.assertRaisesRegex(AssertionError, "reservation 1 from .* exists already"):
             controller.ask("reserve", first.IP(), last.IP(), "1M")
-        self.assertEqual(controller.ask("release", "1"), [])
+        self.assertEqual(controller.ask("release", "1")["id"], 1)
+        self.assertEqual(controller.ask("reservations"), [])
         time.sleep(1)
         self.assertGreater(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s after the release")
 
@@ -87,7 +88,7 @@ class Bandwidth(SystemTest):
         controller, network = self.start("OpenFlow13")
         capture = self.capture()
         reserved = controller.ask("reserve", network["h1"].IP(), network["h3"].IP(), "2M")
-        self.assertEqual([entry["state"] for entry in reserved], ["installed"])
+        self.assertEqual(reserved["state"], "installed")
         self.assertRegex(command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"), r"rate=2000")
 
         def state():
@@ -130,7 +131,7 @@ class Bandwidth(SystemTest):
         self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
         controller = self.controller(config={"apps": ["bandwidth", "routing"]})
         network.await_connected()
-        until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "all links are found again")
+        until(lambda: len(controller.ask("links")) == 8, FOUND_S, "all links are found again")
         after = flow()
         self.assertTrue(all(old < new for old, new in zip(before + between, between + after)), (before, between, after))
         assert_nothing_lost(self, [stream])
@@ -157,7 +158,7 @@ class Bandwidth(SystemTest):
                     command("ovs-vsctl", "set", "port", port, "qos=@qos", "--", "--id=@qos", "create", "qos", "type=linux-htb",
                             f"queues:{QUEUE}=@queue", "--", "--id=@queue", "create", "queue", f"other-config:max-rate={RATE_BITS_PER_S}")
         first, last = network["h1"], network["h3"]
-        reserved, = controller.ask("reserve", first.IP(), last.IP(), "2M", "--queue", "gold")
+        reserved = controller.ask("reserve", first.IP(), last.IP(), "2M", "--queue", "gold")
         self.assertEqual((reserved["state"], reserved["queue"]), ("installed", "gold"))
 
         def queued():

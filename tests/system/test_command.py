@@ -59,18 +59,18 @@ class Ask(SystemTest):
         controller, network = self.start(version)
         (down, far_end), = network["s1"].connectionsTo(network["h1"])
         network["h1"].cmd(f"ip link set {far_end.name} down")
-        until(lambda: any(not port["up"] and port["name"] == down.name for switch in controller.ask("switches")
+        until(lambda: any(port["state"] != "up" and port["name"] == down.name for switch in controller.ask("switches")
                           for port in switch["ports"]), NOTICE_LIMIT_S, f"{down.name} told as down")
         answer, lines = self.ask("switches")
         self.assertEqual({row["dpid"]: row["version"] for row in answer},
                          {switch.dpid: WIRE_VERSION[version] for switch in network.switches})
         for switch in network.switches:
             row, = (row for row in answer if row["dpid"] == switch.dpid)
-            told = {(port["port"], port["name"], port["mac"], port["up"]) for port in row["ports"] if port["port"].isdigit()}
+            told = {(port["port"], port["name"], port["mac"], port["state"] == "up") for port in row["ports"] if port["port"].isdigit()}
             self.assertEqual(told, {(str(number), interface.name, interface.MAC(), interface is not down)
                                     for interface, number in switch.ports.items() if number > 0})
             line, = (line for line in lines if line.startswith(switch.dpid))
-            up = sum(port["up"] for port in row["ports"])
+            up = sum(port["state"] == "up" for port in row["ports"])
             self.assertEqual(line.split()[1], WIRE_VERSION[version])
             self.assertIn(f" {up}/{len(row['ports'])} ", line)
             self.assertIn(row["software"], line)
@@ -100,15 +100,15 @@ class Ask(SystemTest):
         command("ovs-ofctl", "-O", version, "add-flow", switch.name, "cookie=0x77,priority=9,tcp,tp_dst=23,actions=drop")
         page, lines = self.ask("flows", switch.dpid)
         flows = [dict(word.rstrip(",").split("=", 1) for word in line.split() if "=" in word) for line in network.flows(switch.name)]
-        self.assertEqual(page["flows_in_all"], len(flows))
+        self.assertEqual(page["total"], len(flows))
         self.assertEqual(sorted((int(flow["cookie"], 16), flow["table"]) for flow in flows),
-                         sorted((int(row["cookie"], 16), str(row["table"])) for row in page["flows"]))
-        foreign, = (row for row in page["flows"] if row["app"] is None)
+                         sorted((int(row["cookie"], 16), str(row["table"])) for row in page["rows"]))
+        foreign, = (row for row in page["rows"] if row["app"] is None)
         self.assertEqual((foreign["cookie"], foreign["priority"], foreign["actions"]), ("0000000000000077", 9, "drop"))
         self.assertIn("tcp,tp_dst=23", foreign["match"])
-        apps = {row["app"] for row in page["flows"]} - {None}
+        apps = {row["app"] for row in page["rows"]} - {None}
         self.assertEqual(apps, {"learning"} | ({"controller"} if version == "OpenFlow13" else set()))
-        self.assertTrue(any(row["packets"] > 0 for row in page["flows"] if row["app"] == "learning"))
+        self.assertTrue(any(row["packets"] > 0 for row in page["rows"] if row["app"] == "learning"))
         shown, = (line for line in lines if "foreign" in line)
         self.assertIn("foreign 0x0000000000000077", shown)
         self.assertEqual(len(lines), 1 + len(flows))
@@ -117,7 +117,7 @@ class Ask(SystemTest):
         self.assertEqual(set(of), {switch.dpid for switch in network.switches})
         self.assertEqual((of[switch.dpid][None], sum(of[switch.dpid].values())), (1, len(flows)))
         page, _ = self.ask("flows", switch.dpid, "--app", "foreign")
-        self.assertEqual([row["cookie"] for row in page["flows"]], [foreign["cookie"]])
+        self.assertEqual([row["cookie"] for row in page["rows"]], [foreign["cookie"]])
 
     @on_both_versions
     def counters(self, version):

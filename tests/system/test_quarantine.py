@@ -31,8 +31,8 @@ class Quarantine(SystemTest):
         self.file.write_text("h1 and friends\n")
         until(lambda: f"{self.file}:1: " in controller.text(), SOON_S, "the log tells of the bad line")
         self.assertEqual(network.unreachable(cut_off), cut_off, "the previous list stays in force")
-        told = controller.ask("quarantine", "list")["list"]
-        self.assertEqual([entry["host"] for entry in told["entries"]], [network["h1"].MAC()])
+        told = controller.ask("quarantine", "list")
+        self.assertEqual([entry["host"] for entry in told["rows"]], [network["h1"].MAC()])
         self.assertIn("h1 and friends", told["file_problem"])
         self.file.write_text("")
         until(lambda: network.unreachable(cut_off) == [], SOON_S, "h1 is back")

@@ -1,6 +1,7 @@
 //! The one place where engine, services, apps and the control socket are put together.
 
 use std::fmt;
+use std::mem;
 use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine:
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
 use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
+#[cfg(feature = "control")]
+use bellrock_query::Operator;
 use bellrock_services::chain::{AppRole, ServiceSettings, chain, check};
 use bellrock_services::discovery::NoRandomness;
 #[cfg(feature = "control")]
@@ -96,11 +99,13 @@ pub fn run<A: App>(app: A) -> Result {
 /// ```
 #[derive(Default)]
 #[must_use = "it does nothing until it runs"]
-pub struct Builder {
+pub struct ControllerBuilder {
     apps: Vec<Box<dyn DynApp>>,
+    engine: EngineSettings,
+    /// Changes of single settings. They apply after `engine`, whichever was called first.
+    changes: Vec<Box<dyn FnOnce(&mut EngineSettings) + Send>>,
     /// Addresses to listen on, instead of those of `engine`.
     listen: Vec<SocketAddr>,
-    engine: EngineSettings,
     services: ServiceSettings,
     #[cfg(feature = "control")]
     control: Option<ControlPlace>,
@@ -119,6 +124,19 @@ enum ControlPlace {
     At(PathBuf),
 }
 
+#[cfg(feature = "control")]
+impl ControlPlace {
+    fn open(self, operator: &Arc<dyn Operator>) -> Result<Server> {
+        let path = match self {
+            ControlPlace::Default => default_path().map_err(RunError::ControlPlace)?,
+            ControlPlace::At(path) => path,
+        };
+        let server = Server::start(&path, Arc::clone(operator))?;
+        tracing::info!("control socket: {}", path.display());
+        Ok(server)
+    }
+}
+
 /// No type implements it, so a control socket without the feature `control` is a compile error.
 #[cfg(not(feature = "control"))]
 #[diagnostic::on_unimplemented(
@@ -128,7 +146,7 @@ enum ControlPlace {
 )]
 pub trait ControlFeature<'f> {}
 
-impl Builder {
+impl ControllerBuilder {
     /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
     /// and its flows have lower priorities. If an app could do nothing in this order,
     /// [`run`](Self::run) returns an error. Doubtful orders are logged. See [`App::forwards`].
@@ -146,31 +164,27 @@ impl Builder {
     }
 
     /// Number of workers; 0 for one on each core that this process may use.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.engine.workers = workers;
-        self
+    pub fn workers(self, workers: usize) -> Self {
+        self.change(move |settings| settings.workers = workers)
     }
 
     /// The cores of the workers.
-    pub fn pin(mut self, pin: Pinning) -> Self {
-        self.engine.pin = pin;
-        self
+    pub fn pin(self, pin: Pinning) -> Self {
+        self.change(move |settings| settings.pin = pin)
     }
 
     /// The limits of connections, of their memory and of their time.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.engine.worker.limits = limits;
-        self
+    pub fn limits(self, limits: Limits) -> Self {
+        self.change(move |settings| settings.worker.limits = limits)
     }
 
     /// When a worker writes.
-    pub fn write(mut self, mode: WriteMode) -> Self {
-        self.engine.worker.write = mode;
-        self
+    pub fn write(self, mode: WriteMode) -> Self {
+        self.change(move |settings| settings.worker.write = mode)
     }
 
-    /// All settings of the engine at once: those of the methods above, and more. Its addresses are
-    /// used unless [`listen`](Self::listen) is called.
+    /// All settings of the engine at once. Those that other methods set, such as
+    /// [`workers`](Self::workers) and [`listen`](Self::listen), override these in any order of calls.
     pub fn engine(mut self, settings: EngineSettings) -> Self {
         self.engine = settings;
         self
@@ -178,9 +192,8 @@ impl Builder {
 
     /// Begins at every switch as a standby, which changes nothing there, instead of as equal. A
     /// switch comes up when [`Controller::set_role`] makes this controller its master or equal.
-    pub fn standby(mut self) -> Self {
-        self.engine.worker.session.first_role = FirstRole::Standby;
-        self
+    pub fn standby(self) -> Self {
+        self.change(|settings| settings.worker.session.first_role = FirstRole::Standby)
     }
 
     /// Settings of discovery, host tracking and paths, and which of them run if no app needs them.
@@ -263,9 +276,24 @@ impl Builder {
         self
     }
 
+    fn change(mut self, change: impl FnOnce(&mut EngineSettings) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// The settings of the engine, with all changes.
+    fn take_settings(&mut self) -> EngineSettings {
+        let mut settings = mem::take(&mut self.engine);
+        mem::take(&mut self.changes).into_iter().for_each(|change| change(&mut settings));
+        if !self.listen.is_empty() {
+            settings.listen = mem::take(&mut self.listen);
+        }
+        settings
+    }
+
     /// What the apps of the chain forward and need, in order.
     #[must_use]
-    pub fn roles(&self) -> Vec<AppRole> {
+    pub fn chain_roles(&self) -> Vec<AppRole> {
         self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect()
     }
 
@@ -291,15 +319,12 @@ impl Builder {
     ///
     /// # Errors
     /// [`RunError`].
-    pub fn start(self) -> Result<Controller> {
+    pub fn start(mut self) -> Result<Controller> {
         #[cfg(feature = "control")]
         let apps = self.apps.iter().map(|app| app.name().to_owned()).collect();
-        check_chain(&self.roles())?;
+        check_chain(&self.chain_roles())?;
+        let settings = self.take_settings();
         let chain = chain(self.apps, &self.services)?;
-        let mut settings = self.engine;
-        if !self.listen.is_empty() {
-            settings.listen = self.listen;
-        }
         let engine = Engine::start(&settings, chain)?;
         let network = engine.monitor().network();
         log_events(&network);
@@ -312,30 +337,20 @@ impl Builder {
         #[cfg(feature = "control")]
         let names = Publisher::new(self.names);
         #[cfg(feature = "control")]
-        let control = match self.control {
-            None => None,
-            Some(place) => {
-                let path = match place {
-                    ControlPlace::Default => default_path().map_err(RunError::ControlPlace)?,
-                    ControlPlace::At(path) => path,
-                };
-                let operator = ControllerOperator {
-                    monitor: engine.monitor(),
-                    network,
-                    listen: engine.addresses().to_vec(),
-                    apps,
-                    tables: self.tables,
-                    handles: self.handles,
-                    names: names.watch().clone(),
-                };
-                let server = Server::start(&path, Arc::new(operator))?;
-                tracing::info!("control socket: {}", path.display());
-                Some(server)
-            }
-        };
+        let operator: Arc<dyn Operator> = Arc::new(ControllerOperator {
+            monitor: engine.monitor(),
+            network,
+            listen: engine.addresses().to_vec(),
+            apps,
+            tables: self.tables,
+            handles: self.handles,
+            names: names.watch().clone(),
+        });
         Ok(Controller {
             #[cfg(feature = "control")]
-            control,
+            control: self.control.map(|place| place.open(&operator)).transpose()?,
+            #[cfg(feature = "control")]
+            operator,
             #[cfg(feature = "control")]
             names,
             engine,
@@ -361,13 +376,15 @@ pub struct Controller {
     control: Option<Server>,
     #[cfg(feature = "control")]
     names: Publisher<Names>,
+    #[cfg(feature = "control")]
+    operator: Arc<dyn Operator>,
     engine: Engine,
 }
 
 impl Controller {
     /// A controller without apps that is to be started.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> ControllerBuilder {
+        ControllerBuilder::default()
     }
 
     /// Addresses on which it listens.
@@ -380,6 +397,14 @@ impl Controller {
     #[must_use]
     pub fn network(&self) -> Network {
         self.engine.monitor().network()
+    }
+
+    /// Answers the requests of operators, as the control socket does, for faces in this process
+    /// (feature `control`): `controller.operator().ask(ListHosts::default())`.
+    #[cfg(feature = "control")]
+    #[must_use]
+    pub fn operator(&self) -> Arc<dyn Operator> {
+        Arc::clone(&self.operator)
     }
 
     /// Orders a role at a switch that is up or stands by (1.3.5 §6.3.4), and returns the future of
@@ -413,7 +438,7 @@ impl Controller {
     /// Stops the controller: sends what is already written, closes all connections, and waits for
     /// all threads to end.
     pub fn stop(self) {
-        // First, so that no client asks a half-stopped engine.
+        // First, so that no further client comes. One that is being answered may get an error.
         #[cfg(feature = "control")]
         drop(self.control);
         self.engine.stop();
@@ -425,6 +450,31 @@ mod tests {
     use bellrock_apps::{Hub, Learning};
 
     use super::*;
+
+    #[test]
+    fn single_settings_override_all_of_them_in_any_order() {
+        let all = || EngineSettings { workers: 3, ..EngineSettings::default() };
+        let first = Controller::builder().workers(1).standby().engine(all());
+        let last = Controller::builder().engine(all()).workers(1).standby();
+        for mut builder in [first, last] {
+            let settings = builder.take_settings();
+            assert_eq!(settings.workers, 1);
+            assert_eq!(settings.worker.session.first_role, FirstRole::Standby);
+        }
+    }
+
+    #[cfg(feature = "control")]
+    #[test]
+    fn a_face_in_the_same_process_asks_as_the_socket_does() {
+        let controller =
+            Controller::builder().app(Hub).listen(([127, 0, 0, 1], 0)).start().unwrap();
+        let status = controller.operator().ask(bellrock_query::GetStatus {}).unwrap();
+        assert_eq!(
+            (&*status.listen, &*status.apps),
+            (controller.addresses(), &["hub".to_owned()][..])
+        );
+        controller.stop();
+    }
 
     #[test]
     fn a_chain_in_which_an_app_gets_nothing_does_not_start() {

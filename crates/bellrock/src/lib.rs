@@ -30,8 +30,10 @@ pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
 pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
+#[cfg(feature = "control")]
+pub use bellrock_query as query;
 pub use bellrock_services as services;
-pub use controller::{Builder, Controller, Result, RunError, run};
+pub use controller::{Controller, ControllerBuilder, Result, RunError, run};
 pub use per_switch::{PerSwitch, per_switch};
 pub use signals::Signals;
 

@@ -21,7 +21,7 @@ const CHECK: Duration = Duration::from_millis(100);
 
 /// Watches for the signals that stop a controller: SIGTERM, SIGINT and SIGHUP.
 ///
-/// [`Builder::run`](crate::Builder::run) does this itself. It is for programs that do something
+/// [`ControllerBuilder::run`](crate::ControllerBuilder::run) does this itself. It is for programs that do something
 /// between the start of the controller and its end.
 pub struct Signals(iterator::Signals);
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bellrock_control::{AskError, Client, default_path};
-use bellrock_query::{BlockedList, ListBlocked, MAX_PAGE_ROWS, Page, Query, Rows};
+use bellrock_query::{BlockedList, ListBlocked, Page, Query, Rows};
 use clap::Args;
 use serde::Serialize;
 
@@ -41,45 +41,37 @@ pub(crate) fn ask<Q: Query>(
     print_answer(asked, &answer, show)
 }
 
-/// Asks the controller for all pages of a list, and prints the rows. A list that changes meanwhile
-/// may miss a row, or have one twice.
+/// Asks the controller for all pages of a list, and prints the rows.
 pub(crate) fn ask_all<Q, T>(
     asked: &Ask,
     query: impl Fn(Page) -> Q,
-    show: impl FnOnce(&[T]) -> String,
+    format: impl FnOnce(&[T]) -> String,
 ) -> Result<(), Failure>
 where
     Q: Query<Answer = Rows<T>>,
     T: Serialize,
 {
-    let client = client(asked)?;
-    let mut rows = Vec::new();
-    loop {
-        let mut page: Rows<T> = client.ask(query(full_page(rows.len())?))?;
-        let was_last = page.rows.is_empty() || rows.len() + page.rows.len() >= page.total;
-        rows.append(&mut page.rows);
-        if was_last {
-            return print_answer(asked, &rows, |rows| show(rows));
-        }
+    let rows = client(asked)?.ask_all(query)?;
+    print_answer(asked, &rows.rows, |rows| format(rows))?;
+    if let Some(why) = &rows.incomplete {
+        eprintln!("bellrock: rows may be missing: {}", show::printable(why));
     }
+    Ok(())
 }
 
 /// Asks the controller for all blocked hosts, and prints them.
 pub(crate) fn blocked(asked: &Ask) -> Result<(), Failure> {
     let client = client(asked)?;
-    let mut list: BlockedList = client.ask(ListBlocked { page: full_page(0)? })?;
-    while list.entries.len() < list.total {
-        let mut page = client.ask(ListBlocked { page: full_page(list.entries.len())? })?;
-        if page.entries.is_empty() {
+    let ask = |skip| client.ask(ListBlocked { page: Page::largest(skip) });
+    let mut list: BlockedList = ask(0)?;
+    while list.hosts.rows.len() < list.hosts.total {
+        let mut next = ask(list.hosts.rows.len())?;
+        if next.hosts.rows.is_empty() {
             break;
         }
-        list.entries.append(&mut page.entries);
+        list.hosts.rows.append(&mut next.hosts.rows);
     }
     print_answer(asked, &list, show::blocked)
-}
-
-fn full_page(skip: usize) -> Result<Page, Failure> {
-    Page::new(skip, MAX_PAGE_ROWS).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 fn client(asked: &Ask) -> Result<Client, Failure> {

@@ -112,7 +112,7 @@ fn main() -> ExitCode {
         }
         Command::Release(asked) => {
             let (asked, order) = asked.request();
-            ask(asked, order, |left| show::reservations(&left.rows))
+            ask(asked, order, |row| format!("reservation {} is released\n", row.id))
         }
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)

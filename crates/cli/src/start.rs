@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use bellrock::{Builder, Controller, RunError, Signals, StartError};
+use bellrock::{Controller, ControllerBuilder, RunError, Signals, StartError};
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning};
@@ -66,7 +66,7 @@ pub(super) fn run(config: &Config) -> Result<(), NotRun> {
 
 /// The controller of a configuration, and the file of its block list, which is watched until it is
 /// dropped.
-fn builder(config: &Config) -> Result<(Builder, Option<BlockListFile>), NotRun> {
+fn builder(config: &Config) -> Result<(ControllerBuilder, Option<BlockListFile>), NotRun> {
     let tables = Budget::new(config.table_memory_bytes);
     let services = config.services.settings()?;
     let mut builder =
@@ -149,7 +149,7 @@ mod tests {
             let choice = (known.choice)();
             let config = Config { apps: vec![choice.clone()], ..Config::default() };
             let (builder, _) = builder(&config).unwrap();
-            let [role] = &builder.roles()[..] else { panic!("one app") };
+            let [role] = &builder.chain_roles()[..] else { panic!("one app") };
             assert_eq!(role.name, known.name);
             assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));
         }

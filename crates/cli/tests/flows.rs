@@ -63,8 +63,8 @@ fn flows_are_told_with_whose_they_are() {
 
         let page = asked.json("flows", &["1"]);
         let count = if name == "1.3" { 5 } else { 4 };
-        assert_eq!((&page["version"], &page["flows_in_all"]), (&name.into(), &count.into()));
-        let flows = page["flows"].as_array().unwrap();
+        assert_eq!((&page["version"], &page["total"]), (&name.into(), &count.into()));
+        let flows = page["rows"].as_array().unwrap();
         assert_eq!(flows.len(), count);
         let first = &flows[0];
         assert_eq!(first["app"], "fence");
@@ -107,7 +107,7 @@ fn flows_are_told_with_whose_they_are() {
         let controller = asked.controller(Controller::builder(), address);
         asked.connect(&controller);
         let page = asked.json("flows", &["1", "--app", "foreign"]);
-        assert_eq!((&page["flows"][0]["app"], &page["flows_in_all"]), (&Value::Null, &2.into()));
+        assert_eq!((&page["rows"][0]["app"], &page["total"]), (&Value::Null, &2.into()));
         let text = asked.text("flows", &["1"]);
         assert!(text.contains(&format!("foreign 0x{cookie:016x}")), "{text}");
         assert!(asked.text("flows", &[]).contains("foreign"));
@@ -137,7 +137,7 @@ fn flows_that_make_no_sense_are_listed_as_they_are_beside_the_others() {
         assert!(text.contains("foreign 0x0000000000000002"), "{text}");
         for (app, flows) in [("fence", 2), ("learning", 2)] {
             let page = asked.json("flows", &["1", "--app", app]);
-            assert_eq!(page["flows_in_all"], flows, "{page}");
+            assert_eq!(page["total"], flows, "{page}");
         }
         controller.stop();
     }

@@ -39,7 +39,7 @@ fn ports_have_the_counters_that_the_switch_reports() {
                 assert!(row["counters"][counter].as_u64() >= Some(3), "{row}");
             }
             assert!(row["counters"]["rx_bytes"].as_u64() >= Some(3 * 60), "{row}");
-            let has_age = !row["counters"]["seconds"].is_null();
+            let has_age = !row["counters"]["age_seconds"].is_null();
             assert_eq!(has_age, version != Version::V1_0, "only 1.3 reports it: {row}");
         }
         let before = hosts[0]["counters"]["rx_packets"].as_u64();

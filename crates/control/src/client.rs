@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellrock_query::{Query, QueryError};
+use bellrock_query::{Page, Query, QueryError, Rows};
 
 use crate::message::{PROTOCOL, Reply, read_reply, request_line};
 use crate::path::{OF_ROOT, OF_UNIT, default_path};
@@ -59,9 +59,23 @@ pub enum AskError {
         /// Its version of the protocol.
         protocol: Option<u32>,
     },
+    /// The connection was closed before the whole answer was there.
+    #[error("the controller at {} closed the connection without an answer; its log says why", .0.display())]
+    Closed(PathBuf),
+    /// The answer cannot be read.
+    #[error("the answer of the controller at {} cannot be read: {error}", path.display())]
+    Unreadable {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Why.
+        error: String,
+    },
+    /// The request cannot be sent.
+    #[error("{0}")]
+    Request(QueryError),
     /// The controller says why it does not answer.
     #[error("the controller says: {0}")]
-    Refused(#[from] QueryError),
+    Refused(QueryError),
 }
 
 /// What to do if nothing answers at `asked`.
@@ -97,21 +111,45 @@ impl Client {
             ConnectionRefused, ConnectionReset, NotFound, PermissionDenied, TimedOut, WouldBlock,
         };
         let path = || self.path.clone();
-        let request = request_line(&query.into())?;
+        let request = request_line(&query.into()).map_err(AskError::Request)?;
         let line = self.exchange(&request).map_err(|error| match error.kind() {
             NotFound | ConnectionRefused => AskError::NotRunning(path()),
             PermissionDenied => AskError::NotAllowed(path()),
             WouldBlock | TimedOut => AskError::Silent(path()),
-            // It closed the connection without an answer.
-            ConnectionReset => AskError::NotAController(path()),
+            ConnectionReset => AskError::Closed(path()),
             _ => AskError::Failed { path: path(), error },
         })?;
+        if !line.ends_with('\n') {
+            return Err(AskError::Closed(path()));
+        }
         match read_reply(&line) {
             Reply::Answer(answer) => Ok(answer),
             Reply::Error(error) => Err(AskError::Refused(error)),
             Reply::OtherVersion(protocol) => Err(AskError::OtherVersion { path: path(), protocol }),
+            Reply::Unreadable(error) => Err(AskError::Unreadable { path: path(), error }),
             Reply::NotAController => Err(AskError::NotAController(path())),
         }
+    }
+
+    /// Asks for all pages of a list, and returns all rows. A list that changes meanwhile may miss a
+    /// row, or have one twice. `page` makes the request for a page.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask_all<Q, T>(&self, page: impl Fn(Page) -> Q) -> Result<Rows<T>, AskError>
+    where
+        Q: Query<Answer = Rows<T>>,
+    {
+        let mut all = self.ask(page(Page::largest(0)))?;
+        while all.rows.len() < all.total {
+            let mut next = self.ask(page(Page::largest(all.rows.len())))?;
+            if next.rows.is_empty() {
+                break;
+            }
+            all.rows.append(&mut next.rows);
+            all.incomplete = all.incomplete.or(next.incomplete);
+        }
+        Ok(all)
     }
 
     fn exchange(&self, request: &str) -> io::Result<String> {

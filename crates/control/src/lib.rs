@@ -3,6 +3,10 @@
 //! A client connects, sends one line of JSON, and gets one line back ([`message`]). Then the
 //! controller closes the connection. The requests and answers are those of `bellrock-query`. The
 //! file system decides access: only the owner of the socket can open it.
+//!
+//! # What it is not
+//! It answers nothing itself: an [`Operator`](bellrock_query::Operator) does. Controllers start a
+//! [`Server`]; the command, and any other program that asks, use a [`Client`].
 
 mod client;
 pub mod message;

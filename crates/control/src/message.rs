@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Version of the protocol. It grows when an older end could misunderstand a message. New requests
-/// and new fields of answers do not change it.
+/// Version of the protocol. It grows when an older end could misunderstand a message. New requests,
+/// new fields of answers (with a default, if a newer command is to read an older controller) and new
+/// values of states do not change it; new versions of OpenFlow do.
 pub const PROTOCOL: u32 = 1;
 
 /// Maximum size of a request, in bytes with its line end.
@@ -47,13 +48,11 @@ pub fn read_request(line: &str) -> Result<Request, QueryError> {
         #[serde(default)]
         request: Value,
     }
-    let invalid = |error| {
-        QueryError::new(
-            ErrorKind::Invalid,
-            format!("this is no request: {error}; the requests are {}", Request::NAMES.join(", ")),
-        )
-    };
-    let Line { protocol, request } = serde_json::from_str(line).map_err(invalid)?;
+    let invalid = |why: String| QueryError::new(ErrorKind::Invalid, why);
+    let Line { protocol, request } = serde_json::from_str(line).map_err(|error| {
+        let example = json!({ "protocol": PROTOCOL, "request": { "get_status": {} } });
+        invalid(format!("this is no request: {error}; a request is a line such as {example}"))
+    })?;
     if protocol != PROTOCOL {
         return Err(QueryError::new(
             ErrorKind::Version,
@@ -64,7 +63,21 @@ pub fn read_request(line: &str) -> Result<Request, QueryError> {
             ),
         ));
     }
-    serde_json::from_value(request).map_err(invalid)
+    let name = request.as_object().and_then(|fields| fields.keys().next()).cloned();
+    if !name.as_ref().is_some_and(|name| Request::NAMES.contains(&&**name)) {
+        let name =
+            name.map_or_else(|| "a request without a name".to_owned(), |name| format!("{name:?}"));
+        let known = Request::NAMES.join(", ");
+        return Err(invalid(format!(
+            "this controller does not know {name}; its requests are {known}"
+        )));
+    }
+    serde_path_to_error::deserialize(request).map_err(|error| {
+        // Without the name of the request.
+        let path = error.path().to_string();
+        let field = path.split_once('.').map(|(_, field)| field.to_owned());
+        QueryError { field, ..invalid(error.into_inner().to_string()) }
+    })
 }
 
 /// Returns whether a line comes from a release that sent words.
@@ -117,6 +130,8 @@ pub enum Reply<A> {
     /// The controller speaks another version of the protocol. `None`: it is of a release that
     /// reads words.
     OtherVersion(Option<u32>),
+    /// The controller speaks this version, but its answer cannot be read: why.
+    Unreadable(String),
     /// The line comes from no controller.
     NotAController,
 }
@@ -136,13 +151,14 @@ pub fn read_reply<A: DeserializeOwned>(line: &str) -> Reply<A> {
         Ok(Line { error: Some(error), .. }) => Reply::Error(error),
         Ok(_) => Reply::NotAController,
         // The version tells why: an answer of another version may have other fields.
-        Err(_) => match serde_json::from_str::<Value>(line) {
+        Err(error) => match serde_json::from_str::<Value>(line) {
             Ok(reply) => {
                 match (reply.get("protocol").and_then(Value::as_u64), reply.get("error")) {
                     (Some(protocol), _) if protocol != u64::from(PROTOCOL) => {
                         Reply::OtherVersion(u32::try_from(protocol).ok())
                     }
                     (None, Some(Value::String(_))) => Reply::OtherVersion(None),
+                    (Some(_), _) => Reply::Unreadable(error.to_string()),
                     _ => Reply::NotAController,
                 }
             }

@@ -5,13 +5,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bellrock_query::{ErrorKind, Operator, QueryError};
+use bellrock_query::{Answer, ErrorKind, Operator, QueryError, Request};
 use socket2::SockRef;
 
 use crate::message::{MAX_REQUEST_BYTES, is_older, line_for_older, read_request, reply_line};
@@ -26,13 +27,13 @@ pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Name of the socket in the directory where it is bound.
-const EGG: &str = "s";
+const BOUND_NAME: &str = "s";
 
 /// Number of names tried for that directory.
-pub(crate) const NESTS: usize = 16;
+pub(crate) const DIRECTORIES_TRIED: usize = 16;
 
 /// Age at which such a directory counts as left behind by a killed controller.
-const NEST_STALE: Duration = Duration::from_secs(10);
+const DIRECTORY_STALE: Duration = Duration::from_secs(10);
 
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
@@ -124,39 +125,39 @@ fn bind_privately(path: &Path) -> io::Result<UnixListener> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let nest = make_nest(parent)?;
+    let directory = private_directory(parent)?;
     let bind = || {
-        let egg = nest.join(EGG);
-        let listener = UnixListener::bind(&egg)?;
-        fs::set_permissions(&egg, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&egg, path).inspect_err(|_| drop(fs::remove_file(&egg)))?;
+        let bound_at = directory.join(BOUND_NAME);
+        let listener = UnixListener::bind(&bound_at)?;
+        fs::set_permissions(&bound_at, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&bound_at, path).inspect_err(|_| drop(fs::remove_file(&bound_at)))?;
         Ok(listener)
     };
     let bound = bind();
-    fs::remove_dir(&nest).and(bound)
+    fs::remove_dir(&directory).and(bound)
 }
 
 /// Makes a directory that only we can enter. A directory with that name may exist already: a
 /// controller was killed before it removed it, and in a container each run has the same process id.
-fn make_nest(parent: &Path) -> io::Result<PathBuf> {
+fn private_directory(parent: &Path) -> io::Result<PathBuf> {
     let pid = std::process::id();
-    let names = (0..NESTS).map(|n| match n {
+    let names = (0..DIRECTORIES_TRIED).map(|n| match n {
         0 => format!(".bell{pid}"),
         n => format!(".bell{pid}-{n}"),
     });
-    let make = |nest: &Path| fs::DirBuilder::new().mode(0o700).create(nest);
+    let make = |directory: &Path| fs::DirBuilder::new().mode(0o700).create(directory);
     let mut taken = io::ErrorKind::AlreadyExists.into();
-    for nest in names.map(|name| parent.join(name)) {
-        let made = make(&nest).or_else(|error| {
-            if error.kind() == io::ErrorKind::AlreadyExists && is_stale(&nest) {
-                let _ = fs::remove_file(nest.join(EGG));
-                fs::remove_dir(&nest)?;
-                return make(&nest);
+    for directory in names.map(|name| parent.join(name)) {
+        let made = make(&directory).or_else(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists && is_stale(&directory) {
+                let _ = fs::remove_file(directory.join(BOUND_NAME));
+                fs::remove_dir(&directory)?;
+                return make(&directory);
             }
             Err(error)
         });
         match made {
-            Ok(()) => return Ok(nest),
+            Ok(()) => return Ok(directory),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
             Err(error) => return Err(error),
         }
@@ -165,11 +166,11 @@ fn make_nest(parent: &Path) -> io::Result<PathBuf> {
 }
 
 /// Whether a directory is one of ours that was not used for long.
-fn is_stale(nest: &Path) -> bool {
-    let Ok(found) = fs::symlink_metadata(nest) else { return false };
+fn is_stale(directory: &Path) -> bool {
+    let Ok(found) = fs::symlink_metadata(directory) else { return false };
     let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
     let age = found.modified().ok().and_then(|at| at.elapsed().ok());
-    is_ours && age.is_some_and(|age| age >= NEST_STALE)
+    is_ours && age.is_some_and(|age| age >= DIRECTORY_STALE)
 }
 
 fn accept(listener: &UnixListener, operator: &Arc<dyn Operator>) {
@@ -184,14 +185,14 @@ fn accept(listener: &UnixListener, operator: &Arc<dyn Operator>) {
                 continue;
             }
         };
-        let Some(seat) = Seat::take(&clients) else {
+        let Some(place) = Place::take(&clients) else {
             let why = format!("{MAX_CLIENTS} other clients are asking; try again");
             let _ = refuse(&stream, QueryError::new(ErrorKind::Busy, why));
             continue;
         };
         let operator = Arc::clone(operator);
         let serve = move || {
-            let _seat = seat;
+            let _place = place;
             // Errors of a client that is gone or slow do not matter.
             let _ = serve(&stream, &*operator);
         };
@@ -202,17 +203,17 @@ fn accept(listener: &UnixListener, operator: &Arc<dyn Operator>) {
 }
 
 /// One of the places for clients that are served at the same time. Dropping it frees the place.
-struct Seat(Arc<AtomicUsize>);
+struct Place(Arc<AtomicUsize>);
 
-impl Seat {
+impl Place {
     /// Takes a place. `None`: all are taken.
     fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
-        let seat = Seat(Arc::clone(clients));
-        (clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS).then_some(seat)
+        let place = Place(Arc::clone(clients));
+        (clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS).then_some(place)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -246,8 +247,18 @@ fn serve(stream: &UnixStream, operator: &dyn Operator) -> io::Result<()> {
     if is_older(line) {
         return send(stream, &line_for_older());
     }
-    let reply = read_request(line).and_then(|request| operator.answer(request));
+    let reply = read_request(line).and_then(|request| answer(operator, request));
     send(stream, &reply_line(&reply))
+}
+
+/// Answers a request. A panic of the operator is an answer too.
+fn answer(operator: &dyn Operator, request: Request) -> Result<Answer, QueryError> {
+    let name = request.name();
+    let answered = catch_unwind(AssertUnwindSafe(|| operator.answer(request)));
+    answered.unwrap_or_else(|_| {
+        let why = format!("a fault of the controller: {name} has panicked; its log has the place");
+        Err(QueryError::new(ErrorKind::Internal, why))
+    })
 }
 
 fn refuse(stream: &UnixStream, error: QueryError) -> io::Result<()> {

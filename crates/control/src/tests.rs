@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bellrock_query::{
-    Answer, AppRow, ErrorKind, ListApps, ListFlows, ListHosts, Operator, Page, Query, QueryError,
-    Request,
+    Answer, AppRow, ErrorKind, EventRow, ListApps, ListEvents, ListFlows, ListHosts, MAX_PAGE_ROWS,
+    Operator, Page, Query, QueryError, Request, Rows,
 };
 
-use crate::server::NESTS;
+use crate::server::DIRECTORIES_TRIED;
 use crate::{AskError, CLIENT_TIMEOUT, Client, MAX_CLIENTS, Server, ServerError};
 
 /// Watchdog: maximum time of any step, far more than it takes on a busy machine.
@@ -48,6 +48,7 @@ impl Operator for Echo {
         match request {
             Request::ListApps(_) => Ok(Answer::ListApps(vec![hub()])),
             Request::ListTasks(_) => panic!("the answer of a test"),
+            Request::ListEvents(query) => Ok(Answer::ListEvents(Rows::of(events(), query.page))),
             other => {
                 let text = serde_json::to_string(&other).unwrap();
                 Err(QueryError::not_found("switch", text))
@@ -66,6 +67,44 @@ fn hub() -> AppRow {
         disabled: false,
         errors: 0,
         last_error: None,
+    }
+}
+
+/// More events than two pages hold.
+fn events() -> Vec<EventRow> {
+    let event = |number| EventRow {
+        seconds_ago: number,
+        event: "switch_up".to_owned(),
+        text: String::new(),
+        reason: None,
+        alarming: false,
+    };
+    (0..2 * MAX_PAGE_ROWS as u64 + 5).map(event).collect()
+}
+
+#[test]
+fn all_pages_of_a_list_are_one_list() {
+    let place = Place::new("control-pages");
+    let _server = start(&place.socket()).unwrap();
+    let all = Client::new(place.socket()).ask_all(|page| ListEvents { page }).unwrap();
+    assert!(all.rows.iter().map(|row| row.seconds_ago).eq(0..2 * MAX_PAGE_ROWS as u64 + 5));
+}
+
+#[test]
+fn a_wrong_value_is_named_by_its_field() {
+    let place = Place::new("control-field");
+    let _server = start(&place.socket()).unwrap();
+    for (request, field) in [
+        (r#"{"list_hosts": {"page": {"limit": 0}}}"#, Some("page")),
+        (r#"{"list_hosts": {"page": {"skip": "x"}}}"#, Some("page.skip")),
+        (r#"{"release": {"id": -1}}"#, Some("id")),
+        (r#"{"stop": {}}"#, None),
+        ("{}", None),
+    ] {
+        let line = format!("{{\"protocol\": 1, \"request\": {request}}}\n");
+        let reply: serde_json::Value =
+            serde_json::from_str(&say(&place.socket(), line.as_bytes())).unwrap();
+        assert_eq!(reply["error"]["field"].as_str(), field, "{reply}");
     }
 }
 
@@ -169,14 +208,14 @@ fn what_a_killed_controller_with_the_same_process_id_left_stops_no_other() {
     drop(start(&place.socket()).unwrap());
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "it is tidied up");
     // Files that are not ours stay, and the number of tries is limited.
-    for n in 0..NESTS {
+    for n in 0..DIRECTORIES_TRIED {
         fs::write(left(n), "somebody's").unwrap();
     }
     let error = start(&place.socket()).unwrap_err().to_string();
     assert!(error.contains("no control socket at"), "{error}");
-    fs::remove_file(left(NESTS - 1)).unwrap();
+    fs::remove_file(left(DIRECTORIES_TRIED - 1)).unwrap();
     drop(start(&place.socket()).unwrap());
-    assert_eq!(fs::read_dir(&place.0).unwrap().count(), NESTS - 1);
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), DIRECTORIES_TRIED - 1);
 }
 
 #[test]
@@ -212,12 +251,12 @@ fn only_the_owner_has_access_at_every_moment() {
 fn what_is_no_request_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
-    let requests = "the requests are get_status, list_switches, ";
+    let requests = "its requests are get_status, list_switches, ";
     let bytes = "a line of at most 65536 bytes";
     for (sent, reason) in [
         (&b"{}\n"[..], "missing field `protocol`"),
-        (b"\n", requests),
-        (b"{\"protocol\": 1, \"request\": {\"stop\": {}}}\n", "unknown variant `stop`"),
+        (b"\n", "a request is a line such as {"),
+        (b"{\"protocol\": 1, \"request\": {\"stop\": {}}}\n", requests),
         (
             b"{\"protocol\": 1, \"request\": {\"list_hosts\": {\"page\": {\"limit\": 0}}}}\n",
             "from 1 to",
@@ -302,11 +341,12 @@ fn slow_clients_are_closed_too() {
 }
 
 #[test]
-fn an_answer_that_panics_takes_nobodys_place() {
+fn an_answer_that_panics_is_an_error_and_takes_nobodys_place() {
     let place = Place::new("control-panic");
     let _server = start(&place.socket()).unwrap();
     for _ in 0..=MAX_CLIENTS {
-        assert!(ask(&place.socket(), bellrock_query::ListTasks::default()).is_err());
+        let error = ask(&place.socket(), bellrock_query::ListTasks::default()).unwrap_err();
+        assert!(error.to_string().contains("list_tasks has panicked"), "{error}");
     }
     assert_answers(&place.socket());
 }
@@ -358,9 +398,13 @@ fn something_else_behind_the_socket_is_not_taken_for_a_controller() {
             stream.write_all(reply.as_bytes()).unwrap();
         }
     });
-    for _ in 0..3 {
+    for closes in [false, false, true] {
         let error = ask(&place.socket(), ListHosts::default()).unwrap_err();
-        assert!(matches!(error, AskError::NotAController(_)), "{error}");
+        match error {
+            AskError::NotAController(_) => assert!(!closes),
+            AskError::Closed(_) => assert!(closes),
+            error => panic!("{error}"),
+        }
     }
     other.join().unwrap();
 }

@@ -1,5 +1,6 @@
 //! Monitoring of a running engine, from any thread, without disturbing it.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -113,19 +114,23 @@ impl Monitor {
     #[must_use]
     pub fn app_counters(&self) -> Vec<AppCounter> {
         let mut sums = std::collections::BTreeMap::new();
-        for (app, name, n) in self.ask(WorkerQuery::AppCounters) {
+        for (app, name, n) in self.ask(WorkerQuery::AppCounters).into_iter().flatten() {
             *sums.entry((app, name)).or_default() += n;
         }
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
     }
 
     /// Hosts that apps report: at most `limit` of each worker, and at most `limit` that apps keep
-    /// for all switches.
+    /// for all switches. Also whether these are all: a worker that does not answer in time is left
+    /// out, and so is what is above a limit.
     #[must_use]
-    pub fn hosts(&self, limit: usize) -> Vec<SeenHost> {
-        let mut hosts = self.ask(|reply| WorkerQuery::Hosts(limit, reply));
-        hosts.extend(self.shared.hosts_of_apps(limit));
-        hosts
+    pub fn hosts(&self, limit: usize) -> (Vec<SeenHost>, bool) {
+        let of_workers = self.ask(|reply| WorkerQuery::Hosts(limit, reply));
+        let of_apps = self.shared.hosts_of_apps(limit);
+        let is_below = |hosts: &Vec<SeenHost>| hosts.len() < limit;
+        let complete = of_workers.len() == self.inboxes.len()
+            && of_workers.iter().chain([&of_apps]).all(is_below);
+        (of_workers.into_iter().flatten().chain(of_apps).collect(), complete)
     }
 
     /// Requests that a switch be handed over to another worker, between two of its turns, with all
@@ -142,19 +147,14 @@ impl Monitor {
         self.shared.worker_of(dpid)
     }
 
-    /// Asks all workers at once, and joins their answers. Leaves out workers that do not answer in
+    /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer in
     /// time.
-    fn ask<R>(&self, question: impl Fn(SyncSender<Vec<R>>) -> WorkerQuery) -> Vec<R> {
+    fn ask<R>(&self, question: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
         self.shared.ask(|| question(reply.clone()));
         drop(reply);
         let deadline = Instant::now() + ANSWER_WAIT;
-        let mut all = Vec::new();
-        while let Ok(answer) =
-            answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            all.extend(answer);
-        }
-        all
+        let next = || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+        iter::from_fn(next).collect()
     }
 }

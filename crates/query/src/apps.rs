@@ -72,6 +72,9 @@ pub enum TaskState {
     Running,
     /// It panicked, and runs no more.
     Panicked,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Asks for all counters. They start at zero with the controller, and only grow.

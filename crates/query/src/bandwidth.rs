@@ -73,8 +73,10 @@ pub enum ReservationState {
     Pending,
     /// All switches of its path have confirmed it.
     Installed,
-    /// A switch of its path is away.
-    Unknown,
     /// It has no path any more, or a switch refuses it.
     Lost,
+    /// A switch of its path is away, or a newer controller has sent a state that this release does
+    /// not know.
+    #[serde(other)]
+    Unknown,
 }

@@ -39,4 +39,7 @@ pub enum CircuitState {
     Installing,
     /// It does not.
     Down,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
 }

@@ -36,6 +36,9 @@ pub enum ErrorKind {
     Version,
     /// A fault of the controller.
     Internal,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
 }
 
 impl QueryError {

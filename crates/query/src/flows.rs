@@ -4,7 +4,7 @@
 use bellrock_api::{Dpid, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, SwitchRef, text};
+use crate::{Page, Rows, SwitchRef, text};
 
 /// Asks a switch for its flows, ordered by table, then by priority (highest first), then by match.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -41,12 +41,9 @@ pub struct FlowPage {
     /// OpenFlow version of its connection.
     #[serde(with = "text")]
     pub version: Version,
-    /// Number of flows on all pages.
-    pub flows_in_all: usize,
-    /// Number of flows skipped before this page.
-    pub skipped: usize,
-    /// The flows of this page.
-    pub flows: Vec<FlowRow>,
+    /// The flows.
+    #[serde(flatten)]
+    pub flows: Rows<FlowRow>,
 }
 
 /// A flow.
@@ -65,10 +62,10 @@ pub struct FlowRow {
     pub matching: String,
     /// Its actions (1.0) or instructions (1.3).
     pub actions: String,
-    /// Number of packets that it matched.
-    pub packets: u64,
+    /// Number of packets that it matched. `None`: the switch does not count them.
+    pub packets: Option<u64>,
     /// Number of bytes in these packets.
-    pub bytes: u64,
+    pub bytes: Option<u64>,
     /// Time since it was installed.
     pub age_seconds: u32,
     /// 0 for none.
@@ -109,7 +106,7 @@ pub struct AppFlows {
     pub flows: u64,
     /// Number of flows in the app's desired state. `None` for an app without one.
     pub wanted: Option<u64>,
-    /// Number of packets that they matched.
+    /// Number of packets that they matched, as far as the switch counts them.
     pub packets: u64,
     /// Number of bytes in these packets.
     pub bytes: u64,

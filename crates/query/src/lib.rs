@@ -43,7 +43,7 @@ pub use network::{
 };
 pub use operator::Operator;
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
-pub use ports::{LinkState, ListPorts, PortCounters, PortStatsRow};
+pub use ports::{ListPorts, PortCounters, PortState, PortStatsRow};
 pub use quarantine::{
     Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
 };

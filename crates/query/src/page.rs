@@ -37,6 +37,12 @@ impl Page {
         }
     }
 
+    /// The page of maximum size after the first `skip` rows.
+    #[must_use]
+    pub fn largest(skip: usize) -> Self {
+        Page { skip, limit: MAX_PAGE_ROWS }
+    }
+
     /// Number of rows before this page.
     #[must_use]
     pub fn skip(self) -> usize {
@@ -87,6 +93,9 @@ pub struct Rows<T> {
     pub skipped: usize,
     /// The rows of this page.
     pub rows: Vec<T>,
+    /// Why rows may be missing. `None`: the list is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
 }
 
 impl<T> Rows<T> {
@@ -94,13 +103,14 @@ impl<T> Rows<T> {
     pub fn of(all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>, page: Page) -> Self {
         let all = all.into_iter();
         let (total, skipped) = (all.len(), page.skip.min(all.len()));
-        Rows { total, skipped, rows: all.skip(page.skip).take(page.limit).collect() }
+        let rows = all.skip(page.skip).take(page.limit).collect();
+        Rows { total, skipped, rows, incomplete: None }
     }
 
     /// Applies `row` to each row.
     pub fn map<U>(self, row: impl FnMut(T) -> U) -> Rows<U> {
-        let Rows { total, skipped, rows } = self;
-        Rows { total, skipped, rows: rows.into_iter().map(row).collect() }
+        let Rows { total, skipped, rows, incomplete } = self;
+        Rows { total, skipped, rows: rows.into_iter().map(row).collect(), incomplete }
     }
 }
 
@@ -110,10 +120,13 @@ mod tests {
 
     #[test]
     fn pages_of_a_list_fit_together() {
-        let page = |skip, limit| Rows::of(0..5, Page::new(skip, limit).unwrap());
-        assert_eq!(page(0, 2), Rows { total: 5, skipped: 0, rows: vec![0, 1] });
-        assert_eq!(page(4, 2), Rows { total: 5, skipped: 4, rows: vec![4] });
-        assert_eq!(page(9, 2), Rows { total: 5, skipped: 5, rows: vec![] });
+        let page = |skip, limit| {
+            let Rows { total, skipped, rows, .. } = Rows::of(0..5, Page::new(skip, limit).unwrap());
+            (total, skipped, rows)
+        };
+        assert_eq!(page(0, 2), (5, 0, vec![0, 1]));
+        assert_eq!(page(4, 2), (5, 4, vec![4]));
+        assert_eq!(page(9, 2), (5, 5, vec![]));
     }
 
     #[test]

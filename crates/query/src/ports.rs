@@ -33,8 +33,8 @@ pub struct PortStatsRow {
     /// The port's Ethernet address.
     #[serde(with = "text")]
     pub mac: MacAddr,
-    /// Whether it carries packets.
-    pub state: LinkState,
+    /// Its state.
+    pub state: PortState,
     /// Current rate of its link. `None` if the switch does not report it.
     pub rate_kbps: Option<u64>,
     /// What the switch has counted. `None` if it did not report it: see `problem`.
@@ -44,19 +44,25 @@ pub struct PortStatsRow {
     pub problem: Option<String>,
 }
 
-/// Whether a port carries packets.
+/// State of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum LinkState {
-    /// It does.
+pub enum PortState {
+    /// It carries packets.
     Up,
-    /// There is no physical link.
+    /// There is no physical link (`OFPPS_LINK_DOWN`).
     LinkDown,
     /// It is switched off (`OFPPC_PORT_DOWN`).
     AdminDown,
-    /// A protocol outside of OpenFlow, such as spanning tree, blocks it (`OFPPS_BLOCKED`).
+    /// A protocol outside of OpenFlow, such as spanning tree, blocks it (`OFPPS_BLOCKED`; in 1.0
+    /// `OFPPS_STP_BLOCK`).
     Blocked,
+    /// Spanning tree learns hosts behind it, and does not forward yet (1.0 `OFPPS_STP_LEARN`).
+    Learning,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Counters of a port since the switch started, or since it was added (1.3.5 §7.3.5.6, 1.0 §5.3.5).
@@ -81,5 +87,5 @@ pub struct PortCounters {
     /// Transmit errors.
     pub tx_errors: Option<u64>,
     /// Time that the port has existed. `None` on 1.0, which does not report it.
-    pub seconds: Option<u64>,
+    pub age_seconds: Option<u64>,
 }

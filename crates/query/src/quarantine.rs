@@ -3,7 +3,7 @@
 use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, text};
+use crate::{Page, Rows, text};
 
 /// Blocks a host or a prefix at every switch, until the controller ends.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -42,12 +42,9 @@ pub struct ListBlocked {
 /// A page of the blocked hosts, and the state of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct BlockedList {
-    /// Number of entries on all pages.
-    pub total: usize,
-    /// Number of entries before this page.
-    pub skipped: usize,
-    /// The entries of this page.
-    pub entries: Vec<BlockedRow>,
+    /// The blocked hosts.
+    #[serde(flatten)]
+    pub hosts: Rows<BlockedRow>,
     /// Why the present list of the file is not in force.
     pub file_problem: Option<String>,
 }

@@ -108,8 +108,8 @@ queries! {
     "list_blocked" ListBlocked -> BlockedList;
     /// Reserves bandwidth from one host to another.
     "reserve" Reserve -> ReservationRow;
-    /// Releases a reservation. The answer lists the remaining ones.
-    "release" Release -> Rows<ReservationRow>;
+    /// Releases a reservation. The answer is that reservation as it was.
+    "release" Release -> ReservationRow;
     /// The reservations.
     "list_reservations" ListReservations -> Rows<ReservationRow>;
     /// The circuits and their states.

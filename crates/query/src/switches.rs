@@ -8,7 +8,7 @@ use std::str::FromStr;
 use bellrock_api::{ControllerRole, Dpid, MacAddr, Port, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, text};
+use crate::{Page, PortState, text};
 
 /// A switch, as an operator writes it: its datapath id or its name.
 ///
@@ -106,8 +106,8 @@ pub struct PortRow {
     /// Its Ethernet address.
     #[serde(with = "text")]
     pub mac: MacAddr,
-    /// Whether it is up.
-    pub up: bool,
+    /// Its state.
+    pub state: PortState,
 }
 
 /// One of the controller's own flows, which a switch refuses.

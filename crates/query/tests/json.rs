@@ -2,9 +2,10 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, CountFlows, ErrorKind, FlowPage, FlowRow, GetStatus, LinkRow, ListFlows, ListHosts,
-    Operator, Page, QueryError, Release, Request, ReservationRow, ReservationState, Reserve, Rows,
-    SwitchRef,
+    Answer, Block, CountFlows, ErrorKind, FlowPage, FlowRow, GetCounters, GetStatus, GetTopology,
+    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
+    ListPorts, ListReservations, ListSwitches, ListTasks, Operator, Page, PortState, QueryError,
+    Release, Request, ReservationRow, ReservationState, Reserve, Rows, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -46,6 +47,53 @@ fn requests_are_written_and_read_in_one_form() {
 }
 
 #[test]
+fn every_request_is_read_as_it_was_written() {
+    let (switch, page) = (SwitchRef::Name("core-1".to_owned()), Page::new(3, 4).unwrap());
+    let host = "10.0.0.7".to_owned();
+    let requests = [
+        Request::from(GetStatus {}),
+        ListSwitches { page }.into(),
+        ListPorts { switch: Some(switch.clone()), page }.into(),
+        ListHosts { page }.into(),
+        ListApps {}.into(),
+        ListTasks { page }.into(),
+        GetCounters {}.into(),
+        GetTopology {}.into(),
+        ListLinks { page }.into(),
+        ListEvents { page }.into(),
+        ListFlows { switch, app: None, page }.into(),
+        CountFlows { page }.into(),
+        Block { host: host.clone() }.into(),
+        Unblock { host: host.clone() }.into(),
+        ListBlocked { page }.into(),
+        Reserve { from: host.clone(), to: host, rate_kbps: 9, queue: None, wait_ms: 5 }.into(),
+        Release { id: 7 }.into(),
+        ListReservations { page }.into(),
+        ListCircuits { page }.into(),
+    ];
+    let names: Vec<_> = requests.iter().map(Request::name).collect();
+    assert_eq!(names, Request::NAMES, "each request once");
+    for request in requests {
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request, "{text}");
+    }
+    assert!(ListPorts::default().switch.is_none());
+    let all = json!({"list_ports": {"switch": null}});
+    assert_eq!(serde_json::from_value::<Request>(all).unwrap(), ListPorts::default().into());
+}
+
+#[test]
+fn what_a_newer_controller_adds_does_not_make_an_answer_unreadable() {
+    let error = json!({"kind": "of_tomorrow", "message": "no", "hint": "yes"});
+    let error: QueryError = serde_json::from_value(error).unwrap();
+    assert_eq!((error.kind, &*error.message), (ErrorKind::Unknown, "no"));
+    let state = |text| serde_json::from_value::<PortState>(json!(text)).unwrap();
+    assert_eq!((state("link_down"), state("dormant")), (PortState::LinkDown, PortState::Unknown));
+    let state = serde_json::from_value::<ReservationState>(json!("moving")).unwrap();
+    assert_eq!(state, ReservationState::Unknown);
+}
+
+#[test]
 fn what_a_request_leaves_out_has_its_default() {
     let read = |form| serde_json::from_value::<Request>(form);
     let flows = read(json!({"list_flows": {"switch": "core-1"}})).unwrap();
@@ -83,7 +131,7 @@ fn answers_have_the_text_that_operators_write() {
             "up_seconds": 3, "rate_kbps": null, "both_ways": true,
         }],
     });
-    let links = Rows { total: 9, skipped: 8, rows: vec![link] };
+    let links = Rows { total: 9, skipped: 8, rows: vec![link], incomplete: None };
     assert_eq!(serde_json::to_value(Answer::ListLinks(links.clone())).unwrap(), form);
     assert_eq!(serde_json::from_value::<Rows<LinkRow>>(form).unwrap(), links);
 
@@ -108,8 +156,8 @@ fn answers_have_the_text_that_operators_write() {
         cookie: "00000000000000ff".to_owned(),
         matching: "in_port=1".to_owned(),
         actions: "output:2".to_owned(),
-        packets: 5,
-        bytes: 500,
+        packets: Some(5),
+        bytes: None,
         age_seconds: 60,
         idle_timeout_seconds: 0,
         hard_timeout_seconds: 0,
@@ -118,15 +166,10 @@ fn answers_have_the_text_that_operators_write() {
         dpid: Dpid(1),
         name: None,
         version: Version::V1_3,
-        flows_in_all: 1,
-        skipped: 0,
-        flows: vec![flow],
+        flows: Rows::of([flow], Page::default()),
     };
     let form = serde_json::to_value(&page).unwrap();
-    assert_eq!(
-        (&form["version"], &form["flows"][0]["match"]),
-        (&json!("1.3"), &json!("in_port=1"))
-    );
+    assert_eq!((&form["version"], &form["rows"][0]["match"]), (&json!("1.3"), &json!("in_port=1")));
     assert_eq!(serde_json::from_value::<FlowPage>(form).unwrap(), page);
 }
 
@@ -149,6 +192,6 @@ fn an_answer_to_another_request_is_an_error_of_the_operator() {
         }
     }
     let operator: &dyn Operator = &Confused;
-    assert_eq!(operator.ask(bellrock_query::ListApps {}).unwrap(), []);
+    assert_eq!(operator.ask(ListApps {}).unwrap(), []);
     assert_eq!(operator.ask(GetStatus {}).unwrap_err().kind, ErrorKind::Internal);
 }

@@ -105,7 +105,7 @@ fn absent(network: &Network, name: HostName) -> Option<String> {
     }
 }
 
-/// Releases a reservation, and lists the remaining ones.
+/// Releases a reservation, and returns it as it was.
 ///
 /// # Errors
 /// There is no such reservation, or some of its flows may remain.
@@ -113,8 +113,10 @@ pub(super) fn release(
     reservations: &Reservations,
     names: &Names,
     order: &Release,
-) -> Result<Rows<ReservationRow>, QueryError> {
+) -> Result<ReservationRow, QueryError> {
     let id = order.id;
+    let unknown = || QueryError::not_found("id", NotReleased::Unknown(id).to_string());
+    let reservation = reservations.list().into_iter().find(|it| it.id == id).ok_or_else(unknown)?;
     carried_out(reservations.release(id))?.map_err(|error| {
         let kind = match &error {
             NotReleased::Unknown(_) => ErrorKind::NotFound,
@@ -123,7 +125,7 @@ pub(super) fn release(
         QueryError::new(kind, error.to_string()).at("id")
     })?;
     info!("an operator released reservation {id}");
-    Ok(list(reservations, names, Page::default()))
+    Ok(row(names, &reservation))
 }
 
 pub(super) fn list(reservations: &Reservations, names: &Names, page: Page) -> Rows<ReservationRow> {

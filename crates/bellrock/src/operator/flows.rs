@@ -5,16 +5,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use bellrock_api::openflow::{FlowStats, FlowStatsRequest, RequestBody};
 use bellrock_api::{Dpid, Match, Names, Network, ReplyBody, RequestFuture, SwitchInfo};
-use bellrock_query::{
-    AppFlows, ErrorKind, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows,
-};
+use bellrock_query::{AppFlows, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows};
 use bellrock_services::desired;
 
-use super::ask::{AT_A_TIME, TIMEOUT, read};
+use super::ask::{ask_each, ask_one, kept};
 use super::name_of;
 
 /// The flows of a switch that is up.
@@ -28,33 +25,29 @@ pub(super) fn list(
     query: &ListFlows,
 ) -> Result<FlowPage, QueryError> {
     let whose = whose(network, query.app.as_deref())?;
-    let until = Instant::now() + TIMEOUT;
     let (dpid, page) = (info.dpid, query.page);
-    let flows = read_flows(ask(network, dpid), until, |flows| {
-        let owner = |flow: &FlowStats<'_>| network.app_of_flow(flow);
-        let mut flows: Vec<_> = flows
-            .filter(|flow| match whose {
-                Whose::Everybody => true,
-                Whose::One(app) => owner(flow) == app,
-            })
-            .collect();
-        // By the text of the match too, so that pages fit together.
-        flows.sort_by_cached_key(|flow| {
-            (flow.table, Reverse(flow.priority), flow.matching.to_string())
-        });
-        Rows::of(flows, page).map(|flow| row(&flow, owner(&flow)))
-    });
+    let flows = ask_one(
+        "flows",
+        || ask(network, dpid),
+        |reply| {
+            let owner = |flow: &FlowStats<'_>| network.app_of_flow(flow);
+            let mut flows: Vec<_> = flows_of(reply)?
+                .filter(|flow| match whose {
+                    Whose::Everybody => true,
+                    Whose::One(app) => owner(flow) == app,
+                })
+                .collect();
+            // By the text of the match too, so that pages fit together.
+            flows.sort_by_cached_key(|flow| {
+                (flow.table, Reverse(flow.priority), flow.matching.to_string())
+            });
+            Some(Rows::of(flows, page).map(|flow| row(&flow, owner(&flow))))
+        },
+    );
     let flows = flows.map_err(|(kind, why)| {
         QueryError::new(kind, format!("switch {}: {why}", query.switch)).at("switch")
     })?;
-    Ok(FlowPage {
-        dpid,
-        name: name_of(names, dpid),
-        version: info.version,
-        flows_in_all: flows.total,
-        skipped: flows.skipped,
-        flows: flows.rows,
-    })
+    Ok(FlowPage { dpid, name: name_of(names, dpid), version: info.version, flows })
 }
 
 /// Filter by app: all flows, or those of one app, or foreign ones.
@@ -89,8 +82,8 @@ fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
         cookie: format!("{:016x}", flow.cookie),
         matching: flow.matching.to_string(),
         actions: flow.instructions.to_string(),
-        packets: flow.packet_count,
-        bytes: flow.byte_count,
+        packets: kept(flow.packet_count),
+        bytes: kept(flow.byte_count),
         age_seconds: flow.duration_sec,
         idle_timeout_seconds: flow.idle_timeout,
         hard_timeout_seconds: flow.hard_timeout,
@@ -99,29 +92,30 @@ fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
 
 /// Asks the switches of a page for their flows, some at a time, and counts them.
 pub(super) fn count_all(network: &Network, names: &Names, page: Page) -> Rows<SwitchFlows> {
-    let until = Instant::now() + TIMEOUT;
     let switches = network.switches();
     let dpids = Rows::of(switches.iter().map(|info| info.dpid).collect::<Vec<_>>(), page);
-    let mut rows = Vec::with_capacity(dpids.rows.len());
-    for some in dpids.rows.chunks(AT_A_TIME) {
-        let asked: Vec<_> = some.iter().map(|dpid| (*dpid, ask(network, *dpid))).collect();
-        for (dpid, asked) in asked {
-            let counted = read_flows(asked, until, |flows| count(network, dpid, flows));
-            let (apps, problem) = match counted {
-                Ok(apps) => (apps, None),
-                Err((_, why)) => (Vec::new(), Some(why)),
-            };
-            rows.push(SwitchFlows { dpid, name: name_of(names, dpid), problem, apps });
-        }
-    }
-    Rows { total: dpids.total, skipped: dpids.skipped, rows }
+    let counted = ask_each(
+        &dpids.rows,
+        "flows",
+        |dpid| ask(network, *dpid),
+        |dpid, reply| flows_of(reply).map(|mut flows| count(network, *dpid, &mut flows)),
+    );
+    let mut counted = counted.into_iter();
+    dpids.map(|dpid| {
+        let (apps, problem) = match counted.next() {
+            Some(Ok(apps)) => (apps, None),
+            Some(Err((_, why))) => (Vec::new(), Some(why)),
+            None => (Vec::new(), None),
+        };
+        SwitchFlows { dpid, name: name_of(names, dpid), problem, apps }
+    })
 }
 
 /// Counts flows by app, in the order of the apps; foreign ones are last.
 fn count<'a>(
     network: &Network,
     dpid: Dpid,
-    flows: impl Iterator<Item = FlowStats<'a>>,
+    flows: &mut dyn Iterator<Item = FlowStats<'a>>,
 ) -> Vec<AppFlows> {
     let mut of = BTreeMap::<Option<&str>, AppFlows>::new();
     for (app, wanted) in desired::wanted_in(network, dpid) {
@@ -130,8 +124,8 @@ fn count<'a>(
     for flow in flows {
         let sum = of.entry(network.app_of_flow(&flow)).or_default();
         sum.flows += 1;
-        sum.packets += flow.packet_count;
-        sum.bytes += flow.byte_count;
+        sum.packets = sum.packets.saturating_add(kept(flow.packet_count).unwrap_or_default());
+        sum.bytes = sum.bytes.saturating_add(kept(flow.byte_count).unwrap_or_default());
     }
     let names = network.apps().chain([ListFlows::CONTROLLER]).map(Some).chain([None]);
     names
@@ -147,14 +141,10 @@ fn ask(network: &Network, dpid: Dpid) -> RequestFuture {
     network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)))
 }
 
-/// Applies `make` to the flows that a switch reports, or returns why there are none.
-fn read_flows<T>(
-    asked: RequestFuture,
-    until: Instant,
-    make: impl FnOnce(&mut dyn Iterator<Item = FlowStats<'_>>) -> T,
-) -> Result<T, (ErrorKind, String)> {
-    read(asked, until, "flows", |reply| match reply {
-        ReplyBody::Flow(flows) => Some(make(&mut flows.into_iter())),
+/// The flows of a reply. `None`: it is another reply.
+fn flows_of(reply: ReplyBody<'_>) -> Option<impl Iterator<Item = FlowStats<'_>>> {
+    match reply {
+        ReplyBody::Flow(flows) => Some(flows.into_iter()),
         _ => None,
-    })
+    }
 }

@@ -12,7 +12,7 @@ use bellrock_api::{
     Dpid, HostEntry, HostId, Hosts, MacAddr, Names, Network, Port, SwitchPort, Topology,
 };
 use bellrock_engine::{Monitor, SeenHost};
-use bellrock_query::HostRow;
+use bellrock_query::{HostRow, Page, Rows};
 
 use super::name_of;
 
@@ -26,11 +26,15 @@ const SIGHTINGS_COMPARED: usize = 8192;
 const PLACES_COMPARED: usize = 64;
 
 /// The hosts of a running controller, by switch and port. The switches' own addresses are left out.
-pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
-    let seen = monitor.hosts(MAX_HOSTS);
+pub(super) fn list(monitor: &Monitor, network: &Network, page: Page) -> Rows<HostRow> {
+    let (seen, complete) = monitor.hosts(MAX_HOSTS);
     let ports = monitor.switches();
     let own = ports.iter().flat_map(|info| info.ports.iter().map(|port| port.address)).collect();
-    all(&seen, &network.hosts().load(), &network.topology().load(), &own)
+    let rows =
+        Rows::of(all(&seen, &network.hosts().load(), &network.topology().load(), &own), page);
+    let why =
+        || format!("an app knows more than {MAX_HOSTS} hosts, or a worker did not answer in time");
+    Rows { incomplete: (!complete).then(why), ..rows }
 }
 
 /// The row with the names of the host and of its switch.

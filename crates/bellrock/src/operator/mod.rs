@@ -75,7 +75,7 @@ impl Operator for ControllerOperator {
                 Answer::ListPorts(ports::list(network, names, &switches, query.page))
             }
             Request::ListHosts(query) => {
-                let rows = Rows::of(hosts::rows(&self.monitor, network), query.page);
+                let rows = hosts::list(&self.monitor, network, query.page);
                 Answer::ListHosts(rows.map(|row| hosts::with_names(row, names)))
             }
             Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
@@ -155,15 +155,34 @@ impl ControllerOperator {
     }
 
     fn block_lists(&self) -> Result<&BlockLists, QueryError> {
-        self.handles.block_lists.as_ref().ok_or_else(|| not_running("quarantine"))
+        self.handles.block_lists.as_ref().ok_or_else(|| self.no_handle("quarantine", "block_lists"))
     }
 
     fn reservations(&self) -> Result<&Reservations, QueryError> {
-        self.handles.reservations.as_ref().ok_or_else(|| not_running("bandwidth"))
+        self.handles
+            .reservations
+            .as_ref()
+            .ok_or_else(|| self.no_handle("bandwidth", "reservations"))
     }
 
     fn circuits(&self) -> Result<&Circuits, QueryError> {
-        self.handles.circuits.as_ref().ok_or_else(|| not_running("provisioning"))
+        self.handles.circuits.as_ref().ok_or_else(|| self.no_handle("provisioning", "circuits"))
+    }
+
+    /// Explains why no app takes an order. `method`: of the builder, takes the app's handle.
+    fn no_handle(&self, app: &str, method: &str) -> QueryError {
+        let why = if self.apps.iter().any(|name| name == app) {
+            format!(
+                "the app `{app}` runs, but this program has not given its handle to the controller; call \
+                 `{method}` of the builder"
+            )
+        } else {
+            format!(
+                "this needs the app `{app}`, which this controller does not run; put it in the chain, before the \
+                 apps that carry all packets: `bellrock run --app {app} --app learning`"
+            )
+        };
+        QueryError::new(ErrorKind::AppNotRunning, why)
     }
 
     fn status(&self) -> Status {
@@ -251,15 +270,6 @@ impl ControllerOperator {
     }
 }
 
-/// Explains why no app takes an order.
-fn not_running(app: &str) -> QueryError {
-    let why = format!(
-        "this needs the app `{app}`, which this controller does not run; put it in the chain, before the apps \
-         that carry all packets: `bellrock run --app {app} --app learning`"
-    );
-    QueryError::new(ErrorKind::AppNotRunning, why)
-}
-
 fn table_memory(tables: &Budget) -> TableMemory {
     TableMemory {
         table_memory_used_bytes: tables.used(),
@@ -269,7 +279,12 @@ fn table_memory(tables: &Budget) -> TableMemory {
 }
 
 fn port_row(desc: &PortDesc) -> PortRow {
-    PortRow { port: desc.port, name: desc.name.to_string(), mac: desc.address, up: desc.is_up() }
+    PortRow {
+        port: desc.port,
+        name: desc.name.to_string(),
+        mac: desc.address,
+        state: ports::state(desc),
+    }
 }
 
 fn task_row(task: &TaskInfo, now: Duration) -> TaskRow {

@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use bellrock_api::openflow::{PortConfig, PortState, PortStats, RequestBody};
+use bellrock_api::openflow::{PortConfig, PortState as Flags, PortStats, RequestBody};
 use bellrock_api::{Names, Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version};
-use bellrock_query::{LinkState, Page, PortCounters, PortStatsRow, Rows};
+use bellrock_query::{Page, PortCounters, PortState, PortStatsRow, Rows};
 
-use super::ask::{AT_A_TIME, TIMEOUT, read};
+use super::ask::{ask_each, kept};
 use super::name_of;
 
 /// The ports of these switches, which are sorted by datapath id. Only the switches of the page are
@@ -20,25 +19,35 @@ pub(super) fn list(
     switches: &[Arc<SwitchInfo>],
     page: Page,
 ) -> Rows<PortStatsRow> {
-    let until = Instant::now() + TIMEOUT;
-    let ports = switches.iter().flat_map(|info| info.ports.iter().map(move |port| (&**info, port)));
-    let Rows { total, skipped, rows: ports } = Rows::of(ports.collect::<Vec<_>>(), page);
-    let by_switch: Vec<_> = ports.chunk_by(|(one, _), (other, _)| one.dpid == other.dpid).collect();
-    let mut rows = Vec::with_capacity(ports.len());
-    for some in by_switch.chunks(AT_A_TIME) {
-        let asked: Vec<_> = some.iter().map(|ports| ask(network, ports)).collect();
-        for (ports, asked) in some.iter().zip(asked) {
-            let counters = read(asked, until, "ports' counters", |reply| match reply {
-                ReplyBody::PortStats(stats) => {
-                    Some(stats.into_iter().map(|stats| (stats.port, stats)).collect())
-                }
-                _ => None,
-            });
-            let counters: Result<HashMap<_, _>, _> = counters.map_err(|(_, why)| why);
-            rows.extend(ports.iter().map(|(info, port)| row(names, info, port, counters.as_ref())));
-        }
-    }
-    Rows { total, skipped, rows }
+    let ports = switches.iter().flat_map(|info| {
+        let mut ports: Vec<&PortDesc> = info.ports.iter().collect();
+        ports.sort_by_key(|port| port.port);
+        ports.into_iter().map(move |port| (&**info, port))
+    });
+    let ports = Rows::of(ports.collect::<Vec<_>>(), page);
+    let by_switch: Vec<_> =
+        ports.rows.chunk_by(|(one, _), (other, _)| one.dpid == other.dpid).collect();
+    let asked = ask_each(
+        &by_switch,
+        "counters",
+        |ports| ask(network, ports),
+        |_, reply| match reply {
+            ReplyBody::PortStats(stats) => {
+                Some(stats.into_iter().map(|stats| (stats.port, stats)).collect())
+            }
+            _ => None,
+        },
+    );
+    let of_ports = |(ports, asked): (&&[(&SwitchInfo, &PortDesc)], _)| {
+        let counters: Result<HashMap<_, _>, _> = asked;
+        let counters = counters.map_err(|(_, why)| why);
+        ports
+            .iter()
+            .map(|(info, port)| row(names, info, port, counters.as_ref()))
+            .collect::<Vec<_>>()
+    };
+    let rows = by_switch.iter().zip(asked).flat_map(of_ports).collect();
+    Rows { total: ports.total, skipped: ports.skipped, rows, incomplete: None }
 }
 
 /// Asks the switch of these ports: for one, or for all of the switch.
@@ -70,20 +79,20 @@ fn row(
     }
 }
 
-fn state(port: &PortDesc) -> LinkState {
-    // The states of spanning tree are one field of two bits, and both are set in one state only.
+/// The state of a port.
+pub(super) fn state(port: &PortDesc) -> PortState {
+    // The states of spanning tree are one field of two bits: blocking has both of them.
     match () {
-        () if port.config.contains(PortConfig::PORT_DOWN) => LinkState::AdminDown,
-        () if port.state.contains(PortState::LINK_DOWN) => LinkState::LinkDown,
-        () if port.state.contains(PortState::BLOCKED) => LinkState::Blocked,
-        () if port.state.contains(PortState::STP_BLOCK) => LinkState::Blocked,
-        () => LinkState::Up,
+        () if port.config.contains(PortConfig::PORT_DOWN) => PortState::AdminDown,
+        () if port.state.contains(Flags::LINK_DOWN) => PortState::LinkDown,
+        () if port.state.contains(Flags::BLOCKED) => PortState::Blocked,
+        () if port.state.contains(Flags::STP_BLOCK) => PortState::Blocked,
+        () if port.state.contains(Flags::STP_LEARN) => PortState::Learning,
+        () => PortState::Up,
     }
 }
 
 fn counters_row(stats: &PortStats, version: Version) -> PortCounters {
-    // All ones: the switch does not keep it (1.3.5 §7.3.5.6).
-    let kept = |value: u64| (value != u64::MAX).then_some(value);
     let counters = &stats.counters;
     PortCounters {
         rx_packets: kept(counters.rx_packets),
@@ -94,6 +103,6 @@ fn counters_row(stats: &PortStats, version: Version) -> PortCounters {
         tx_dropped: kept(counters.tx_dropped),
         rx_errors: kept(counters.rx_errors),
         tx_errors: kept(counters.tx_errors),
-        seconds: (version != Version::V1_0).then_some(stats.duration_sec.into()),
+        age_seconds: (version != Version::V1_0).then_some(stats.duration_sec.into()),
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn unblock(
 
 pub(super) fn list(lists: &BlockLists, names: &Names, page: Page) -> BlockedList {
     let gap = |(dpid, why)| BlockGap { dpid, name: name_of(names, dpid), why };
-    let Rows { total, skipped, rows } = Rows::of(lists.entries(), page).map(|entry| BlockedRow {
+    let hosts = Rows::of(lists.entries(), page).map(|entry| BlockedRow {
         host: entry.blocked.to_string(),
         name: match entry.blocked {
             Blocked::Mac(mac) => names.name_of_host(mac).map(str::to_owned),
@@ -51,7 +51,7 @@ pub(super) fn list(lists: &BlockLists, names: &Names, page: Page) -> BlockedList
         line: entry.line,
         gaps: entry.gaps.into_iter().map(gap).collect(),
     });
-    BlockedList { total, skipped, entries: rows, file_problem: lists.file_problem() }
+    BlockedList { hosts, file_problem: lists.file_problem() }
 }
 
 fn parse(names: &Names, host: &str) -> Result<Blocked, QueryError> {

@@ -1,6 +1,6 @@
 //! `bellrock demo`: a controller and an emulated network in one process, with real connections.
 //!
-//! The controller is the engine with one app, in its own threads. The network, its traffic, the
+//! The controller runs one app, in its own threads. The network, its traffic, the
 //! cuts of its links and the display share this thread.
 
 mod args;
@@ -15,12 +15,10 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use bellrock_api::DynApp;
+use bellrock::{Controller, Pinning};
 use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
 use bellrock_emulator::live::{LiveNetwork, LiveSettings};
 use bellrock_emulator::topology::{LinkRate, TopologySpec};
-use bellrock_engine::{Engine, EngineSettings, Pinning};
-use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_tables::Budget;
 
 use self::args::DemoApp;
@@ -63,8 +61,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         )));
     }
     emulate::raise_file_limit();
-    let engine = controller(args.app)?;
-    let Some(address) = engine.addresses().first().copied() else {
+    let controller = controller(args.app)?;
+    let Some(address) = controller.addresses().first().copied() else {
         return Err(Failure::Failed("the controller listens nowhere".into()));
     };
     let live = network(args, &topology, address)?;
@@ -74,28 +72,22 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let show = Show::new(live, view, args.seed, args.app == DemoApp::Routing && !args.no_cuts);
     let mut demo = Demonstration { show, ending, end: args.time };
     let on_screen = !args.plain && stdout().is_terminal() && stdin().is_terminal();
-    let shown = if on_screen { demo.on_screen(&engine) } else { demo.in_lines(&engine) };
-    engine.stop();
+    let shown = if on_screen { demo.on_screen(&controller) } else { demo.in_lines(&controller) };
+    controller.stop();
     shown?;
     print(&demo.show.view.summary())
 }
 
 /// Starts a controller with this app, on a free port of the loopback.
-fn controller(app: DemoApp) -> Result<Engine, Failure> {
-    let settings = EngineSettings {
-        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
-        pin: Pinning::None,
-        ..EngineSettings::default()
-    };
-    let app: Box<dyn DynApp> = match app {
-        DemoApp::Routing => Box::new(Routing::new(RoutingSettings::default())),
+fn controller(app: DemoApp) -> Result<Controller, Failure> {
+    let builder = Controller::builder().listen((Ipv4Addr::LOCALHOST, 0)).pin(Pinning::None);
+    let builder = match app {
+        DemoApp::Routing => builder.app(Routing::new(RoutingSettings::default())),
         DemoApp::Learning => {
-            Box::new(Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES)))
+            builder.app(Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES)))
         }
     };
-    let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
-    let chain = chain(vec![app], &ServiceSettings::default()).map_err(|error| failed(&error))?;
-    Engine::start(&settings, chain).map_err(|error| failed(&error))
+    builder.start().map_err(|error| Failure::Failed(error.to_string()))
 }
 
 fn network(
@@ -117,9 +109,9 @@ struct Demonstration {
 }
 
 impl Demonstration {
-    fn on_screen(&mut self, engine: &Engine) -> Result<(), Failure> {
+    fn on_screen(&mut self, controller: &Controller) -> Result<(), Failure> {
         let mut screen = Screen::take()?;
-        while !self.is_over(engine)? {
+        while !self.is_over(controller)? {
             self.show.run_for(FRAME, &self.ending)?;
             self.show.look();
             screen.draw(&self.show.view, self.show.is_cut())?;
@@ -132,9 +124,9 @@ impl Demonstration {
         Ok(())
     }
 
-    fn in_lines(&mut self, engine: &Engine) -> Result<(), Failure> {
+    fn in_lines(&mut self, controller: &Controller) -> Result<(), Failure> {
         let mut printed = 0;
-        while !self.is_over(engine)? {
+        while !self.is_over(controller)? {
             let left = self.end.map_or(LINE, |end| end.saturating_sub(self.show.elapsed()));
             self.show.run_for(left.min(LINE), &self.ending)?;
             self.show.look();
@@ -145,8 +137,8 @@ impl Demonstration {
         Ok(())
     }
 
-    fn is_over(&self, engine: &Engine) -> Result<bool, Failure> {
-        if engine.has_failed() {
+    fn is_over(&self, controller: &Controller) -> Result<bool, Failure> {
+        if controller.has_failed() {
             return Err(Failure::Failed("the controller has failed".into()));
         }
         if self.show.elapsed() > CONNECT && !self.show.was_connected() {

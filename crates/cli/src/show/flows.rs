@@ -38,8 +38,9 @@ fn name(app: Option<&str>) -> String {
 
 /// A page of the flows of a switch.
 pub(crate) fn flows(page: &FlowPage) -> String {
-    if page.flows.is_empty() {
-        return match page.flows_in_all {
+    let flows = &page.flows;
+    if flows.rows.is_empty() {
+        return match flows.total {
             0 => "no such flow is there\n".to_owned(),
             all => format!("no more flows: there are {all}\n"),
         };
@@ -56,8 +57,8 @@ pub(crate) fn flows(page: &FlowPage) -> String {
             flow.table.to_string(),
             flow.priority.to_string(),
             app,
-            flow.packets.to_string(),
-            flow.bytes.to_string(),
+            count(flow.packets),
+            count(flow.bytes),
             duration(flow.age_seconds.into()),
             timeouts.map(|(what, s)| format!("{what} {s}s")).collect::<Vec<_>>().join(" "),
             printable(&flow.matching),
@@ -66,11 +67,16 @@ pub(crate) fn flows(page: &FlowPage) -> String {
     };
     let head =
         ["TABLE", "PRIORITY", "APP", "PACKETS", "BYTES", "AGE", "TIMEOUT", "MATCH", "ACTIONS"];
-    let mut text = table(&head, page.flows.iter().map(row));
-    let (last, all) = (page.skipped + page.flows.len(), page.flows_in_all);
-    if page.flows.len() < all {
+    let mut text = table(&head, flows.rows.iter().map(row));
+    let (last, all) = (flows.skipped + flows.rows.len(), flows.total);
+    if flows.rows.len() < all {
         let more = if last < all { format!("; --skip {last} lists more") } else { String::new() };
-        let _ = writeln!(text, "(flows {} to {last} of {all}{more})", page.skipped + 1);
+        let _ = writeln!(text, "(flows {} to {last} of {all}{more})", flows.skipped + 1);
     }
     text
+}
+
+/// A counter. `-`: the switch does not keep it.
+fn count(counter: Option<u64>) -> String {
+    counter.map_or_else(|| "-".to_owned(), |counter| counter.to_string())
 }

@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
-use bellrock_query::{AppRow, Counters, Status, SwitchRow, TaskRow, TaskState};
+use bellrock_query::{AppRow, Counters, PortState, Status, SwitchRow, TaskRow, TaskState};
 
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
@@ -73,7 +73,7 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
             duration(switch.up_seconds),
             format!(
                 "{}/{}",
-                switch.ports.iter().filter(|port| port.up).count(),
+                switch.ports.iter().filter(|port| port.state == PortState::Up).count(),
                 switch.ports.len()
             ),
             printable(&switch.software),

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use bellrock_apps::bandwidth::Kbps;
-use bellrock_query::{LinkState, PortCounters, PortStatsRow};
+use bellrock_query::{PortCounters, PortState, PortStatsRow};
 
 use super::{named, printable, table};
 
-/// A table of the ports, with the ports without counters below it.
+/// Formats the ports as a table, and below it why ports have no counters.
 pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
     if ports.is_empty() {
         return "no switch with a port is up\n".to_owned();
@@ -47,23 +47,22 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
         "ERRORS",
     ];
     let mut text = table(&head, ports.iter().map(row));
-    let problem = |port: &PortStatsRow| {
-        port.problem.clone().map(|why| (named(port.dpid, port.name.as_deref()), why))
-    };
-    let mut problems: Vec<_> = ports.iter().filter_map(problem).collect();
-    problems.dedup();
-    for (switch, why) in problems {
-        let _ = writeln!(text, "(no counters from {switch}: {})", printable(&why));
+    for port in ports {
+        if let Some(why) = &port.problem {
+            let switch = named(port.dpid, port.name.as_deref());
+            let _ = writeln!(text, "(no counters of {switch}:{}: {})", port.port, printable(why));
+        }
     }
     text
 }
 
-fn state(state: LinkState) -> &'static str {
+fn state(state: PortState) -> &'static str {
     match state {
-        LinkState::Up => "up",
-        LinkState::LinkDown => "link down",
-        LinkState::AdminDown => "admin down",
-        LinkState::Blocked => "blocked",
+        PortState::Up => "up",
+        PortState::LinkDown => "link down",
+        PortState::AdminDown => "admin down",
+        PortState::Blocked => "blocked",
+        PortState::Learning => "learning",
         _ => "unknown",
     }
 }

@@ -23,10 +23,10 @@ pub(crate) fn blocked(list: &BlockedList) -> String {
             .collect();
         vec![printable(&row.host), source, printable(&gaps.join("; "))]
     };
-    let mut text = match list.entries[..] {
+    let mut text = match list.hosts.rows[..] {
         [] => "nobody is blocked\n".to_owned(),
         _ => {
-            let rows = list.entries.iter().map(|entry| (entry.name.as_deref(), row(entry)));
+            let rows = list.hosts.rows.iter().map(|entry| (entry.name.as_deref(), row(entry)));
             named_table(&["BLOCKED", "BY", "NOT AT"], rows)
         }
     };

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use bellrock::apps::Learning;
-use bellrock::{Builder, Controller};
+use bellrock::{Controller, ControllerBuilder};
 use bellrock_emulator::host::PingSettings;
 use bellrock_emulator::live::{LiveNetwork, LiveSettings, ReconnectBackoff};
 use bellrock_emulator::topology::tree;
@@ -32,7 +32,11 @@ impl OneSwitch {
         OneSwitch { place: Place::new(name), net }
     }
 
-    pub(crate) fn controller(&self, controller: Builder, address: SocketAddr) -> Controller {
+    pub(crate) fn controller(
+        &self,
+        controller: ControllerBuilder,
+        address: SocketAddr,
+    ) -> Controller {
         let controller = controller.app(Learning::default()).listen(address);
         controller.control_socket_at(self.place.file("control.sock")).start().unwrap()
     }
