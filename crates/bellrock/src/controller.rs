@@ -103,7 +103,7 @@ pub struct ControllerBuilder {
     apps: Vec<Box<dyn DynApp>>,
     engine: EngineSettings,
     /// Changes of single settings. They apply after `engine`, whichever was called first.
-    changes: Vec<Box<dyn FnOnce(&mut EngineSettings) + Send>>,
+    changes: Vec<Change>,
     /// Addresses to listen on, instead of those of `engine`.
     listen: Vec<SocketAddr>,
     services: ServiceSettings,
@@ -116,6 +116,9 @@ pub struct ControllerBuilder {
     #[cfg(feature = "control")]
     names: Names,
 }
+
+/// A change of a setting.
+type Change = Box<dyn FnOnce(&mut EngineSettings) + Send>;
 
 /// Where the control socket is.
 #[cfg(feature = "control")]

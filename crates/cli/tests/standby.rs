@@ -12,7 +12,7 @@ mod one_switch;
 mod running;
 
 use bellrock::{Controller, Dpid, RoleOrder, Version};
-use bellrock_emulator::live::Live;
+use bellrock_emulator::live::LiveNetwork;
 use bellrock_session::Versions;
 
 use one_switch::OneSwitch;
@@ -23,10 +23,10 @@ fn a_standby_is_listed_with_its_role_and_comes_up_as_master() {
     for version in [Version::V1_0, Version::V1_3] {
         let address = free_address();
         let mut asked =
-            OneSwitch::new(&format!("standby-{version}"), address, Versions::Only(version));
+            OneSwitch::new(&format!("standby-{version}"), address, Versions::only(version));
         let controller = asked.controller(Controller::builder().standby(), address);
         // The role that the switch has confirmed.
-        let is_slave = |_: &Live| {
+        let is_slave = |_: &LiveNetwork| {
             controller.standbys().iter().any(|info| info.role == bellrock::ControllerRole::Slave)
         };
         assert!(asked.net.run_until(PATIENCE, is_slave).unwrap(), "it does not become slave");
