@@ -75,6 +75,81 @@ fn ports_of_one_switch_and_more_than_two_are_joined_too() {
     }
 }
 
+#[test]
+fn circuits_change_while_the_controller_runs() {
+    for version in VERSIONS {
+        let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        // The host at port 1 of s3 is h1s3.
+        let all = circuits(&["blue 1:1 3:1", "red 2:1 4:1"]);
+        let mut lab = lab(ring(4, 2), version, &all);
+        assert!(lab.ping("h1s1", "h1s3") && lab.ping("h1s2", "h1s4"), "{version}");
+
+        // Red goes, green takes its port, and no frame of blue is lost.
+        let pings = lab.start_pings("h1s1", "h1s3", 400, EVERY);
+        lab.run_for(Duration::from_millis(500));
+        all.change(parsed(&["blue 1:1 3:1", "green 2:1 3:2", "black 1:2 4:2 2:2"])).unwrap();
+        lab.run_for(Duration::from_secs(3));
+        let statistics = lab.statistics(&pings);
+        assert_eq!((statistics.sent, statistics.received), (400, 400), "{version}");
+        assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+        for (from, to) in [("h1s2", "h2s3"), ("h2s1", "h2s4"), ("h2s2", "h2s1"), ("h1s1", "h1s3")] {
+            assert!(lab.ping(from, to) && lab.ping(to, from), "{version} {from} {to}");
+        }
+        assert!(!lab.ping("h1s2", "h1s4") && !lab.ping("h1s2", "h1s3"), "{version}: red is gone");
+
+        // Other endpoints, and another number of them.
+        all.change(parsed(&["blue 1:1 4:1", "green 2:1 3:2 3:1", "black 1:2 4:2"])).unwrap();
+        lab.run_for(SETTLED);
+        assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+        for (from, to) in [("h1s1", "h1s4"), ("h1s2", "h2s3"), ("h1s3", "h1s2"), ("h2s1", "h2s4")] {
+            assert!(lab.ping(from, to) && lab.ping(to, from), "{version} {from} {to}");
+        }
+        assert!(!lab.ping("h1s1", "h1s3") && !lab.ping("h2s1", "h2s2"), "{version}");
+
+        // What cannot be together changes nothing.
+        let names = |all: &Circuits| -> Vec<String> {
+            all.list().into_iter().map(|status| status.circuit.name).collect()
+        };
+        let before = names(&all);
+        all.change(parsed(&["blue 1:1 4:1", "red 1:1 2:1"])).unwrap_err();
+        assert_eq!(names(&all), before);
+
+        all.change(Vec::new()).unwrap();
+        lab.run_for(SETTLED);
+        assert_eq!(all.list(), []);
+        let without = self::lab(ring(4, 2), version, &circuits(&[]));
+        for switch in ["s1", "s2", "s3", "s4"] {
+            let flows = (lab.flows(switch).len(), without.flows(switch).len());
+            assert_eq!(flows.0, flows.1, "{version}: {:#?}", lab.flows(switch));
+        }
+    }
+}
+
+/// With two numbers, each new circuit gets the VLANs of one that was removed.
+#[test]
+fn a_circuit_can_have_the_vlans_of_a_removed_one() {
+    for version in VERSIONS {
+        let parsed =
+            |texts: &[&str]| -> Vec<_> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        let vlans = 2000..=2015;
+        let all = parsed(&["blue 1:1 3:1", "red 2:1 4:1"]);
+        let all = Circuits::new(ProvisioningSettings { circuits: all, vlans }).unwrap();
+        let mut lab = lab(ring(4, 2), version, &all);
+        for (other, reached) in
+            [("green 2:1 3:2", "h2s3"), ("grey 2:1 3:2 1:2", "h2s1"), ("red 2:1 4:1", "h1s4")]
+        {
+            all.change(parsed(&["blue 1:1 3:1", other])).unwrap();
+            lab.run_for(SETTLED);
+            assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+            assert!(lab.ping("h1s2", reached) && lab.ping("h1s1", "h1s3"), "{version} {other}");
+            assert!(!lab.ping("h1s2", "h2s2") && !lab.ping("h1s2", "h1s3"), "{version} {other}");
+            assert_eq!(lab.duplicates(), [], "{version} {other}");
+        }
+        let error = all.change(parsed(&["a 1:1 2:1", "b 1:2 2:2", "c 3:1 4:1"])).unwrap_err();
+        assert!(error.to_string().contains("need 24 VLANs"), "{error}");
+    }
+}
+
 /// On 1.3 the switch before the link uses the detour; on 1.0 the controller moves the circuit.
 #[test]
 fn a_circuit_survives_each_link_of_its_path() {

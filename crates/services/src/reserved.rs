@@ -3,7 +3,7 @@
 //! A reservation is for the frames of one VLAN, or for untagged frames. Such frames that come in at
 //! the port belong to the app, and no other app sends such frames out of the port.
 //!
-//! An app reserves ports in [`bellrock_api::App::start`], before any switch is up. Every app that
+//! An app reserves its first ports in [`bellrock_api::App::start`], before any switch is up. Every app that
 //! floods, learns or forwards asks its [`ReservedFrames`] which frames to leave alone.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use bellrock_api::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservedPorts(BTreeSet<(SwitchPort, Option<u16>)>);
 
-/// Shared by all apps: [`reserve`] only adds to it.
+/// Shared by all apps.
 #[derive(Default)]
 struct Reserved(Publisher<ReservedPorts>);
 
@@ -34,6 +34,16 @@ pub fn reserve(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, O
     network.extension::<Reserved>().0.update(|before| {
         let mut all = before.clone();
         all.0.extend(more);
+        all
+    });
+}
+
+/// Ends the reservation of these ports, whichever app reserved them.
+pub fn release(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, Option<u16>)>) {
+    let fewer: Vec<_> = ports.into_iter().collect();
+    network.extension::<Reserved>().0.update(|before| {
+        let mut all = before.clone();
+        fewer.iter().for_each(|port| _ = all.0.remove(port));
         all
     });
 }

@@ -37,9 +37,7 @@ pub enum NoCircuit {
     )]
     NoEndpoint(String),
     /// It has too few or too many endpoints.
-    #[error(
-        "the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints after its name, but has {have}"
-    )]
+    #[error("the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints, but has {have}")]
     Endpoints {
         /// Its name.
         name: String,
@@ -164,7 +162,7 @@ mod tests {
         let text = "blue 00000000000000a1:4 00000000000000a2:3:100 02:00:00:00:00:01";
         assert_eq!(text.parse::<Circuit>().unwrap().to_string(), text);
         for (text, said) in [
-            ("", "needs 2 to 64 endpoints after its name, but has 0"),
+            ("", "needs 2 to 64 endpoints, but has 0"),
             ("blue a1:1", "but has 1"),
             ("blue a1:1 a2", "\"a2\" is not an endpoint; give SWITCH:PORT"),
             ("blue a1:1 a2:1:4095", "is not an endpoint"),

@@ -9,7 +9,8 @@ use bellrock_api::{Field, HostId, Hosts, MacAddr, Match, Network, Port, SwitchPo
 use bellrock_services::desired::FoundFlows;
 use bellrock_services::hosts::believe;
 
-use super::circuit::{Circuit, Endpoint};
+use super::circuit::Endpoint;
+use super::plan::CircuitPlan;
 
 /// The hosts that are endpoints, each with its last place.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +20,15 @@ pub(super) struct EndpointHosts(BTreeMap<MacAddr, Option<HostPosition>>);
 pub(super) type HostPosition = (SwitchPort, Option<u16>);
 
 impl EndpointHosts {
-    pub(super) fn of(circuits: &[Circuit]) -> Self {
-        let endpoints = circuits.iter().flat_map(|circuit| &circuit.endpoints);
+    /// Keeps the places of the hosts of a plan, and forgets others.
+    pub(super) fn keep(&mut self, plan: &CircuitPlan) {
+        let endpoints = plan.circuits().flat_map(|(_, planned)| &planned.circuit.endpoints);
         let host = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Host(mac) => Some((*mac, None)),
+            Endpoint::Host(mac) => Some((*mac, self.last(*mac))),
             Endpoint::Port(..) => None,
         };
-        EndpointHosts(endpoints.filter_map(host).collect())
+        let kept = endpoints.filter_map(host).collect();
+        self.0 = kept;
     }
 
     /// The present or last place of a host.
@@ -85,7 +88,8 @@ mod tests {
     #[test]
     fn a_host_is_where_it_was_until_it_is_elsewhere() {
         let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
-        let mut places = EndpointHosts::of(&[circuit]);
+        let mut places = EndpointHosts::default();
+        places.keep(&CircuitPlan::new(&[circuit], &(2000..=2007)));
         let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);
@@ -104,5 +108,10 @@ mod tests {
         places.follow(&hosts);
         places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
         assert_eq!((places.last(mac), places.last(other)), (Some((at(5), None)), None));
+        // A plan with more hosts keeps the known places.
+        let both = "blue 02:00:00:00:00:01 02:00:00:00:00:02".parse().unwrap();
+        places.keep(&CircuitPlan::new(&[both], &(2000..=2007)));
+        assert_eq!(places.last(mac), Some((at(5), None)));
+        assert!(places.is_looked_for(&enters(other, 4).untagged()));
     }
 }

@@ -3,8 +3,9 @@
 //! - `circuit` is their text form, and finds conflicts between them.
 //! - `layout` computes the flows of a circuit in the present network. On 1.3, a circuit of two
 //!   endpoints also gets a fast-failover group with a detour at each link.
-//! - `laid` moves a circuit from one layout to the next.
-//! - `places` stores the present or last places of circuits' hosts.
+//! - `plan` gives each circuit its numbers, and keeps them while other circuits change.
+//! - `progress` moves a circuit from one layout to the next.
+//! - `endpoint_hosts` stores the present or last places of circuits' hosts.
 //! - A task in this module computes all layouts whenever the network changes, and commits them to
 //!   [desired state](bellrock_services::desired). That service installs the difference, in an order
 //!   without gaps, with each flow confirmed, also after a restart.
@@ -12,17 +13,21 @@
 mod circuit;
 mod endpoint_hosts;
 mod layout;
+mod plan;
 mod progress;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{App, EarlierFlows, Forwards, Needs, Network, SwitchInfo};
+use bellrock_api::{
+    App, EarlierFlows, Forwards, Needs, Network, Publisher, SwitchInfo, SwitchPort,
+};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
-use bellrock_services::reserved::reserve;
+use bellrock_services::reserved::{release, reserve};
 use bellrock_services::wait::until;
 use futures_lite::FutureExt;
 
@@ -30,6 +35,7 @@ pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflic
 use endpoint_hosts::EndpointHosts;
 use layout::NetworkView;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
+use plan::{CircuitPlan, PlannedCircuit};
 use progress::CircuitProgress;
 pub use progress::SETTLE_WITHIN;
 
@@ -91,30 +97,26 @@ pub enum CircuitState {
     Down(String),
 }
 
-/// The circuits, for reading. All clones are the same.
-#[derive(Clone, Default)]
+/// The circuits: reads their states, and changes them while the controller runs. All clones are the
+/// same.
+#[derive(Clone)]
 pub struct Circuits(Arc<CircuitTable>);
 
-#[derive(Default)]
 struct CircuitTable {
-    settings: ProvisioningSettings,
+    vlans: RangeInclusive<u16>,
+    plan: Publisher<CircuitPlan>,
     /// Whether the app has started.
     is_kept: AtomicBool,
-    /// State of each circuit, in the order of the settings; empty before the first attempt.
+    /// State of each number of the plan; empty before the first attempt.
     laid: Mutex<Vec<CircuitProgress>>,
 }
 
-/// The intent of a circuit: its position in the settings and a hash of its text. So flows of an
-/// earlier run are recognised as those of the same circuit, with the same VLANs. 0 is not used.
-fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
-    const TEXT_BITS: u32 = 20;
-    // FNV-1a: flows in switches contain it, so it must be the same in each run.
-    let text = format!("{circuit} {first_vlan}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let text = (hash ^ (hash >> 32)) as u32 & ((1 << TEXT_BITS) - 1);
-    (index as u32 + 1) << TEXT_BITS | text
+/// No circuit.
+impl Default for Circuits {
+    fn default() -> Self {
+        let ProvisioningSettings { circuits, vlans } = ProvisioningSettings::default();
+        Circuits::planned(&circuits, vlans)
+    }
 }
 
 impl Circuits {
@@ -124,10 +126,33 @@ impl Circuits {
     /// [`Conflict`].
     pub fn new(settings: ProvisioningSettings) -> Result<Self, Conflict> {
         settings.check()?;
-        Ok(Circuits(Arc::new(CircuitTable { settings, ..CircuitTable::default() })))
+        Ok(Circuits::planned(&settings.circuits, settings.vlans))
     }
 
-    /// Lists all circuits, in the order of the settings.
+    fn planned(circuits: &[Circuit], vlans: RangeInclusive<u16>) -> Self {
+        let plan = Publisher::new(CircuitPlan::new(circuits, &vlans));
+        Circuits(Arc::new(CircuitTable {
+            vlans,
+            plan,
+            is_kept: AtomicBool::default(),
+            laid: Mutex::default(),
+        }))
+    }
+
+    /// Replaces all circuits. A circuit that stays is not touched, and one with other endpoints moves
+    /// as after a failed link. One that gets a third end, or loses it, is removed and installed again.
+    /// The VLANs stay.
+    ///
+    /// # Errors
+    /// [`Conflict`]. Then nothing has changed.
+    pub fn change(&self, circuits: Vec<Circuit>) -> Result<(), Conflict> {
+        let settings = ProvisioningSettings { circuits, vlans: self.0.vlans.clone() };
+        settings.check()?;
+        self.0.plan.update(|plan| plan.changed(&settings.circuits, &settings.vlans));
+        Ok(())
+    }
+
+    /// Lists all circuits: at first in the order of the settings, with new ones at the end.
     #[must_use]
     pub fn list(&self) -> Vec<CircuitStatus> {
         let laid = self.laid();
@@ -135,19 +160,20 @@ impl Circuits {
             let discovering = || CircuitState::Down("links are still being discovered".to_owned());
             laid.get(index).map_or_else(discovering, CircuitProgress::state)
         };
-        let circuits = self.0.settings.circuits.iter().enumerate();
-        circuits
-            .map(|(index, circuit)| CircuitStatus {
-                circuit: circuit.clone(),
-                state: state_of(index),
-            })
-            .collect()
+        let status = |(index, planned): (usize, &PlannedCircuit)| CircuitStatus {
+            circuit: planned.circuit.clone(),
+            state: state_of(index),
+        };
+        self.0.plan.watch().load().circuits().map(status).collect()
     }
 
-    /// Lays all circuits whenever the network changes.
+    /// Lays all circuits whenever the network or the circuits change.
     async fn keep(self, network: Network, desired: Desired) {
         let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
-        let mut places = EndpointHosts::of(&self.0.settings.circuits);
+        let plans = self.0.plan.watch();
+        let mut plan = plans.load();
+        let mut places = EndpointHosts::default();
+        places.keep(&plan);
         let looked_for = places.clone();
         let found = desired.look_for(move |matching| looked_for.is_looked_for(matching));
         let (mut is_complete, mut settled_at) = (false, None);
@@ -155,6 +181,12 @@ impl Circuits {
             let (known_paths, known_hosts, known_state) =
                 (paths.load(), hosts.load(), state.load());
             let known_found = found.load();
+            let next = plans.load();
+            if next.version() != plan.version() {
+                self.withdraw_removed(&plan, &next, &network, &desired);
+                places.keep(&next);
+                plan = next;
+            }
             places.follow(&known_hosts);
             places.recall(&known_found, &network);
             let mut again = None;
@@ -166,11 +198,11 @@ impl Circuits {
                     switches: &network.switches(),
                     paths: &known_paths,
                 };
-                again = self.lay_all(&view, &desired, &known_state, network.now());
+                again = self.lay_all(&plan, &view, &desired, &known_state, network.now());
                 let since = *settled_at.get_or_insert_with(|| network.now());
                 let kept_until = since + KEEP_LEFT_FLOWS;
-                if !is_complete && (self.is_all_laid() || network.now() >= kept_until) {
-                    desired.complete_except(self.not_laid());
+                if !is_complete && (self.is_all_laid(&plan) || network.now() >= kept_until) {
+                    desired.complete_except(self.not_laid(&plan));
                     is_complete = true;
                 }
                 if !is_complete {
@@ -181,11 +213,38 @@ impl Circuits {
             let hosts_change =
                 hosts.newer(known_hosts.version()).or(found.newer(known_found.version()));
             let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);
+            let changes = async {
+                changes.or(async { _ = plans.newer(plan.version()).await }).await;
+            };
             let waits = self.laid().iter().any(CircuitProgress::waits);
             if waits {
-                changes.or(state.newer(known_state.version())).await;
+                changes.or(async { _ = state.newer(known_state.version()).await }).await;
             } else {
                 changes.await;
+            }
+        }
+    }
+
+    /// Removes the circuits of one plan that the next does not have, and reserves the ports of the
+    /// next.
+    fn withdraw_removed(
+        &self,
+        plan: &CircuitPlan,
+        next: &CircuitPlan,
+        network: &Network,
+        desired: &Desired,
+    ) {
+        let kept: BTreeSet<_> = reserved_by(next).collect();
+        release(network, reserved_by(plan).filter(|port| !kept.contains(port)));
+        reserve(network, kept);
+        let mut laid = self.laid();
+        for (index, planned) in plan.circuits() {
+            let stays = next.slots().get(index).and_then(Option::as_ref);
+            if stays.is_none_or(|stays| stays.intent != planned.intent) {
+                let commit = desired.withdraw(planned.intent);
+                if let Some(laid) = laid.get_mut(index) {
+                    laid.withdrawn(commit, network.now());
+                }
             }
         }
     }
@@ -193,46 +252,52 @@ impl Circuits {
     /// Lays all circuits that have changed. Returns when to do so again if nothing changes before.
     fn lay_all(
         &self,
+        plan: &CircuitPlan,
         view: &NetworkView<'_>,
         desired: &Desired,
         state: &DesiredState,
         now: Duration,
     ) -> Option<Duration> {
         let mut laid = self.laid();
-        laid.resize_with(self.0.settings.circuits.len(), CircuitProgress::default);
-        for (laid, (index, circuit, first_vlan)) in laid.iter_mut().zip(self.circuits()) {
-            if let Some(layout) = laid.lay(circuit, (index as u32, first_vlan), view, state, now) {
-                let intent = intent(index, circuit, first_vlan);
-                let commit = desired.commit_tree(intent, layout.entries.iter().cloned());
+        laid.resize_with(plan.slots().len(), CircuitProgress::default);
+        let mut again = None;
+        for (index, PlannedCircuit { circuit, intent, first_vlan }) in plan.circuits() {
+            let laid = &mut laid[index];
+            if let Some(layout) = laid.lay(circuit, (index as u32, *first_vlan), view, state, now) {
+                let commit = desired.commit_tree(*intent, layout.entries.iter().cloned());
                 laid.committed(layout, commit, now);
             }
+            again = [again, laid.waits_until()].into_iter().flatten().min();
         }
-        laid.iter().filter_map(CircuitProgress::waits_until).min()
-    }
-
-    /// The circuits with their positions in the settings and their first VLANs.
-    fn circuits(&self) -> impl Iterator<Item = (usize, &Circuit, u16)> {
-        let ProvisioningSettings { circuits, vlans } = &self.0.settings;
-        let vlans = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
-        let circuits = circuits.iter().enumerate().zip(vlans);
-        circuits.map(|((index, circuit), first_vlan)| (index, circuit, first_vlan))
+        again
     }
 
     /// The intents of circuits that have not been laid since the controller started.
-    fn not_laid(&self) -> Vec<u32> {
+    fn not_laid(&self, plan: &CircuitPlan) -> Vec<u32> {
         let laid = self.laid();
-        let unlaid = laid.iter().zip(self.circuits()).filter(|(laid, _)| !laid.was_laid());
-        unlaid.map(|(_, (index, circuit, vlan))| intent(index, circuit, vlan)).collect()
+        let was_laid = |index: usize| laid.get(index).is_some_and(CircuitProgress::was_laid);
+        let unlaid = plan.circuits().filter(|(index, _)| !was_laid(*index));
+        unlaid.map(|(_, planned)| planned.intent).collect()
     }
 
-    fn is_all_laid(&self) -> bool {
-        self.laid().iter().all(CircuitProgress::is_laid)
+    fn is_all_laid(&self, plan: &CircuitPlan) -> bool {
+        let laid = self.laid();
+        plan.circuits().all(|(index, _)| laid.get(index).is_some_and(CircuitProgress::is_laid))
     }
 
     fn laid(&self) -> MutexGuard<'_, Vec<CircuitProgress>> {
         // After a panic between two changes, the circuit is laid again when the network changes.
         self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The ports that belong to the circuits of a plan.
+fn reserved_by(plan: &CircuitPlan) -> impl Iterator<Item = (SwitchPort, Option<u16>)> {
+    let endpoints = plan.circuits().flat_map(|(_, planned)| &planned.circuit.endpoints);
+    endpoints.filter_map(|endpoint| match endpoint {
+        Endpoint::Port(at, vlan) => Some((*at, *vlan)),
+        Endpoint::Host(_) => None,
+    })
 }
 
 /// The app.
@@ -272,12 +337,7 @@ impl App for Provisioning {
 
     fn start(&self, network: &Network) {
         let Provisioning(circuits) = self;
-        let endpoints = circuits.0.settings.circuits.iter().flat_map(|circuit| &circuit.endpoints);
-        let port = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Port(at, vlan) => Some((*at, *vlan)),
-            Endpoint::Host(_) => None,
-        };
-        reserve(network, endpoints.filter_map(port));
+        reserve(network, reserved_by(&circuits.0.plan.watch().load()));
         if !circuits.0.is_kept.swap(true, Ordering::Relaxed) {
             let keeping = circuits.clone().keep(network.clone(), network.desired());
             network.spawn("lay circuits", keeping);

@@ -9,11 +9,16 @@ use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted
 
 use super::CircuitState;
 use super::circuit::Circuit;
-use super::layout::{CircuitLayout, CircuitNumbers, NetworkView, generations, lay};
+use super::layout::{
+    CircuitLayout, CircuitNumbers, NetworkView, VLANS_PER_CIRCUIT, generations, lay,
+};
 
 /// Maximum time that a circuit waits for its last change before it reuses tags: an unresponsive
 /// switch must not block it for ever. It waits longer while switches lack many flows.
 pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+
+/// As many generations as a circuit can have, or more.
+const MAX_GENERATIONS: u16 = VLANS_PER_CIRCUIT;
 
 /// State of laying a circuit.
 #[derive(Default)]
@@ -82,6 +87,17 @@ impl CircuitProgress {
     /// Records a committed layout.
     pub(super) fn committed(&mut self, layout: CircuitLayout, commit: Commit, since: Duration) {
         self.last = Some(CommittedLayout { layout, commit, since });
+    }
+
+    /// Records that the entries of the circuit were withdrawn. The next circuit with its number waits
+    /// until they are gone, as it has the same VLANs.
+    pub(super) fn withdrawn(&mut self, commit: Commit, since: Duration) {
+        if self.last.is_none() {
+            return;
+        }
+        let layout = CircuitLayout::default();
+        self.last = Some(CommittedLayout { layout, commit, since });
+        (self.leaving, self.problem, self.waits_until) = (MAX_GENERATIONS, None, None);
     }
 
     /// Present state of the circuit.
