@@ -136,6 +136,13 @@ pub(super) struct Run {
 pub(super) struct Check {
     /// The file to check
     pub(super) file: PathBuf,
+
+    /// Print what changes from this file to the checked one
+    ///
+    /// One line for each changed setting: (live) if a running controller can take the change,
+    /// (restart) if it takes effect at the next start.
+    #[arg(long, value_name = "FILE")]
+    pub(super) from: Option<PathBuf>,
 }
 
 /// Settings given by flags or by the environment.

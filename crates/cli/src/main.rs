@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use bellrock_config::{Checked, Config, FileError, Sources, default_yaml};
+use bellrock_config::{Checked, Config, Difference, FileError, Sources, default_yaml};
 use bellrock_query as query;
 use clap::Parser;
 
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::Run(run) => run_controller(&run),
-        Command::Check(check) => check_file(&check.file),
+        Command::Check(check) => check_file(&check.file, check.from.as_deref()),
         Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),
         Command::Switches(asked) => {
@@ -169,16 +169,34 @@ fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
     Ok((config, misspelled.chain(warnings).collect()))
 }
 
-fn check_file(path: &Path) -> Result<(), Failure> {
-    let Checked { errors, warnings, .. } = Sources::file(path).check()?;
-    if !errors.is_empty() {
-        return Err(Failure::Wrong([errors, warnings].concat().join("\n")));
-    }
+/// Checks a file, and prints what changes from the file `from`.
+fn check_file(path: &Path, from: Option<&Path>) -> Result<(), Failure> {
+    let before = from.map(|from| usable(from).map(|checked| (from, checked.config)));
+    let before = before.transpose()?;
+    let Checked { config, warnings, .. } = usable(path)?;
     warnings.iter().for_each(|warning| eprintln!("bellrock: {warning}"));
     let file = path.display();
-    match warnings.len() {
-        0 => print(&format!("{file}: all right\n")),
-        n => print(&format!("{file}: it can be used; warnings: {n}\n")),
+    let mut text = match warnings.len() {
+        0 => format!("{file}: all right\n"),
+        n => format!("{file}: it can be used; warnings: {n}\n"),
+    };
+    if let Some((from, before)) = before {
+        let difference = Difference::between(&before, &config);
+        let from = from.display();
+        match difference.changes.len() {
+            0 => text.push_str(&format!("no setting changes from {from}\n")),
+            n => text.push_str(&format!("changes from {from}: {n}\n{difference}")),
+        }
+    }
+    print(&text)
+}
+
+/// The configuration of a file that can be used.
+fn usable(path: &Path) -> Result<Checked, Failure> {
+    let checked = Sources::file(path).check()?;
+    match checked.errors.is_empty() {
+        true => Ok(checked),
+        false => Err(Failure::Wrong([checked.errors, checked.warnings].concat().join("\n"))),
     }
 }
 

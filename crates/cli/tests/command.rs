@@ -461,11 +461,17 @@ fn all_that_is_wrong_is_said_at_once() {
     let circuits = "apps:\n- provisioning:\n    circuits:\n";
     said(
         &format!("{circuits}    - red 2:1\n    - blue 1:1 4:2\n    - green 1:4095:1 3:x\n"),
-        &[":4:7: `circuits` cannot be \"red 2:1\"", ":6:7: `circuits` cannot be \"green "],
+        &[
+            ":4:7: the circuit \"red\" needs 2 to 64 endpoints, but has 1",
+            ":6:7: \"3:x\" is not an endpoint",
+        ],
     );
     said(
         &format!("{circuits}    - blue 1:1 4:2\n    - green 3:1 1:1\n    - blue 5:1 5:2\n"),
-        &[":5:7: `circuits` cannot be \"green 3:1 1:1\"", "two circuits have the name \"blue\""],
+        &[
+            ":5:7: 0000000000000001:1 is an endpoint of \"blue\" and of \"green\"",
+            ":6:7: two circuits have the name \"blue\"",
+        ],
     );
     said(
         &format!(
@@ -510,4 +516,26 @@ fn a_reader_that_goes_away_is_no_failure() {
     BufReader::with_capacity(1, process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let Output { status, stderr, .. } = process.wait_with_output().unwrap();
     assert!(status.success() && stderr.is_empty(), "{}", String::from_utf8_lossy(&stderr));
+}
+
+#[test]
+fn a_check_lists_what_changes_from_another_file() {
+    let place = Place::new("difference");
+    let write = |name: &str, text: &str| {
+        fs::write(place.file(name), text).unwrap();
+        place.file(name)
+    };
+    let old = write("old.yaml", "switches: {s1: 1}\nmax_hosts: 10\nmax_hosts_per_port: 5\n");
+    let new = write("new.yaml", "switches: {s1: 1, s2: 2}\nmax_hosts: 20\nmax_hosts_per_port: 5\n");
+    let (status, text, _) = output(&mut bellrock(&["check", &new, "--from", &old]));
+    let expected = format!(
+        "changes from {old}: 2\nswitches.s2: added 0000000000000002 (live)\nmax_hosts: 10 -> 20 (restart)\n"
+    );
+    assert_eq!((status, text.ends_with(&expected)), (0, true), "{text}");
+    let (_, text, _) = output(&mut bellrock(&["check", &new, "--from", &new]));
+    assert!(text.ends_with(&format!("no setting changes from {new}\n")), "{text}");
+    let wrong = write("wrong.yaml", "max_hosts: many\n");
+    let (status, text, error) = output(&mut bellrock(&["check", &new, "--from", &wrong]));
+    assert_eq!((status, text.as_str()), (2, ""));
+    assert!(error.contains("wrong.yaml:1:12: "), "{error}");
 }

@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bellrock_config::apps::KNOWN;
+use bellrock_config::{Config, Setting, settings};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -72,27 +75,21 @@ fn every_command_has_a_help_and_a_place_in_the_manual() {
     }
 }
 
-#[test]
-fn the_manual_has_every_setting_with_its_default() {
-    let [global, learning] = settings();
-    let page = page("reference/configuration.md");
-    for (key, value) in global.iter().chain(&learning) {
-        let row = format!("| `{key}` | `{value}` |");
-        assert!(page.contains(&row), "the manual has no {row}");
-    }
+/// The row of a setting in the manual, up to its meaning.
+fn row<T>(setting: &Setting<T>, of: &T) -> String {
+    format!("| `{}` | `{}` | {} |", setting.key, setting.yaml(of), setting.change.word())
 }
 
-/// Checks the settings of each app in the default configuration, commented out or not.
 #[test]
-fn the_manual_has_every_setting_of_every_app_with_its_default() {
-    let (text, page) = (help(&["config"]), page("reference/configuration.md"));
-    let rows = text.lines().filter_map(|line| line.strip_prefix("      "));
-    let rows = rows.map(|line| line.strip_prefix('#').unwrap_or(line));
-    let rows = rows.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
-    let rows: Vec<_> = rows.filter_map(|line| line.split_once(": ")).collect();
-    assert!(rows.len() > 20, "{rows:?}");
-    for (key, value) in rows {
-        let row = format!("| `{key}` | `{value}` |");
+fn the_manual_has_every_setting_with_its_default_and_when_a_change_takes_effect() {
+    let page = page("reference/configuration.md");
+    let rows = settings::all().map(|setting| row(setting, &Config::default()));
+    let of_apps = KNOWN
+        .iter()
+        .flat_map(|known| known.settings.iter().map(|setting| row(setting, &(known.choice)())));
+    let rows: Vec<_> = rows.chain(of_apps).collect();
+    assert!(rows.len() > 50, "{rows:?}");
+    for row in rows {
         assert!(page.contains(&row), "the manual has no {row}");
     }
 }

@@ -322,7 +322,7 @@ const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     value: "PATH",
     about: "The block list, a watched file: one Ethernet address, or IPv4 or IPv6 address or \
             prefix, per line; # begins a comment. none: only `bellrock quarantine add` blocks.",
-    change: Change::Restart,
+    change: Change::Live,
     form: Form::One {
         set: |choice, text| {
             if let AppChoice::Quarantine(settings) = choice {

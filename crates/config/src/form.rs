@@ -88,7 +88,8 @@ impl<T> Setting<T> {
     }
 
     /// Its value as a file has it.
-    pub(crate) fn yaml(&self, of: &T) -> String {
+    #[must_use]
+    pub fn yaml(&self, of: &T) -> String {
         let shown = self.show(of);
         match &self.form {
             Form::Many { .. } if shown.contains(',') => {
@@ -207,22 +208,27 @@ impl<T> MapForm<T> {
         }
     }
 
-    /// Reads texts that each hold an entry, as files had them before version 0.2. Warns, and shows the
-    /// map to write.
+    /// Reads texts that each hold an entry, as files had them before there were maps. Warns, and
+    /// shows the map to write.
     fn read_packed(&self, to: &mut T, key: &str, node: &Node, reading: &mut Reading) {
         let right = format!("`{key}` is a map, such as {}, or {NONE}", self.example);
         let Some(items) = node.items().filter(|items| !items.is_empty()) else {
             return reading.add(node.place, right);
         };
+        let is_one = matches!(node.value, Value::Scalar(_));
         let mut entries = Vec::new();
         let mut is_right = true;
         for item in items {
             let texts = match &item.value {
-                Value::Scalar(text) => self.entry(text),
+                // A single text may have several, with commas between.
+                Value::Scalar(text) if is_one => {
+                    text.split(',').map(|text| self.entry(text)).collect()
+                }
+                Value::Scalar(text) => self.entry(text).map(|entry| vec![entry]),
                 _ => None,
             };
             match texts {
-                Some(entry) => entries.push(entry.at(item.place)),
+                Some(texts) => entries.extend(texts.into_iter().map(|entry| entry.at(item.place))),
                 None => {
                     is_right = false;
                     reading.add(item.place, right.clone());

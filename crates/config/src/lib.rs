@@ -7,6 +7,7 @@
 //! - [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
 //!   settings. The command makes its flags and its help from them.
 //! - [`values`] reads single values; `yaml` makes a tree of a file, and `read` settings of the tree.
+//! - [`Difference`] is what changes from one configuration to another, and when.
 //! - `contradictions` checks settings against each other.
 //! - [`default_yaml`] makes a file of the defaults.
 //! - [`files`] reads the files that settings name.
@@ -17,6 +18,7 @@
 
 pub mod apps;
 mod contradictions;
+mod difference;
 pub mod files;
 mod form;
 mod layers;
@@ -43,6 +45,7 @@ use apps::AppChoice;
 use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
+pub use difference::{Difference, SettingChange};
 pub use form::{Change, Form, MapForm, Setting};
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;

@@ -20,7 +20,7 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
         value: "NAME=DPID",
         about: "Names of switches: a map from each name to a datapath id, in hexadecimal. Example: \
                 {core-1: 00000000000000a1}.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::Map(MapForm {
             example: "{core-1: 00000000000000a1}",
             set: |config, entries, reading| {
@@ -38,7 +38,7 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
         value: "NAME=ADDRESS",
         about: "Names of hosts: a map from each name to an Ethernet address. Example: {web: \
                 00:1b:21:3c:9d:f8}.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::Map(MapForm {
             example: "{web: 00:1b:21:3c:9d:f8}",
             set: |config, entries, reading| {

@@ -1,7 +1,7 @@
 //! The default configuration as a file, made from the tables of the settings.
 
 use super::apps::{AppChoice, KNOWN, Known};
-use super::form::Setting;
+use super::form::{Change, Setting};
 use super::settings::GROUPS;
 use super::{Config, apps};
 
@@ -16,6 +16,8 @@ the environment (BELLROCK_MAX_CONNECTIONS): a flag overrides the environment, an
 `bellrock check FILE` checks a file.
 
 Bytes are numbers with or without B, KiB, MiB or GiB. Times are numbers with ms, s or min, in seconds without a unit.
+
+A setting with (live) can change while the controller runs; the others take effect at its next start.
 
 Explanations have a space after their #. Settings that are not used have none: remove the # to use them.";
 
@@ -83,7 +85,10 @@ impl File {
         if indent.is_empty() {
             self.line("");
         }
-        self.comment(indent, setting.about);
+        match setting.change {
+            Change::Live => self.comment(indent, &format!("{} (live)", setting.about)),
+            Change::Restart => self.comment(indent, setting.about),
+        }
         let (value, key) = (setting.yaml(of), setting.key);
         self.line(&format!("{indent}{off}{key}: {value}"));
     }

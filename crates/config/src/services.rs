@@ -151,8 +151,10 @@ pub(crate) const SERVICES: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::Many {
             set: |config, texts| {
+                let names = &config.names;
                 let read = |text: &str| {
-                    text.parse::<SwitchPort>()
+                    let id = names.identify(text);
+                    id.parse::<SwitchPort>()
                         .map_err(|_| "none, or SWITCH:PORT such as a1:3".to_owned())
                 };
                 let ports = if texts == ["none"] { Vec::new() } else { values::each(texts, read)? };

@@ -95,10 +95,106 @@ fn what_a_setting_of_an_app_shows_it_reads_back() {
             assert_eq!(copy, default, "{} of {}", setting.key, known.name);
         }
     }
-    let file = "apps: [{bandwidth: {lines: [a1:4=10M], queues: [gold=1]}}, provisioning: {circuits: [x a:1 b:2]}]";
+    let file = "apps: [{bandwidth: {lines: {a1:4: 10M}, queues: {gold: 1}}}, provisioning: {circuits: {x: [a:1, b:2]}}]";
     let none = "apps: [{bandwidth: {lines: none, queues: none}}, provisioning: {circuits: none}]";
     assert_ne!(read(file).apps, read("apps: [bandwidth, provisioning]").apps);
     assert_eq!(read(none).apps, read("apps: [bandwidth, provisioning]").apps);
+}
+
+/// A file with the maps of apps.
+const MAPS: &str = "\
+switches: {core-1: a1}
+hosts: {web: 02:00:00:00:00:01}
+discovery_trusted_ports: core-1:9
+apps:
+  - bandwidth:
+      lines: {core-1:4: 10M, b2:LOCAL: 1G}
+      queues: {gold: 1, best_effort: 0}
+  - provisioning:
+      circuits:
+        blue: [core-1:4, a2:3:100]
+        red:
+          endpoints:
+            - web
+            - b2:1
+";
+
+#[test]
+fn structures_are_maps_and_names_stand_for_what_they_name() {
+    let config = read(MAPS);
+    let [AppChoice::Bandwidth(bandwidth), AppChoice::Provisioning(provisioning)] = &config.apps[..]
+    else {
+        panic!("two apps")
+    };
+    let lines: Vec<_> = bandwidth.lines.iter().map(|(at, rate)| format!("{at} {rate}")).collect();
+    assert_eq!(lines, ["00000000000000a1:4 10M", "00000000000000b2:LOCAL 1G"]);
+    assert_eq!(
+        bandwidth.queues.clone().into_iter().collect::<Vec<_>>(),
+        [("best_effort".to_owned(), 0), ("gold".to_owned(), 1)]
+    );
+    let circuits: Vec<_> = provisioning.circuits.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        circuits,
+        [
+            "blue 00000000000000a1:4 00000000000000a2:3:100",
+            "red 02:00:00:00:00:01 00000000000000b2:1",
+        ]
+    );
+    let trusted: Vec<_> = config.services.trusted_ports.iter().map(ToString::to_string).collect();
+    assert_eq!(trusted, ["00000000000000a1:9"]);
+    // What is printed is a map, and reads back.
+    for (app, choice) in [("bandwidth", &config.apps[0]), ("provisioning", &config.apps[1])] {
+        let known = apps::known(app).unwrap();
+        let settings = known.settings.iter();
+        let settings = settings.map(|it| format!("{}: {}", it.key, it.yaml(choice)));
+        let file = format!("apps: [{app}: {{{}}}]", settings.collect::<Vec<_>>().join(", "));
+        assert_eq!(&read(&file).apps[0], choice, "{file}");
+    }
+    let circuits = &apps::known("provisioning").unwrap().settings[0];
+    assert!(circuits.yaml(&config.apps[1]).starts_with("{blue: [00000000000000a1:4, "));
+}
+
+#[test]
+fn packed_texts_are_read_with_a_warning_that_shows_the_map() {
+    let packed = "\
+apps:
+  - bandwidth:
+      lines: [a1:4=10M, b2:LOCAL=1G]
+      queues: gold=1,silver=2
+  - provisioning:
+      circuits:
+        - blue a1:4 a2:3:100
+        - red 02:00:00:00:00:01 b2:1
+";
+    let (config, reading) = Config::read_yaml(packed).unwrap();
+    let warnings: Vec<_> = reading.warnings.iter().map(|it| (it.place, &*it.message)).collect();
+    let at = |line, column| Place { line, column };
+    assert_eq!(
+        warnings,
+        [
+            (at(3, 14), "`lines` is a map now; write `lines: {a1:4: 10M, b2:LOCAL: 1G}`"),
+            (at(4, 15), "`queues` is a map now; write `queues: {gold: 1, silver: 2}`"),
+            (
+                at(7, 9),
+                "`circuits` is a map now; write `circuits: {blue: [a1:4, a2:3:100], \
+             red: [02:00:00:00:00:01, b2:1]}`"
+            ),
+        ]
+    );
+    let maps = "\
+apps:
+  - bandwidth: {lines: {a1:4: 10M, b2:LOCAL: 1G}, queues: {gold: 1, silver: 2}}
+  - provisioning: {circuits: {blue: [a1:4, a2:3:100], red: [02:00:00:00:00:01, b2:1]}}
+";
+    let (same, reading) = Config::read_yaml(maps).unwrap();
+    assert_eq!((same, reading.warnings.len()), (config, 0));
+    // The command prints the warning with its place.
+    let directory = test_directory("packed");
+    let path = directory.join("bellrock.yaml");
+    std::fs::write(&path, packed).unwrap();
+    let warnings = Sources::file(&path).check().unwrap().warnings;
+    assert!(warnings[0].contains("bellrock.yaml:3:14: warning: `lines` is a map"), "{warnings:?}");
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
@@ -399,6 +495,50 @@ const BAD: &[Bad] = &[
     (
         "switches: [core-1]",
         &[(1, 12, "`switches` is a map, such as {core-1: 00000000000000a1}, or none")],
+    ),
+    // Maps of apps.
+    (
+        "switches: {s1: 1}\napps:\n- provisioning:\n    circuits:\n      blue: [s1:4, s2:1]\n      red: [1:4, 3:1]\n      green: 5:1\n      grey: {ends: [1:1]}\n      'a b': [7:1, 7:2]\n      x: [[7:3], 7:4]\n      y: {}\n",
+        &[
+            (
+                5,
+                20,
+                "\"s2:1\" is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id in hexadecimal, \
+                 VLAN 1 to 4094), or a host's Ethernet address, such as a1:4, a1:4:100 or 00:1b:21:3c:9d:f8",
+            ),
+            (
+                6,
+                7,
+                "0000000000000001:4 is an endpoint of \"blue\" and of \"red\"; use each endpoint only once",
+            ),
+            (7, 14, "the circuit \"green\" needs 2 to 64 endpoints, but has 1"),
+            (8, 14, "\"ends\" is no setting of the circuit \"grey\"; there are: endpoints"),
+            (9, 7, "\"a b\" is no name of a circuit; give one without spaces"),
+            (10, 11, "an endpoint is a single value, such as a1:4"),
+            (11, 10, "`y` takes a list of endpoints, such as [a1:4, a2:3:100]"),
+        ],
+    ),
+    (
+        "apps: [bandwidth: {lines: {a1: 10M, a1:4: 10, a2:4: [1M]}, queues: {go-ld: 1, gold: x}}]",
+        &[
+            (
+                1,
+                28,
+                "\"a1\" is no key here; give a port: SWITCH:PORT with the name of the switch or its datapath id \
+                 in hexadecimal, such as a1:4",
+            ),
+            (1, 43, "`a1:4` cannot be \"10\"; give a rate with k, M or G, such as 100M"),
+            (1, 53, "`a2:4` takes one value"),
+            (1, 69, "\"go-ld\" is no key here; give a name of letters, digits and _, such as gold"),
+            (1, 85, "`gold` cannot be \"x\"; give a whole number from 0 to 4294967295"),
+        ],
+    ),
+    (
+        "apps: [bandwidth: {queues: [gold], lines: [{a1:4: 1M}]}]",
+        &[
+            (1, 29, "`queues` is a map, such as {gold: 1}, or none"),
+            (1, 44, "`lines` is a map, such as {a1:4: 10M}, or none"),
+        ],
     ),
     // Shapes.
     ("write: [coalesce]", &[(1, 8, "`write` takes one value")]),

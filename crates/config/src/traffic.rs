@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use bellrock_api::SwitchPort;
-use bellrock_apps::bandwidth::{BandwidthSettings, HostName, Kbps};
-use bellrock_apps::provisioning::{Circuit, ProvisioningSettings, conflicts};
+use bellrock_api::{Names, SwitchPort};
+use bellrock_apps::bandwidth::{BandwidthSettings, Kbps};
+use bellrock_apps::provisioning::{
+    Circuit, Endpoint, MAX_ENDPOINTS, NoCircuit, ProvisioningSettings, conflicts,
+};
 
 use super::apps::AppChoice;
-use super::form::{Change, Form, Setting};
-use super::values::{self, Read, Wrong, WrongItem};
+use super::form::{Change, Form, MapForm, Setting};
+use super::names::pair;
+use super::read::Reading;
+use super::values::{self, Read, Wrong};
+use super::yaml::{Entry, Value, word};
 
 pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
@@ -34,64 +39,72 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
     },
     Setting {
         key: "lines",
-        value: "SWITCH:PORT=RATE",
+        value: "MAP",
         about: "Bandwidth of single lines, each named by a port at one end; it overrides all other \
-                values. A list, or none. Example: a1:4=10M.",
+                values. Example: {a1:4: 10M}.",
         change: Change::Restart,
-        form: Form::Many {
-            set: |choice, texts| {
-                let lines = values::each(but_none(texts), line)?;
-                bandwidth(choice, |settings| settings.lines = lines.into_iter().collect())
+        form: Form::Map(MapForm {
+            example: "{a1:4: 10M}",
+            set: |choice, entries, reading| {
+                let lines = read_pairs(entries, reading, port, rate);
+                if let AppChoice::Bandwidth(settings) = choice {
+                    settings.lines = lines;
+                }
             },
-            show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.lines)),
-        },
+            entries: |choice| pairs(settings_of(choice).map(|settings| &settings.lines)),
+            unpack: pair,
+        }),
     },
     Setting {
         key: "queues",
-        value: "NAME=NUMBER",
-        about: "Queues that are set up in all switches, for requests that name one. A list, or \
-                none. Example: gold=1.",
+        value: "MAP",
+        about: "Queues that are set up in all switches, for requests that name one: the number of \
+                each. Example: {gold: 1}.",
         change: Change::Restart,
-        form: Form::Many {
-            set: |choice, texts| {
-                let queues = values::each(but_none(texts), queue)?;
-                bandwidth(choice, |settings| settings.queues = queues.into_iter().collect())
+        form: Form::Map(MapForm {
+            example: "{gold: 1}",
+            set: |choice, entries, reading| {
+                let queues = read_pairs(entries, reading, |name, _| queue(name), queue_number);
+                if let AppChoice::Bandwidth(settings) = choice {
+                    settings.queues = queues;
+                }
             },
-            show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.queues)),
-        },
+            entries: |choice| pairs(settings_of(choice).map(|settings| &settings.queues)),
+            unpack: pair,
+        }),
     },
 ];
 
 pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
     Setting {
         key: "circuits",
-        value: "CIRCUIT",
-        about: "The circuits, each with a name and two or more endpoints: SWITCH:PORT, \
-                SWITCH:PORT:VLAN, or the Ethernet address of a host. A list, or none. Example: \
-                \"blue a1:4 a2:3:100\".",
-        change: Change::Restart,
-        form: Form::Many {
-            set: |choice, texts| {
-                let right = |text: &str| {
-                    text.parse::<Circuit>().map_err(|error| format!("a circuit: {error}"))
-                };
-                let circuits = values::each(but_none(texts), right)?;
-                let conflicts =
-                    conflicts(&circuits).into_iter().map(|(item, conflict)| WrongItem {
-                        item,
-                        expected: format!("circuits that can be together: {conflict}"),
-                    });
-                let conflicts: Vec<_> = conflicts.collect();
-                if !conflicts.is_empty() {
-                    return Err(Wrong(conflicts));
+        value: "MAP",
+        about: "The circuits: a map from each name to two or more endpoints, which are SWITCH:PORT, \
+                SWITCH:PORT:VLAN, or a host (its name or Ethernet address). Example: {blue: [a1:4, \
+                a2:3:100]}.",
+        change: Change::Live,
+        form: Form::Map(MapForm {
+            example: "{blue: [a1:4, a2:3:100]}",
+            set: |choice, entries, reading| {
+                let circuits = read_circuits(entries, reading);
+                if let AppChoice::Provisioning(settings) = choice {
+                    settings.circuits = circuits;
                 }
-                provisioning(choice, |settings| settings.circuits = circuits)
             },
-            show: |choice| {
-                let AppChoice::Provisioning(settings) = choice else { return String::new() };
-                or_none(settings.circuits.iter().map(ToString::to_string).collect())
+            entries: |choice| {
+                let AppChoice::Provisioning(settings) = choice else { return Vec::new() };
+                let shown = |circuit: &Circuit| {
+                    let endpoints = circuit.endpoints.iter().map(|end| word(&end.to_string()));
+                    let endpoints: Vec<_> = endpoints.collect();
+                    (word(&circuit.name), format!("[{}]", endpoints.join(", ")))
+                };
+                settings.circuits.iter().map(shown).collect()
             },
-        },
+            unpack: |text| {
+                let mut words = text.split_whitespace().map(str::to_owned);
+                Some((words.next()?, words.collect()))
+            },
+        }),
     },
     Setting {
         key: "vlans",
@@ -119,15 +132,6 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
         },
     },
 ];
-
-/// The values of a list. `none` is the empty list.
-fn but_none<'a, 't>(texts: &'a [&'t str]) -> &'a [&'t str] {
-    if *texts == ["none"] { &[] } else { texts }
-}
-
-fn or_none(shown: Vec<String>) -> String {
-    if shown.is_empty() { "none".to_owned() } else { shown.join(",") }
-}
 
 fn provisioning(
     choice: &mut AppChoice,
@@ -160,30 +164,110 @@ fn rate(text: &str) -> Read<Kbps> {
     text.parse().map_err(|_| "a rate with k, M or G, such as 100M".to_owned())
 }
 
-fn line(text: &str) -> Read<(SwitchPort, Kbps)> {
-    let right = || {
-        "a port and what its line carries, such as a1:4=10M for port 4 of the switch whose datapath id is \
-         a1 in hexadecimal"
+/// A port, by the name of its switch or its datapath id.
+fn port(text: &str, names: &Names) -> Read<SwitchPort> {
+    names.identify(text).parse().map_err(|_| {
+        "a port: SWITCH:PORT with the name of the switch or its datapath id in hexadecimal, such as a1:4"
             .to_owned()
-    };
-    let (port, kbps) = text.split_once('=').ok_or_else(right)?;
-    match port.parse() {
-        Ok(HostName::At(at)) => Ok((at, rate(kbps)?)),
-        _ => Err(right()),
+    })
+}
+
+fn queue(name: &str) -> Read<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let fits = name.starts_with(char::is_alphabetic) && name.chars().all(is_word);
+    let right = || "a name of letters, digits and _, such as gold".to_owned();
+    fits.then(|| name.to_owned()).ok_or_else(right)
+}
+
+fn queue_number(text: &str) -> Read<u32> {
+    values::number(text, 0..=u64::from(u32::MAX))
+}
+
+/// Reads a map from keys to single values.
+fn read_pairs<K: Ord, V>(
+    entries: &[Entry],
+    reading: &mut Reading,
+    key: impl Fn(&str, &Names) -> Read<K>,
+    value: impl Fn(&str) -> Read<V>,
+) -> BTreeMap<K, V> {
+    let mut pairs = BTreeMap::new();
+    for entry in entries {
+        let key = key(&entry.key, &reading.names).map_err(|right| {
+            reading.add(entry.place, format!("{:?} is no key here; give {right}", entry.key));
+        });
+        let place = entry.value.place;
+        let Value::Scalar(text) = &entry.value.value else {
+            reading.add(place, format!("`{}` takes one value", entry.key));
+            continue;
+        };
+        let value = value(text).map_err(|right| {
+            reading.add(place, format!("`{}` cannot be {text:?}; give {right}", entry.key));
+        });
+        if let (Ok(key), Ok(value)) = (key, value)
+            && pairs.insert(key, value).is_some()
+        {
+            reading.add(entry.place, format!("`{}` stands here twice", entry.key));
+        }
     }
+    pairs
 }
 
-fn queue(text: &str) -> Read<(String, u32)> {
-    let read = text.split_once('=').and_then(|(name, number)| {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let fits = name.starts_with(char::is_alphabetic) && name.chars().all(is_word);
-        fits.then_some((name.to_owned(), number.parse().ok()?))
-    });
-    read.ok_or_else(|| "a name and the number of the queue, such as gold=1".to_owned())
-}
-
-fn show_pairs<K: ToString, V: ToString>(pairs: Option<&BTreeMap<K, V>>) -> String {
+fn pairs<K: ToString, V: ToString>(pairs: Option<&BTreeMap<K, V>>) -> Vec<(String, String)> {
     let pairs = pairs.into_iter().flatten();
-    let shown = pairs.map(|(key, value)| format!("{}={}", key.to_string(), value.to_string()));
-    or_none(shown.collect())
+    pairs.map(|(key, value)| (word(&key.to_string()), word(&value.to_string()))).collect()
 }
+
+/// Reads a map from the names of circuits to their endpoints: a list, or a map with this list.
+fn read_circuits(entries: &[Entry], reading: &mut Reading) -> Vec<Circuit> {
+    let (mut circuits, mut places) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let name = &entry.key;
+        let is_word = name.chars().all(|c| !c.is_whitespace() && !c.is_control());
+        if name.is_empty() || !is_word {
+            let text = format!("{name:?} is no name of a circuit; give one without spaces");
+            reading.add(entry.place, text);
+        }
+        let node = match &entry.value.value {
+            Value::Map(fields) => match &fields[..] {
+                [field] if field.key == ENDPOINTS => &field.value,
+                [] => &entry.value,
+                [first, ..] => {
+                    let wrong = fields.iter().find(|field| field.key != ENDPOINTS);
+                    let what = format!("setting of the circuit {name:?}");
+                    reading.unknown_key(wrong.unwrap_or(first), &what, &[ENDPOINTS]);
+                    continue;
+                }
+            },
+            _ => &entry.value,
+        };
+        let Some(items) = node.items() else {
+            let text = format!("`{name}` takes a list of endpoints, such as [a1:4, a2:3:100]");
+            reading.add(node.place, text);
+            continue;
+        };
+        let (have, mut endpoints) = (items.len(), Vec::new());
+        for item in items {
+            let Value::Scalar(text) = &item.value else {
+                reading.add(item.place, "an endpoint is a single value, such as a1:4".to_owned());
+                continue;
+            };
+            match reading.names.identify(text).parse::<Endpoint>() {
+                Ok(endpoint) => endpoints.push(endpoint),
+                Err(error) => reading.add(item.place, error.to_string()),
+            }
+        }
+        if !(2..=MAX_ENDPOINTS).contains(&have) {
+            let error = NoCircuit::Endpoints { name: name.clone(), have };
+            reading.add(node.place, error.to_string());
+        }
+        circuits.push(Circuit { name: name.clone(), endpoints });
+        places.push(entry.place);
+    }
+    for (index, conflict) in conflicts(&circuits) {
+        reading.add(places[index], conflict.to_string());
+    }
+    circuits
+}
+
+/// The key of a circuit's endpoints, if the circuit is a map.
+const ENDPOINTS: &str = "endpoints";
