@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_api::Version;
 use bellrock_engine::session::Versions;
-use bellrock_engine::{IdleMode, MAX_WORKERS, Pinning, WriteMode};
+use bellrock_engine::{IdleMode, Limits, MAX_WORKERS, Pinning, WriteMode};
 
 use super::form::{Change, Form, Setting};
 use super::names::NAMES;
@@ -236,7 +236,7 @@ const LIMITS: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::One {
             set: |config, text| {
-                put(&mut config.limits.connections, values::number(text, CONNECTIONS))
+                put(&mut config.limits.connections, values::number(text, Limits::CONNECTIONS))
             },
             show: |config| config.limits.connections.to_string(),
         },
@@ -249,7 +249,10 @@ const LIMITS: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::One {
             set: |config, text| {
-                put(&mut config.limits.switches_per_worker, values::number(text, CONNECTIONS))
+                put(
+                    &mut config.limits.switches_per_worker,
+                    values::number(text, Limits::CONNECTIONS),
+                )
             },
             show: |config| config.limits.switches_per_worker.to_string(),
         },
@@ -261,7 +264,9 @@ const LIMITS: &[Setting<Config>] = &[
                 has its turn.",
         change: Change::Restart,
         form: Form::One {
-            set: |config, text| put(&mut config.limits.bytes_per_turn, values::bytes(text, TURN)),
+            set: |config, text| {
+                put(&mut config.limits.bytes_per_turn, values::bytes(text, Limits::BYTES_PER_TURN))
+            },
             show: |config| show_bytes(config.limits.bytes_per_turn),
         },
     },
@@ -273,7 +278,7 @@ const LIMITS: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::One {
             set: |config, text| {
-                let read = |text: &str| values::number(text, PACKET_INS);
+                let read = |text: &str| values::number(text, Limits::PACKET_INS_PER_SECOND);
                 put(&mut config.limits.packet_ins_per_second, or_word(text, "off", read))
             },
             show: |config| show_or_word(config.limits.packet_ins_per_second.as_ref(), "off"),
@@ -298,7 +303,10 @@ const LIMITS: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::One {
             set: |config, text| {
-                put(&mut config.limits.high_water_bytes, values::bytes(text, HIGH_WATER))
+                put(
+                    &mut config.limits.high_water_bytes,
+                    values::bytes(text, Limits::HIGH_WATER_BYTES),
+                )
             },
             show: |config| show_bytes(config.limits.high_water_bytes),
         },
@@ -310,18 +318,15 @@ const LIMITS: &[Setting<Config>] = &[
                 closed (stalled_closes).",
         change: Change::Restart,
         form: Form::One {
-            set: |config, text| put(&mut config.limits.stalled, values::time(text, TIMEOUT)),
+            set: |config, text| {
+                put(&mut config.limits.stalled, values::time(text, Limits::STALLED))
+            },
             show: |config| values::show_time(config.limits.stalled),
         },
     },
 ];
 
-const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
-const TURN: RangeInclusive<u64> = 4 << 10..=16 << 20;
-const PACKET_INS: RangeInclusive<u64> = 1..=10_000_000;
 const TABLES: RangeInclusive<u64> = 1 << 20..=1 << 40;
-const HIGH_WATER: RangeInclusive<u64> = 64 << 10..=1 << 30;
-const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 
 const SESSIONS: &[Setting<Config>] = &[
     Setting {
@@ -411,6 +416,7 @@ const SESSIONS: &[Setting<Config>] = &[
     },
 ];
 
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 const MISS_SEND_LEN: RangeInclusive<u64> = 0..=65535;
 const MULTIPART: RangeInclusive<u64> = 64 << 10..=1 << 30;
 const ERRORS: RangeInclusive<u64> = 0..=65535;

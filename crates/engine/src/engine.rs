@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bellrock_api::runtime::Chain;
 use bellrock_api::{DynApp, Network};
-use bellrock_worker::{Limits, MAX_APPS, MIN_REQUESTS, Mailbox, SharedParts, SharedState, Wake};
+use bellrock_worker::{Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
@@ -22,7 +22,7 @@ use crate::halt::Halt;
 use crate::listener::Listener;
 use crate::monitor::Monitor;
 use crate::refusals::Refusals;
-use crate::settings::{EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, StartError};
+use crate::settings::{EngineSettings, MAX_WORKERS, Pinning, StartError};
 use crate::tasks::{self, WakeTasks};
 use crate::thread::{ConnectionInbox, ThreadStart, WAKE, run};
 use crate::waker::Sleeper;
@@ -226,27 +226,7 @@ fn check(settings: &EngineSettings, apps: &[Box<dyn DynApp>]) -> Result<(), Star
     if let Some(twice) = apps.iter().map(|app| app.name()).find(|name| !names.insert(*name)) {
         return Err(StartError::DuplicateApp(twice));
     }
-    let limits = &settings.worker.limits;
-    for (name, zero) in [
-        ("connections", limits.connections == 0),
-        ("switches_per_worker", limits.switches_per_worker == 0),
-        ("bytes_per_turn", limits.bytes_per_turn == 0),
-        ("high_water_bytes", limits.high_water_bytes == 0),
-        ("packet_ins_per_second", limits.packet_ins_per_second == Some(0)),
-        ("stalled", limits.stalled.is_zero()),
-    ] {
-        if zero {
-            return Err(StartError::ZeroLimit(name));
-        }
-    }
-    let requests = settings.worker.session.max_requests;
-    if requests < MIN_REQUESTS {
-        return Err(StartError::FewRequests(requests));
-    }
-    if limits.bytes_per_turn > MAX_BYTES_PER_TURN {
-        return Err(StartError::LongTurn(limits.bytes_per_turn));
-    }
-    Ok(())
+    Ok(settings.worker.check()?)
 }
 
 /// Core of each worker, or `None` if it is not pinned.
@@ -294,28 +274,6 @@ fn raise_file_limit(limits: &Limits) {
             files,
             connections = limits.connections,
             "fewer open files are allowed than limits.connections; raise the hard limit (ulimit -Hn)"
-        );
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_few_requests_as_tasks_have_themselves_are_refused() {
-        let with = |max_requests| {
-            let mut settings = EngineSettings::default();
-            settings.worker.session.max_requests = max_requests;
-            check(&settings, &[])
-        };
-        assert!(with(MIN_REQUESTS).is_ok());
-        let refused = with(MIN_REQUESTS - 1).unwrap_err().to_string();
-        assert_eq!(
-            refused,
-            "max_requests is 31, and tasks of the controller have up to 24 unanswered themselves; \
-             give at least 32"
         );
     }
 }

@@ -37,12 +37,10 @@ mod waker;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, Limits, MIN_REQUESTS, TASK_COUNTERS, TaskInfo, TaskState, WorkerSettings,
-    WriteMode,
+    AppState, COUNTERS, LimitError, Limits, MIN_REQUESTS, TASK_COUNTERS, TaskInfo, TaskState,
+    WorkerSettings, WriteMode,
 };
 pub use engine::Engine;
 pub use idle::IdleMode;
 pub use monitor::{AppCounter, EngineStatus, Monitor, NamedCounters, SeenHost};
-pub use settings::{
-    DEFAULT_LISTEN, EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, StartError,
-};
+pub use settings::{DEFAULT_LISTEN, EngineSettings, MAX_WORKERS, Pinning, StartError};

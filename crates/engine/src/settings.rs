@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use bellrock_worker::{MIN_REQUESTS, TASKS_UNANSWERED, WorkerSettings};
+use bellrock_worker::{LimitError, WorkerSettings};
 
 use crate::idle::IdleMode;
 
@@ -12,10 +12,6 @@ pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 
 /// Maximum number of workers.
 pub const MAX_WORKERS: usize = 1024;
-
-/// Maximum of `limits.bytes_per_turn`: each worker has a buffer of that length, and while it
-/// processes the bytes, its other switches wait.
-pub const MAX_BYTES_PER_TURN: usize = 16 * 1024 * 1024;
 
 /// The CPU cores of the workers' threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,18 +85,9 @@ pub enum StartError {
     /// More apps than there are bands of priorities ([`bellrock_worker::MAX_APPS`]).
     #[error("{0} apps are too many; at most 15 can have priorities of their own")]
     TooManyApps(usize),
-    /// A limit is zero.
-    #[error("the limit {0} is zero; nothing would ever pass")]
-    ZeroLimit(&'static str),
-    /// `bytes_per_turn` is too large.
-    #[error("the limit bytes_per_turn is {0}; at most {MAX_BYTES_PER_TURN}")]
-    LongTurn(usize),
-    /// `max_requests` is so low that the requests of tasks leave none for the apps.
-    #[error(
-        "max_requests is {0}, and tasks of the controller have up to {TASKS_UNANSWERED} unanswered \
-         themselves; give at least {MIN_REQUESTS}"
-    )]
-    FewRequests(u16),
+    /// A limit is out of its range.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// Listening on an address failed.
     #[error("cannot listen on {address}: {error}{}", bind_hint(error))]
     Listen {

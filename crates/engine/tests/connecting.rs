@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bellrock_api::{Dpid, DynApp, EndReason, Event, Version};
-use bellrock_engine::{Engine, EngineSettings, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning};
+use bellrock_engine::{Engine, EngineSettings, MAX_WORKERS, Pinning};
 use peer::{Answer, Background, Peer, counter, counters, start, until};
 
 const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
@@ -194,33 +194,30 @@ fn what_cannot_start_says_why() {
             "two apps are called Answer; each app of a chain needs a name of its own",
         ),
         (refusal(&|_| {}, 16), "16 apps are too many; at most 15 can have priorities of their own"),
-        (
-            limits(&|limits| limits.connections = 0),
-            "the limit connections is zero; nothing would ever pass",
-        ),
+        (limits(&|limits| limits.connections = 0), "the limit connections is 0; give 1 to 1000000"),
         (
             limits(&|limits| limits.switches_per_worker = 0),
-            "the limit switches_per_worker is zero; nothing would ever pass",
+            "the limit switches_per_worker is 0; give 1 to 1000000",
         ),
         (
             limits(&|limits| limits.high_water_bytes = 0),
-            "the limit high_water_bytes is zero; nothing would ever pass",
+            "the limit high_water_bytes is 0; give 65536 to 1073741824 bytes",
         ),
         (
             limits(&|limits| limits.bytes_per_turn = 0),
-            "the limit bytes_per_turn is zero; nothing would ever pass",
+            "the limit bytes_per_turn is 0; give 4096 to 16777216 bytes",
         ),
         (
             limits(&|limits| limits.packet_ins_per_second = Some(0)),
-            "the limit packet_ins_per_second is zero; nothing would ever pass",
+            "the limit packet_ins_per_second is 0; give 1 to 10000000",
         ),
         (
             limits(&|limits| limits.stalled = Duration::ZERO),
-            "the limit stalled is zero; nothing would ever pass",
+            "the limit stalled is 0; give 100 to 3600000 ms",
         ),
         (
-            limits(&|limits| limits.bytes_per_turn = MAX_BYTES_PER_TURN + 1),
-            "the limit bytes_per_turn is 16777217; at most 16777216",
+            limits(&|limits| limits.bytes_per_turn = 16_777_217),
+            "the limit bytes_per_turn is 16777217; give 4096 to 16777216 bytes",
         ),
     ];
     for (said, expected) in table {

@@ -1,8 +1,10 @@
-//! Settings of a worker, and the limits of everything that could grow.
+//! Settings of a worker, and constants for everything that could grow.
 
 use std::time::Duration;
 
 use bellrock_api::openflow::MAX_MESSAGE_LEN;
+
+use crate::limits::Limits;
 
 /// When answers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,38 +15,6 @@ pub enum WriteMode {
     /// Each message in its own write, as soon as its packet is handled. More system calls, but less
     /// delay for the first of many answers (the NUST study's third guideline).
     Immediate,
-}
-
-/// Limits against switches that are broken, hostile, or just many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of TCP connections, with or without a finished handshake. A further one is
-    /// closed at once.
-    pub connections: usize,
-    /// Maximum number of connections of one worker. When all workers are full, a further one is
-    /// closed at once.
-    pub switches_per_worker: usize,
-    /// Maximum bytes of one read from a switch, before the next switch's turn.
-    pub bytes_per_turn: usize,
-    /// Maximum packet-ins a second of one switch; more are dropped and counted. `None`: no limit.
-    pub packet_ins_per_second: Option<u32>,
-    /// Maximum bytes that wait to be written to a switch. Above it, the switch is not read.
-    pub high_water_bytes: usize,
-    /// Time after which a switch that reads none of the waiting bytes is closed.
-    pub stalled: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            connections: 20_000,
-            switches_per_worker: 10_000,
-            bytes_per_turn: 128 * 1024,
-            packet_ins_per_second: None,
-            high_water_bytes: 1024 * 1024,
-            stalled: Duration::from_secs(10),
-        }
-    }
 }
 
 /// Settings of a worker.
