@@ -182,7 +182,7 @@ fn what_does_not_start_with_a_hello_is_refused_before_it_is_all_there() {
 }
 
 #[test]
-fn the_operator_is_told_the_peers_versions() {
+fn the_versions_of_both_ends_are_reported() {
     for (theirs, text) in [
         (PeerVersions { header: 5, bitmap: Some(0x2c) }, "1.1, 1.2, 1.4"),
         (PeerVersions { header: 3, bitmap: None }, "up to 1.2"),
@@ -190,6 +190,11 @@ fn the_operator_is_told_the_peers_versions() {
         (PeerVersions { header: 4, bitmap: Some(0) }, "none"),
     ] {
         assert_eq!(theirs.to_string(), text);
+        let close = CloseReason::NoCommonVersion { theirs, ours: Versions::ALL }.to_string();
+        assert!(
+            close.contains(&format!("the peer speaks {text}, this end 1.0 and 1.3;")),
+            "{close}"
+        );
     }
 }
 

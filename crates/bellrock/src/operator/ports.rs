@@ -103,6 +103,6 @@ fn counters_row(stats: &PortStats, version: Version) -> PortCounters {
         tx_dropped: kept(counters.tx_dropped),
         rx_errors: kept(counters.rx_errors),
         tx_errors: kept(counters.tx_errors),
-        age_seconds: (version != Version::V1_0).then_some(stats.duration_sec.into()),
+        age_seconds: version.reports_ages().then_some(stats.duration_sec.into()),
     }
 }
