@@ -20,7 +20,7 @@ use running::{PATIENCE, free_address};
 
 #[test]
 fn a_standby_is_listed_with_its_role_and_comes_up_as_master() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let address = free_address();
         let mut asked =
             OneSwitch::new(&format!("standby-{version}"), address, Versions::only(version));
