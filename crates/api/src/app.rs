@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, FromSwitch, PortStatus, ReplyBody};
 
+use crate::intern::intern;
 use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
 
 /// Whether the next app sees a packet that a handler has seen.
@@ -96,8 +97,8 @@ pub trait App: Send + Sync + 'static {
     type Handler: Handler;
 
     /// Name of the app: in the configuration, in logs, and as the origin of its flows' cookies. Two
-    /// apps of a chain cannot share one.
-    fn name(&self) -> &'static str {
+    /// apps of a chain cannot share one. It may be made at run time, and must not change.
+    fn name(&self) -> &str {
         let name = std::any::type_name::<Self>();
         name.rsplit("::").next().unwrap_or(name)
     }
@@ -291,7 +292,7 @@ pub trait DynApp: Send + Sync + 'static {
     /// See [`App::needs`].
     fn needs(&self) -> Needs;
     /// See [`App::earlier_flows`].
-    fn left_flows(&self) -> EarlierFlows;
+    fn earlier_flows(&self) -> EarlierFlows;
     /// See [`App::start`].
     fn start(&self, network: &Network);
     /// See [`App::switch_up`].
@@ -302,7 +303,7 @@ pub trait DynApp: Send + Sync + 'static {
 
 impl<A: App> DynApp for A {
     fn name(&self) -> &'static str {
-        App::name(self)
+        intern(App::name(self))
     }
 
     fn wants_packet_ins(&self) -> bool {
@@ -317,7 +318,7 @@ impl<A: App> DynApp for A {
         App::needs(self)
     }
 
-    fn left_flows(&self) -> EarlierFlows {
+    fn earlier_flows(&self) -> EarlierFlows {
         App::earlier_flows(self)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use crate::{ConnectionEnd, Dpid, HostId, Link, Port, Refusal, RequestError, SwitchPort};
+use crate::{AppEvent, ConnectionEnd, Dpid, HostId, Link, Port, Refusal, RequestError, SwitchPort};
 
 /// An event of the network. It prints as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,10 +251,18 @@ pub enum Event {
         /// Number of refusals since the last such event.
         times: u64,
     },
+    /// An event of an app's own: [`crate::Network::publish`].
+    App {
+        /// The app.
+        app: &'static str,
+        /// The event.
+        event: AppEvent,
+    },
 }
 
 /// A sign of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StormSign {
     /// Flooded frames come in again by other ports of the switch.
     Returns {
@@ -272,6 +280,7 @@ pub enum StormSign {
 
 /// Why a link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LinkDown {
     /// One of its ports is down or gone.
     Port,
@@ -285,6 +294,7 @@ pub enum LinkDown {
 
 /// Why a host is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HostGone {
     /// Its port is down, or gone with its switch.
     Port,
@@ -298,6 +308,7 @@ pub enum HostGone {
 
 /// The evidence for a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Suspicion {
     /// A host was seen at one of the ports, when a link would have been found there long before.
     HostTraffic {
@@ -314,10 +325,12 @@ pub enum Suspicion {
 }
 
 impl Event {
-    /// Name of the event, as in logs and `bellrock events`.
+    /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all events of
+    /// apps' own, so that none is taken for another.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Event::App { .. } => "app_event",
             Event::SwitchUp { .. } => "switch_up",
             Event::SwitchDown { .. } => "switch_down",
             Event::ConnectionEnded { .. } => "connection_ended",
@@ -355,6 +368,9 @@ impl Event {
     pub fn is_alarming(&self) -> bool {
         if let Some(why) = self.ended() {
             return why.reason.is_alarming();
+        }
+        if let Event::App { event, .. } = self {
+            return event.is_alarming();
         }
         !matches!(
             self,
@@ -547,6 +563,9 @@ impl fmt::Display for Event {
             Event::WantedRefused { app, dpid, why, times } => {
                 write!(f, "switch {dpid} refuses a change that {app} wants: {why}")?;
                 write_times(f, *times)
+            }
+            Event::App { app, event } => {
+                write!(f, "{app} reports {}: {}", event.name(), event.text())
             }
         }
     }

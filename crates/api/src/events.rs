@@ -20,11 +20,16 @@ const ALARMS_KEPT: usize = EVENTS_KEPT / 4;
 /// their own space too: a peer that reconnects endlessly evicts no other events.
 const CONNECTIONS_KEPT: usize = EVENTS_KEPT / 4;
 
+/// Number of events of apps' own kept, alarming or not. An app that publishes endlessly evicts no
+/// other events.
+const APP_EVENTS_KEPT: usize = EVENTS_KEPT / 4;
+
 /// Number of all other events kept.
-const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT;
+const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT - APP_EVENTS_KEPT;
 
 /// An event, and its time on the controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventRecord {
     /// Time of the event.
     pub at: Duration,
@@ -45,6 +50,8 @@ struct EventLog {
     alarms: VecDeque<(u64, EventRecord)>,
     /// The latest events of connections.
     connections: VecDeque<(u64, EventRecord)>,
+    /// The latest events of apps' own.
+    of_apps: VecDeque<(u64, EventRecord)>,
     /// The latest of all other events.
     others: VecDeque<(u64, EventRecord)>,
     /// Number of events published.
@@ -70,12 +77,12 @@ pub struct Subscription {
 }
 
 impl Events {
-    /// Publishes an event that happened at `at` on the controller's clock.
-    pub fn publish(&self, at: Duration, event: Event) {
+    pub(crate) fn record(&self, at: Duration, event: Event) {
         let mut kept = self.kept();
         let number = kept.count;
         kept.count += 1;
         let (ring, most) = match &event {
+            Event::App { .. } => (&mut kept.of_apps, APP_EVENTS_KEPT),
             event if event.is_about_connection() => (&mut kept.connections, CONNECTIONS_KEPT),
             event if event.is_alarming() => (&mut kept.alarms, ALARMS_KEPT),
             _ => (&mut kept.others, OTHERS_KEPT),
@@ -100,8 +107,8 @@ impl Events {
     #[must_use]
     pub fn latest(&self, most: usize) -> Vec<EventRecord> {
         let kept = self.kept();
-        let all = kept.alarms.iter().chain(&kept.connections).chain(&kept.others);
-        let mut all: Vec<&(u64, EventRecord)> = all.collect();
+        let all = [&kept.alarms, &kept.connections, &kept.of_apps, &kept.others];
+        let mut all: Vec<&(u64, EventRecord)> = all.into_iter().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         let skipped = all.len().saturating_sub(most);
         all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
@@ -144,7 +151,7 @@ impl Subscription {
 impl EventLog {
     /// The next item for a subscriber that has received `heard` events.
     fn after(&self, heard: &mut u64) -> Option<SubscriptionItem> {
-        let rings = [&self.alarms, &self.connections, &self.others];
+        let rings = [&self.alarms, &self.connections, &self.of_apps, &self.others];
         let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *heard));
         let (number, happened) = firsts.min_by_key(|(number, _)| *number)?;
         if *number > *heard {
@@ -184,14 +191,16 @@ mod tests {
     use bellrock_openflow::{MacAddr, Port};
 
     use super::*;
-    use crate::{ConnectionEnd, Dpid, EndReason, HostId, SwitchPort};
+    use crate::{
+        AppEvent, ConnectionEnd, Dpid, EndReason, HostId, MAX_APP_EVENT_TEXT_BYTES, SwitchPort,
+    };
 
     fn event(n: u32) -> Event {
         Event::ForgedAnnouncement { at: SwitchPort::new(Dpid(1), Port(n)) }
     }
 
     fn publish(events: &Events, n: u32) {
-        events.publish(Duration::from_secs(n.into()), event(n));
+        events.record(Duration::from_secs(n.into()), event(n));
     }
 
     #[test]
@@ -218,7 +227,7 @@ mod tests {
         let at = SwitchPort::new(Dpid(1), Port(1));
         let host = HostId::new(MacAddr([2, 0, 0, 0, 0, 1]), None);
         for _ in 0..2 * EVENTS_KEPT {
-            events.publish(Duration::ZERO, Event::HostSeen { host, at });
+            events.record(Duration::ZERO, Event::HostSeen { host, at });
         }
         publish(&events, 1);
         let latest = events.latest(usize::MAX);
@@ -244,7 +253,7 @@ mod tests {
             let from = Some(IpAddr::from([192, 0, 2, 1]));
             let ended = Event::ConnectionEnded { from, why: why.clone(), times };
             assert!(ended.is_alarming());
-            events.publish(Duration::ZERO, ended);
+            events.record(Duration::ZERO, ended);
         }
         let latest = events.latest(usize::MAX);
         assert_eq!(latest.len(), CONNECTIONS_KEPT + 1);
@@ -252,6 +261,24 @@ mod tests {
         let last = latest.last().map(|it| it.event.to_string());
         let text = "a connection from 192.0.2.1 ended: no OpenFlow (8192 times)";
         assert_eq!(last.as_deref(), Some(text));
+    }
+
+    #[test]
+    fn events_of_an_app_put_nothing_else_out() {
+        let network = crate::runtime::EmptyNetwork::network();
+        network.events().record(Duration::ZERO, event(0));
+        let long = "s\u{1b}e\n".repeat(MAX_APP_EVENT_TEXT_BYTES);
+        for _ in 0..2 * EVENTS_KEPT {
+            network.publish(AppEvent::new("seen", &long).alarming());
+        }
+        let latest = network.events().latest(usize::MAX);
+        assert_eq!(latest.len(), APP_EVENTS_KEPT + 1);
+        assert_eq!(latest.first().map(|it| it.event.clone()), Some(event(0)));
+        let Some(last) = latest.last() else { panic!("there is one") };
+        assert_eq!((last.event.name(), last.event.is_alarming()), ("app_event", true));
+        let text = last.event.to_string();
+        assert!(text.starts_with("controller reports seen: s e s e "), "{text}");
+        assert_eq!(text.len(), "controller reports seen: ".len() + MAX_APP_EVENT_TEXT_BYTES);
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub struct Description {
 
 /// A connected switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SwitchInfo {
     /// Its datapath id.
     pub dpid: Dpid,
@@ -78,6 +79,23 @@ pub struct SwitchInfo {
 }
 
 impl SwitchInfo {
+    /// A switch without ports, tables and texts, up since the start of the clock.
+    #[must_use]
+    pub fn new(dpid: Dpid, version: Version, peer: SocketAddr) -> Self {
+        SwitchInfo {
+            dpid,
+            version,
+            peer,
+            n_buffers: 0,
+            n_tables: 0,
+            capabilities: Capabilities::empty(),
+            description: Description::default(),
+            role: ControllerRole::default(),
+            ports: Vec::new(),
+            since: Duration::ZERO,
+        }
+    }
+
     /// Finds a port by its number.
     #[must_use]
     pub fn port(&self, port: Port) -> Option<&PortDesc> {

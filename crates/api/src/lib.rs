@@ -19,6 +19,7 @@
 
 mod actions;
 mod app;
+mod app_event;
 mod app_id;
 mod batch;
 mod confirm;
@@ -31,6 +32,7 @@ mod events;
 mod flow;
 mod hosts;
 mod info;
+mod intern;
 mod names;
 mod network;
 mod own_flow;
@@ -47,7 +49,8 @@ mod waiting;
 mod watch;
 
 pub use actions::Actions;
-pub use app::{App, DynApp, EarlierFlows, Forwards, Handler, Needs, Verdict};
+pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Verdict};
+pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, PacketFilter};
 pub use bellrock_openflow as openflow;
@@ -59,12 +62,11 @@ pub use bellrock_openflow::{
 };
 pub use bellrock_pace::{Backoff, RateLimit, Repeats};
 pub use confirm::{
-    CHANGES_PER_SECOND, CONFIRM_WITHIN, ProgramFuture, PromiseFuture, Reply, RequestError,
-    RequestFuture, time_for_changes,
+    CHANGES_PER_SECOND, CONFIRM_WITHIN, ProgramFuture, Reply, RequestError, RequestFuture,
+    time_for_changes,
 };
 pub use connection_end::{ConnectionEnd, EndReason};
 pub use counters::{Counter, CounterValue, SharedCounter};
-pub use empty_network::EmptyNetwork;
 pub use error::{Error, HandlerError, Result};
 /// Header parser of [`PacketIn::headers`].
 pub use etherparse;

@@ -17,9 +17,9 @@ use crate::runtime::{Program, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error, Events, FlowTemplate,
-    Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder, RoleOrderFuture, Snapshot,
-    SwitchInfo, Switches, Topology, Transaction, Watch,
+    Abort, AppEvent, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error, Event,
+    Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder,
+    RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Transaction, Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
@@ -191,6 +191,19 @@ impl Network {
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.runtime.state().events
+    }
+
+    /// Publishes an event of the app's own. Operators see it in the log and by `bellrock events`,
+    /// with the name of the app.
+    ///
+    /// ```
+    /// # use bellrock_api::{AppEvent, Network};
+    /// fn report(network: &Network, host: &str) {
+    ///     network.publish(AppEvent::new("scan_seen", &format!("{host} scans ports")).alarming());
+    /// }
+    /// ```
+    pub fn publish(&self, event: AppEvent) {
+        self.events().record(self.now(), Event::App { app: self.app(), event });
     }
 
     /// Returns the value of this type that all apps of the controller share. The first call makes

@@ -82,7 +82,7 @@ impl OwnFlow {
         {
             self.is_reported = true;
             let event = Event::OwnFlowRefused { dpid, flow: self.name, why, times };
-            network.events().publish(now, event);
+            network.events().record(now, event);
         }
         true
     }
@@ -102,7 +102,7 @@ impl OwnFlow {
             let refused = network.extension::<RefusedFlows>();
             refused.note(dpid, self.name, None);
             if refused.was_reported(dpid, self.name) || self.is_reported {
-                network.events().publish(now, Event::OwnFlowInstalled { dpid, flow: self.name });
+                network.events().record(now, Event::OwnFlowInstalled { dpid, flow: self.name });
             }
             self.is_reported = false;
         }
@@ -186,7 +186,7 @@ mod tests {
     use bellrock_openflow::{Bytes, ErrorCode};
 
     use super::*;
-    use crate::EmptyNetwork;
+    use crate::runtime::EmptyNetwork;
 
     const DPID: Dpid = Dpid(7);
 

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 
 use bellrock_openflow::RoleKind;
 
-use crate::{Error, PromiseFuture, Refusal};
+use crate::runtime::PromiseFuture;
+use crate::{Error, Refusal};
 
 /// The role of this controller at a switch (`ofp_controller_role`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -4,14 +4,19 @@
 //! An app may use [`promise`] to answer callers of its own.
 
 use std::fmt;
+use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-pub use crate::confirm::{Program, Promise, promise};
+pub use crate::app::DynApp;
+pub use crate::confirm::{Program, Promise, PromiseFuture, promise};
+pub use crate::empty_network::EmptyNetwork;
 pub use crate::network::{Extensions, NetworkState, Runtime};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
-use crate::{Dpid, DynApp, Hosts, RoleOrder, RoleOrderFuture, Switch, Switches, Topology, Watch};
+use crate::{
+    Dpid, Event, Events, Hosts, RoleOrder, RoleOrderFuture, Switch, Switches, Topology, Watch,
+};
 
 /// Roles of the controller at its switches, by its [`Network`](crate::Network): for what decides
 /// which of several controllers is master.
@@ -30,6 +35,21 @@ pub trait RoleControl {
 
     /// The switches that stand by, to wait for changes.
     fn standbys(&self) -> &Watch<Switches>;
+}
+
+/// Publishes the controller's own events: for runtimes, services, and the apps that come with
+/// Bellrock. Other apps publish events of their own
+/// ([`Network::publish`](crate::Network::publish)), so that no app can report what did not happen
+/// in the network.
+pub trait EventPublisher {
+    /// Publishes an event that happened at `at` on the controller's clock.
+    fn publish(&self, at: Duration, event: Event);
+}
+
+impl EventPublisher for Events {
+    fn publish(&self, at: Duration, event: Event) {
+        self.record(at, event);
+    }
 }
 
 /// What a runtime does with the [`Switch`] of an event.

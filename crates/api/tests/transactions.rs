@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
+use bellrock_api::runtime::EmptyNetwork;
 use bellrock_api::{
-    ATTEMPTS_PER_POLL, Abort, EmptyNetwork, Error, Interrupt, MAX_ATTEMPTS, Result, TVar,
-    Transaction, TransactionError, atomically, try_atomically,
+    ATTEMPTS_PER_POLL, Abort, Error, Interrupt, MAX_ATTEMPTS, Result, TVar, Transaction,
+    TransactionError, atomically, try_atomically,
 };
 use proptest::prelude::*;
 

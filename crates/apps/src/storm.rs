@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{Event, Network, PacketIn, Port, StormSign, Switch, SwitchPort};
 
 /// Floods of a switch in one second from which on frames are compared.

@@ -170,8 +170,8 @@ fn odd_flows_of(version: Version, app: &str) -> Vec<Vec<u8>> {
 fn flows_that_make_no_sense_harm_none_of_the_others(make: Make<impl App>, version: Version) {
     let (mut lab, pings) = talking(make, version);
     let before = flows(&lab);
-    let app = make(LearningSettings::default()).name();
-    for entries in [odd_flows(version), odd_flows_of(version, app)] {
+    let app = make(LearningSettings::default());
+    for entries in [odd_flows(version), odd_flows_of(version, app.name())] {
         SWITCHES.iter().for_each(|switch| lab.report_beside(switch, &entries.concat()));
         restart(&mut lab, make(LearningSettings::default()), |_| ());
         assert_quiet(&mut lab, &pings);

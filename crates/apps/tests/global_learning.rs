@@ -138,13 +138,13 @@ fn all_reach_each_other_over_flows<T: GlobalTable>(version: Version) {
 /// One packet from a switch shows the way to all its hosts: fewer floods than with local learning.
 fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
     fn flooded(app: impl App, version: Version) -> u64 {
-        let name = app.name();
+        let name = app.name().to_owned();
         let mut lab = seeded().topology(line(4)).version(version).run(app);
         // Every host has been seen: by its neighbour at the same switch, and by broadcast.
         for (one, two) in [("h1", "h2"), ("h3", "h4"), ("h5", "h6"), ("h7", "h8")] {
             assert!(lab.ping(one, two));
         }
-        let before = lab.app_counter(name, "floods").unwrap();
+        let before = lab.app_counter(&name, "floods").unwrap();
         // The second host of each switch has never sent a broadcast.
         for (from, to) in [("h2", "h8"), ("h4", "h6"), ("h8", "h4"), ("h6", "h2")] {
             let frame =
@@ -152,7 +152,7 @@ fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
             lab.send_frame(from, &frame);
             lab.run_for(SETTLE);
         }
-        lab.app_counter(name, "floods").unwrap() - before
+        lab.app_counter(&name, "floods").unwrap() - before
     }
     let local = flooded(Learning::default(), version);
     let global = flooded(app::<T>(LearningSettings::default()), version);

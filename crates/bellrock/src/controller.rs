@@ -8,8 +8,9 @@ use std::path::PathBuf;
 #[cfg(feature = "control")]
 use std::sync::Arc;
 
+use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::RoleControl;
-use bellrock_api::{App, Dpid, DynApp, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
+use bellrock_api::{App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
 use bellrock_api::{Names, Publisher};
 #[cfg(feature = "control")]

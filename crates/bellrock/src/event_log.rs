@@ -19,7 +19,7 @@ async fn log(mut events: Subscription) {
             }
         };
         let name = event.name();
-        match event {
+        match &event {
             // The workers log these events themselves.
             event if event.is_about_connection() => debug!(event = name, "{event}"),
             event if event.is_alarming() => warn!(event = name, "{event}"),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::Network;
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_worker::{Limits, Wake};
 use mio::event::Events;
 use mio::{Poll, Token};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use bellrock_api::Network;
 use bellrock_api::runtime::Chain;
-use bellrock_api::{DynApp, Network};
+use bellrock_api::runtime::DynApp;
 use bellrock_worker::{Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::Parker;

@@ -7,7 +7,8 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, DynApp, EndReason, Event, Version};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{Dpid, EndReason, Event, Version};
 use bellrock_engine::{Engine, EngineSettings, MAX_WORKERS, Pinning};
 use peer::{Answer, Background, Peer, counter, counters, start, until};
 

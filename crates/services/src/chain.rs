@@ -3,7 +3,8 @@
 use std::fmt;
 
 use bellrock_api::runtime::Chain;
-use bellrock_api::{DynApp, Forwards, Needs, Publisher};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{Forwards, Needs, Publisher};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostTracking, HostTrackingSettings};

@@ -117,9 +117,8 @@ fn send((flow, own): &mut (Flow, OwnFlow), switch: &mut Switch<'_>) -> Result<()
 #[cfg(test)]
 mod tests {
     use bellrock_api::openflow::{Bytes, MatchView, Out, frame};
-    use bellrock_api::{
-        Backoff, Cookie, EmptyNetwork, ErrorCode, Match, Port, RefusedFlows, ToSwitch,
-    };
+    use bellrock_api::runtime::EmptyNetwork;
+    use bellrock_api::{Backoff, Cookie, ErrorCode, Match, Port, RefusedFlows, ToSwitch};
 
     use super::*;
     use crate::testing::{ROOM_BYTES, event, info};

@@ -148,7 +148,7 @@ pub fn flood(
 #[cfg(test)]
 mod tests {
     use bellrock_api::AppId;
-    use bellrock_api::EmptyNetwork;
+    use bellrock_api::runtime::EmptyNetwork;
 
     use super::*;
     use crate::testing::{ROOM_BYTES, event, info};

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::openflow::{Capabilities, FixedStr, Out, RequestKind, xid};
+use bellrock_api::openflow::{FixedStr, Out, RequestKind, xid};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    AppId, Cookie, Description, Dpid, Error, MacAddr, Port, PortDesc, Result, Switch, SwitchInfo,
-    Version,
+    AppId, Cookie, Dpid, Error, MacAddr, Port, PortDesc, Result, Switch, SwitchInfo, Version,
 };
 
 /// Bytes that all apps may write in one turn.
@@ -15,18 +14,12 @@ pub(crate) const ROOM_BYTES: usize = 1 << 20;
 
 /// A switch with this many ports, up since second 1.
 pub(crate) fn info(ports: u32) -> SwitchInfo {
-    SwitchInfo {
-        dpid: Dpid(1),
-        version: Version::V1_3,
-        peer: SocketAddr::from(([127, 0, 0, 1], 1)),
-        n_buffers: 0,
-        n_tables: 1,
-        role: Default::default(),
-        capabilities: Capabilities::empty(),
-        description: Description::default(),
-        ports: (1..=ports).map(port).collect(),
-        since: Duration::from_secs(1),
-    }
+    let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+    let mut info = SwitchInfo::new(Dpid(1), Version::V1_3, peer);
+    info.n_tables = 1;
+    info.ports = (1..=ports).map(port).collect();
+    info.since = Duration::from_secs(1);
+    info
 }
 
 /// A port that is up.

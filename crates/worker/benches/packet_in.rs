@@ -17,7 +17,8 @@ use bellrock_api::openflow::{
     Bytes, FromSwitch, List, MatchView, MultipartReply, Out, PacketInMessage, PacketInReason,
     ToSwitch,
 };
-use bellrock_api::{DynApp, Port, ReplyBody, Version};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{Port, ReplyBody, Version};
 use bellrock_apps::global_learning::{GlobalLearning, GlobalTable, InMutex, InTransactions};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};

@@ -315,7 +315,7 @@ impl WorkerApp {
     /// Whether the app's old flows are treated this way. False for a disabled app: its flows stay,
     /// as it gets no calls.
     fn does(&self, left: EarlierFlows) -> bool {
-        self.left_flows == left && !self.health.is_disabled()
+        self.earlier_flows == left && !self.health.is_disabled()
     }
 
     fn owns(&self, flow: &FlowStats<'_>) -> bool {

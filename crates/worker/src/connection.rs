@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
+    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
 };
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
@@ -174,24 +174,20 @@ impl ConnectionStage {
 pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration) -> SwitchInfo {
     let mut ports = switch.ports;
     ports.shrink_to_fit();
-    SwitchInfo {
-        dpid: Dpid(switch.datapath_id),
-        version: switch.version,
-        peer,
-        n_buffers: switch.n_buffers,
-        n_tables: switch.n_tables,
-        capabilities: switch.capabilities,
-        role: ControllerRole::default(),
-        description: Description {
-            manufacturer: switch.manufacturer,
-            hardware: switch.hardware,
-            software: switch.software,
-            serial_number: switch.serial_number,
-            datapath: switch.datapath,
-        },
-        ports,
-        since: now,
-    }
+    let mut info = SwitchInfo::new(Dpid(switch.datapath_id), switch.version, peer);
+    info.n_buffers = switch.n_buffers;
+    info.n_tables = switch.n_tables;
+    info.capabilities = switch.capabilities;
+    info.description = Description {
+        manufacturer: switch.manufacturer,
+        hardware: switch.hardware,
+        software: switch.software,
+        serial_number: switch.serial_number,
+        datapath: switch.datapath,
+    };
+    info.ports = ports;
+    info.since = now;
+    info
 }
 
 /// Converts the texts of a description for apps.

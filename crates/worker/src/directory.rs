@@ -13,9 +13,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::RequestBody;
+use bellrock_api::runtime::DynApp;
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
-    AppId, ChangeOutcome, Cookie, Dpid, DynApp, EarlierFlows, Error, Event, Network, ProgramFuture,
+    AppId, ChangeOutcome, Cookie, Dpid, EarlierFlows, Error, Event, Network, ProgramFuture,
     Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo, Switches, TaskHandle,
     ToSwitch,
 };
@@ -65,7 +67,7 @@ pub struct AppState {
 /// An app of the chain, with its answers at the start, which are final.
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
-    pub(crate) left_flows: EarlierFlows,
+    pub(crate) earlier_flows: EarlierFlows,
     pub(crate) app: Box<dyn DynApp>,
 }
 
@@ -139,7 +141,7 @@ impl SharedState {
         let wants_packet_ins = apps.iter().any(|app| app.wants_packet_ins());
         let apps = apps.into_iter().map(|app| ChainApp {
             name: app.name(),
-            left_flows: app.left_flows(),
+            earlier_flows: app.earlier_flows(),
             app,
         });
         let apps: Vec<_> = apps.collect();

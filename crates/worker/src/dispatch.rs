@@ -6,10 +6,11 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus, RequestKind,
 };
+use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppId, BATCH_PACKETS, Batch, ControllerRole, DynApp, EarlierFlows, FlowRemoved, Handler,
-    Network, PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
+    AppId, BATCH_PACKETS, Batch, ControllerRole, EarlierFlows, FlowRemoved, Handler, Network,
+    PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{
     CompleteReply, ControllerSession, MAX_PORTS, MissingReply, SessionEvent, xid,
@@ -86,7 +87,7 @@ impl Call<'_> {
 pub(crate) struct WorkerApp {
     pub(crate) name: &'static str,
     pub(crate) id: AppId,
-    pub(crate) left_flows: EarlierFlows,
+    pub(crate) earlier_flows: EarlierFlows,
     pub(crate) health: Arc<Health>,
     /// The app's handle to the network.
     pub(crate) network: Network,

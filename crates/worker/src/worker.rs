@@ -86,12 +86,12 @@ impl Worker {
     pub fn new(index: usize, settings: WorkerSettings, shared: Arc<SharedState>) -> Self {
         let apps = shared.apps().iter().enumerate();
         let apps = apps.filter_map(|(place, app)| {
-            let (name, left_flows) = (app.name, app.left_flows);
+            let (name, earlier_flows) = (app.name, app.earlier_flows);
             let (id, health) = (AppId::new(place, name)?, shared.health(place));
             Some(WorkerApp {
                 name,
                 id,
-                left_flows,
+                earlier_flows,
                 health,
                 network: shared.network_of(place, name),
             })

@@ -9,8 +9,9 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     Bytes, FlowCommand, FromSwitch, MultipartKind, MultipartReply, Out, ReplyBody,
 };
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Cookie, DynApp, EarlierFlows, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, Match,
+    App, Cookie, EarlierFlows, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, Match,
     Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict, Version,
 };
 use bellrock_session::SwitchDescription;

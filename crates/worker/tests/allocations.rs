@@ -12,7 +12,8 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     Bytes, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, ToSwitch,
 };
-use bellrock_api::{Dpid, DynApp, Port, SwitchInfo, Switches, Version};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{Dpid, Port, Switches, Version};
 use bellrock_apps::{Hub, Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::Budget;
@@ -207,7 +208,11 @@ fn a_switch_that_comes_up_among_ten_thousand_copies_few_of_them() {
     bring_up(&mut worker, Version::V1_3);
     let one = shared.network().switches().iter().next().unwrap().clone();
     let infos: Vec<_> = (0..SWITCHES)
-        .map(|n| Arc::new(SwitchInfo { dpid: Dpid(n.reverse_bits()), ..(*one).clone() }))
+        .map(|n| {
+            let mut info = (*one).clone();
+            info.dpid = Dpid(n.reverse_bits());
+            Arc::new(info)
+        })
         .collect();
     let mut switches = Switches::default();
     let counted = allocation_counter::measure(|| {

@@ -10,10 +10,11 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     FlowCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, RequestBody,
 };
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Cookie, Dpid, DynApp, EarlierFlows, Error, Event, EventRecord, FlowMod, Handler, Match,
-    Network, PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch,
-    Verdict, Version, Xid,
+    App, Cookie, Dpid, EarlierFlows, Error, Event, EventRecord, FlowMod, Handler, Match, Network,
+    PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict,
+    Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, WorkerSettings};
 use lab::{Lab, Notes, SwitchId, flow_removed, quietly};

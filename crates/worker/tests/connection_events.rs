@@ -6,7 +6,8 @@ mod lab;
 
 use std::time::Duration;
 
-use bellrock_api::{App, Dpid, DynApp, EndReason, Event, Handler, Network, SwitchInfo, Version};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{App, Dpid, EndReason, Event, Handler, Network, SwitchInfo, Version};
 use bellrock_session::SwitchDescription;
 use bellrock_worker::WorkerSettings;
 use lab::{Lab, SwitchId};

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch};
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Batch, Cookie, Dpid, DynApp, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
-    Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+    App, Batch, Cookie, Dpid, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn, Port,
+    Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, WorkerSettings, WriteMode};
 use lab::{Lab, Notes, flow_removed, quietly};

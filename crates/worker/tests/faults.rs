@@ -90,7 +90,7 @@ impl Handler for Installer {
 }
 
 fn two(version: Version, first: &Installer, second: &Installer) -> (Lab, SwitchId) {
-    let apps: Vec<Box<dyn bellrock_api::DynApp>> =
+    let apps: Vec<Box<dyn bellrock_api::runtime::DynApp>> =
         vec![Box::new(first.clone()), Box::new(second.clone())];
     let mut lab = Lab::new(1, WorkerSettings::default(), apps);
     let id = lab.connect(0, version, bellrock_session::SwitchDescription::new(SWITCH.0));

@@ -13,9 +13,10 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Dpid, DynApp, EarlierFlows, Handler, HostEntry, MacAddr, Network, Port, Switch,
-    SwitchInfo, Verdict, Version,
+    App, Dpid, EarlierFlows, Handler, HostEntry, MacAddr, Network, Port, Switch, SwitchInfo,
+    Verdict, Version,
 };
 use bellrock_worker::{AppCounter, MAX_PANICS, SeenHost, WorkerQuery, WorkerSettings};
 use lab::{Lab, Notes, quietly};

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use bellrock_api::runtime::PromiseFuture;
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, PromiseFuture, SwitchInfo,
-    SwitchPort,
+    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, SwitchInfo, SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;

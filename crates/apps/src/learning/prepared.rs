@@ -220,7 +220,8 @@ impl<'p> Plain<'p> {
 #[cfg(test)]
 pub(crate) mod tests {
     use bellrock_api::openflow::{self, Bytes, FromSwitch, MatchView, Out, PacketInReason, xid};
-    use bellrock_api::{AppId, EmptyNetwork, PacketInView, ToSwitch};
+    use bellrock_api::runtime::EmptyNetwork;
+    use bellrock_api::{AppId, PacketInView, ToSwitch};
     use proptest::prelude::*;
 
     use super::super::matching;

@@ -81,7 +81,8 @@ fn entrance(matching: &Match) -> Option<(MacAddr, (Port, Option<u16>))> {
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::{Dpid, EmptyNetwork, Host};
+    use bellrock_api::runtime::EmptyNetwork;
+    use bellrock_api::{Dpid, Host};
 
     use super::*;
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{
     AppId, Backoff, Change, ChangeOutcome, Dpid, Event, Flow, FlowKey, FlowNormalizer, Network,
     Refusal, Repeats, ReportedFlow, RequestError, Version,

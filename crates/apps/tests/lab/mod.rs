@@ -6,15 +6,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    self, Bytes, Capabilities, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN,
-    MatchView, MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig,
-    PortState, RequestBody, RequestKind, xid,
+    self, Bytes, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN, MatchView,
+    MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig, PortState,
+    RequestBody, RequestKind, xid,
 };
 use bellrock_api::runtime::{BatchControl, Requests};
+use bellrock_api::runtime::{DynApp, EmptyNetwork};
 use bellrock_api::{
-    Action, App, AppId, Batch, Cookie, Dpid, EmptyNetwork, ErrorCode, ErrorMessage, FlowMod,
-    Handler, HostEntry, MacAddr, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch,
-    SwitchInfo, ToSwitch, Version, Xid,
+    Action, App, AppId, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry,
+    MacAddr, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, SwitchInfo,
+    ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -152,7 +153,7 @@ impl<H: Handler> Lab<H> {
     pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
         let info = switch_info(version);
         let id = AppId::new(0, app.name()).unwrap();
-        let handler = app.switch_up(&EmptyNetwork::network_of(app.name(), id), &info);
+        let handler = app.switch_up(&EmptyNetwork::network_of(DynApp::name(app), id), &info);
         Lab {
             info,
             out: Out::with_capacity(1 << 20),
@@ -323,16 +324,9 @@ pub fn port_desc(port: u32, config: PortConfig, state: PortState) -> PortDesc {
 }
 
 fn switch_info(version: Version) -> SwitchInfo {
-    SwitchInfo {
-        dpid: Dpid(0xa1),
-        version,
-        peer: SocketAddr::from(([127, 0, 0, 1], 40_000)),
-        n_buffers: 256,
-        n_tables: 1,
-        role: Default::default(),
-        capabilities: Capabilities::empty(),
-        description: Default::default(),
-        ports: (1..=4).map(|n| port_desc(n, PortConfig::empty(), PortState::empty())).collect(),
-        since: Duration::ZERO,
-    }
+    let peer = SocketAddr::from(([127, 0, 0, 1], 40_000));
+    let mut info = SwitchInfo::new(Dpid(0xa1), version, peer);
+    (info.n_buffers, info.n_tables) = (256, 1);
+    info.ports = (1..=4).map(|n| port_desc(n, PortConfig::empty(), PortState::empty())).collect();
+    info
 }

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bellrock_api::{Cookie, Dpid, Port, PromiseFuture, SwitchPort, Version};
+use bellrock_api::runtime::PromiseFuture;
+use bellrock_api::{Cookie, Dpid, Port, SwitchPort, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
     Bandwidth, BandwidthSettings, LinkDirection, NotReserved, Reservation, ReservationRequest,

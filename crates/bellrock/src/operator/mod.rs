@@ -127,7 +127,7 @@ fn name_of(names: &Names, dpid: Dpid) -> Option<String> {
 ///
 /// # Errors
 /// There is no answer in time, or at all.
-fn carried_out<T>(answer: bellrock_api::PromiseFuture<T>) -> Result<T, QueryError> {
+fn carried_out<T>(answer: bellrock_api::runtime::PromiseFuture<T>) -> Result<T, QueryError> {
     let answer = wait_until(Instant::now() + ORDER_TIMEOUT, answer).ok_or_else(|| {
         let limit = ORDER_TIMEOUT.as_secs();
         let why =

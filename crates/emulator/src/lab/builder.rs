@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bellrock_api::{App, DynApp, Version};
+use bellrock_api::runtime::DynApp;
+use bellrock_api::{App, Version};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_session::Versions;
 use bellrock_worker::WorkerSettings;

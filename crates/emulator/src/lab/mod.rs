@@ -41,8 +41,9 @@ mod wires;
 
 use std::time::Duration;
 
+use bellrock_api::App;
 pub use bellrock_api::Version;
-use bellrock_api::{App, DynApp};
+use bellrock_api::runtime::DynApp;
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_worker::WorkerSettings;
 use fastrand::Rng;

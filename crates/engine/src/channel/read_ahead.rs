@@ -60,7 +60,7 @@ mod tests {
     use std::net::TcpStream as Peer;
     use std::time::Duration;
 
-    use bellrock_api::DynApp;
+    use bellrock_api::runtime::DynApp;
     use bellrock_worker::{ConnectionKey, Limits, ReadOutcome, Transport};
     use mio::Poll;
     use mio::event::Events;

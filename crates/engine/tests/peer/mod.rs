@@ -17,9 +17,9 @@ use bellrock_api::openflow::{
     Bytes, FromSwitch, List, MatchView, Message, MultipartReply, Out,
     PacketInMessage as WirePacketIn, PacketInReason, ReplyBody, RequestBody, ToSwitch,
 };
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Dpid, DynApp, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict,
-    Version,
+    App, Dpid, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict, Version,
 };
 use bellrock_engine::session::{SwitchDescription, Versions, switch};
 use bellrock_engine::{Engine, EngineSettings, Pinning};

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, RequestError};
 use futures_lite::FutureExt;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;

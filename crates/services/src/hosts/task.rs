@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{Action, Error, Hosts, Network, Publisher, Switch};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;

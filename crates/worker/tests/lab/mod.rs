@@ -16,9 +16,10 @@ use bellrock_api::openflow::{
     MultipartKind, MultipartReply, Out, PacketInMessage, PacketInReason, ReplyBody, RequestBody,
     ToSwitch, frame,
 };
+use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    Cookie, DynApp, ErrorCode, ErrorMessage, FlowFlags, FlowRemoved, FlowRemovedReason, Match,
-    Port, Version,
+    Cookie, ErrorCode, ErrorMessage, FlowFlags, FlowRemoved, FlowRemovedReason, Match, Port,
+    Version,
 };
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{

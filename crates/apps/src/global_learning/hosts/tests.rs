@@ -1,6 +1,7 @@
 //! Tests of cached hosts, noted hosts, and the disconnect of a switch.
 
-use bellrock_api::{App, EmptyNetwork, PacketInView};
+use bellrock_api::runtime::EmptyNetwork;
+use bellrock_api::{App, PacketInView};
 use bellrock_tables::{Budget, SharedTable};
 
 use super::*;

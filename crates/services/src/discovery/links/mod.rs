@@ -445,10 +445,10 @@ impl LinkTable {
     /// Reports a problem at a port, at most once every [`ALARM_EVERY`].
     fn alarm(&mut self, at: SwitchPort, event: Event, now: Duration) {
         let Some(port) = self.port_mut(at) else { return };
-        let told = port.alarms.insert(event.name(), now);
-        match told.filter(|told| now < *told + ALARM_EVERY) {
-            Some(told) => drop(port.alarms.insert(event.name(), told)),
-            None => self.events.push(event),
+        let reported = port.alarms.get(event.name());
+        if reported.is_none_or(|reported| now >= *reported + ALARM_EVERY) {
+            port.alarms.insert(event.name(), now);
+            self.events.push(event);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Handlers of switches with too many ports: events go in, messages come out.
 
 use bellrock_api::openflow::{Bytes, Out, PortState as LinkState, frame};
-use bellrock_api::{EmptyNetwork, ErrorCode, RefusedFlows, ToSwitch};
+use bellrock_api::runtime::EmptyNetwork;
+use bellrock_api::{ErrorCode, RefusedFlows, ToSwitch};
 
 use super::super::Secrets;
 use super::*;

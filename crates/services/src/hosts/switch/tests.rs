@@ -5,7 +5,8 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
 };
-use bellrock_api::{Dpid, EmptyNetwork, Host, HostId, MacAddr, Publisher, Version};
+use bellrock_api::runtime::EmptyNetwork;
+use bellrock_api::{Dpid, Host, HostId, MacAddr, Publisher, Version};
 
 use super::*;
 use crate::hosts::MAX_WAITING;
