@@ -21,7 +21,7 @@ use bellrock_engine::session::FirstRole;
 use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
 #[cfg(feature = "control")]
 use bellrock_query::Operator;
-use bellrock_services::chain::{AppRole, ServiceSettings, chain, check};
+use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, chain, check};
 use bellrock_services::discovery::NoRandomness;
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
@@ -153,7 +153,8 @@ pub trait ControlFeature<'f> {}
 impl ControllerBuilder {
     /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
     /// and its flows have lower priorities. If an app could do nothing in this order,
-    /// [`run`](Self::run) returns an error. Doubtful orders are logged. See [`App::forwards`].
+    /// [`run`](Self::run) and [`start`](Self::start) return an error. `run` logs doubtful orders. See
+    /// [`App::forwards`].
     pub fn app<A: App>(mut self, app: A) -> Self {
         self.apps.push(Box::new(app));
         self
@@ -301,6 +302,10 @@ impl ControllerBuilder {
         self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect()
     }
 
+    fn chain_problems(&self) -> impl Iterator<Item = ChainProblem> + use<> {
+        check(&self.chain_roles()).into_iter()
+    }
+
     /// Runs the controller until the process gets SIGTERM, SIGINT or SIGHUP. Then it sends what is
     /// already written and closes all connections. A second signal ends the process at once.
     ///
@@ -313,6 +318,9 @@ impl ControllerBuilder {
         log::start();
         // Before any thread starts, and before anything that a signal would leave half done.
         let signals = Signals::watch().map_err(RunError::Signals)?;
+        for doubt in self.chain_problems().filter(|problem| !problem.is_error) {
+            tracing::warn!("{doubt}");
+        }
         let controller = self.start()?;
         let signal = signals.wait(&controller);
         controller.stop();
@@ -326,7 +334,9 @@ impl ControllerBuilder {
     pub fn start(mut self) -> Result<Controller> {
         #[cfg(feature = "control")]
         let apps = self.apps.iter().map(|app| app.name().to_owned()).collect();
-        check_chain(&self.chain_roles())?;
+        if let Some(problem) = self.chain_problems().find(|problem| problem.is_error) {
+            return Err(RunError::Chain(problem.to_string()));
+        }
         let settings = self.take_settings();
         let chain = chain(self.apps, &self.services)?;
         let engine = Engine::start(&settings, chain)?;
@@ -360,17 +370,6 @@ impl ControllerBuilder {
             engine,
         })
     }
-}
-
-/// Logs warnings for what is doubtful in a chain, and returns the first problem that is an error.
-fn check_chain(roles: &[AppRole]) -> Result {
-    for problem in check(roles) {
-        if problem.is_error {
-            return Err(RunError::Chain(problem.to_string()));
-        }
-        tracing::warn!("{problem}");
-    }
-    Ok(())
 }
 
 /// A running controller, in its own threads.

@@ -24,12 +24,12 @@ pub struct PortStatsRow {
     pub dpid: Dpid,
     /// Name of the switch in the configuration.
     #[serde(default)]
-    pub name: Option<String>,
+    pub switch_name: Option<String>,
     /// The port's number, or `LOCAL`.
     #[serde(with = "text")]
     pub port: Port,
     /// The port's name in the switch.
-    pub port_name: String,
+    pub name: String,
     /// The port's Ethernet address.
     #[serde(with = "text")]
     pub mac: MacAddr,

@@ -68,9 +68,9 @@ fn row(
     let stats = stats.and_then(|counters| counters.get(&port.port).ok_or_else(missing));
     PortStatsRow {
         dpid: info.dpid,
-        name: name_of(names, info.dpid),
+        switch_name: name_of(names, info.dpid),
         port: port.port,
-        port_name: port.name.to_string(),
+        name: port.name.to_string(),
         mac: port.address,
         state: state(port),
         rate_kbps: port.rate_kbps(),

@@ -22,9 +22,9 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
         let counters = port.counters.unwrap_or_default();
         let PortCounters { rx_packets, rx_bytes, tx_packets, tx_bytes, .. } = counters;
         let mut cells = vec![
-            named(port.dpid, port.name.as_deref()),
+            named(port.dpid, port.switch_name.as_deref()),
             port.port.to_string(),
-            printable(&port.port_name),
+            printable(&port.name),
             state(port.state).to_owned(),
             port.rate_kbps.map_or_else(|| "-".to_owned(), |rate| Kbps(rate).to_string()),
         ];
@@ -49,7 +49,7 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
     let mut text = table(&head, ports.iter().map(row));
     for port in ports {
         if let Some(why) = &port.problem {
-            let switch = named(port.dpid, port.name.as_deref());
+            let switch = named(port.dpid, port.switch_name.as_deref());
             let _ = writeln!(text, "(no counters of {switch}:{}: {})", port.port, printable(why));
         }
     }
