@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use bellrock_openflow::{MultipartKind, Out, RequestKind, Version};
-use bellrock_session::{Controller, Event, Settings, Switch, SwitchDescription, Versions, xid};
+use bellrock_session::{
+    ControllerSession, SessionEvent, SessionSettings, SwitchDescription, SwitchSession, Versions,
+    xid,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// Small, so that answers sometimes do not fit.
@@ -21,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     let mut now = Duration::ZERO;
     let mut out = Out::with_capacity(OUT_BYTES);
     let mut controller =
-        Controller::new(&Settings::default(), now, &mut out).expect("a hello fits");
+        ControllerSession::new(&SessionSettings::default(), now, &mut out).expect("a hello fits");
     if how & 1 != 0 {
         let versions = if how & 2 != 0 { Versions::only(Version::V1_0) } else { Versions::ALL };
         shake_hands(&mut controller, versions, now);
@@ -47,16 +50,21 @@ fuzz_target!(|input: &[u8]| {
 
 /// Takes all whole messages from `stream`. Returns their length in bytes; `None` if the connection
 /// closes.
-fn take(controller: &mut Controller, stream: &[u8], now: Duration, out: &mut Out) -> Option<usize> {
+fn take(
+    controller: &mut ControllerSession,
+    stream: &[u8],
+    now: Duration,
+    out: &mut Out,
+) -> Option<usize> {
     let mut used = 0;
     loop {
         match controller.next(&stream[used..], now, out).ok()? {
             None => return Some(used),
-            Some((0, Event::OutFull)) => out.clear(),
+            Some((0, SessionEvent::OutFull)) => out.clear(),
             Some((n, event)) => {
                 assert!(n >= 8, "{n} bytes consumed for {event:?}");
                 used += n;
-                if let Event::Multipart { reply, .. } = event {
+                if let SessionEvent::Multipart { reply, .. } = event {
                     reply.body().expect("it was checked");
                 }
             }
@@ -64,12 +72,13 @@ fn take(controller: &mut Controller, stream: &[u8], now: Duration, out: &mut Out
     }
 }
 
-fn shake_hands(controller: &mut Controller, versions: Versions, now: Duration) {
+fn shake_hands(controller: &mut ControllerSession, versions: Versions, now: Duration) {
     let (mut up, mut down) = (Out::with_capacity(OUT_BYTES), Out::with_capacity(OUT_BYTES));
-    let mut fresh = Controller::new(&Settings::default(), now, &mut down).expect("a hello fits");
+    let mut fresh =
+        ControllerSession::new(&SessionSettings::default(), now, &mut down).expect("a hello fits");
     std::mem::swap(controller, &mut fresh);
     let mut switch =
-        Switch::new(SwitchDescription::new(1), versions, &mut up).expect("a hello fits");
+        SwitchSession::new(SwitchDescription::new(1), versions, &mut up).expect("a hello fits");
     for _ in 0..HANDSHAKE_ROUNDS {
         let mut bytes = down.as_slice();
         while let Some((used, _)) = switch.next(bytes, &mut up).expect("an honest controller") {
@@ -87,7 +96,7 @@ fn shake_hands(controller: &mut Controller, versions: Versions, now: Duration) {
 
 /// Sends requests, so that replies are expected. Their xids are small numbers in the owner's lowest
 /// bits.
-fn ask(controller: &mut Controller, now: Duration) {
+fn ask(controller: &mut ControllerSession, now: Duration) {
     for kind in MultipartKind::ALL {
         let xid = controller.next_xid(xid::SESSION);
         controller.request(xid, RequestKind::Multipart(*kind), now).expect("few are unanswered");
