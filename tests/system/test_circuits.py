@@ -29,7 +29,7 @@ class Circuits(SystemTest):
 
     @on_both_versions
     def through_a_lost_link(self, version):
-        controller = self.controller(config={"apps": [{"provisioning": {"circuits": ["blue 1:1 3:2"]}}]})
+        controller = self.controller(config={"apps": [{"provisioning": {"circuits": {"blue": ["1:1", "3:2"]}}}]})
         network = self.network(Ring(), version)
 
         def state():
@@ -151,7 +151,7 @@ class Bandwidth(SystemTest):
     def a_queue_that_is_set_up_is_used(self, version):
         """Each switch of the path puts the reservation's packets into the queue with that name, until it is released.
         (The rate of the queue is not tested: the datapath in user space has no queues.)"""
-        controller, network = self.start(version, {"bandwidth": {"queues": [f"gold={QUEUE}"]}})
+        controller, network = self.start(version, {"bandwidth": {"queues": {"gold": QUEUE}}})
         for switch in network.switches:
             for port in switch.intfNames():
                 if port != "lo":

@@ -148,14 +148,14 @@ mod tests {
         let all: [(&str, RangeInclusive<u64>, Set); 6] = [
             ("connections", Limits::CONNECTIONS, |it, n| it.connections = n as usize),
             ("switches_per_worker", Limits::CONNECTIONS, |it, n| {
-                it.switches_per_worker = n as usize
+                it.switches_per_worker = n as usize;
             }),
             ("bytes_per_turn", Limits::BYTES_PER_TURN, |it, n| it.bytes_per_turn = n as usize),
             ("packet_ins_per_second", Limits::PACKET_INS_PER_SECOND, |it, n| {
                 it.packet_ins_per_second = Some(n as u32);
             }),
             ("high_water_bytes", Limits::HIGH_WATER_BYTES, |it, n| {
-                it.high_water_bytes = n as usize
+                it.high_water_bytes = n as usize;
             }),
             ("stalled", 100..=3_600_000, |it, ms| it.stalled = Duration::from_millis(ms)),
         ];
