@@ -59,7 +59,7 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     let by_name = asked.json("flows", &["s1"]);
     assert_eq!((&by_name["dpid"], &by_name["name"]), (&"0000000000000001".into(), &"s1".into()));
     assert_eq!(by_name["flows_in_all"], asked.json("flows", &["1"])["flows_in_all"]);
-    assert_eq!(asked.json("ports", &["s1"])[0]["name"], "s1");
+    assert_eq!(asked.json("ports", &["s1"])[0]["switch_name"], "s1");
 
     // Answers: the name stands beside the datapath id, or in place of it.
     let text = asked.text("switches", &[]);
