@@ -83,7 +83,7 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     assert_eq!(listed[0]["path"], serde_json::json!(["s1:2"]), "{listed}");
     let blocked = asked.json("quarantine", &["add", "web"]);
     assert_eq!(blocked["blocked"], mac);
-    assert_eq!(asked.json("quarantine", &["list"])["entries"][0]["name"], "web");
+    assert_eq!(asked.json("quarantine", &["list"])["rows"][0]["name"], "web");
     assert_eq!(asked.json("quarantine", &["remove", "web"])["let_back"], mac);
 
     // What is not named.
