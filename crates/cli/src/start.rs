@@ -23,7 +23,7 @@ pub(super) enum NotRun {
     #[error(transparent)]
     Run(RunError),
     #[error("{error}; choose another port, such as --listen {other}")]
-    PortTaken { error: RunError, other: SocketAddr },
+    PortTaken { error: Box<RunError>, other: SocketAddr },
     #[error(transparent)]
     Circuits(#[from] Conflict),
     #[error(transparent)]
@@ -39,7 +39,10 @@ impl From<RunError> for NotRun {
                 if why.kind() == ErrorKind::AddrInUse =>
             {
                 let port = address.port().checked_add(1).unwrap_or(FREE_PORT);
-                NotRun::PortTaken { other: SocketAddr::new(address.ip(), port), error }
+                NotRun::PortTaken {
+                    other: SocketAddr::new(address.ip(), port),
+                    error: Box::new(error),
+                }
             }
             _ => NotRun::Run(error),
         }
