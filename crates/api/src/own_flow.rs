@@ -53,6 +53,12 @@ impl OwnFlow {
         self.barrier = Some(barrier);
     }
 
+    /// Whether the switch has refused it since it was last installed.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// Whether to send it again, with a barrier behind it.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {

@@ -1,7 +1,7 @@
 //! Flows that a service keeps in a switch for itself, above the flows of all apps.
 //!
 //! They are installed when the switch comes up. A flow that anyone deletes is installed again at
-//! once. A flow that the switch refuses is an alarm, and is sent again after a pause ([`OwnFlow`]).
+//! once, or after its pause if the switch refuses it. A flow that the switch refuses is an alarm, and is sent again after a pause ([`OwnFlow`]).
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl OwnFlows {
         Ok(())
     }
 
-    /// Installs the flows again if this was one of them and it was deleted.
+    /// Installs a flow again if it was deleted, unless it waits after a refusal.
     ///
     /// # Errors
     /// As [`OwnFlows::install`].
@@ -65,7 +65,21 @@ impl OwnFlows {
         // A flow of an earlier connection is meant to go: a new one has replaced it.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
-            self.install(switch)?;
+            let is_it = |wanted: &Flow| {
+                wanted.priority == flow.priority && wanted.matching == flow.matching.to_match()
+            };
+            // A switch may report a match in another form than it was given.
+            let is_known = self.flows.iter().any(|(wanted, _)| is_it(wanted));
+            let deleted = self.flows.iter_mut().filter(|(wanted, own)| {
+                // A tick sends one that waits.
+                (is_it(wanted) || !is_known) && !own.is_refused()
+            });
+            for flow in deleted {
+                if let Err(error) = send(flow, switch) {
+                    self.is_owed = true;
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -116,7 +130,7 @@ fn send((flow, own): &mut (Flow, OwnFlow), switch: &mut Switch<'_>) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::openflow::{Bytes, MatchView, Out, frame};
+    use bellrock_api::openflow::{Bytes, Out, frame};
     use bellrock_api::runtime::EmptyNetwork;
     use bellrock_api::{Backoff, Cookie, ErrorCode, Match, Port, RefusedFlows, ToSwitch};
 
@@ -138,7 +152,12 @@ mod tests {
         count
     }
 
-    fn removed(cookie: u64, age_s: u32, reason: FlowRemovedReason) -> FlowRemoved<'static> {
+    fn removed(
+        matching: &Match,
+        cookie: u64,
+        age_s: u32,
+        reason: FlowRemovedReason,
+    ) -> FlowRemoved<'_> {
         FlowRemoved {
             cookie,
             priority: 7,
@@ -150,24 +169,44 @@ mod tests {
             hard_timeout: 0,
             packet_count: 0,
             byte_count: 0,
-            matching: MatchView::port(Port(1)),
+            matching: matching.into(),
         }
     }
 
     #[test]
     fn what_somebody_deletes_is_put_back() {
         let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
-        let own = Cookie::of_app("service").with(0);
+        let (own, lldp) = (Cookie::of_app("service").with(0), Match::any().eth_type(0x88cc));
         for (cookie, age_s, reason, messages) in [
-            (own, 50, FlowRemovedReason::Delete, 2),
+            (own, 50, FlowRemovedReason::Delete, 1),
             (own, 100, FlowRemovedReason::Delete, 0),
             (own, 50, FlowRemovedReason::HardTimeout, 0),
             (7, 50, FlowRemovedReason::Delete, 0),
         ] {
-            let flow = removed(cookie, age_s, reason);
+            let flow = removed(&lldp, cookie, age_s, reason);
             let (done, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
             assert_eq!((done, count(&out)), (Ok(()), messages), "{cookie:x} {age_s} {reason:?}");
         }
+        // In a form of the switch's own, it may be any of them.
+        let other = Match::any().in_port(Port(1));
+        let flow = removed(&other, own, 50, FlowRemovedReason::Delete);
+        let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
+        assert_eq!(count(&out), 2);
+    }
+
+    #[test]
+    fn a_refused_flow_that_is_deleted_waits_for_the_end_of_its_pause() {
+        let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
+        let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.install(switch));
+        let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
+        assert!(flows.refused(xids(&out).0[1], &error, now));
+        let (lldp, own) = (Match::any().eth_type(0x88cc), Cookie::of_app("service").with(0));
+        let flow = removed(&lldp, own, 50, FlowRemovedReason::Delete);
+        let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
+        assert_eq!(count(&out), 0);
+        let due = now + Backoff::FIRST;
+        let (_, out) = event(&info, due, ROOM_BYTES, |switch| flows.tick(switch));
+        assert_eq!(xids(&out).0.len(), 1);
     }
 
     /// The transaction ids of flow_mods, and those of barriers.
