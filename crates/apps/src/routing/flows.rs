@@ -110,14 +110,17 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
 
 /// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request, after
 /// pauses that double, while the switch is connected: to continue without the list would remove
-/// flows that carry traffic. Sends nothing if the switch disconnects before: its flows are still as
-/// last known.
+/// flows that carry traffic. Sends nothing if this connection ends before: its flows are still as
+/// last known, and the next connection has a task of its own.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
+    let connected = move |network: &Network| network.switch(dpid).map(|info| info.since);
+    let Some(since) = connected(network) else { return };
     network.spawn(format!("read the flows of {dpid}"), async move {
         let mut backoff = Backoff::default();
-        while asking.switch(dpid).is_some() {
-            if let Some(found) = told(&asking, dpid).await {
+        while connected(&asking) == Some(since) {
+            let found = told(&asking, dpid).await;
+            if let Some(found) = found.filter(|_| connected(&asking) == Some(since)) {
                 let inbox = asking.extension::<RoutingQueue>();
                 return inbox.tell_in_time(RoutingEvent::Found(dpid, found)).await;
             }
