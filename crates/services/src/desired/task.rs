@@ -142,11 +142,14 @@ impl DesiredTask {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
-    /// Notes the outcomes of programs.
+    /// Notes the outcomes of programs. Those of a switch that has gone down are void: a controller
+    /// that lost an election gets refusals, which are no alarm.
     fn take_outcomes(&mut self) {
         let now = self.network.now();
+        let all = self.network.switches();
         for ((dpid, since, sent), outcomes) in self.under_way.take_ended() {
-            let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
+            let is_up = all.get(dpid).is_some_and(|info| info.since == since);
+            let up = self.switches.get_mut(&dpid).filter(|its| is_up && its.since == since);
             let Some(switch) = up else { continue };
             let ended = switch.ended(now, sent, outcomes);
             for why in ended.refused {
