@@ -19,6 +19,11 @@ impl Controls {
         Controls { planes: vec![first], dirty: Vec::new() }
     }
 
+    /// Number of controllers.
+    pub(super) fn count(&self) -> usize {
+        self.planes.len()
+    }
+
     /// Adds a controller. Returns its number.
     pub(super) fn add(&mut self, plane: ControlPlane) -> usize {
         self.planes.push(plane);

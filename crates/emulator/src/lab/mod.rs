@@ -228,8 +228,10 @@ impl Lab {
             Err(error) => fail(&error.into()),
         };
         let (switches, now) = (self.topology.switches().len(), self.now());
-        let mut plane = ControlPlane::new(self.seed, switches, self.control_delay, self.backoff);
-        plane.controller = Some(LabController::new(self.seed, 1, settings, chain, now));
+        // Controllers are strangers to each other: they draw other random numbers.
+        let seed = self.seed.wrapping_add(self.controls.count() as u64);
+        let mut plane = ControlPlane::new(seed, switches, self.control_delay, self.backoff);
+        plane.controller = Some(LabController::new(seed, 1, settings, chain, now));
         let number = self.controls.add(plane);
         if number >= MAX_CHANNELS {
             fail(&LabError::Controller("a switch takes 16 controllers, and not one more"));
