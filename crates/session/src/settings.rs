@@ -36,8 +36,8 @@ pub struct SessionSettings {
     /// Maximum bytes of all unfinished multipart replies of a session together. A reply beyond it
     /// is dropped, and reported to its requester. Default: 16 MiB.
     pub max_multipart_bytes: usize,
-    /// Maximum number of errors at once, and in each second. More are counted, but not sent.
-    /// Default: 10.
+    /// Maximum number of errors: so many at once, and so many a second after that. More are
+    /// counted, but not sent. Default: 10.
     pub max_errors_per_second: u16,
     /// Maximum number of unanswered requests. More are refused. Default: 64.
     pub max_requests: u16,

@@ -13,7 +13,8 @@ use crate::confirm::is_confirms;
 use crate::transport::ConnectionKey;
 use crate::worker::Worker;
 
-/// Maximum number of such lines a second of one worker, within its budget of log lines.
+/// Maximum number of such lines of one worker, within its budget of log lines: so many at once, and
+/// so many a second after that.
 pub const FAULT_LINES_PER_SECOND: u32 = 10;
 
 /// Name for messages of no app.
