@@ -240,7 +240,7 @@ pub trait Handler: Send + 'static {
     }
 
     /// The answer to any other request of this app ([`Switch::send`]): configuration, asynchronous
-    /// configuration, queues, role, features, or echo.
+    /// configuration, queues, role, features, echo, or an experimenter's message.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).

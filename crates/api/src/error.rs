@@ -189,6 +189,12 @@ pub enum Error {
     /// The controller itself sent a command that only an app can send: flows belong to an app.
     #[error("flows belong to an app; the controller's own handle to the network can install none")]
     NotAnApp,
+    /// An app sent a request that changes the role of the whole controller.
+    #[error(
+        "this message changes the controller's role at the switch; use `set_role` instead, or ask \
+         with `RoleKind::NoChange`"
+    )]
+    RoleChange,
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),

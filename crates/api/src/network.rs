@@ -223,8 +223,9 @@ impl Network {
     ///
     /// # Errors
     /// [`crate::Error::UnknownSwitch`], [`crate::Error::Full`] if too much waits for that switch
-    /// already, or what its version does not support.
+    /// already, [`crate::Error::RoleChange`], or what its version does not support.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
+        crate::role::refuse_role_change(message)?;
         self.runtime.send(self.app_id(), dpid, message)
     }
 

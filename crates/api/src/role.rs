@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::task::{Context, Poll};
 
-use bellrock_openflow::RoleKind;
+use bellrock_openflow::{RoleExtension, RoleKind, ToSwitch};
 
 use crate::runtime::PromiseFuture;
 use crate::{Error, Refusal};
@@ -80,9 +80,12 @@ pub enum RoleOrder {
         /// Generation id of the election.
         generation_id: u64,
     },
-    /// Become slave, and stand by until the next order.
+    /// Become slave, and stand by until the next order. Orders that wait behind others are replaced
+    /// by it.
     Slave {
-        /// Generation id of the election. `None`: the newest that the switch has seen.
+        /// Generation id of the election. The controller stands by unless the id is stale. `None`:
+        /// the newest that the switch has seen; the controller stands by at once, whatever the
+        /// switch answers.
         generation_id: Option<u64>,
     },
 }
@@ -116,6 +119,9 @@ pub enum RoleError {
     /// The request was not sent.
     #[error(transparent)]
     NotSent(#[from] Error),
+    /// A later order to stand by came before this one was sent.
+    #[error("a later order to stand by replaced this one before it was sent")]
+    Replaced,
     /// The generation id is older than the newest that the switch has seen. The role has not
     /// changed.
     #[error(
@@ -176,6 +182,19 @@ impl Future for RoleOrderFuture {
             Err(error) => Poll::Ready(Err(error.take().unwrap_or(RoleError::Disconnected))),
         }
     }
+}
+
+/// Refuses a message that changes the role of the controller: all apps share the role, and only the
+/// worker of the switch may change it.
+pub(crate) fn refuse_role_change(message: &ToSwitch<'_>) -> Result<(), Error> {
+    let changes = match message {
+        ToSwitch::RoleRequest(role) => role.role != RoleKind::NoChange,
+        ToSwitch::Experimenter(message) => {
+            matches!(RoleExtension::read(message), Some(RoleExtension::Request(_)))
+        }
+        _ => false,
+    };
+    if changes { Err(Error::RoleChange) } else { Ok(()) }
 }
 
 #[cfg(test)]

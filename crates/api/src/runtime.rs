@@ -29,8 +29,12 @@ pub trait RoleControl {
     /// awaits them.
     ///
     /// When the switch confirms the role of master or equal, a switch that stands by comes up, as
-    /// after a connect. When it confirms the role of slave, one that is up goes down for the apps
-    /// and stands by; its flows stay.
+    /// after a connect. An order for slave takes a switch that is up down for the apps, at once if
+    /// it has no generation id; the flows stay.
+    ///
+    /// An order holds until the next one, also on the next connection of the switch: a slave
+    /// stands by, and a master requests its role again with the same generation id. An order for
+    /// slave at a switch that is not connected fails, and replaces such an order all the same.
     fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture;
 
     /// The switches that stand by, to wait for changes.

@@ -10,6 +10,7 @@ use bellrock_openflow::{
 };
 
 use crate::packet::Solicitation;
+use crate::role::refuse_role_change;
 use crate::runtime::SwitchControl;
 use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
@@ -340,15 +341,17 @@ impl<'a> Switch<'a> {
         self.send(&ToSwitch::BarrierRequest)
     }
 
-    /// Sends any message. Flow_mods are treated as by [`Switch::install`].
+    /// Sends any message but a change of the controller's role. Flow_mods are treated as by
+    /// [`Switch::install`].
     ///
     /// # Errors
-    /// [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
+    /// [`Error::RoleChange`]; [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
     /// [`Error::Encode`].
     pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid, Error> {
         if let ToSwitch::FlowMod(flow) = message {
             return self.install(flow);
         }
+        refuse_role_change(message)?;
         let Some(kind) = RequestKind::of(message) else { return self.write(message) };
         let mark = self.mark();
         let xid = self.write(message)?;

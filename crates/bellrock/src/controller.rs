@@ -415,7 +415,10 @@ impl Controller {
     /// runs a task that waits.
     ///
     /// Master and equal bring a standby up, as after a connect. Slave takes a switch down for the
-    /// apps; its flows stay.
+    /// apps; its flows stay. The order holds until the next one, also on the next connection of the
+    /// switch: a slave stands by, and a master requests its role again with the same generation
+    /// id. An order for slave at a switch that is not connected fails, and replaces such an order
+    /// all the same.
     pub fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture {
         self.network().set_role(dpid, order)
     }

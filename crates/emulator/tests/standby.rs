@@ -184,10 +184,18 @@ fn a_standby_with_services_touches_nothing_until_it_takes_over(version: Version)
     let lab = Lab::seeded(7).topology(ring(3, 1)).version(version).run(Routing::default());
     let (mut lab, second) = with_standby(lab, Routing::default());
     assert_eq!(network(&lab, second).topology().load().links.len(), 0);
+    let before = flows(&lab);
+    let seeds = [0, second].map(|number| network(&lab, number).seed());
+    assert_ne!(seeds[0], seeds[1]);
     becomes(&mut lab, second, RoleOrder::Master { generation_id: 2 });
     lab.run_for(5 * SECOND);
     assert_eq!(counts(&lab, second), (3, 0));
     assert_eq!(network(&lab, second).topology().load().links.len(), 6);
+    // The services install their own flows anew, the same ones.
+    let kinds = |flows: &BTreeSet<String>| -> BTreeSet<String> {
+        flows.iter().filter_map(|flow| Some(flow.rsplit_once(' ')?.0.to_owned())).collect()
+    };
+    assert!(kinds(&flows(&lab)).is_superset(&kinds(&before)));
     assert!(lab.ping_all().is_complete());
 }
 

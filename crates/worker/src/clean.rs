@@ -107,13 +107,8 @@ impl Worker {
 
     /// Whether this xid is that of the request for the flows of an earlier run.
     pub(crate) fn is_cleaning(&self, key: ConnectionKey, answered: u32) -> bool {
-        let stage = self.connections.get(key).map(|connection| &connection.stage);
-        let asked = match stage {
-            Some(ConnectionStage::Cleaning(cleaning)) => cleaning.asked,
-            Some(ConnectionStage::Up(up)) => up.flows_asked,
-            _ => None,
-        };
-        asked.is_some_and(|asked| asked.xid == answered)
+        let connection = self.connections.get(key);
+        connection.and_then(|its| its.stage.flows_request()) == Some(answered)
     }
 
     /// Handles the reported flows, or the reason why there are none.

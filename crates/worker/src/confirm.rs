@@ -327,9 +327,8 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let refusal = Refusal::from(error);
-        if let Some(promise) = self.take_asked(key, xid) {
-            return promise.keep(Err(RequestError::Refused(refusal)));
+        if self.note_refusal(key, xid, error) {
+            return;
         }
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
@@ -341,13 +340,35 @@ impl Worker {
                 now,
                 transport,
             );
-        } else if let Some((sent, change)) =
+        }
+    }
+
+    /// Notes that the switch has refused a request or a change of a task. `false`: it is neither.
+    pub(crate) fn note_refusal(
+        &mut self,
+        key: ConnectionKey,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+    ) -> bool {
+        let refusal = Refusal::from(error);
+        if let Some(promise) = self.take_asked(key, xid) {
+            promise.keep(Err(RequestError::Refused(refusal)));
+            return true;
+        }
+        let Some(confirms) = self.confirms(key) else { return false };
+        if confirms.sent.iter().any(|sent| sent.barrier == xid) {
+            return false;
+        }
+        let Some((sent, change)) =
             confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
-            && let Entry::Vacant(place) = sent.refused.entry(change)
-        {
+        else {
+            return false;
+        };
+        if let Entry::Vacant(place) = sent.refused.entry(change) {
             place.insert(refusal);
             self.counters.changes_refused.add(1);
         }
+        true
     }
 
     /// Handles the reply to a program's barrier.

@@ -25,6 +25,8 @@ use crate::turns::CleaningTurn;
 pub(crate) struct Connection {
     /// Unique number: keys are used again.
     pub(crate) serial: u64,
+    /// Number of times that it has begun to stand by. Mail of an earlier term is not delivered.
+    pub(crate) term: u32,
     pub(crate) peer: SocketAddr,
     pub(crate) session: ControllerSession,
     /// Incomplete message at the end of the last read.
@@ -144,6 +146,18 @@ impl ConnectionStage {
             | ConnectionStage::Up(UpSwitch { info, .. }) => Some(info),
             ConnectionStage::Handshake | ConnectionStage::Claiming { .. } => None,
         }
+    }
+
+    /// The xid of the request for flows of an earlier run, if it has no answer.
+    pub(crate) fn flows_request(&self) -> Option<u32> {
+        let asked = match self {
+            ConnectionStage::Cleaning(cleaning) => cleaning.asked,
+            ConnectionStage::Up(up) => up.flows_asked,
+            ConnectionStage::Handshake
+            | ConnectionStage::Claiming { .. }
+            | ConnectionStage::Standby(_) => None,
+        };
+        asked.map(|asked| asked.xid)
     }
 
     /// Notes that the data of the switch has changed, if it is published.

@@ -36,6 +36,9 @@ counters! {
         /// Times that a switch began to stand by: at its connect, or when the controller was made
         /// slave.
         switches_standby,
+        /// Reports of switches that the controller is master or equal that did not end a standby:
+        /// an order was needed, or there were too many.
+        role_reports_ignored,
         /// Switches that were handed over to another worker.
         switches_handed_over,
         /// Switches that were taken over from another worker.

@@ -17,12 +17,12 @@ use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
-    AppId, ChangeOutcome, Cookie, Dpid, EarlierFlows, Error, Event, Network, ProgramFuture,
-    Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo, Switches, TaskHandle,
-    ToSwitch,
+    AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, EarlierFlows, Error, Event, Network,
+    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo,
+    Switches, TaskHandle, ToSwitch,
 };
 
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
@@ -31,8 +31,8 @@ use crate::draft::draft;
 use crate::guard::guarded;
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, SeenHost, Wake, WorkerQuery};
-use crate::roles::PostedOrder;
-use crate::settings::MAIL_BACKLOG_BYTES;
+use crate::roles::{PostedOrder, STAND_BY};
+use crate::settings::{KEPT_ORDERS, MAIL_BACKLOG_BYTES};
 use crate::tasks::{ClockFn, TaskInfo, TaskWorker, Tasks};
 
 /// The parts of a controller that all workers need.
@@ -100,6 +100,8 @@ struct Entries {
     switches: BTreeMap<Dpid, DirectoryEntry>,
     /// Stopped workers, which take no more switches.
     stopped: BTreeSet<usize>,
+    /// The last order for a role at each switch, for its next connection.
+    orders: BTreeMap<Dpid, RoleOrder>,
 }
 
 struct DirectoryEntry {
@@ -332,6 +334,27 @@ impl SharedState {
         Ok(())
     }
 
+    /// Keeps an order for a role, with which the next connection of the switch begins.
+    pub(crate) fn keep_order(&self, dpid: Dpid, order: RoleOrder) {
+        self.posts.write().keep_order(dpid, order);
+    }
+
+    /// The last order for a role at a switch.
+    pub(crate) fn kept_order(&self, dpid: Dpid) -> Option<RoleOrder> {
+        self.posts.read().orders.get(&dpid).copied()
+    }
+
+    /// Whether there is an order for any switch.
+    pub(crate) fn keeps_orders(&self) -> bool {
+        !self.posts.read().orders.is_empty()
+    }
+
+    /// Notes that the switch has made this controller a slave: an earlier order to write is over.
+    /// Returns whether there was any order.
+    pub(crate) fn demoted(&self, dpid: Dpid) -> bool {
+        self.posts.write().orders.get_mut(&dpid).map(|order| *order = STAND_BY).is_some()
+    }
+
     /// Publishes a switch that comes up, or a change of one.
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         // Published under the lock, so that all readers see the same order.
@@ -347,6 +370,7 @@ impl SharedState {
     pub(crate) fn stands_by(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
+            entry.id.term = id.term;
             entry.info = Arc::clone(info);
             entry.shown = Shown::Standby;
             self.posts.standbys.update(|standbys| standbys.with(Arc::clone(info)));
@@ -402,6 +426,22 @@ impl Entries {
     /// A switch that is up.
     fn up(&self, dpid: Dpid) -> Option<&DirectoryEntry> {
         self.switches.get(&dpid).filter(|entry| entry.shown == Shown::Up)
+    }
+}
+
+impl Entries {
+    /// Keeps an order. At the limit, forgets one for a switch that is not connected.
+    fn keep_order(&mut self, dpid: Dpid, order: RoleOrder) {
+        if self.orders.len() >= KEPT_ORDERS && !self.orders.contains_key(&dpid) {
+            let gone = self.orders.keys().find(|dpid| !self.switches.contains_key(dpid)).copied();
+            let Some(gone) = gone else {
+                warn!(%dpid, "an order for a role is not kept: there are {KEPT_ORDERS} already");
+                return;
+            };
+            self.orders.remove(&gone);
+            warn!(dpid = %gone, "an order for a role is forgotten: there are {KEPT_ORDERS} others");
+        }
+        self.orders.insert(dpid, order);
     }
 }
 
@@ -522,6 +562,13 @@ impl Runtime for Posts {
     fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrderFuture {
         let directory = self.read();
         let Some(entry) = directory.switches.get(&to) else {
+            drop(directory);
+            if order.role() == ControllerRole::Slave
+                && let Some(kept) = self.write().orders.get_mut(&to)
+            {
+                // It must not come back as a master.
+                *kept = STAND_BY;
+            }
             return RoleOrderFuture::not_sent(Error::UnknownSwitch(to));
         };
         let (promise, answer) = promise();

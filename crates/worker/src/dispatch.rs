@@ -239,7 +239,7 @@ impl Worker {
                 if is_confirms(xid) {
                     return self.no_reply(key, xid, RequestError::Silent);
                 }
-                if self.role_failed(key, xid, RoleFailure::Unsupported, now, transport) {
+                if self.role_failed(key, xid, RoleFailure::Unsupported(None), now, transport) {
                     return;
                 }
                 if self.take_removal(key, xid).is_some() {
@@ -280,8 +280,14 @@ impl Worker {
                     handler.answer(switch, Xid(xid), &body)
                 });
             }
-            SessionEvent::Experimenter { xid, requested: true, .. } => {
-                self.role_failed(key, xid, RoleFailure::Unsupported, now, transport);
+            // Whether an experimenter's message expects a reply, only its sender knows.
+            SessionEvent::Experimenter { xid, message, .. } => {
+                if self.role_failed(key, xid, RoleFailure::Unsupported(None), now, transport) {
+                    return;
+                }
+                self.owner(key, xid, now, |_, handler, switch| {
+                    handler.answer(switch, Xid(xid), &FromSwitch::Experimenter(message))
+                });
             }
             _ => {}
         }
@@ -364,17 +370,20 @@ impl Worker {
         if self.role_failed(key, xid, RoleFailure::of(error), now, transport) {
             return;
         }
-        let is_slave = self.is_slave_error(key, error);
-        if is_slave && self.stands_by(key) {
-            // About what was sent before the controller knew.
+        if self.is_slave_error(key, error) {
+            // While the switch stands by, it is about what was sent before.
+            if !self.stands_by(key) {
+                // Before any handler: nobody may answer with more messages.
+                if is_confirms(xid) {
+                    self.note_refusal(key, xid, error);
+                }
+                self.role_reported(key, Some(ControllerRole::Slave), now, transport);
+            }
             return;
         }
         self.log_refused(key, xid, error, request, now);
         self.flood_by_all(key, error, now);
         self.errors_owner(key, xid, error, now, transport);
-        if is_slave {
-            self.role_reported(key, Some(ControllerRole::Slave), now, transport);
-        }
     }
 
     /// Passes an error to the one who sent the message that the switch refuses.

@@ -217,10 +217,12 @@ impl Worker {
 
 impl Worker {
     /// Finds the key of a connection whose switch is up here. Mail that was posted while it was up
-    /// may come when it stands by.
+    /// may come when it stands by, or is up again: then it is not for this term.
     pub(crate) fn up_here(&self, id: ConnectionId) -> Option<ConnectionKey> {
         let key = self.here(id)?;
-        matches!(self.connections.get(key)?.stage, ConnectionStage::Up(_)).then_some(key)
+        let connection = self.connections.get(key)?;
+        let is_up = matches!(connection.stage, ConnectionStage::Up(_));
+        (is_up && connection.term == id.term).then_some(key)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct ConnectionId {
     pub(crate) key: ConnectionKey,
     /// Its unique number, at any worker.
     pub(crate) serial: u64,
+    /// See `Connection::term`.
+    pub(crate) term: u32,
 }
 
 /// A job for a worker.
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn a_mailbox_is_bounded_in_messages_and_in_bytes() {
         let mailbox = Mailbox::new(Box::new(Awake));
-        let to = ConnectionId { worker: 0, key: 0, serial: 0 };
+        let to = ConnectionId { worker: 0, key: 0, serial: 0, term: 0 };
         let send = |len| mailbox.push(Mail::Send { to, bytes: vec![0; len].into() });
         let pushed = (0..MAILBOX_MESSAGES).take_while(|_| send(64 * 1024)).count();
         assert_eq!(pushed, MAILBOX_BYTES / (64 * 1024));

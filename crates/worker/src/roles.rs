@@ -1,13 +1,15 @@
 //! Roles of the controller at a switch: orders, requests, and what the switch says of them.
 //!
-//! The switch decides. An order ([`bellrock_api::RoleOrder`]) becomes a request; its reply moves
-//! the connection between the stages of `standby`. So do a `role_status`, and an error that says
-//! that the controller is slave. All three are in order with everything else that the switch sends,
-//! so the last one holds.
+//! An order ([`bellrock_api::RoleOrder`]) becomes a request. Only the switch makes the controller
+//! master or equal: its reply moves the connection between the stages of `standby`. The controller
+//! needs nobody's leave to stand by: an order for slave without a generation id takes effect at
+//! once. A `role_status`, and an error that says that the controller is slave, move the connection
+//! too. They are in order with everything else that the switch sends, so the last one holds.
 //!
-//! One order takes more than one request in two cases, both in 1.3 only: a slave that knows no
-//! generation id asks for the newest first, and behind a stale request the newest is asked for. So
-//! orders for one switch are carried out one after the other.
+//! Orders for one switch are carried out one after the other, because one order may take several
+//! requests (1.3 only): a slave without a generation id asks for the newest one first; after a stale
+//! request the newest one is asked for; and after a refusal a question for the role shows whether
+//! the switch has roles at all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,9 +18,10 @@ use std::time::Duration;
 use bellrock_api::openflow::{ErrorMessage, RoleKind, RoleMessage, RoleStatus};
 use bellrock_api::runtime::Promise;
 use bellrock_api::{
-    ControllerRole, Dpid, EndReason, Error, ErrorCode, GrantedRole, Refusal, RoleError, RoleOrder,
+    ControllerRole, Dpid, EndReason, Error, ErrorCode, GrantedRole, RateLimit, Refusal, RoleError,
+    RoleOrder,
 };
-use tracing::debug;
+use tracing::{info, warn};
 
 use crate::connection::ConnectionStage;
 use crate::mailbox::ConnectionId;
@@ -31,6 +34,19 @@ const ROLE_ORDERS: usize = 8;
 /// Maximum number of requests of a slave that takes the switch's newest generation id. Each further
 /// one means that another election came between the question and the request.
 const SLAVE_REQUESTS: u8 = 4;
+
+/// Number of times that a switch may give access back without an order, at once.
+const RECLAIM_BURST: u32 = 4;
+
+/// Time after which it may do so once more.
+const RECLAIM_PERIOD: Duration = Duration::from_secs(60);
+
+/// Types of the messages that Open vSwitch refuses from a slave in 1.0: PACKET_OUT, FLOW_MOD,
+/// PORT_MOD (1.0 §5.1).
+const REFUSED_FROM_SLAVES: [u8; 3] = [13, 14, 15];
+
+/// An order to stand by that no election numbers.
+pub(crate) const STAND_BY: RoleOrder = RoleOrder::Slave { generation_id: None };
 
 type RoleOutcome = Result<GrantedRole, RoleError>;
 
@@ -49,12 +65,27 @@ impl PostedOrder {
 }
 
 /// The orders for a connection.
-#[derive(Default)]
 pub(crate) struct Roles {
     /// Orders without an outcome. The first one is under way.
     orders: VecDeque<PendingOrder>,
-    /// Whether only an order may end the standby: the last order was for a slave.
+    /// Whether only an order may end the standby.
     is_held: bool,
+    /// Limits how often the switch may end the standby without an order.
+    reclaims: RateLimit,
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        let reclaims = RateLimit::new(RECLAIM_BURST, RECLAIM_PERIOD);
+        Roles { orders: VecDeque::new(), is_held: false, reclaims }
+    }
+}
+
+impl Roles {
+    /// Whether an order for slave has no outcome yet.
+    fn awaits_slave(&self) -> bool {
+        self.orders.iter().any(|asked| asked.order.role() == ControllerRole::Slave)
+    }
 }
 
 /// An order without an outcome.
@@ -67,6 +98,8 @@ struct PendingOrder {
     requests: u8,
     /// The newest generation id that the switch has reported for this order.
     newest: Option<u64>,
+    /// Why the switch did not change the role, while it is asked whether it has roles.
+    refused: Option<RoleError>,
     /// `None`: the worker's own order.
     promise: Option<Promise<RoleOutcome>>,
 }
@@ -80,13 +113,15 @@ enum OrderStep {
     Change,
     /// It asks for the newest generation id after the change was refused as stale.
     Stale,
+    /// It asks for the role after the change was refused: a switch with roles answers.
+    Probe,
 }
 
 impl PendingOrder {
     /// The request of the present step.
     fn request(&self) -> RoleMessage {
         let (role, generation_id) = match (self.step, self.order) {
-            (OrderStep::Newest | OrderStep::Stale, _) => (RoleKind::NoChange, 0),
+            (OrderStep::Newest | OrderStep::Stale | OrderStep::Probe, _) => (RoleKind::NoChange, 0),
             (OrderStep::Change, RoleOrder::Equal) => (RoleKind::Equal, 0),
             (OrderStep::Change, RoleOrder::Master { generation_id }) => {
                 (RoleKind::Master, generation_id)
@@ -98,13 +133,6 @@ impl PendingOrder {
         };
         RoleMessage { role, generation_id }
     }
-
-    fn end(self, outcome: RoleOutcome) {
-        debug!(order = ?self.order, ?outcome, "role");
-        if let Some(promise) = self.promise {
-            promise.keep(outcome);
-        }
-    }
 }
 
 /// Why a request for a role has no reply.
@@ -112,8 +140,8 @@ impl PendingOrder {
 pub(crate) enum RoleFailure {
     /// The generation id is too old.
     Stale,
-    /// The switch has no roles.
-    Unsupported,
+    /// It may be that the switch has no roles: it refuses the request so, or ignores it (`None`).
+    Unsupported(Option<Refusal>),
     /// Another error.
     Refused(Refusal),
     /// Nothing came in time, or nothing that can be read.
@@ -123,16 +151,17 @@ pub(crate) enum RoleFailure {
 impl RoleFailure {
     /// The failure that an error means, if it is about a request for a role.
     pub(crate) fn of(error: &ErrorMessage<'_>) -> Self {
+        let refusal = Refusal::from(error);
         let ErrorMessage::Standard { code, .. } = error else {
-            return RoleFailure::Refused(Refusal::from(error));
+            return RoleFailure::Refused(refusal);
         };
         match code {
             ErrorCode::RoleStale => RoleFailure::Stale,
             ErrorCode::RoleUnsupported
             | ErrorCode::RequestBadType
             | ErrorCode::RequestBadExperimenter
-            | ErrorCode::RequestBadExperimenterType => RoleFailure::Unsupported,
-            _ => RoleFailure::Refused(Refusal::from(error)),
+            | ErrorCode::RequestBadExperimenterType => RoleFailure::Unsupported(Some(refusal)),
+            _ => RoleFailure::Refused(refusal),
         }
     }
 }
@@ -154,7 +183,7 @@ impl Worker {
         self.request_role(key, posted.order, Some(posted.promise), now, transport);
     }
 
-    /// Requests a role.
+    /// Requests a role. An order for slave replaces the orders that wait.
     pub(crate) fn request_role<T: Transport>(
         &mut self,
         key: ConnectionKey,
@@ -163,25 +192,71 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
+        if order == STAND_BY {
+            // Whatever the switch answers, and when.
+            self.hold(key);
+            if promise.is_some() {
+                self.keep_order(key, order);
+            }
+            self.leave(key, EndReason::StoodBy, now, transport);
+        }
         let Some(connection) = self.connections.get_mut(key) else { return };
         let step = match order {
-            RoleOrder::Slave { generation_id: None }
-                if connection.session.version().has_roles() =>
-            {
-                OrderStep::Newest
-            }
+            STAND_BY if connection.session.version().has_roles() => OrderStep::Newest,
             // 1.0 has neither generation ids nor a question for the role.
             _ => OrderStep::Change,
         };
-        let asked = PendingOrder { xid: None, order, step, requests: 0, newest: None, promise };
+        let (requests, newest, refused) = (0, None, None);
+        let asked = PendingOrder { xid: None, order, step, requests, newest, refused, promise };
         let orders = &mut connection.roles.get_or_insert_default().orders;
+        let replaced = match order.role() {
+            ControllerRole::Slave => orders.split_off(orders.len().min(1)),
+            ControllerRole::Equal | ControllerRole::Master => VecDeque::new(),
+        };
         let waiting = orders.len();
-        if waiting >= ROLE_ORDERS {
-            return asked.end(Err(Error::TooManyRequests { waiting }.into()));
+        let is_taken = waiting < ROLE_ORDERS;
+        let left_out = match is_taken {
+            true => {
+                orders.push_back(asked);
+                None
+            }
+            false => Some(asked),
+        };
+        for replaced in replaced {
+            self.end_order(key, replaced, Err(RoleError::Replaced), now);
         }
-        orders.push_back(asked);
-        if waiting == 0 {
+        if let Some(asked) = left_out {
+            self.end_order(key, asked, Err(Error::TooManyRequests { waiting }.into()), now);
+        } else if waiting == 0 {
             self.carry_out(key, now, transport);
+        }
+    }
+
+    /// Ends an order with its outcome.
+    fn end_order(
+        &mut self,
+        key: ConnectionKey,
+        asked: PendingOrder,
+        outcome: RoleOutcome,
+        now: Duration,
+    ) {
+        let dpid = self.connections.get(key).and_then(|connection| connection.dpid());
+        if let Some(dpid) = dpid
+            && self.log.allows(now, &self.counters)
+        {
+            let order = asked.order.role();
+            match (&outcome, &asked.promise) {
+                (Ok(granted), _) => {
+                    let (role, generation_id) = (granted.role, granted.generation_id);
+                    info!(%dpid, %role, generation_id, "role granted");
+                }
+                // Nobody else gets the reason.
+                (Err(reason), None) => warn!(%dpid, %order, %reason, "role not granted"),
+                (Err(reason), Some(_)) => info!(%dpid, %order, %reason, "role not granted"),
+            }
+        }
+        if let Some(promise) = asked.promise {
+            promise.keep(outcome);
         }
     }
 
@@ -191,6 +266,7 @@ impl Worker {
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(roles) = &mut connection.roles else { return };
+        let mut not_sent = Vec::new();
         while let Some(asked) = roles.orders.front_mut() {
             asked.requests += u8::from(asked.step == OrderStep::Change);
             match connection.session.request_role(asked.request(), now, &mut self.out) {
@@ -198,12 +274,11 @@ impl Worker {
                     asked.xid = Some(xid);
                     break;
                 }
-                Err(error) => {
-                    if let Some(asked) = roles.orders.pop_front() {
-                        asked.end(Err(Error::from(error).into()));
-                    }
-                }
+                Err(error) => not_sent.extend(roles.orders.pop_front().map(|asked| (asked, error))),
             }
+        }
+        for (asked, error) in not_sent {
+            self.end_order(key, asked, Err(Error::from(error).into()), now);
         }
         self.flush(key, transport);
     }
@@ -249,7 +324,15 @@ impl Worker {
             }
             (OrderStep::Stale, _) => {
                 let newest = asked.newest;
-                asked.end(Err(RoleError::Stale { newest }));
+                self.end_order(key, asked, Err(RoleError::Stale { newest }), now);
+            }
+            (OrderStep::Probe, _) => {
+                // It has roles, but does not change this one.
+                let why = asked.refused.unwrap_or(RoleError::Unanswered);
+                self.not_granted(key, asked, why, now, transport);
+                if reported == Some(ControllerRole::Slave) {
+                    self.role_reported(key, reported, now, transport);
+                }
             }
             (OrderStep::Change, _) => {
                 let Some(role) = reported else {
@@ -257,12 +340,13 @@ impl Worker {
                 };
                 let wanted = asked.order.role();
                 self.note_role(key, role);
-                self.ordered(key, wanted, role, now, transport);
+                self.ordered(key, &asked, role, now, transport);
                 let generation_id = asked.newest;
-                asked.end(match role == wanted {
+                let outcome = match role == wanted {
                     true => Ok(GrantedRole { role, generation_id }),
                     false => Err(RoleError::Other(role)),
-                });
+                };
+                self.end_order(key, asked, outcome, now);
             }
         }
         self.carry_out(key, now, transport);
@@ -290,31 +374,53 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
+        let has_question =
+            self.connections.get(key).is_some_and(|its| its.session.version().has_roles());
         let why = match (asked.step, failure) {
             (OrderStep::Change, RoleFailure::Stale) => {
                 return self.carry_on(key, asked, OrderStep::Stale, now, transport);
             }
+            (OrderStep::Change, RoleFailure::Unsupported(refusal)) if has_question => {
+                // It may only refuse this change.
+                let refused = Some(refusal.map_or(RoleError::Unanswered, RoleError::Refused));
+                let asked = PendingOrder { refused, ..asked };
+                return self.carry_on(key, asked, OrderStep::Probe, now, transport);
+            }
             (OrderStep::Stale, _) => RoleError::Stale { newest: None },
-            (_, RoleFailure::Unsupported | RoleFailure::Stale) => RoleError::Unsupported,
+            (_, RoleFailure::Unsupported(_) | RoleFailure::Stale) => RoleError::Unsupported,
+            (OrderStep::Probe, _) => asked.refused.unwrap_or(RoleError::Unanswered),
             (_, RoleFailure::Refused(refusal)) => RoleError::Refused(refusal),
             (_, RoleFailure::Unanswered) => RoleError::Unanswered,
         };
+        self.not_granted(key, asked, why, now, transport);
+        self.carry_out(key, now, transport);
+    }
+
+    /// Ends an order that the switch does not grant.
+    fn not_granted<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        asked: PendingOrder,
+        why: RoleError,
+        now: Duration,
+        transport: &mut T,
+    ) {
         let wanted = asked.order.role();
-        match wanted {
+        let outcome = match wanted {
             // Where there are no roles, every controller is equal.
             ControllerRole::Equal if why == RoleError::Unsupported => {
                 self.note_role(key, wanted);
-                self.ordered(key, wanted, wanted, now, transport);
-                asked.end(Ok(GrantedRole { role: wanted, generation_id: None }));
+                self.ordered(key, &asked, wanted, now, transport);
+                Ok(GrantedRole { role: wanted, generation_id: None })
             }
             // Whatever the switch would accept: the order was to stand by.
             ControllerRole::Slave if !matches!(why, RoleError::Stale { .. }) => {
-                self.ordered(key, wanted, wanted, now, transport);
-                asked.end(Err(why));
+                self.ordered(key, &asked, wanted, now, transport);
+                Err(why)
             }
-            _ => asked.end(Err(why)),
-        }
-        self.carry_out(key, now, transport);
+            _ => Err(why),
+        };
+        self.end_order(key, asked, outcome, now);
     }
 
     /// Handles a report of the switch that it has changed the controller's role.
@@ -329,15 +435,18 @@ impl Worker {
     }
 
     /// Whether an error means that the controller is slave. 1.3 has an error of its own for that.
-    /// Open vSwitch sends "no permission" in 1.0, where it makes no one slave but a master.
+    /// In 1.0, Open vSwitch sends "no permission" for a message that a slave may not send, and only
+    /// a controller that was master becomes slave.
     pub(crate) fn is_slave_error(&self, key: ConnectionKey, error: &ErrorMessage<'_>) -> bool {
-        let ErrorMessage::Standard { code, .. } = error else { return false };
+        let ErrorMessage::Standard { code, data } = error else { return false };
         let info = self.connections.get(key).and_then(|its| its.stage.claimed());
         let has_role = info.is_some_and(|info| info.role != ControllerRole::Equal);
         match code {
             ErrorCode::RequestIsSlave => true,
             ErrorCode::RequestPermission => {
-                has_role && info.is_some_and(|info| !info.version.has_roles())
+                has_role
+                    && info.is_some_and(|info| !info.version.has_roles())
+                    && data.0.get(1).is_some_and(|kind| REFUSED_FROM_SLAVES.contains(kind))
             }
             _ => false,
         }
@@ -353,35 +462,79 @@ impl Worker {
     ) {
         let Some(role) = reported else { return };
         self.note_role(key, role);
-        let roles = self.connections.get(key).and_then(|connection| connection.roles.as_ref());
-        let is_held = roles.is_some_and(|roles| roles.is_held);
         match role {
-            ControllerRole::Slave => self.leave(key, EndReason::Demoted, now, transport),
-            ControllerRole::Equal | ControllerRole::Master if !is_held => {
-                self.take_over(key, now, transport);
+            ControllerRole::Slave => {
+                if let Some(dpid) = self.connections.get(key).and_then(|its| its.dpid())
+                    && self.shared.demoted(dpid)
+                {
+                    // Who was ordered to write needs a new order.
+                    self.hold(key);
+                }
+                self.leave(key, EndReason::Demoted, now, transport);
             }
-            ControllerRole::Equal | ControllerRole::Master => {}
+            ControllerRole::Equal | ControllerRole::Master => {
+                if self.may_reclaim(key, now) {
+                    self.take_over(key, now, transport);
+                }
+            }
         }
         self.publish(key);
     }
 
-    /// Moves the connection to the stage of the role that was ordered and granted.
+    /// Whether a standby may end because the switch says so. Reports that change nothing are
+    /// counted.
+    fn may_reclaim(&mut self, key: ConnectionKey, now: Duration) -> bool {
+        if !self.stands_by(key) {
+            return false;
+        }
+        let Some(connection) = self.connections.get_mut(key) else { return false };
+        let roles = connection.roles.get_or_insert_default();
+        let may = !roles.is_held && !roles.awaits_slave() && roles.reclaims.pass(now);
+        self.counters.role_reports_ignored.add(u64::from(!may));
+        may
+    }
+
+    /// Makes the standby last until an order ends it.
+    pub(crate) fn hold(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.roles.get_or_insert_default().is_held = true;
+        }
+    }
+
+    /// Keeps an order for the next connection of the switch.
+    fn keep_order(&self, key: ConnectionKey, order: RoleOrder) {
+        if let Some(dpid) = self.connections.get(key).and_then(|connection| connection.dpid()) {
+            self.shared.keep_order(dpid, order);
+        }
+    }
+
+    /// Moves the connection to the stage of the role that was ordered and granted. Only the role
+    /// that was ordered ends a standby.
     fn ordered<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        wanted: ControllerRole,
+        asked: &PendingOrder,
         granted: ControllerRole,
         now: Duration,
         transport: &mut T,
     ) {
-        let stands_by = wanted == ControllerRole::Slave;
+        let wanted = asked.order.role();
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.roles.get_or_insert_default().is_held = stands_by;
-        if stands_by {
+        let roles = connection.roles.get_or_insert_default();
+        let is_replaced = roles.awaits_slave();
+        if wanted == ControllerRole::Slave {
+            self.hold(key);
+            if asked.promise.is_some() {
+                self.keep_order(key, STAND_BY);
+            }
             self.leave(key, EndReason::StoodBy, now, transport);
         } else if granted == ControllerRole::Slave {
             self.leave(key, EndReason::Demoted, now, transport);
-        } else {
+        } else if granted == wanted && !is_replaced {
+            roles.is_held = false;
+            if asked.promise.is_some() {
+                self.keep_order(key, asked.order);
+            }
             self.take_over(key, now, transport);
         }
         self.publish(key);

@@ -101,6 +101,10 @@ pub(crate) const EARLY_PORT_STATUSES: usize = 64;
 /// Maximum bytes of early packet-ins and changes of ports, for all switches of a worker together.
 pub(crate) const EARLY_PACKET_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
 
+/// Maximum number of switches of a controller whose last order for a role is kept. Beyond it, an
+/// order for a switch that is not connected is forgotten.
+pub(crate) const KEPT_ORDERS: usize = 64 * 1024;
+
 /// Maximum number of messages in a worker's mailbox. If it is full, senders get an error.
 pub(crate) const MAILBOX_MESSAGES: usize = 16 * 1024;
 

@@ -25,6 +25,7 @@ use bellrock_session::{FirstRole, xid};
 use tracing::info;
 
 use crate::connection::{CleaningSwitch, ConnectionStage, StandbySwitch, UpSwitch};
+use crate::roles::STAND_BY;
 use crate::settings::TICK;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
@@ -38,15 +39,35 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        if self.settings.session.first_role == FirstRole::Standby {
+        let first_role = self.settings.session.first_role;
+        let order = match (self.shared.kept_order(info.dpid), first_role) {
+            (Some(order @ (RoleOrder::Slave { .. } | RoleOrder::Master { .. })), _)
+            | (Some(order @ RoleOrder::Equal), FirstRole::Standby) => Some(order),
+            (None, FirstRole::Standby) => Some(STAND_BY),
+            // As switches take every new connection.
+            (None | Some(RoleOrder::Equal), FirstRole::Equal) => None,
+        };
+        if let Some(order) = order {
             self.stand_by(key, info, EndReason::StoodBy, now, transport);
             // Until the switch has answered, it takes the controller for an equal.
-            let order = RoleOrder::Slave { generation_id: None };
+            self.hold(key);
             self.request_role(key, order, None, now, transport);
         } else if info.role == ControllerRole::Slave {
             self.stand_by(key, info, EndReason::Demoted, now, transport);
         } else {
+            self.configure(key, transport);
             self.clean(key, info, now, transport);
+        }
+    }
+
+    /// Configures the switch, unless the handshake has done so.
+    fn configure<T: Transport>(&mut self, key: ConnectionKey, transport: &mut T) {
+        self.flush(key, transport);
+        if let Some(connection) = self.connections.get_mut(key)
+            && connection.session.first_role() == FirstRole::Standby
+        {
+            // It fits: the buffer is empty.
+            let _ = connection.session.configure(&mut self.out);
         }
     }
 
@@ -77,12 +98,15 @@ impl Worker {
         transport: &mut T,
     ) {
         self.flush(key, transport);
-        let Some(id) = self.id(key) else { return };
         self.drop_early_packets(key);
         self.forget_requests(key);
+        self.leave_turns(key);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        // Mail that was posted until now is for the apps' time that ends here.
+        connection.term = connection.term.wrapping_add(1);
+        let Some(id) = self.id(key) else { return };
         self.shared.hide(id, info.dpid);
         let Some(connection) = self.connections.get_mut(key) else { return };
-        self.turns.taken -= connection.stage.give_turn_back();
         connection.removals.clear();
         let (next_tick, changed, peer) = (now + TICK, false, connection.peer);
         let confirms = connection.confirms.take();
@@ -105,10 +129,12 @@ impl Worker {
         self.next_turns(now, transport);
     }
 
-    /// Ends the requests of handlers: their answers must not reach handlers that come later.
+    /// Ends the requests of handlers: their answers must not reach handlers that come later. Ends
+    /// the request for flows of an earlier run too.
     fn forget_requests(&mut self, key: ConnectionKey) {
         let Some(connection) = self.connections.get(key) else { return };
-        let is_own = |request: u32| xid::owner(request) == xid::SESSION;
+        let flows = connection.stage.flows_request();
+        let is_own = |request: u32| xid::owner(request) == xid::SESSION && Some(request) != flows;
         let requests = connection.session.unanswered().map(|(request, _)| request);
         let requests: Vec<u32> = requests.filter(|request| !is_own(*request)).collect();
         let Some(connection) = self.connections.get_mut(key) else { return };

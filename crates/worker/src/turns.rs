@@ -76,7 +76,9 @@ impl Worker {
             if connection.serial != serial {
                 continue;
             }
-            let ConnectionStage::Cleaning(CleaningSwitch { turn, .. }) = &mut connection.stage
+            let ConnectionStage::Cleaning(CleaningSwitch {
+                turn: turn @ CleaningTurn::Waits, ..
+            }) = &mut connection.stage
             else {
                 continue;
             };
@@ -86,6 +88,18 @@ impl Worker {
             self.flush(key, transport);
             self.set_timer(key);
         }
+    }
+
+    /// Gives up the turn of `key`'s switch, or its place among those that wait.
+    pub(crate) fn leave_turns(&mut self, key: ConnectionKey) {
+        let stage = self.connections.get(key).map(|connection| &connection.stage);
+        if let Some(ConnectionStage::Cleaning(CleaningSwitch {
+            turn: CleaningTurn::Waits, ..
+        })) = stage
+        {
+            self.turns.waiting.retain(|(waiting, _)| *waiting != key);
+        }
+        self.end_turn(key);
     }
 
     /// Ends the turn of `key`'s switch, if it has one: it takes too long, or there is nothing more

@@ -11,7 +11,7 @@ use bellrock_api::runtime::BatchControl;
 use bellrock_api::{
     AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, RateLimit, SwitchInfo,
 };
-use bellrock_session::{ControllerSession, MissingReply, SessionEvent};
+use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
@@ -143,7 +143,12 @@ impl Worker {
     /// Opens a connection of a switch: sends a hello. The transport must already know
     /// [`Worker::next_key`].
     pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
-        let session = match ControllerSession::new(&self.settings.session, now, &mut self.out) {
+        let mut settings = self.settings.session;
+        if self.shared.keeps_orders() {
+            // One of them may be to stand by at this switch, whose datapath id is not known yet.
+            settings.first_role = FirstRole::Standby;
+        }
+        let session = match ControllerSession::new(&settings, now, &mut self.out) {
             Ok(session) => session,
             Err(error) => {
                 warn!(%peer, %error, "a hello could not be written");
@@ -155,6 +160,7 @@ impl Worker {
         let limit = self.settings.limits.packet_ins_per_second;
         let key = self.connections.insert(Connection {
             serial,
+            term: 0,
             peer,
             session,
             carry: Vec::new(),
@@ -586,6 +592,7 @@ impl Worker {
 
     pub(crate) fn id(&self, key: ConnectionKey) -> Option<ConnectionId> {
         let connection = self.connections.get(key)?;
-        Some(ConnectionId { worker: self.index, key, serial: connection.serial })
+        let (serial, term) = (connection.serial, connection.term);
+        Some(ConnectionId { worker: self.index, key, serial, term })
     }
 }

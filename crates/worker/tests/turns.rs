@@ -7,11 +7,13 @@ mod lab;
 
 use std::time::Duration;
 
+use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    App, EarlierFlows, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict, Version,
+    App, Dpid, EarlierFlows, Handler, Network, PacketIn, Result, RoleOrder, Switch, SwitchInfo,
+    Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
-use lab::{Lab, Notes, SwitchId};
+use lab::{FakeRoles, Lab, Notes, SwitchId};
 
 /// Number of switches of a worker that are asked at a time, and the duration of a turn.
 const AT_A_TIME: usize = 64;
@@ -131,6 +133,49 @@ fn turns_are_given_back_whatever_ends_them() {
         }
         all.iter().for_each(|id| lab.hang_up(*id));
         lab.run();
+    }
+}
+
+#[test]
+fn a_demotion_while_a_switch_waits_costs_no_turn() {
+    for version in VERSIONS {
+        let (mut lab, notes) = lab();
+        let all = silent(&mut lab, version, AT_A_TIME + 1);
+        let (last, dpid) = (all[AT_A_TIME], Dpid(AT_A_TIME as u64 + 1));
+        lab.switches[last].roles = FakeRoles::equal();
+        for _ in 0..5 {
+            for order in [RoleOrder::Slave { generation_id: None }, RoleOrder::Equal] {
+                drop(lab.shared.network().set_role(dpid, order));
+                lab.run();
+            }
+        }
+        assert_eq!(asked(&lab).len(), AT_A_TIME, "{version}");
+        // Each one gives its turn back.
+        for id in all {
+            lab.hang_up(id);
+        }
+        lab.run();
+        assert_eq!(notes.take(), Vec::<String>::new());
+        let again = silent(&mut lab, version, AT_A_TIME + 1);
+        let is_asked = |id: &&SwitchId| lab.switches[**id].asked_for_flows.is_some();
+        assert_eq!(again.iter().filter(is_asked).count(), AT_A_TIME, "{version}");
+    }
+}
+
+#[test]
+fn a_switch_that_stands_by_gives_its_turn_and_its_request_back() {
+    for version in VERSIONS {
+        let (mut lab, _) = lab();
+        let all = silent(&mut lab, version, AT_A_TIME + 1);
+        lab.switches[all[0]].roles = FakeRoles::equal();
+        let standby = RoleOrder::Slave { generation_id: None };
+        drop(lab.shared.network().set_role(Dpid(1), standby));
+        lab.run();
+        assert_eq!(asked(&lab).len(), AT_A_TIME + 1, "{version}");
+        // The other ones come up without an answer.
+        all[1..].iter().for_each(|id| lab.hang_up(*id));
+        lab.advance(Duration::from_secs(65));
+        assert_eq!(lab.counters("requests_unanswered"), [0], "{version}");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::description::SwitchDescription;
 use crate::event::{SessionCounters, SessionEvent};
 use crate::hello;
 use crate::requests::{RequestList, RequestRejected};
-use crate::settings::SessionSettings;
+use crate::settings::{FirstRole, SessionSettings};
 use crate::xid;
 use handshake::HandshakeStage;
 
@@ -247,6 +247,12 @@ impl ControllerSession {
         ToSwitch::BarrierRequest.encode(self.version, barrier, out)?;
         self.requests.follow(&[question], barrier, now);
         Ok(())
+    }
+
+    /// The role with which the connection began.
+    #[must_use]
+    pub fn first_role(&self) -> FirstRole {
+        self.settings.first_role
     }
 
     /// Sets the switch's configuration. The handshake does it, unless the connection begins as a

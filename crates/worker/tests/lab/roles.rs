@@ -14,6 +14,10 @@ pub struct FakeRoles {
     pub generation: Option<u64>,
     /// It refuses all requests so.
     pub refuses: Option<ErrorCode>,
+    /// It refuses requests that change the role so.
+    pub refuses_changes: Option<ErrorCode>,
+    /// It grants this role instead of any other.
+    pub grants: Option<RoleKind>,
     /// Number of elections of others behind each question for the role.
     pub elections: u64,
 }
@@ -44,15 +48,19 @@ impl FakeRoles {
         };
         let is_question = asked.role == RoleKind::NoChange;
         let takes_part = matches!(asked.role, RoleKind::Master | RoleKind::Slave);
-        let is_stale = self.generation.is_some_and(|newest| asked.generation_id < newest);
-        let code = self.refuses.or((takes_part && is_stale).then_some(ErrorCode::RoleStale));
+        // Ids wrap around: the sign of the difference decides (1.3.5 §6.3.4).
+        let distance = |newest| asked.generation_id.wrapping_sub(newest).cast_signed();
+        let is_stale = self.generation.is_some_and(|newest| distance(newest) < 0);
+        let change = self.refuses_changes.filter(|_| !is_question);
+        let code =
+            self.refuses.or(change).or((takes_part && is_stale).then_some(ErrorCode::RoleStale));
         if let Some(code) = code {
             let error = FromSwitch::Error(ErrorMessage::Standard { code, data: Bytes(&[]) });
             return error.encode(version, xid, out).unwrap();
         }
         let Some(kind) = &mut self.kind else { return };
         if !is_question {
-            *kind = asked.role;
+            *kind = self.grants.unwrap_or(asked.role);
         }
         if takes_part {
             self.generation = Some(asked.generation_id);
