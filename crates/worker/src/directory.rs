@@ -591,3 +591,20 @@ impl Runtime for Posts {
         self.tasks.clear_timer(timer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_number_of_orders_is_kept() {
+        let mut entries = Entries::default();
+        for dpid in 0..=KEPT_ORDERS as u64 {
+            entries.keep_order(Dpid(dpid), RoleOrder::Equal);
+        }
+        assert_eq!(entries.orders.len(), KEPT_ORDERS);
+        // The last one replaced one of a switch that is not connected.
+        assert!(entries.orders.contains_key(&Dpid(KEPT_ORDERS as u64)));
+        assert!(!entries.orders.contains_key(&Dpid(0)));
+    }
+}
