@@ -18,7 +18,8 @@ pub struct Limits {
     pub switches_per_worker: usize,
     /// Maximum bytes of one read from a switch, before the next switch's turn.
     pub bytes_per_turn: usize,
-    /// Maximum packet-ins a second of one switch; more are dropped and counted. `None`: no limit.
+    /// Packet-ins of one switch: so many at once, and so many a second after that. More are dropped
+    /// and counted. `None`: no limit.
     pub packet_ins_per_second: Option<u32>,
     /// Maximum bytes that wait to be written to a switch. Above it, the switch is not read.
     pub high_water_bytes: usize,
