@@ -211,13 +211,13 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "Line { number: 1, bytes: [1] }",
+                "HexLine { number: 1, bytes: [1] }",
                 "line 2, column 4",
                 "line 3, column 4",
                 "line 4, column 4",
                 "line 5, column 2",
                 "line 6, column 2",
-                "Line { number: 7, bytes: [8] }",
+                "HexLine { number: 7, bytes: [8] }",
             ]
         );
         assert!(lines[2].as_ref().is_err_and(|error| error.contains("half a byte")));
