@@ -20,6 +20,9 @@ use bellrock_services::desired::{AUDIT_EVERY, NotCommitted};
 use known::{SETTLED, known};
 use reserving::*;
 
+/// Number of orders of events that a test tries.
+const SEEDS: u64 = 8;
+
 #[test]
 fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_path() {
     let (mut lab, book) = line_lab();
@@ -60,6 +63,33 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
     lab.run_for(Duration::from_secs(1));
     let other = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
     assert_eq!(other.to_string(), "a host is at switch 0000000000000001, which is not connected");
+}
+
+/// The links of a switch that reconnects are found one after the other. A longer path over the one
+/// that is found first is no reason to move.
+#[test]
+fn a_host_whose_switch_reconnects_keeps_its_path() {
+    for seed in 1..=SEEDS {
+        let book = Reservations::new(BandwidthSettings::default());
+        let lab = Lab::seeded(seed).topology(ring(4, 1)).version(Version::V1_3);
+        let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+        let there = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "1G")).unwrap();
+        let back = reserve(&mut lab, &book, request("10.0.0.4", "10.0.0.1", "1G")).unwrap();
+        assert_eq!((switches(&there), switches(&back)), (vec![1, 4], vec![4, 1]));
+        lab.disconnect("s1");
+        lab.run_for(Duration::from_secs(2));
+        lab.reconnect("s1");
+        let mut moved = Vec::new();
+        lab.run_until(PATIENCE, |_| {
+            let is_other = |state: &ReservationState| {
+                matches!(state, ReservationState::Installed(ports) if ports.len() > 2)
+            };
+            moved.extend(book.list().into_iter().map(|one| one.state).filter(is_other));
+            false
+        });
+        assert_eq!(moved, [], "seed {seed}");
+        assert_eq!(book.list(), [there, back], "seed {seed}");
+    }
 }
 
 #[test]

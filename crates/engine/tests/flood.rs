@@ -16,6 +16,10 @@ use peer::{PATIENCE, Peer, counter, packet_in, start};
 const PACKETS: u64 = 80_000;
 const PACKET_BYTES: usize = 1400;
 
+/// Receive buffer of the switch. Into much smaller ones the kernel drops segments of a loopback
+/// device, and sends them again up to half a minute later.
+const RECEIVE_BYTES: usize = 64 * 1024;
+
 /// Maximum growth of the process's memory: the buffers of the worker and of the test. The answers
 /// are a hundred times that.
 const MAX_GROWTH_KIB: u64 = 12 * 1024;
@@ -30,9 +34,12 @@ fn memory_kib(what: &str) -> u64 {
 fn nothing_is_lost_or_out_of_order_or_hoarded() {
     let engine = start(1, |settings| {
         settings.worker.limits.high_water_bytes = 64 * 1024;
-        settings.worker.limits.stalled = Duration::from_secs(60);
+        settings.worker.limits.stalled = PATIENCE;
+        // Two threads write to the connection, so an answer to an echo would go in between.
+        settings.worker.session.echo_after = 2 * PATIENCE;
     });
-    let mut peer = Peer::connect_narrow(engine.addresses()[0], Version::V1_3, 1).come_up(&engine);
+    let peer = Peer::connect_buffered(RECEIVE_BYTES, engine.addresses()[0], Version::V1_3, 1);
+    let mut peer = peer.come_up(&engine);
     let before = memory_kib("VmRSS");
 
     let mut writing = peer.stream.try_clone().unwrap();

@@ -10,7 +10,7 @@ use bellrock_services::paths::{Path, paths};
 use futures_lite::FutureExt;
 
 use super::ledger::{LedgerPath, give_back, take_one};
-use super::route::{HostRoute, RouteState, carries};
+use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, carries};
 use super::{
     Kbps, LinkDirection, NotReleased, NotReserved, Orders, Reservation, ReservationOrder,
     ReservationState, Reservations, next,
@@ -142,7 +142,14 @@ impl ReservationTask {
             RouteState::Intact => return self.stay(held).await,
             RouteState::Broken => return self.replace(held).await,
             RouteState::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
-            RouteState::New(dpid, until) => (format!("switch {dpid} has just reconnected"), until),
+            RouteState::New(dpid, since) => {
+                let why = format!("switch {dpid} has just reconnected");
+                let first_links = since + FIRST_LINKS_WITHIN;
+                if self.network.now() < first_links {
+                    return self.doubt(held, why, first_links).await;
+                }
+                (why, since + LINKS_WITHIN)
+            }
         };
         // The flows may still be in place: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {

@@ -32,7 +32,7 @@ pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST}
 use ledger::Ledger;
 pub use ledger::LinkDirection;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
-pub use route::LINKS_WITHIN;
+pub use route::{FIRST_LINKS_WITHIN, LINKS_WITHIN};
 
 /// Maximum number of reservations at a time. Their numbers, 1 to this, also name their meters.
 pub const MAX_RESERVATIONS: u32 = 10_000;

@@ -14,6 +14,10 @@ use super::{BandwidthSettings, Kbps, LinkDirection, NotReserved};
 /// Time for discovery to find the links of a switch that has connected: two rounds.
 pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 
+/// Time in which the first round of discovery finds the links of a switch that has connected. They
+/// come one after the other, so before that another path only looks like the only one.
+pub const FIRST_LINKS_WITHIN: Duration = Duration::from_secs(1);
+
 /// State of a route in the present network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteState {
@@ -21,7 +25,8 @@ pub(super) enum RouteState {
     Intact,
     /// This switch is not connected: packets may or may not pass it.
     Away(Dpid),
-    /// This switch has just connected: until this time its ports or links may be found.
+    /// This switch has connected at this time, less than [`LINKS_WITHIN`] ago: its ports or links
+    /// may still be found.
     New(Dpid, Duration),
     Broken,
 }
@@ -97,8 +102,9 @@ impl HostRoute {
         };
         let down: Vec<Dpid> = self.steps.iter().filter(is_down).map(|step| step.dpid).collect();
         let parted = self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid);
-        let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since + LINKS_WITHIN);
-        let is_new = |dpid: &Dpid| since(*dpid).is_some_and(|until| network.now() < until);
+        let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since);
+        let is_new =
+            |dpid: &Dpid| since(*dpid).is_some_and(|since| network.now() < since + LINKS_WITHIN);
         let away = self.switches().find(|dpid| switches.get(*dpid).is_none());
         // A down port is certain at a switch that has been connected for long.
         let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);

@@ -27,6 +27,9 @@ use bellrock_engine::{Engine, EngineSettings, Pinning};
 /// Time limit of every wait, far more than needed on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Receive buffer of a narrow peer.
+const NARROW_BYTES: usize = 8 * 1024;
+
 /// Maximum time of one read of a socket, before other work is checked.
 const READ_WAIT: Duration = Duration::from_millis(20);
 
@@ -112,13 +115,23 @@ impl Peer {
 
     /// The same with a small receive buffer, so that few bytes are in flight when it does not read.
     pub fn connect_narrow(address: SocketAddr, version: Version, dpid: u64) -> Peer {
+        Peer::connect_buffered(NARROW_BYTES, address, version, dpid)
+    }
+
+    /// The same with a receive buffer of `bytes`.
+    pub fn connect_buffered(
+        bytes: usize,
+        address: SocketAddr,
+        version: Version,
+        dpid: u64,
+    ) -> Peer {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(address),
             socket2::Type::STREAM,
             None,
         )
         .unwrap();
-        socket.set_recv_buffer_size(8 * 1024).unwrap();
+        socket.set_recv_buffer_size(bytes).unwrap();
         socket.connect(&address.into()).unwrap();
         Peer::greet(socket.into(), version, dpid)
     }
