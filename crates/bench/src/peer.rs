@@ -59,13 +59,15 @@ pub struct Contestant {
     pub most_switches: Option<u32>,
 }
 
-/// A controller with another file.
+/// A controller with another file, or with further arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContestantVariant {
     /// Name in experiments.
     pub name: &'static str,
     /// The file: name and contents.
     pub file: (String, String),
+    /// Arguments at the end of the command line.
+    pub arguments: &'static str,
 }
 
 /// Values of the placeholders.
@@ -122,7 +124,9 @@ impl Contestant {
         let variant = self.variants.iter().find(|one| Some(one.name) == places.variant);
         let file = variant.map(|variant| &variant.file).or(self.file.as_ref());
         let name = file.map_or("", |(name, _)| name);
-        self.command
+        let arguments = variant.map_or("", |variant| variant.arguments);
+        format!("{} {arguments}", self.command)
+            .trim_end()
             .replace("{file}", &quoted(&places.folder.join(name)))
             .replace("{port}", &places.target.port().to_string())
             .replace("{address}", &places.target.to_string())
@@ -273,9 +277,10 @@ mod tests {
         let other = Contestant { command: "x {file} {address}".into(), file, ..peer.clone() };
         assert_eq!(other.command_line(places), "x '/f/a'\\''b' 127.0.0.1:7");
         let file = ("c".to_owned(), String::new());
-        let other = Contestant { variants: vec![ContestantVariant { name: "odd", file }], ..other };
+        let odd = ContestantVariant { name: "odd", file, arguments: "--odd" };
+        let other = Contestant { variants: vec![odd], ..other };
         let places = PlaceholderValues { variant: Some("odd"), ..places };
-        assert_eq!(other.command_line(places), "x '/f/c' 127.0.0.1:7");
+        assert_eq!(other.command_line(places), "x '/f/c' 127.0.0.1:7 --odd");
         assert!(other.has_variant("odd") && !other.has_variant("even"));
         assert!(!parse("nox=nox_core -i ptcp:6633").unwrap().listens_anywhere());
     }

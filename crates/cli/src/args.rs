@@ -19,6 +19,7 @@ use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
+use super::start::SharedTableKind;
 
 /// An OpenFlow controller.
 ///
@@ -123,6 +124,10 @@ pub(super) struct Run {
         hide_env_values = true
     )]
     pub(super) apps: Vec<String>,
+
+    /// Table that the switches of global_learning share; the suite measures their cost
+    #[arg(long, value_name = "KIND", value_enum, default_value_t, hide = true)]
+    pub(super) shared_table: SharedTableKind,
 
     #[command(flatten)]
     pub(super) settings: Overrides,

@@ -154,7 +154,7 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     let (config, warnings) = configure(run)?;
     log::start(&config);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
+    start::run(&config, run.shared_table).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Reads the settings. Returns warnings too.

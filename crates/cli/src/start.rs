@@ -9,7 +9,7 @@ use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
-use bellrock_config::apps::{AppChoice, TableKind};
+use bellrock_config::apps::AppChoice;
 use bellrock_config::files::KeyFileError;
 use bellrock_config::{Config, Control};
 use bellrock_tables::{Budget, SharedTable};
@@ -52,11 +52,23 @@ impl From<RunError> for NotRun {
 /// Port number that lets the system choose a port.
 const FREE_PORT: u16 = 0;
 
+/// Implementation of the table that all switches of `global_learning` share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum SharedTableKind {
+    /// Without locks.
+    #[default]
+    LockFree,
+    /// With a mutex.
+    Mutex,
+    /// In transactions.
+    Stm,
+}
+
 /// Runs the controller until SIGTERM, SIGINT or SIGHUP.
-pub(super) fn run(config: &Config) -> Result<(), NotRun> {
+pub(super) fn run(config: &Config, shared: SharedTableKind) -> Result<(), NotRun> {
     // Before any thread starts, and before anything that a signal would leave half done.
     let signals = Signals::watch().map_err(RunError::Signals)?;
-    let (builder, block_list) = builder(config)?;
+    let (builder, block_list) = builder(config, shared)?;
     let controller = builder.start()?;
     announce(config, &controller);
     let signal = signals.wait(&controller).ok_or(RunError::Failed)?;
@@ -69,7 +81,10 @@ pub(super) fn run(config: &Config) -> Result<(), NotRun> {
 
 /// The controller of a configuration, and the file of its block list, which is watched until it is
 /// dropped.
-fn builder(config: &Config) -> Result<(ControllerBuilder, Option<BlockListFile>), NotRun> {
+fn builder(
+    config: &Config,
+    shared: SharedTableKind,
+) -> Result<(ControllerBuilder, Option<BlockListFile>), NotRun> {
     let tables = Budget::new(config.table_memory_bytes);
     let services = config.services.settings()?;
     let mut builder =
@@ -85,12 +100,14 @@ fn builder(config: &Config) -> Result<(ControllerBuilder, Option<BlockListFile>)
         builder = match choice {
             AppChoice::Hub => builder.app(Hub),
             AppChoice::Learning(settings) => builder.app(Learning::new(*settings, &tables)),
-            AppChoice::GlobalLearning(settings, table) => match table {
-                TableKind::LockFree => {
+            AppChoice::GlobalLearning(settings) => match shared {
+                SharedTableKind::LockFree => {
                     builder.app(GlobalLearning::<SharedTable>::new(*settings, &tables))
                 }
-                TableKind::Mutex => builder.app(GlobalLearning::<InMutex>::new(*settings, &tables)),
-                TableKind::Stm => {
+                SharedTableKind::Mutex => {
+                    builder.app(GlobalLearning::<InMutex>::new(*settings, &tables))
+                }
+                SharedTableKind::Stm => {
                     builder.app(GlobalLearning::<InTransactions>::new(*settings, &tables))
                 }
             },
@@ -151,7 +168,7 @@ mod tests {
         for known in KNOWN {
             let choice = (known.choice)();
             let config = Config { apps: vec![choice.clone()], ..Config::default() };
-            let (builder, _) = builder(&config).unwrap();
+            let (builder, _) = builder(&config, SharedTableKind::default()).unwrap();
             let [role] = &builder.chain_roles()[..] else { panic!("one app") };
             assert_eq!(role.name, known.name);
             assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));

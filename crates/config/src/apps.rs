@@ -22,7 +22,7 @@ pub enum AppChoice {
     /// `learning`.
     Learning(LearningSettings),
     /// `global_learning`.
-    GlobalLearning(LearningSettings, TableKind),
+    GlobalLearning(LearningSettings),
     /// `bandwidth`.
     Bandwidth(BandwidthSettings),
     /// `provisioning`.
@@ -38,18 +38,6 @@ pub enum AppChoice {
 pub struct QuarantineSettings {
     /// The block list file that it watches.
     pub file: Option<PathBuf>,
-}
-
-/// Implementation of the table that all switches of `global_learning` share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TableKind {
-    /// Without locks.
-    #[default]
-    LockFree,
-    /// With a mutex.
-    Mutex,
-    /// In transactions.
-    Stm,
 }
 
 /// An app that can be chosen.
@@ -71,7 +59,7 @@ impl AppChoice {
         match self {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
-            AppChoice::GlobalLearning(..) => "global_learning",
+            AppChoice::GlobalLearning(_) => "global_learning",
             AppChoice::Bandwidth(_) => "bandwidth",
             AppChoice::Provisioning(_) => "provisioning",
             AppChoice::Quarantine(_) => "quarantine",
@@ -82,18 +70,14 @@ impl AppChoice {
     /// The settings of a learning switch of either kind.
     fn learning(&self) -> Option<&LearningSettings> {
         match self {
-            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings, _) => {
-                Some(settings)
-            }
+            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings) => Some(settings),
             _ => None,
         }
     }
 
     fn learning_mut(&mut self) -> Option<&mut LearningSettings> {
         match self {
-            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings, _) => {
-                Some(settings)
-            }
+            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings) => Some(settings),
             _ => None,
         }
     }
@@ -124,9 +108,9 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "global_learning",
         about: "A learning switch with one table of all hosts for all switches. Its settings are \
-                those of learning, and the kind of the table.",
-        choice: || AppChoice::GlobalLearning(LearningSettings::default(), TableKind::default()),
-        settings: &GLOBAL_LEARNING,
+                those of learning.",
+        choice: || AppChoice::GlobalLearning(LearningSettings::default()),
+        settings: &LEARNING,
     },
     Known {
         name: "routing",
@@ -345,37 +329,10 @@ const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     },
 }];
 
-const GLOBAL_LEARNING: [Setting<AppChoice>; 8] = {
-    let [a, b, c, d, e, f, g] = LEARNING;
-    [TABLE, a, b, c, d, e, f, g]
-};
-
-const TABLE: Setting<AppChoice> = Setting {
-    key: "table",
-    value: "KIND",
-    about: "Kind of the table that all switches share. lock_free: without locks. mutex, stm: with \
-            a mutex or with transactions, to measure their cost.",
-    change: Change::Restart,
-    form: Form::One {
-        set: |choice, text| {
-            if let AppChoice::GlobalLearning(_, table) = choice {
-                *table = values::choice(text, TABLE_KINDS)?;
-            }
-            Ok(())
-        },
-        show: |choice| match choice {
-            AppChoice::GlobalLearning(_, table) => values::show_choice(table, TABLE_KINDS),
-            _ => String::new(),
-        },
-    },
-};
-
 fn show_seconds(seconds: u64) -> String {
     values::show_time(Duration::from_secs(seconds))
 }
 
-const TABLE_KINDS: &[(&str, TableKind)] =
-    &[("lock_free", TableKind::LockFree), ("mutex", TableKind::Mutex), ("stm", TableKind::Stm)];
 const MATCH_KINDS: &[(&str, MatchKind)] = &[("l2", MatchKind::L2), ("exact", MatchKind::Exact)];
 const ROUTING_MODES: &[(&str, RoutingMode)] =
     &[("reactive", RoutingMode::Reactive), ("proactive", RoutingMode::Proactive)];

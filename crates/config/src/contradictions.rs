@@ -9,7 +9,7 @@ use bellrock_engine::session::SessionSettings;
 use bellrock_services::chain::{self, AppRole};
 use bellrock_services::hosts::HostTrackingSettings;
 
-use super::apps::{AppChoice, TableKind};
+use super::apps::AppChoice;
 use super::form::Setting;
 use super::read::Places;
 use super::settings;
@@ -211,10 +211,10 @@ impl Config {
     fn of_app(&self, app: &AppChoice) -> Vec<Contradiction> {
         match app {
             AppChoice::Learning(settings) => of_learning(app.name(), settings),
-            AppChoice::GlobalLearning(settings, table) => {
+            AppChoice::GlobalLearning(settings) => {
                 let mut all = of_learning(app.name(), settings);
                 let needed = settings.max_entries.saturating_mul(SHARED_BYTES_PER_HOST);
-                if *table == TableKind::LockFree && needed > self.table_memory_bytes {
+                if needed > self.table_memory_bytes {
                     let text = format!(
                         "`max_entries` {} needs {} MiB, which is more than `table_memory_bytes`, so fewer hosts are \
                          remembered; raise `table_memory_bytes`",

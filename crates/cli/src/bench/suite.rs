@@ -28,15 +28,18 @@ const STEPS: u64 = 100;
 /// Configuration of our controller: flows match all fields, as the controllers of the studies did.
 const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
 
-/// The same with one table for all switches, once for each kind of table.
-fn variants() -> Vec<ContestantVariant> {
-    let variant = |(name, table): (&'static str, &str)| {
-        let contents =
-            format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
-        ContestantVariant { name, file: (format!("bellrock-{name}.yaml"), contents) }
+/// The same with one table for all switches, once for each kind of table: their names.
+pub(super) fn shared_tables(
+    [lock_free, mutex, stm]: [&'static str; 3],
+) -> impl Iterator<Item = ContestantVariant> {
+    const CONFIGURATION: &str = "apps:\n  - global_learning:\n      match: exact\n";
+    let variant = |(name, arguments)| {
+        let file = (format!("bellrock-{name}.yaml"), CONFIGURATION.to_owned());
+        ContestantVariant { name, file, arguments }
     };
-    let [lock_free, mutex, stm] = suite::SHARED_TABLES;
-    [(lock_free, "lock_free"), (mutex, "mutex"), (stm, "stm")].map(variant).into()
+    [(lock_free, ""), (mutex, "--shared-table mutex"), (stm, "--shared-table stm")]
+        .map(variant)
+        .into_iter()
 }
 
 /// Repeat the experiments of published studies, and report with plots
@@ -202,7 +205,7 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
             );
             let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
             let ours = contestant("bellrock", ContestantRole::Ours, command);
-            Contestant { file, variants: variants(), ..ours }
+            Contestant { file, variants: shared_tables(suite::SHARED_TABLES).collect(), ..ours }
         }
     };
     let mut all = vec![ours, responder(&bellrock)];

@@ -13,27 +13,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::{Failure, print};
 use super::folder::Folder;
+use super::suite::shared_tables;
 
 /// Configuration of our controller: flows match all fields. All other settings have their defaults.
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
 
 /// The same with global learning, and with the network services that an app may need.
 fn variants() -> Vec<ContestantVariant> {
-    let with = CONFIGURATION.1;
-    let global =
-        |table| format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
-    let variant = |(name, contents): (&'static str, String)| ContestantVariant {
-        name,
-        file: (format!("targets-{name}.yaml"), contents),
+    let services = format!("services: hosts\n{}", CONFIGURATION.1);
+    let services = ContestantVariant {
+        name: targets::SERVICES,
+        file: (format!("targets-{}.yaml", targets::SERVICES), services),
+        arguments: "",
     };
-    [
-        (targets::LOCK_FREE, global("lock_free")),
-        (targets::MUTEX, global("mutex")),
-        (targets::STM, global("stm")),
-        (targets::SERVICES, format!("services: hosts\n{with}")),
-    ]
-    .map(variant)
-    .into()
+    shared_tables([targets::LOCK_FREE, targets::MUTEX, targets::STM]).chain([services]).collect()
 }
 
 /// Steps of the progress bar.
