@@ -16,7 +16,7 @@ pub struct Hub;
 
 /// A hub at one switch.
 pub struct HubSwitch {
-    fence: ReservedFrames,
+    reserved_frames: ReservedFrames,
     storm: StormGuard,
 }
 
@@ -33,7 +33,7 @@ impl App for Hub {
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HubSwitch {
         HubSwitch {
-            fence: ReservedFrames::new(network, info.dpid),
+            reserved_frames: ReservedFrames::new(network, info.dpid),
             storm: StormGuard::new(network),
         }
     }
@@ -41,8 +41,8 @@ impl App for Hub {
 
 impl Handler for HubSwitch {
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        if !self.fence.is_reserved_for(packet) && !self.storm.holds(switch, packet) {
-            flood(&mut self.fence, switch, packet)?;
+        if !self.reserved_frames.is_reserved_for(packet) && !self.storm.holds_back(switch, packet) {
+            flood(&mut self.reserved_frames, switch, packet)?;
         } else if packet.buffer_id().is_some() {
             // Without actions: frees the packet's buffer in the switch.
             switch.packet_out_with(packet, &[])?;

@@ -81,7 +81,7 @@ pub(crate) struct StormGuard {
     moves: u32,
     /// Time until which this switch takes part in the storm.
     involved_until: Duration,
-    /// Whether the app has learnt of the storm ([`StormGuard::begins`]).
+    /// Whether the app has learnt of the storm ([`StormGuard::is_new_storm`]).
     is_known: bool,
     frames: Vec<FloodedFrame>,
     /// Storms that this switch was the first to detect.
@@ -125,7 +125,7 @@ impl StormGuard {
     }
 
     /// Counts a packet that is to be flooded. Returns whether to hold it back instead.
-    pub(crate) fn holds(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
+    pub(crate) fn holds_back(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         let now = switch.now();
         self.count_in(now);
         self.floods = self.floods.saturating_add(1);
@@ -134,14 +134,14 @@ impl StormGuard {
             return false;
         }
         let digest = digest(packet);
-        let holds = match self.slot(digest, now) {
+        let is_held = match self.slot(digest, now) {
             FrameSlot::Known(slot) => {
-                self.came_again(switch, packet, slot);
+                self.record_return(switch, packet, slot);
                 // This copy may have started a storm.
                 self.is_on()
             }
             FrameSlot::Free(slot) => {
-                self.remember(
+                self.insert_frame(
                     slot,
                     FloodedFrame { digest, at: now, port: packet.in_port(), copies: 1 },
                 );
@@ -149,8 +149,8 @@ impl StormGuard {
             }
             FrameSlot::None => in_storm && now < self.involved_until,
         };
-        self.floods_held += u64::from(holds);
-        holds
+        self.floods_held += u64::from(is_held);
+        is_held
     }
 
     /// Returns whether a packet is a copy in a storm: the app must neither learn from it nor send
@@ -161,7 +161,7 @@ impl StormGuard {
         }
         self.count_in(switch.now());
         let FrameSlot::Known(slot) = self.slot(digest(packet), switch.now()) else { return false };
-        self.came_again(switch, packet, slot);
+        self.record_return(switch, packet, slot);
         self.floods_held += 1;
         true
     }
@@ -172,12 +172,12 @@ impl StormGuard {
         self.moves = self.moves.saturating_add(1);
         if self.moves >= MOVES_TO_STORM {
             let at = SwitchPort { dpid: switch.dpid(), port: to };
-            self.sign(switch.now(), at, StormSign::Moves { from });
+            self.record_sign(switch.now(), at, StormSign::Moves { from });
         }
     }
 
     /// Returns whether there is a storm that is new to this switch's app. True once for each storm.
-    pub(crate) fn begins(&mut self) -> bool {
+    pub(crate) fn is_new_storm(&mut self) -> bool {
         let is_on = self.is_on();
         is_on && !std::mem::replace(&mut self.is_known, is_on)
     }
@@ -197,9 +197,9 @@ impl StormGuard {
             return;
         }
         // Only one switch reports it.
-        let ends =
+        let exchanged =
             self.storm.until_ms.compare_exchange(until_ms, 0, Ordering::Relaxed, Ordering::Relaxed);
-        if ends.is_ok() {
+        if exchanged.is_ok() {
             let began_ms = self.storm.began_ms.load(Ordering::Relaxed);
             let last_ms = until_ms.saturating_sub(millis(CALM));
             let lasted = Duration::from_millis(last_ms.saturating_sub(began_ms));
@@ -226,10 +226,10 @@ impl StormGuard {
     }
 
     fn slot(&self, digest: u64, now: Duration) -> FrameSlot {
-        let is_old = |seen: &FloodedFrame| now >= seen.at + REMEMBERED;
+        let is_old = |frame: &FloodedFrame| now >= frame.at + REMEMBERED;
         let mut free = None;
-        for (slot, seen) in self.frames.iter().enumerate() {
-            match (is_old(seen), seen.digest == digest) {
+        for (slot, frame) in self.frames.iter().enumerate() {
+            match (is_old(frame), frame.digest == digest) {
                 (true, _) => free = free.or(Some(slot)),
                 (false, true) => return FrameSlot::Known(slot),
                 (false, false) => {}
@@ -242,37 +242,37 @@ impl StormGuard {
         }
     }
 
-    fn remember(&mut self, slot: usize, seen: FloodedFrame) {
+    fn insert_frame(&mut self, slot: usize, frame: FloodedFrame) {
         if let Some(old) = self.frames.get_mut(slot) {
-            *old = seen;
+            *old = frame;
             return;
         }
         // Once, with full capacity: handlers do not allocate while packets come.
         self.frames.reserve_exact(MAX_FRAMES - self.frames.len());
-        self.frames.push(seen);
+        self.frames.push(frame);
     }
 
     /// Records that a remembered frame has come in again.
-    fn came_again(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) {
-        let Some(seen) = self.frames.get_mut(slot) else { return };
-        seen.copies = seen.copies.saturating_add(1);
-        let (copies, from) = (seen.copies, seen.port);
-        seen.port = packet.in_port();
+    fn record_return(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) {
+        let Some(frame) = self.frames.get_mut(slot) else { return };
+        frame.copies = frame.copies.saturating_add(1);
+        let (copies, from) = (frame.copies, frame.port);
+        frame.port = packet.in_port();
         let at = SwitchPort { dpid: switch.dpid(), port: packet.in_port() };
         if from != packet.in_port() {
             self.returns = self.returns.saturating_add(1);
             // During a storm, one returning frame shows that the loop still exists.
             if self.returns >= RETURNS_TO_STORM || self.is_on() {
-                self.sign(switch.now(), at, StormSign::Returns { from });
+                self.record_sign(switch.now(), at, StormSign::Returns { from });
             }
         } else if copies >= COPIES_TO_STORM && is_to_group(packet) {
-            self.sign(switch.now(), at, StormSign::Copies);
+            self.record_sign(switch.now(), at, StormSign::Copies);
         }
     }
 
     /// Records a sign of a storm, which starts or prolongs it.
     #[cold]
-    fn sign(&mut self, now: Duration, at: SwitchPort, sign: StormSign) {
+    fn record_sign(&mut self, now: Duration, at: SwitchPort, sign: StormSign) {
         self.involved_until = now + CALM;
         let calm_ms = millis(now + CALM);
         let until_ms = self.storm.until_ms.load(Ordering::Relaxed);

@@ -177,7 +177,7 @@ fn a_list_with_a_bad_line_changes_nothing(version: Version) {
     lab.run_for(CUT_OFF_WITHIN);
     let bad = BlockList::parse("10.0.0.2\n10.0.0.3/33\n").unwrap_err();
     assert_eq!(bad[0].line, 2);
-    lists.keep_file(bad[0].to_string());
+    lists.reject_file(bad[0].to_string());
     assert!(!lab.ping("h1", "h5") && lab.ping("h2", "h5"));
 }
 

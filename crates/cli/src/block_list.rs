@@ -209,7 +209,7 @@ impl Watched {
                     warn!("{line}");
                 }
                 warn!("{}: the previous list stays in force", self.path.display());
-                self.lists.keep_file(error.to_string());
+                self.lists.reject_file(error.to_string());
             }
         }
     }

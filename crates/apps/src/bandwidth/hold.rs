@@ -9,11 +9,11 @@ use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
 use futures_lite::FutureExt;
 
-use super::ledger::{LedgerPath, give_back, take_one};
-use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, carries};
+use super::ledger::{LedgerPath, release, take_one};
+use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, capacity};
 use super::{
     Kbps, LinkDirection, NotReleased, NotReserved, Orders, Reservation, ReservationOrder,
-    ReservationState, Reservations, next,
+    ReservationState, Reservations, next_order,
 };
 
 /// Maximum number of paths that are tried, shortest first.
@@ -48,7 +48,7 @@ pub(super) struct ValidRequest {
 /// The path of a reservation, and the bandwidth taken on it.
 struct HeldPath {
     route: HostRoute,
-    way: LedgerPath,
+    path: LedgerPath,
     doubt: Option<Doubt>,
 }
 
@@ -56,42 +56,42 @@ struct HeldPath {
 struct Doubt {
     why: String,
     /// Time of the next check, if nothing changes before.
-    look_at: Duration,
+    next_check: Duration,
     /// Time when the reservation is given up.
-    until: Duration,
+    deadline: Duration,
 }
 
 /// Reserves, answers, and keeps the reservation until its release.
 pub(super) async fn hold(
     network: Network,
     book: Reservations,
-    asked: ValidRequest,
+    request: ValidRequest,
     wait: Duration,
     answer: Promise<Result<Reservation, NotReserved>>,
 ) {
-    let task = ReservationTask { desired: network.desired(), network, book, asked };
+    let task = ReservationTask { desired: network.desired(), network, book, request };
     let first = match task.reserve(wait).await {
         Ok(held) => held,
         Err(why) => {
-            task.book.close(task.asked.id);
+            task.book.close(task.request.id);
             return answer.keep(Err(why));
         }
     };
-    if let Some(told) = task.note_installed(&first) {
-        answer.keep(Ok(told));
+    if let Some(reservation) = task.record_installed(&first) {
+        answer.keep(Ok(reservation));
     }
     let mut held = Some(first);
     loop {
         match task.next(&held).await {
-            ReservationOrder::Look => held = task.look(held).await,
+            ReservationOrder::Check => held = task.check(held).await,
             ReservationOrder::Release(answer) => {
                 let released = match held {
-                    Some(held) => task.let_go(held).await,
+                    Some(held) => task.release(held).await,
                     // Its flows may remain in a switch that was disconnected then.
                     None => task.withdraw().await,
                 };
-                task.book.close(task.asked.id);
-                task.book.look_for_lost();
+                task.book.close(task.request.id);
+                task.book.retry_lost();
                 return answer.keep(released.map_err(NotReleased::FlowsLeft));
             }
         }
@@ -108,56 +108,58 @@ struct ReservationTask {
     network: Network,
     desired: Desired,
     book: Reservations,
-    asked: ValidRequest,
+    request: ValidRequest,
 }
 
 impl ReservationTask {
     /// Returns the next order. A lost or doubtful reservation is also checked from time to time.
     async fn next(&self, held: &Option<HeldPath>) -> ReservationOrder {
-        let order = next(&self.asked.orders);
-        let look_at = match held {
+        let order = next_order(&self.request.orders);
+        let next_check = match held {
             None => self.network.now() + RETRY_LOST,
-            Some(HeldPath { doubt: Some(doubt), .. }) => doubt.look_at.min(doubt.until),
+            Some(HeldPath { doubt: Some(doubt), .. }) => doubt.next_check.min(doubt.deadline),
             Some(_) => return order.await,
         };
-        let look = async {
-            self.network.sleep_until(look_at).await;
-            ReservationOrder::Look
+        let check = async {
+            self.network.sleep_until(next_check).await;
+            ReservationOrder::Check
         };
-        order.or(look).await
+        order.or(check).await
     }
 
-    fn note(&self, state: ReservationState) -> Option<Reservation> {
-        self.book.note(self.asked.id, state)
+    fn record(&self, state: ReservationState) -> Option<Reservation> {
+        self.book.note(self.request.id, state)
     }
 
-    fn note_installed(&self, held: &HeldPath) -> Option<Reservation> {
-        self.note(ReservationState::Installed(held.route.ports().collect()))
+    fn record_installed(&self, held: &HeldPath) -> Option<Reservation> {
+        self.record(ReservationState::Installed(held.route.ports().collect()))
     }
 
     /// Checks a reservation after a change, and moves it to another path if necessary.
-    async fn look(&self, held: Option<HeldPath>) -> Option<HeldPath> {
-        let Some(held) = held else { return self.noted(self.reserve(Duration::ZERO).await) };
-        let (why, look_at) = match held.route.standing(&self.network) {
-            RouteState::Intact => return self.stay(held).await,
+    async fn check(&self, held: Option<HeldPath>) -> Option<HeldPath> {
+        let Some(held) = held else {
+            return self.record_result(self.reserve(Duration::ZERO).await);
+        };
+        let (why, next_check) = match held.route.state(&self.network) {
+            RouteState::Intact => return self.confirm_flows(held).await,
             RouteState::Broken => return self.replace(held).await,
             RouteState::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
             RouteState::New(dpid, since) => {
                 let why = format!("switch {dpid} has just reconnected");
                 let first_links = since + FIRST_LINKS_WITHIN;
                 if self.network.now() < first_links {
-                    return self.doubt(held, why, first_links).await;
+                    return self.keep_doubtful(held, why, first_links).await;
                 }
                 (why, since + LINKS_WITHIN)
             }
         };
         // The flows may still be in place: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
-            Ok((route, way)) => match self.lay((route, way.clone()), Some(&held)).await {
+            Ok((route, path)) => match self.install((route, path.clone()), Some(&held)).await {
                 Ok(moved) => {
-                    self.give_back(&held.way.without(&moved.way)).await;
-                    self.book.look_for_lost();
-                    self.noted(Ok(moved))
+                    self.release_lines(&held.path.without(&moved.path)).await;
+                    self.book.retry_lost();
+                    self.record_result(Ok(moved))
                 }
                 Err(_) => {
                     let commit = self.commit(&held.route);
@@ -166,16 +168,16 @@ impl ReservationTask {
                         // removed the flows.
                         self.network.sleep(CLEAR_WITHIN).await;
                     }
-                    self.give_back(&way.without(&held.way)).await;
-                    self.doubt(held, why, look_at).await
+                    self.release_lines(&path.without(&held.path)).await;
+                    self.keep_doubtful(held, why, next_check).await
                 }
             },
-            Err(_) => self.doubt(held, why, look_at).await,
+            Err(_) => self.keep_doubtful(held, why, next_check).await,
         }
     }
 
     /// Handles an intact path. A switch that was disconnected, or that refuses, may lack flows.
-    async fn stay(&self, held: HeldPath) -> Option<HeldPath> {
+    async fn confirm_flows(&self, held: HeldPath) -> Option<HeldPath> {
         let state = self.desired.state().load();
         let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
         if held.doubt.is_none() && !is_refused {
@@ -183,11 +185,11 @@ impl ReservationTask {
         }
         let commit = self.commit(&held.route);
         match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
-            Ok(()) => self.noted(Ok(HeldPath { doubt: None, ..held })),
-            Err(NotCommitted::Refused(..)) => self.start_anew(held, None).await,
+            Ok(()) => self.record_result(Ok(HeldPath { doubt: None, ..held })),
+            Err(NotCommitted::Refused(..)) => self.reserve_again(held, None).await,
             Err(error) => {
-                let look_at = self.network.now() + ASK_AGAIN;
-                self.doubt(held, error.to_string(), look_at).await
+                let next_check = self.network.now() + ASK_AGAIN;
+                self.keep_doubtful(held, error.to_string(), next_check).await
             }
         }
     }
@@ -196,64 +198,69 @@ impl ReservationTask {
     async fn replace(&self, held: HeldPath) -> Option<HeldPath> {
         let found = match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
             Ok(found) => found,
-            Err(why) => return self.lose(held, why).await,
+            Err(why) => return self.mark_lost(held, why).await,
         };
-        let way = found.1.clone();
-        match self.lay(found, Some(&held)).await {
+        let path = found.1.clone();
+        match self.install(found, Some(&held)).await {
             Ok(moved) => {
-                self.give_back(&held.way.without(&moved.way)).await;
-                self.book.look_for_lost();
-                self.noted(Ok(moved))
+                self.release_lines(&held.path.without(&moved.path)).await;
+                self.book.retry_lost();
+                self.record_result(Ok(moved))
             }
-            Err(_) => self.start_anew(held, Some(&way)).await,
+            Err(_) => self.reserve_again(held, Some(&path)).await,
         }
     }
 
     /// Releases all bandwidth, also that taken on another path, and reserves anew: a flow refused
     /// on one path may be accepted on another.
-    async fn start_anew(&self, held: HeldPath, other: Option<&LedgerPath>) -> Option<HeldPath> {
-        let other = other.map(|other| other.without(&held.way));
+    async fn reserve_again(&self, held: HeldPath, other: Option<&LedgerPath>) -> Option<HeldPath> {
+        let other = other.map(|other| other.without(&held.path));
         // Ignored: a remaining flow that leads nowhere has no effect.
-        let _ = self.let_go(held).await;
+        let _ = self.release(held).await;
         if let Some(other) = other {
-            self.give_back(&other).await;
+            self.release_lines(&other).await;
         }
-        self.book.look_for_lost();
-        self.noted(self.reserve(Duration::ZERO).await)
+        self.book.retry_lost();
+        self.record_result(self.reserve(Duration::ZERO).await)
     }
 
     /// Keeps a doubtful reservation for a while.
-    async fn doubt(&self, held: HeldPath, why: String, look_at: Duration) -> Option<HeldPath> {
+    async fn keep_doubtful(
+        &self,
+        held: HeldPath,
+        why: String,
+        next_check: Duration,
+    ) -> Option<HeldPath> {
         let now = self.network.now();
-        let until = match &held.doubt {
+        let deadline = match &held.doubt {
             // A different reason restarts the time.
-            Some(doubt) if doubt.why == why => doubt.until,
+            Some(doubt) if doubt.why == why => doubt.deadline,
             _ => now + AWAY_FOR,
         };
-        if now >= until {
-            return self.lose(held, NotReserved::Doubtful(why)).await;
+        if now >= deadline {
+            return self.mark_lost(held, NotReserved::Doubtful(why)).await;
         }
-        self.note(ReservationState::Unknown(why.clone()));
-        Some(HeldPath { doubt: Some(Doubt { why, look_at, until }), ..held })
+        self.record(ReservationState::Unknown(why.clone()));
+        Some(HeldPath { doubt: Some(Doubt { why, next_check, deadline }), ..held })
     }
 
     /// Ends the hold on all lines.
-    async fn lose(&self, held: HeldPath, why: NotReserved) -> Option<HeldPath> {
+    async fn mark_lost(&self, held: HeldPath, why: NotReserved) -> Option<HeldPath> {
         // Ignored: a remaining flow that leads nowhere has no effect.
-        let _ = self.let_go(held).await;
-        self.book.look_for_lost();
-        self.noted(Err(why))
+        let _ = self.release(held).await;
+        self.book.retry_lost();
+        self.record_result(Err(why))
     }
 
     /// Records the result.
-    fn noted(&self, held: Result<HeldPath, NotReserved>) -> Option<HeldPath> {
-        match held {
+    fn record_result(&self, result: Result<HeldPath, NotReserved>) -> Option<HeldPath> {
+        match result {
             Ok(held) => {
-                self.note_installed(&held);
+                self.record_installed(&held);
                 Some(held)
             }
             Err(why) => {
-                self.note(ReservationState::Lost(why.to_string()));
+                self.record(ReservationState::Lost(why.to_string()));
                 None
             }
         }
@@ -262,18 +269,18 @@ impl ReservationTask {
     /// Takes the bandwidth on a path, and installs the flows. If a switch refuses its part, tries
     /// paths without this switch.
     async fn reserve(&self, wait: Duration) -> Result<HeldPath, NotReserved> {
-        let (mut refused, mut without) = (None, BTreeSet::new());
+        let (mut refused, mut excluded) = (None, BTreeSet::new());
         loop {
-            let wait = if without.is_empty() { wait } else { Duration::ZERO };
-            let found = match (self.find(None, wait, &without).await, refused) {
+            let wait = if excluded.is_empty() { wait } else { Duration::ZERO };
+            let found = match (self.find(None, wait, &excluded).await, refused) {
                 (Ok(found), _) => found,
                 // The first refusal is a better reason than the lack of other paths.
                 (Err(_), Some(refused)) => return Err(NotReserved::NotInstalled(refused)),
                 (Err(why), None) => return Err(why),
             };
-            match self.lay(found, None).await {
+            match self.install(found, None).await {
                 Err(NotReserved::NotInstalled(error @ NotCommitted::Refused(dpid, _)))
-                    if without.insert(dpid) =>
+                    if excluded.insert(dpid) =>
                 {
                     refused.get_or_insert(error);
                 }
@@ -283,26 +290,26 @@ impl ReservationTask {
     }
 
     /// Takes the bandwidth on the first path that has it, except on lines of `before`.
-    /// No path passes `without`.
+    /// No path passes `excluded`.
     async fn find(
         &self,
         before: Option<&HeldPath>,
         wait: Duration,
-        without: &BTreeSet<Dpid>,
+        excluded: &BTreeSet<Dpid>,
     ) -> Result<ReservedRoute, NotReserved> {
-        let mut routes = self.routes(without)?;
-        match self.take(&routes, before, wait).await {
-            Some((index, way)) => Ok((routes.swap_remove(index).0, way)),
-            None => Err(self.taken(&routes)),
+        let mut routes = self.routes(excluded)?;
+        match self.take_bandwidth(&routes, before, wait).await {
+            Some((index, path)) => Ok((routes.swap_remove(index).0, path)),
+            None => Err(self.taken_error(&routes)),
         }
     }
 
     /// Installs the flows of a route, in place of those of the previous path. If this fails without
     /// a previous path, the bandwidth is released. Otherwise the caller releases it, when the flows
     /// of both paths are removed or restored.
-    async fn lay(
+    async fn install(
         &self,
-        (route, way): ReservedRoute,
+        (route, path): ReservedRoute,
         before: Option<&HeldPath>,
     ) -> Result<HeldPath, NotReserved> {
         let commit = self.commit(&route);
@@ -313,11 +320,11 @@ impl ReservationTask {
                 if before.is_some() {
                     let _ = commit.settled(&self.network, CLEAR_WITHIN).await;
                 }
-                Ok(HeldPath { route, way, doubt: None })
+                Ok(HeldPath { route, path, doubt: None })
             }
             (Err(error), None) => {
                 let _ = self.withdraw().await;
-                self.give_back(&way).await;
+                self.release_lines(&path).await;
                 Err(error.into())
             }
             (Err(error), Some(_)) => Err(error.into()),
@@ -325,68 +332,69 @@ impl ReservationTask {
     }
 
     /// Removes the flows, and releases the bandwidth.
-    async fn let_go(&self, held: HeldPath) -> Result<(), NotCommitted> {
+    async fn release(&self, held: HeldPath) -> Result<(), NotCommitted> {
         let withdrawn = self.withdraw().await;
-        self.give_back(&held.way).await;
+        self.release_lines(&held.path).await;
         withdrawn
     }
 
     fn commit(&self, route: &HostRoute) -> Commit {
-        let ValidRequest { id, rate, queue, .. } = self.asked;
+        let ValidRequest { id, rate, queue, .. } = self.request;
         self.desired.commit(id, route.entries(id, rate, queue))
     }
 
     async fn withdraw(&self) -> Result<(), NotCommitted> {
-        self.desired.withdraw(self.asked.id).settled(&self.network, CLEAR_WITHIN).await
+        self.desired.withdraw(self.request.id).settled(&self.network, CLEAR_WITHIN).await
     }
 
     /// Returns the shortest paths whose lines have the capacity and that avoid these switches, with
     /// the capacity of each line.
-    fn routes(&self, without: &BTreeSet<Dpid>) -> Result<Vec<CandidateRoute>, NotReserved> {
-        let ValidRequest { from, to, rate, queue, .. } = self.asked;
+    fn routes(&self, excluded: &BTreeSet<Dpid>) -> Result<Vec<CandidateRoute>, NotReserved> {
+        let ValidRequest { from, to, rate, queue, .. } = self.request;
         let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
         let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
-        let ends = [host(from)?, host(to)?];
-        if ends[0].at == ends[1].at {
-            return Err(NotReserved::SamePort(ends[0].at));
+        let endpoints = [host(from)?, host(to)?];
+        if endpoints[0].at == endpoints[1].at {
+            return Err(NotReserved::SamePort(endpoints[0].at));
         }
         let is_away = |host: &&Host| switches.get(host.at.dpid).is_none();
-        if let Some(host) = ends.into_iter().find(is_away) {
+        if let Some(host) = endpoints.into_iter().find(is_away) {
             return Err(NotReserved::NotConnected(host.at.dpid));
         }
         let (settings, paths) = (&self.book.0.settings, paths(&self.network).load());
-        let carries = |line: LinkDirection| carries(line, settings, &switches, &paths);
-        let enough = |line: LinkDirection| match carries(line)? {
+        let capacity = |line: LinkDirection| capacity(line, settings, &switches, &paths);
+        let check_rate = |line: LinkDirection| match capacity(line)? {
             kbps if kbps < rate.0 => {
-                Err(NotReserved::AboveRate { rate, line, carries: Kbps(kbps) })
+                Err(NotReserved::AboveRate { rate, line, capacity: Kbps(kbps) })
             }
             kbps => Ok((line, kbps)),
         };
-        enough(LinkDirection::To(ends[0].at))?;
-        enough(LinkDirection::From(ends[1].at))?;
+        check_rate(LinkDirection::To(endpoints[0].at))?;
+        check_rate(LinkDirection::From(endpoints[1].at))?;
 
-        let [first, last] = ends.map(|host| host.at.dpid);
+        let [first, last] = endpoints.map(|host| host.at.dpid);
         let usable = |from: SwitchPort| {
-            !without.contains(&from.dpid) && enough(LinkDirection::From(from)).is_ok()
+            !excluded.contains(&from.dpid) && check_rate(LinkDirection::From(from)).is_ok()
         };
         let found = match first == last {
             true => vec![Path { from: first, to: last, hops: Vec::new() }],
             false => paths.k_shortest(first, last, ALTERNATIVES, |hop| usable(hop.from)),
         };
         let mut routes = Vec::new();
-        for route in found.iter().filter_map(|path| HostRoute::over(path, ends, &switches)) {
+        for route in found.iter().filter_map(|path| HostRoute::of_path(path, endpoints, &switches))
+        {
             if queue.is_none() {
                 route.check_meters()?;
             }
-            let lines = route.lines().map(enough).collect::<Result<Vec<_>, _>>()?;
+            let lines = route.lines().map(check_rate).collect::<Result<Vec<_>, _>>()?;
             routes.push((route, lines));
         }
-        routes.retain(|(route, _)| !route.switches().any(|dpid| without.contains(&dpid)));
+        routes.retain(|(route, _)| !route.switches().any(|dpid| excluded.contains(&dpid)));
         if routes.is_empty() {
             // Decides whether the rate is too high or there is no path at all.
             let any = paths.k_shortest(first, last, 1, |_| true);
             for hop in any.iter().flat_map(|path| &path.hops) {
-                enough(LinkDirection::From(hop.from))?;
+                check_rate(LinkDirection::From(hop.from))?;
             }
             return Err(NotReserved::NoPath { from, to });
         }
@@ -394,20 +402,20 @@ impl ReservationTask {
     }
 
     /// Takes the bandwidth on the first of these paths that has it, except on lines held already.
-    async fn take(
+    async fn take_bandwidth(
         &self,
         routes: &[CandidateRoute],
         before: Option<&HeldPath>,
         wait: Duration,
     ) -> Option<(usize, LedgerPath)> {
         let ledger = &self.book.0.ledger;
-        let ways: Vec<LedgerPath> =
-            routes.iter().map(|(_, lines)| ledger.way(lines.clone())).collect();
-        let new = |way: &LedgerPath| {
-            before.map_or_else(|| way.clone(), |before| way.without(&before.way))
+        let paths: Vec<LedgerPath> =
+            routes.iter().map(|(_, lines)| ledger.path(lines.clone())).collect();
+        let new_lines = |path: &LedgerPath| {
+            before.map_or_else(|| path.clone(), |before| path.without(&before.path))
         };
         let (kbps, missing): (u64, Vec<LedgerPath>) =
-            (self.asked.rate.0, ways.iter().map(new).collect());
+            (self.request.rate.0, paths.iter().map(new_lines).collect());
         let now = self.network.transaction(|tx| {
             tx.or_else(|tx| take_one(tx, &missing, kbps).map(Some), |_| Ok(None))
         });
@@ -418,26 +426,26 @@ impl ReservationTask {
             }
             now => now?,
         };
-        Some((index, ways.get(index)?.clone()))
+        Some((index, paths.get(index)?.clone()))
     }
 
     /// The error when other reservations use the missing bandwidth.
-    fn taken(&self, routes: &[CandidateRoute]) -> NotReserved {
-        let ValidRequest { from, to, rate, .. } = self.asked;
+    fn taken_error(&self, routes: &[CandidateRoute]) -> NotReserved {
+        let ValidRequest { from, to, rate, .. } = self.request;
         let ledger = &self.book.0.ledger;
-        let free = |(line, carries): (LinkDirection, u64)| {
-            (carries.saturating_sub(ledger.promised(line)), line, carries)
+        let free = |(line, capacity): (LinkDirection, u64)| {
+            (capacity.saturating_sub(ledger.reserved(line)), line, capacity)
         };
         let lines = routes.first().into_iter().flat_map(|(_, lines)| lines.iter().copied());
         match lines.map(free).min() {
-            Some((free, line, carries)) => {
-                NotReserved::Taken { rate, line, free: Kbps(free), carries: Kbps(carries) }
+            Some((free, line, capacity)) => {
+                NotReserved::Taken { rate, line, free: Kbps(free), capacity: Kbps(capacity) }
             }
             None => NotReserved::NoPath { from, to },
         }
     }
 
-    async fn give_back(&self, way: &LedgerPath) {
-        self.network.transaction(|tx| give_back(tx, way, self.asked.rate.0)).await;
+    async fn release_lines(&self, path: &LedgerPath) {
+        self.network.transaction(|tx| release(tx, path, self.request.rate.0)).await;
     }
 }

@@ -40,68 +40,64 @@ pub(super) struct LedgerPath(Vec<LedgerEntry>);
 struct LedgerEntry {
     line: LinkDirection,
     /// Reserved rate, in kbit/s.
-    promised: TVar<u64>,
+    reserved: TVar<u64>,
     /// Capacity, in kbit/s.
-    carries: u64,
+    capacity: u64,
 }
 
 impl LedgerPath {
-    /// The lines that another way does not have.
+    /// The lines that another path does not have.
     pub(super) fn without(&self, other: &LedgerPath) -> LedgerPath {
-        let is_other = |part: &&LedgerEntry| !other.0.iter().any(|its| its.line == part.line);
+        let is_other = |entry: &&LedgerEntry| !other.0.iter().any(|other| other.line == entry.line);
         LedgerPath(self.0.iter().filter(is_other).cloned().collect())
     }
 }
 
 impl Ledger {
-    /// A way over these lines, each with its capacity.
-    pub(super) fn way(&self, lines: impl IntoIterator<Item = (LinkDirection, u64)>) -> LedgerPath {
-        let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let part = |(line, carries)| {
-            let promised = promised.entry(line).or_default().clone();
-            LedgerEntry { line, promised, carries }
+    /// A path over these lines, each with its capacity.
+    pub(super) fn path(&self, lines: impl IntoIterator<Item = (LinkDirection, u64)>) -> LedgerPath {
+        let mut reserved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = |(line, capacity)| {
+            let reserved = reserved.entry(line).or_default().clone();
+            LedgerEntry { line, reserved, capacity }
         };
-        LedgerPath(lines.into_iter().map(part).collect())
+        LedgerPath(lines.into_iter().map(entry).collect())
     }
 
     /// Reserved rate of a line, in kbit/s.
-    pub(super) fn promised(&self, line: LinkDirection) -> u64 {
-        let promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        promised.get(&line).map_or(0, TVar::load)
+    pub(super) fn reserved(&self, line: LinkDirection) -> u64 {
+        let reserved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.get(&line).map_or(0, TVar::load)
     }
 }
 
-/// Reserves `kbps` on each line of a way, or waits until all lines have enough left.
-pub(super) fn take(tx: &Transaction<'_>, way: &LedgerPath, kbps: u64) -> Result<(), Interrupt> {
-    for LedgerEntry { promised, carries, .. } in &way.0 {
-        let taken = tx.read(promised)?.saturating_add(kbps);
-        tx.require(taken <= *carries)?;
-        tx.write(promised, taken)?;
+/// Reserves `kbps` on each line of a path, or waits until all lines have enough left.
+pub(super) fn take(tx: &Transaction<'_>, path: &LedgerPath, kbps: u64) -> Result<(), Interrupt> {
+    for LedgerEntry { reserved, capacity, .. } in &path.0 {
+        let taken = tx.read(reserved)?.saturating_add(kbps);
+        tx.require(taken <= *capacity)?;
+        tx.write(reserved, taken)?;
     }
     Ok(())
 }
 
-/// Reserves `kbps` on the first way with enough left, or waits for one. Returns its index.
+/// Reserves `kbps` on the first path with enough left, or waits for one. Returns its index.
 pub(super) fn take_one(
     tx: &mut Transaction<'_>,
-    ways: &[LedgerPath],
+    paths: &[LedgerPath],
     kbps: u64,
 ) -> Result<usize, Interrupt> {
-    let [way, others @ ..] = ways else { return tx.retry() };
+    let [path, others @ ..] = paths else { return tx.retry() };
     tx.or_else(
-        |tx| take(tx, way, kbps).map(|()| 0),
+        |tx| take(tx, path, kbps).map(|()| 0),
         |tx| take_one(tx, others, kbps).map(|index| index + 1),
     )
 }
 
-/// Releases a rate on all lines of a way.
-pub(super) fn give_back(
-    tx: &Transaction<'_>,
-    way: &LedgerPath,
-    kbps: u64,
-) -> Result<(), Interrupt> {
-    for LedgerEntry { promised, .. } in &way.0 {
-        tx.modify(promised, |promised| promised.saturating_sub(kbps))?;
+/// Releases a rate on all lines of a path.
+pub(super) fn release(tx: &Transaction<'_>, path: &LedgerPath, kbps: u64) -> Result<(), Interrupt> {
+    for LedgerEntry { reserved, .. } in &path.0 {
+        tx.modify(reserved, |reserved| reserved.saturating_sub(kbps))?;
     }
     Ok(())
 }
@@ -154,7 +150,7 @@ mod tests {
                         for number in 0..1000 {
                             let deed = &deeds[(number * (thread + 1) + thread) % deeds.len()];
                             let way = |path: &Vec<u8>| {
-                                ledger.way(path.iter().map(|number| (line(*number), CARRIES)))
+                                ledger.path(path.iter().map(|number| (line(*number), CARRIES)))
                             };
                             let ways = [way(&deed.paths[0]), way(&deed.paths[1])];
                             let taken = atomically(|tx| take_one(tx, &ways, deed.kbps));
@@ -162,10 +158,10 @@ mod tests {
                                 held.push((ways[index].clone(), deed.kbps, deed.paths[index].clone()));
                             }
                             for line in lines() {
-                                assert!(ledger.promised(line) <= CARRIES);
+                                assert!(ledger.reserved(line) <= CARRIES);
                             }
                             if deed.releases && let Some((way, kbps, _)) = held.pop() {
-                                atomically(|tx| give_back(tx, &way, kbps)).unwrap();
+                                atomically(|tx| release(tx, &way, kbps)).unwrap();
                             }
                         }
                         held
@@ -176,13 +172,13 @@ mod tests {
             });
             for number in 0..12 {
                 let of = held.iter().filter(|(.., path)| path.contains(&number));
-                prop_assert_eq!(ledger.promised(line(number)), of.map(|(_, kbps, _)| kbps).sum::<u64>());
+                prop_assert_eq!(ledger.reserved(line(number)), of.map(|(_, kbps, _)| kbps).sum::<u64>());
             }
             for (way, kbps, _) in &held {
-                atomically(|tx| give_back(tx, way, *kbps)).unwrap();
+                atomically(|tx| release(tx, way, *kbps)).unwrap();
             }
             for line in lines() {
-                prop_assert_eq!(ledger.promised(line), 0);
+                prop_assert_eq!(ledger.reserved(line), 0);
             }
         }
     }

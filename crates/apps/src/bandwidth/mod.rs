@@ -38,7 +38,7 @@ pub use route::{FIRST_LINKS_WITHIN, LINKS_WITHIN};
 pub const MAX_RESERVATIONS: u32 = 10_000;
 
 /// Time for which flows of reservations of an earlier run are kept, after the links are found.
-pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
+pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
 
 /// Settings of the app.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,12 +137,12 @@ pub enum NotReserved {
     #[error("there are {MAX_RESERVATIONS} reservations already; release one first")]
     TooMany,
     /// There is no queue with this name.
-    #[error("there is no queue {name:?}; {}", known_queues(known))]
+    #[error("there is no queue {name:?}; {}", known_queues(queues))]
     UnknownQueue {
         /// The name.
         name: String,
         /// The existing queues.
-        known: Vec<String>,
+        queues: Vec<String>,
     },
     /// The switch of a host is not connected.
     #[error("a host is at switch {0}, which is not connected")]
@@ -157,14 +157,16 @@ pub enum NotReserved {
     #[error("{0} does not report its speed; set `rate`, or `lines` for this line")]
     NoRate(LinkDirection),
     /// The whole capacity of a line is less than the requested rate.
-    #[error("{line} carries {carries}, less than {rate}, and there is no path without such a line")]
+    #[error(
+        "{line} carries {capacity}, less than {rate}, and there is no path without such a line"
+    )]
     AboveRate {
         /// Requested rate.
         rate: Kbps,
         /// The line.
         line: LinkDirection,
         /// Its capacity.
-        carries: Kbps,
+        capacity: Kbps,
     },
     /// There is no path.
     #[error("no path leads from {from} to {to}")]
@@ -175,7 +177,7 @@ pub enum NotReserved {
         to: HostId,
     },
     /// Other reservations use the missing bandwidth.
-    #[error("{line} has {free} left of {carries}, less than {rate}, and no other path has enough")]
+    #[error("{line} has {free} left of {capacity}, less than {rate}, and no other path has enough")]
     Taken {
         /// Requested rate.
         rate: Kbps,
@@ -184,7 +186,7 @@ pub enum NotReserved {
         /// Free rate on this line.
         free: Kbps,
         /// Its capacity.
-        carries: Kbps,
+        capacity: Kbps,
     },
     /// A host has disappeared or moved meanwhile.
     #[error("host {0} has disappeared or moved")]
@@ -231,14 +233,14 @@ struct ReservationBook {
 
 /// A reservation in the book.
 struct ReservationEntry {
-    told: Reservation,
+    reservation: Reservation,
     orders: Orders,
 }
 
 /// An order for the task of a reservation.
 enum ReservationOrder {
     /// The network has changed: check the path.
-    Look,
+    Check,
     /// Release the bandwidth, and end.
     Release(Promise<Result<(), NotReleased>>),
 }
@@ -260,8 +262,8 @@ impl Reservations {
     ) -> PromiseFuture<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
         match self.open(&request) {
-            Ok((network, id, asked)) => {
-                let task = hold::hold(network.clone(), self.clone(), asked, request.wait, promise);
+            Ok((network, id, valid)) => {
+                let task = hold::hold(network.clone(), self.clone(), valid, request.wait, promise);
                 network.spawn(format!("reservation {id}"), task);
             }
             Err(error) => promise.keep(Err(error)),
@@ -273,7 +275,7 @@ impl Reservations {
     pub fn release(&self, id: u32) -> PromiseFuture<Result<(), NotReleased>> {
         let (promise, answer) = promise();
         match self.book().get(&id) {
-            Some(entry) => give(&entry.orders, ReservationOrder::Release(promise)),
+            Some(entry) => send_order(&entry.orders, ReservationOrder::Release(promise)),
             None => promise.keep(Err(NotReleased::Unknown(id))),
         }
         answer
@@ -282,13 +284,13 @@ impl Reservations {
     /// Lists all reservations, by number.
     #[must_use]
     pub fn list(&self) -> Vec<Reservation> {
-        self.book().values().map(|entry| entry.told.clone()).collect()
+        self.book().values().map(|entry| entry.reservation.clone()).collect()
     }
 
     /// Reserved rate on a line.
     #[must_use]
     pub fn reserved(&self, line: LinkDirection) -> Kbps {
-        Kbps(self.0.ledger.promised(line))
+        Kbps(self.0.ledger.reserved(line))
     }
 
     /// Resolves the hosts and the queue of a request, and assigns a number.
@@ -311,16 +313,18 @@ impl Reservations {
             return Err(NotReserved::SamePort(at));
         }
         let mut book = self.book();
-        let same = |entry: &&ReservationEntry| (entry.told.from, entry.told.to) == (from, to);
-        if let Some(id) = book.values().find(same).map(|entry| entry.told.id) {
+        let is_same = |entry: &&ReservationEntry| {
+            (entry.reservation.from, entry.reservation.to) == (from, to)
+        };
+        if let Some(id) = book.values().find(is_same).map(|entry| entry.reservation.id) {
             return Err(NotReserved::Reserved { from, to, id });
         }
         let id = (1..=MAX_RESERVATIONS).find(|id| !book.contains_key(id));
         let id = id.ok_or(NotReserved::TooMany)?;
         let (rate, state) = (request.rate, ReservationState::Pending);
-        let told = Reservation { id, from, to, rate, queue: request.queue.clone(), state };
+        let reservation = Reservation { id, from, to, rate, queue: request.queue.clone(), state };
         let orders = Orders::default();
-        book.insert(id, ReservationEntry { told, orders: Arc::clone(&orders) });
+        book.insert(id, ReservationEntry { reservation, orders: Arc::clone(&orders) });
         Ok((network, id, hold::ValidRequest { id, from, to, rate, queue, orders }))
     }
 
@@ -328,16 +332,16 @@ impl Reservations {
         let queues = &self.0.settings.queues;
         queues.get(name).copied().ok_or_else(|| NotReserved::UnknownQueue {
             name: name.to_owned(),
-            known: queues.keys().cloned().collect(),
+            queues: queues.keys().cloned().collect(),
         })
     }
 
     /// Records the state of a reservation; returns the reservation.
     fn note(&self, id: u32, state: ReservationState) -> Option<Reservation> {
         let mut book = self.book();
-        let told = &mut book.get_mut(&id)?.told;
-        told.state = state;
-        Some(told.clone())
+        let reservation = &mut book.get_mut(&id)?.reservation;
+        reservation.state = state;
+        Some(reservation.clone())
     }
 
     /// Ends a reservation. Waiting releases fail, as it no longer exists.
@@ -353,17 +357,17 @@ impl Reservations {
     }
 
     /// Makes every lost reservation look for a path: bandwidth was released.
-    fn look_for_lost(&self) {
+    fn retry_lost(&self) {
         for entry in self.book().values() {
-            if matches!(entry.told.state, ReservationState::Lost(_)) {
-                give(&entry.orders, ReservationOrder::Look);
+            if matches!(entry.reservation.state, ReservationState::Lost(_)) {
+                send_order(&entry.orders, ReservationOrder::Check);
             }
         }
     }
 
     /// Makes reservations check their paths: all of them when paths, hosts or switches change, and
     /// those over a switch each time that it refuses a change.
-    async fn look_at_changes(self, network: Network, desired: Desired) {
+    async fn watch_changes(self, network: Network, desired: Desired) {
         let (paths, hosts, switches) = (paths(&network), network.hosts(), network.watch_switches());
         let versions =
             || (paths.load().version(), hosts.load().version(), switches.load().version());
@@ -373,25 +377,27 @@ impl Reservations {
                 paths.newer(seen.0).or(hosts.newer(seen.1)).or(switches.newer(seen.2));
             network_changes.or(desired.state().newer(before.version())).await;
             if versions() != std::mem::replace(&mut seen, versions()) {
-                self.book().values().for_each(|entry| give(&entry.orders, ReservationOrder::Look));
+                self.book()
+                    .values()
+                    .for_each(|entry| send_order(&entry.orders, ReservationOrder::Check));
             }
             let state = desired.state().load();
             let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
             let new: BTreeSet<Dpid> =
                 state.refusals.iter().filter(is_new).map(|(dpid, _)| *dpid).collect();
-            self.look_at(&new);
+            self.check_switches(&new);
             before = state;
         }
     }
 
     /// Makes the reservations that pass one of these switches check their path. Not the lost ones:
     /// their own refusals would make them retry.
-    fn look_at(&self, switches: &BTreeSet<Dpid>) {
+    fn check_switches(&self, switches: &BTreeSet<Dpid>) {
         for entry in self.book().values() {
-            if let ReservationState::Installed(ports) = &entry.told.state
+            if let ReservationState::Installed(ports) = &entry.reservation.state
                 && ports.iter().any(|port| switches.contains(&port.dpid))
             {
-                give(&entry.orders, ReservationOrder::Look);
+                send_order(&entry.orders, ReservationOrder::Check);
             }
         }
     }
@@ -408,11 +414,11 @@ fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<ReservationOrder>, Option<W
 }
 
 /// Queues an order. Several waiting orders to look become one.
-fn give(orders: &Orders, order: ReservationOrder) {
+fn send_order(orders: &Orders, order: ReservationOrder) {
     let mut orders = lock(orders);
     let (waiting, waker) = &mut *orders;
-    if !(matches!(order, ReservationOrder::Look)
-        && waiting.iter().any(|order| matches!(order, ReservationOrder::Look)))
+    if !(matches!(order, ReservationOrder::Check)
+        && waiting.iter().any(|order| matches!(order, ReservationOrder::Check)))
     {
         waiting.push_back(order);
     }
@@ -422,7 +428,7 @@ fn give(orders: &Orders, order: ReservationOrder) {
 }
 
 /// Waits for the next order.
-async fn next(orders: &Orders) -> ReservationOrder {
+async fn next_order(orders: &Orders) -> ReservationOrder {
     std::future::poll_fn(|context| {
         let mut orders = lock(orders);
         match orders.0.pop_front() {
@@ -438,13 +444,13 @@ async fn next(orders: &Orders) -> ReservationOrder {
 
 /// Removes the flows of an earlier run's reservations, which ended with its controller. They still
 /// carry packets, so they stay until the app for all other packets has found the hosts.
-async fn let_left_go(network: Network, desired: Desired) {
+async fn remove_earlier_flows(network: Network, desired: Desired) {
     let paths = paths(&network);
-    let mut known = paths.load();
-    while !known.is_settled() {
-        known = paths.changed(known.version()).await;
+    let mut current = paths.load();
+    while !current.is_settled() {
+        current = paths.changed(current.version()).await;
     }
-    network.sleep(KEEP_LEFT_FLOWS).await;
+    network.sleep(KEEP_EARLIER_FLOWS).await;
     desired.complete();
 }
 
@@ -487,10 +493,15 @@ impl App for Bandwidth {
         let Bandwidth(reservations) = self;
         if reservations.0.network.set(network.clone()).is_ok() {
             let desired = network.desired();
-            network.spawn("flows of an earlier run", let_left_go(network.clone(), desired.clone()));
-            let (its, looking) = (reservations.clone(), network.clone());
-            let look = move || its.clone().look_at_changes(looking.clone(), desired.clone());
-            network.supervise("look at changes", look);
+            network.spawn(
+                "flows of an earlier run",
+                remove_earlier_flows(network.clone(), desired.clone()),
+            );
+            let (task_reservations, task_network) = (reservations.clone(), network.clone());
+            let watch = move || {
+                task_reservations.clone().watch_changes(task_network.clone(), desired.clone())
+            };
+            network.supervise("look at changes", watch);
         }
     }
 

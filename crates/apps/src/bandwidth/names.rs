@@ -81,23 +81,23 @@ impl FromStr for HostName {
     type Err = NoHostName;
 
     fn from_str(text: &str) -> Result<Self, NoHostName> {
-        let wrong = || NoHostName(text.to_owned());
+        let error = || NoHostName(text.to_owned());
         let (address, vlan) = match text.split_once('@') {
             Some((address, vlan)) => {
                 let vlan = vlan.parse().ok().filter(|vlan| (1..=4094).contains(vlan));
-                (address, Some(vlan.ok_or_else(wrong)?))
+                (address, Some(vlan.ok_or_else(error)?))
             }
             None => (text, None),
         };
         if let Ok(mac) = address.parse::<MacAddr>() {
-            return if mac.is_station() { Ok(HostName::Mac(mac, vlan)) } else { Err(wrong()) };
+            return if mac.is_station() { Ok(HostName::Mac(mac, vlan)) } else { Err(error()) };
         }
         if let Ok(ip) = address.parse() {
             return Ok(HostName::Ip(ip, vlan));
         }
         match address.parse() {
             Ok(at) if vlan.is_none() => Ok(HostName::At(at)),
-            _ => Err(wrong()),
+            _ => Err(error()),
         }
     }
 }
@@ -133,14 +133,14 @@ impl FromStr for Kbps {
     type Err = NoRate;
 
     fn from_str(text: &str) -> Result<Self, NoRate> {
-        let read = UNITS.iter().find_map(|(unit, kbps)| {
+        let rate = UNITS.iter().find_map(|(unit, kbps)| {
             let digits = text.strip_suffix(*unit)?;
             let number: u64 = digits.trim_end().parse().ok()?;
             number.checked_mul(*kbps)
         });
         // A meter's rate has 32 bits (1.3.5 §A.3.4.5).
-        let read = read.filter(|kbps| (1..=u64::from(u32::MAX)).contains(kbps));
-        read.map(Kbps).ok_or_else(|| NoRate(text.to_owned()))
+        let rate = rate.filter(|kbps| (1..=u64::from(u32::MAX)).contains(kbps));
+        rate.map(Kbps).ok_or_else(|| NoRate(text.to_owned()))
     }
 }
 

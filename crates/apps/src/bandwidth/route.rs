@@ -50,22 +50,29 @@ pub(super) struct HostRoute {
 
 impl HostRoute {
     /// The route over a path between two hosts' switches. `None` if one has just disconnected.
-    pub(super) fn over(path: &Path, [from, to]: [&Host; 2], switches: &Switches) -> Option<Self> {
-        let ins = path.hops.iter().map(|hop| hop.to.port);
-        let outs = path.hops.iter().map(|hop| hop.from.port);
-        let (ins, outs) =
-            (std::iter::once(from.at.port).chain(ins), outs.chain(std::iter::once(to.at.port)));
-        let steps = path.switches().zip(ins.zip(outs)).map(|(dpid, (in_port, out_port))| {
-            Some(RouteStep { dpid, version: switches.get(dpid)?.version, in_port, out_port })
-        });
+    pub(super) fn of_path(
+        path: &Path,
+        [from, to]: [&Host; 2],
+        switches: &Switches,
+    ) -> Option<Self> {
+        let in_ports = path.hops.iter().map(|hop| hop.to.port);
+        let out_ports = path.hops.iter().map(|hop| hop.from.port);
+        let (in_ports, out_ports) = (
+            std::iter::once(from.at.port).chain(in_ports),
+            out_ports.chain(std::iter::once(to.at.port)),
+        );
+        let steps =
+            path.switches().zip(in_ports.zip(out_ports)).map(|(dpid, (in_port, out_port))| {
+                Some(RouteStep { dpid, version: switches.get(dpid)?.version, in_port, out_port })
+            });
         Some(HostRoute { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
     }
 
     /// The lines of the route, including the line of the sending host.
     pub(super) fn lines(&self) -> impl Iterator<Item = LinkDirection> {
-        let outs = self.ports().map(LinkDirection::From);
+        let out_ports = self.ports().map(LinkDirection::From);
         let first = self.steps.first().map(|step| LinkDirection::To(step.from()));
-        first.into_iter().chain(outs)
+        first.into_iter().chain(out_ports)
     }
 
     /// The output ports of the route.
@@ -79,17 +86,17 @@ impl HostRoute {
     }
 
     /// Returns whether packets still get through.
-    pub(super) fn standing(&self, network: &Network) -> RouteState {
+    pub(super) fn state(&self, network: &Network) -> RouteState {
         let (switches, hosts) = (network.switches(), network.hosts().load());
         let (topology, paths) = (network.topology().load(), paths(network).load());
         let at = |id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
         let first = self.steps.first().map(RouteStep::from);
         let last = self.steps.last().map(RouteStep::to);
-        let speaks = |step: &RouteStep| {
+        let has_version = |step: &RouteStep| {
             let info = switches.get(step.dpid);
             info.is_none_or(|info| info.version == step.version)
         };
-        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(speaks) {
+        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(has_version) {
             return RouteState::Broken;
         }
         // A disconnected switch has neither ports nor links in the topology, and a newly connected
@@ -101,18 +108,18 @@ impl HostRoute {
             paths.hop_at(step.to()).is_none_or(|hop| hop.to != next.from())
         };
         let down: Vec<Dpid> = self.steps.iter().filter(is_down).map(|step| step.dpid).collect();
-        let parted = self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid);
+        let cut = self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid);
         let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since);
         let is_new =
             |dpid: &Dpid| since(*dpid).is_some_and(|since| network.now() < since + LINKS_WITHIN);
-        let away = self.switches().find(|dpid| switches.get(*dpid).is_none());
+        let disconnected = self.switches().find(|dpid| switches.get(*dpid).is_none());
         // A down port is certain at a switch that has been connected for long.
         let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);
         if down.iter().any(|dpid| is_certain(&dpid)) {
             return RouteState::Broken;
         }
-        let doubtful: Vec<Dpid> = down.iter().copied().chain(parted).collect();
-        match (away, doubtful.iter().copied().find(is_new)) {
+        let doubtful: Vec<Dpid> = down.iter().copied().chain(cut).collect();
+        match (disconnected, doubtful.iter().copied().find(is_new)) {
             (Some(away), _) => RouteState::Away(away),
             (None, Some(new)) => RouteState::New(new, since(new).unwrap_or_default()),
             (None, None) if doubtful.is_empty() => RouteState::Intact,
@@ -177,7 +184,7 @@ impl RouteStep {
 
 /// Capacity of a line, in kbit/s: as configured for a port at one of its ends, else as configured
 /// for all lines, else the speed of its port.
-pub(super) fn carries(
+pub(super) fn capacity(
     line: LinkDirection,
     settings: &BandwidthSettings,
     switches: &Switches,
@@ -185,10 +192,10 @@ pub(super) fn carries(
 ) -> Result<u64, NotReserved> {
     let (LinkDirection::From(at) | LinkDirection::To(at)) = line;
     let ends = [Some(at), paths.hop_at(at).map(|hop| hop.to)];
-    let set = ends.iter().flatten().filter_map(|end| settings.lines.get(end)).min();
-    if let Some(&Kbps(set)) = set.or(settings.rate.as_ref()) {
+    let configured = ends.iter().flatten().filter_map(|end| settings.lines.get(end)).min();
+    if let Some(&Kbps(set)) = configured.or(settings.rate.as_ref()) {
         return Ok(set);
     }
-    let said = switches.get(at.dpid).and_then(|info| info.port(at.port));
-    said.and_then(|port| port.rate_kbps()).ok_or(NotReserved::NoRate(line))
+    let desc = switches.get(at.dpid).and_then(|info| info.port(at.port));
+    desc.and_then(|port| port.rate_kbps()).ok_or(NotReserved::NoRate(line))
 }

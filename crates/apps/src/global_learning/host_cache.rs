@@ -8,8 +8,8 @@
 //! - An entry is valid only in the second in which it was read. In the next second the switch reads
 //!   the table again, which marks the host as seen. So ages are the same as without the cache.
 //! - It contains only hosts with flows at this switch. A switch that moves such a host then writes
-//!   a letter to this switch; changes by this switch itself also update the cache. So it is wrong
-//!   no longer than the switch's flows, which the same letter removes.
+//!   a message to this switch; changes by this switch itself also update the cache. So it is wrong
+//!   no longer than the switch's flows, which the same message removes.
 //!
 //! The cache is for tables that fit a core's own cache. With more hosts it is turned off for some
 //! time, and each packet reads the table: its lines can be prefetched.
@@ -121,39 +121,39 @@ mod tests {
         HostPlace::at(Port(port)).unwrap().with_flows()
     }
 
-    fn near(budget: &Budget) -> (SwitchHostCache, Seed) {
+    fn cache(budget: &Budget) -> (SwitchHostCache, Seed) {
         let seed = Seed::from_number(1);
         (SwitchHostCache::new(budget, seed.clone()), seed)
     }
 
     #[test]
     fn what_was_read_in_this_second_counts() {
-        let (mut near, seed) = near(&Budget::unlimited());
+        let (mut cache, seed) = cache(&Budget::unlimited());
         let frame = frame(1, 2);
         let [from, to] = [frame.from(), frame.to()].map(|host| seed.hash(host.0));
-        near.note(from, place(1), 7);
-        assert_eq!(near.with_flows(Port(1), &frame, 7), None);
-        near.note(to, place(2), 7);
-        assert_eq!(near.with_flows(Port(1), &frame, 7), Some(place(2)));
+        cache.note(from, place(1), 7);
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        cache.note(to, place(2), 7);
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), Some(place(2)));
         // At another port, or later.
-        assert_eq!(near.with_flows(Port(3), &frame, 7), None);
-        assert_eq!(near.with_flows(Port(1), &frame, 8), None);
-        near.note(to, place(1), 7);
-        assert_eq!(near.with_flows(Port(1), &frame, 7), None, "back where it came from");
-        near.note(to, place(2), 7);
-        near.forget(frame.to());
-        assert_eq!(near.with_flows(Port(1), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(3), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, 8), None);
+        cache.note(to, place(1), 7);
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), None, "back where it came from");
+        cache.note(to, place(2), 7);
+        cache.forget(frame.to());
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
         // Hosts without flows are not cached.
-        near.note(to, HostPlace::at(Port(2)).unwrap(), 7);
-        assert_eq!(near.with_flows(Port(1), &frame, 7), None);
-        near.note(to, place(2), 7);
-        near.forget_port(Port(1));
-        assert_eq!(near.with_flows(Port(1), &frame, 7), None);
+        cache.note(to, HostPlace::at(Port(2)).unwrap(), 7);
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        cache.note(to, place(2), 7);
+        cache.forget_port(Port(1));
+        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
     }
 
     #[test]
     fn with_too_many_hosts_it_is_given_up_for_a_while() {
-        let (mut near, seed) = near(&Budget::new(4096));
+        let (mut near, seed) = cache(&Budget::new(4096));
         let mut hosts = 0;
         while near.is_on() {
             hosts += 1;

@@ -5,8 +5,9 @@
 //! - The handler is that of [`crate::learning`] with another table: `hosts` implements its
 //!   interface. So everything said there about flows holds here too.
 //! - `place` is the table's value for a host. `switches` is the other shared state: the number of
-//!   hosts of each port, and letters to switches whose flows have become wrong. `near` is each
-//!   switch's own cache of the table. `tables` and `transactions` are implementations of the table.
+//!   hosts of each port, and messages to switches whose flows have become wrong. `host_cache` is
+//!   each switch's own cache of the table. `tables` and `transactions` are implementations of the
+//!   table.
 //! - `notes` stores what flows of an earlier run show about hosts that are not in the table.
 //! - A host belongs to the switch that saw it first. A packet comes to the switch of its host
 //!   before any other switch, and that switch records the host before it sends the packet on.
@@ -31,7 +32,7 @@ use bellrock_services::reserved::ReservedFrames;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
-pub use switches::{MAX_NEWS, MAX_SWITCHES, PORT_COUNTS};
+pub use switches::{MAX_MESSAGES, MAX_SWITCHES, PORT_COUNTS};
 pub use tables::{GlobalTable, InMutex};
 pub use transactions::InTransactions;
 
@@ -60,7 +61,7 @@ struct GlobalState<T> {
     /// Seed of the table.
     seed: Seed,
     /// Budget of the switches' caches of the table.
-    near_budget: Budget,
+    cache_budget: Budget,
     switches: SharedSwitches,
     notes: HostNotes,
     max_age_s: u32,
@@ -89,19 +90,19 @@ impl<T: GlobalTable> GlobalLearning<T> {
     }
 
     /// Zero if the budget has too few bytes left, or switches keep no cache of this table.
-    fn near_budget(&self) -> Budget {
-        let bytes = if T::IS_KEPT_NEAR { host_cache::HOST_CACHE_BYTES } else { 0 };
+    fn cache_budget(&self) -> Budget {
+        let bytes = if T::IS_CACHED { host_cache::HOST_CACHE_BYTES } else { 0 };
         self.budget.part(bytes).unwrap_or(Budget::new(0))
     }
 
-    fn share(&self, seed: Option<u64>) -> Arc<GlobalState<T>> {
-        let make = || {
+    fn shared_state(&self, seed: Option<u64>) -> Arc<GlobalState<T>> {
+        let new = || {
             let seed = seed.map_or_else(Seed::random, Seed::from_number);
             let table = T::new(self.settings.max_entries, &self.budget, seed.clone());
             Arc::new(GlobalState {
                 table,
                 seed,
-                near_budget: self.near_budget(),
+                cache_budget: self.cache_budget(),
                 switches: SharedSwitches::new(self.settings.max_macs_per_port),
                 notes: HostNotes::default(),
                 max_age_s: match self.settings.max_age_s {
@@ -110,7 +111,7 @@ impl<T: GlobalTable> GlobalLearning<T> {
                 },
             })
         };
-        Arc::clone(self.shared.get_or_init(make))
+        Arc::clone(self.shared.get_or_init(new))
     }
 }
 
@@ -139,7 +140,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Self::Handler {
-        let shared = self.share(self.seed.or_else(|| network.seed()));
+        let shared = self.shared_state(self.seed.or_else(|| network.seed()));
         LearningSwitch::new(
             self.settings,
             self.prepared.of(info.version, &self.settings, network),
@@ -152,11 +153,12 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
     fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
         // Without a shared state, no switch has connected yet.
         let Some(shared) = self.shared.get() else { return };
-        let corners = shared.switches.all();
+        let switches = shared.switches.all();
         shared.table.for_each(seconds(network.now()), &mut |key, value, age| {
             let (host, at) = (HostKey(key), Attachment(value));
-            let corner = corners.get(at.switch().index());
-            let Some((corner, dpid)) = corner.and_then(|corner| Some((corner, corner.up()?)))
+            let switch = switches.get(at.switch().index());
+            let Some((switch, dpid)) =
+                switch.and_then(|corner| Some((corner, corner.connected_dpid()?)))
             else {
                 return ControlFlow::Continue(());
             };
@@ -168,7 +170,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
                 vlan: host.vlan(),
                 port: at.place().port(),
                 age: Duration::from_secs(age.into()),
-                flapping: corner.is_flapping(host),
+                flapping: switch.is_flapping(host),
             };
             report(dpid, entry)
         });

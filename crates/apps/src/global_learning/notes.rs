@@ -28,7 +28,7 @@ use crate::learning::frame::{HostKey, HostPlace};
 /// Maximum number of notes of all switches, some hundred bytes each. Further flows are refused.
 const MAX_NOTES: usize = 1 << 18;
 
-/// In seconds: after this time the switches have read their letters.
+/// In seconds: after this time the switches have read their messages.
 const GOING_S: u32 = 2;
 
 /// Maximum number of remembered hosts whose flows are being removed. A further host may be learnt
@@ -37,7 +37,7 @@ const MAX_GOING: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct HostNotes {
-    are_any: AtomicBool,
+    has_notes: AtomicBool,
     book: Mutex<NotesByHost>,
 }
 
@@ -46,7 +46,7 @@ struct NotesByHost {
     notes: HashMap<u64, Vec<HostNote>>,
     count: usize,
     /// Hosts whose flows are being removed; until this time only group packets teach their place.
-    going: HashMap<u64, u32>,
+    leaving: HashMap<u64, u32>,
 }
 
 /// A switch that may have flows about a host, and the place of the host at this switch.
@@ -90,23 +90,23 @@ pub(super) enum NotedHost {
 
 impl HostNotes {
     #[inline]
-    pub(super) fn are_any(&self) -> bool {
-        self.are_any.load(Ordering::Relaxed)
+    pub(super) fn has_notes(&self) -> bool {
+        self.has_notes.load(Ordering::Relaxed)
     }
 
     pub(super) fn add(&self, host: HostKey, note: HostNote) -> NoteAdded {
         let mut book = self.book();
-        if let Some(known) = book.of(host, note.switch) {
-            return if known.place == note.place { NoteAdded::Known } else { NoteAdded::Refused };
+        if let Some(present) = book.find(host, note.switch) {
+            return if present.place == note.place { NoteAdded::Known } else { NoteAdded::Refused };
         }
         let added = book.add(host, note);
-        self.look_round(&book);
+        self.update_has_notes(&book);
         if added { NoteAdded::New } else { NoteAdded::Refused }
     }
 
     /// The place of a host at a switch, from the switch's note.
     pub(super) fn place(&self, host: HostKey, switch: SwitchNumber) -> Option<HostPlace> {
-        self.book().of(host, switch).map(|note| note.place)
+        self.book().find(host, switch).map(|note| note.place)
     }
 
     /// Removes a switch's note of a place; returns whether it was still there.
@@ -120,59 +120,65 @@ impl HostNotes {
             book.notes.remove(&host.0);
         }
         book.count -= withdrawn;
-        self.look_round(&book);
+        self.update_has_notes(&book);
         withdrawn > 0
     }
 
     /// Handles a packet of a host at a switch and place. Notes that are decided by it are removed.
-    pub(super) fn heard(&self, host: HostKey, by: HostNote, to_group: bool, now: u32) -> NotedHost {
+    pub(super) fn packet_seen(
+        &self,
+        host: HostKey,
+        seen: HostNote,
+        to_group: bool,
+        now: u32,
+    ) -> NotedHost {
         let mut book = self.book();
-        let own = book.of(host, by.switch);
+        let own = book.find(host, seen.switch);
         match own {
-            Some(own) if own.place == by.place && !to_group => return NotedHost::AsNoted,
+            Some(own) if own.place == seen.place && !to_group => return NotedHost::AsNoted,
             None if !to_group && book.notes.contains_key(&host.0) => {
                 let notes = book.notes.get(&host.0).into_iter().flatten();
-                let since = notes.map(|note| note.since).min().unwrap_or(by.since);
-                let added = book.add(host, HostNote { since, ..by });
+                let since = notes.map(|note| note.since).min().unwrap_or(seen.since);
+                let added = book.add(host, HostNote { since, ..seen });
                 return if added { NotedHost::Noted { since } } else { NotedHost::Going };
             }
             _ => {}
         }
-        let heard = match book.notes.remove(&host.0) {
+        let result = match book.notes.remove(&host.0) {
             None => {
-                let is_going = book.going.get(&host.0).is_some_and(|until| *until > now);
-                if is_going && !to_group {
+                let is_leaving = book.leaving.get(&host.0).is_some_and(|until| *until > now);
+                if is_leaving && !to_group {
                     return NotedHost::Going;
                 }
-                book.going.remove(&host.0);
+                book.leaving.remove(&host.0);
                 NotedHost::Nothing
             }
             Some(mut notes) => {
                 book.count -= notes.len();
                 // Until the host is in the table, or its flows are removed.
-                book.goes(host, now);
-                if own.is_some_and(|own| own.place == by.place && own.is_of_flow) {
-                    notes.retain(|note| note.switch != by.switch);
+                book.mark_leaving(host, now);
+                if own.is_some_and(|own| own.place == seen.place && own.is_of_flow) {
+                    notes.retain(|note| note.switch != seen.switch);
                     NotedHost::Attached(notes)
                 } else {
                     NotedHost::Elsewhere(notes)
                 }
             }
         };
-        self.look_round(&book);
-        heard
+        self.update_has_notes(&book);
+        result
     }
 
     /// Forgets the hosts whose flows are removed by now.
-    pub(super) fn tidy(&self, now: u32) {
+    pub(super) fn remove_old(&self, now: u32) {
         let mut book = self.book();
-        book.going.retain(|_, until| *until > now);
-        self.look_round(&book);
+        book.leaving.retain(|_, until| *until > now);
+        self.update_has_notes(&book);
     }
 
-    fn look_round(&self, book: &NotesByHost) {
-        let are_any = book.count > 0 || !book.going.is_empty();
-        self.are_any.store(are_any, Ordering::Relaxed);
+    fn update_has_notes(&self, book: &NotesByHost) {
+        let has_notes = book.count > 0 || !book.leaving.is_empty();
+        self.has_notes.store(has_notes, Ordering::Relaxed);
     }
 
     fn book(&self) -> MutexGuard<'_, NotesByHost> {
@@ -182,7 +188,7 @@ impl HostNotes {
 
 impl NotesByHost {
     /// The note of a switch about a host.
-    fn of(&self, host: HostKey, switch: SwitchNumber) -> Option<HostNote> {
+    fn find(&self, host: HostKey, switch: SwitchNumber) -> Option<HostNote> {
         self.notes.get(&host.0)?.iter().find(|note| note.switch == switch).copied()
     }
 
@@ -196,12 +202,12 @@ impl NotesByHost {
         fits
     }
 
-    fn goes(&mut self, host: HostKey, now: u32) {
-        if self.going.len() >= MAX_GOING {
-            self.going.retain(|_, until| *until > now);
+    fn mark_leaving(&mut self, host: HostKey, now: u32) {
+        if self.leaving.len() >= MAX_GOING {
+            self.leaving.retain(|_, until| *until > now);
         }
-        if self.going.len() < MAX_GOING {
-            self.going.insert(host.0, now.saturating_add(GOING_S));
+        if self.leaving.len() < MAX_GOING {
+            self.leaving.insert(host.0, now.saturating_add(GOING_S));
         }
     }
 }
@@ -237,34 +243,34 @@ mod tests {
     #[test]
     fn what_goes_to_a_station_by_the_noted_port_decides_nothing() {
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(2, 4), false, 10), NotedHost::AsNoted);
+        assert_eq!(notes.packet_seen(A, packet(2, 4), false, 10), NotedHost::AsNoted);
         assert_eq!(notes.place(A, SwitchNumber(1)), Some(note(1, 1).place));
     }
 
     #[test]
     fn a_switch_without_a_note_notes_where_it_sees_a_host() {
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::AsNoted);
+        assert_eq!(notes.packet_seen(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
+        assert_eq!(notes.packet_seen(A, packet(4, 6), false, 10), NotedHost::AsNoted);
         let others = vec![note(2, 4), note(3, 5), packet(4, 6)];
-        assert_eq!(notes.heard(A, packet(1, 1), true, 10), NotedHost::Attached(others));
+        assert_eq!(notes.packet_seen(A, packet(1, 1), true, 10), NotedHost::Attached(others));
         // This alone does not show whether it has moved to that switch.
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
+        assert_eq!(notes.packet_seen(A, packet(4, 6), false, 10), NotedHost::Noted { since: 1 });
         let all = vec![note(1, 1), note(2, 4), note(3, 5), packet(4, 6)];
-        assert_eq!(notes.heard(A, packet(4, 6), true, 10), NotedHost::Elsewhere(all));
+        assert_eq!(notes.packet_seen(A, packet(4, 6), true, 10), NotedHost::Elsewhere(all));
     }
 
     #[test]
     fn what_goes_to_a_group_tells_where_a_host_is_attached() {
         let notes = noted();
         let others = vec![note(2, 4), note(3, 5)];
-        assert_eq!(notes.heard(A, note(1, 1), true, 10), NotedHost::Attached(others));
+        assert_eq!(notes.packet_seen(A, note(1, 1), true, 10), NotedHost::Attached(others));
         assert_eq!(notes.place(A, SwitchNumber(1)), None);
         // No other switch learns it before it is in the table.
-        assert_eq!(notes.heard(A, note(2, 4), false, 11), NotedHost::Going);
-        assert_eq!(notes.heard(A, note(2, 4), false, 12), NotedHost::Nothing);
-        assert!(!notes.are_any());
+        assert_eq!(notes.packet_seen(A, note(2, 4), false, 11), NotedHost::Going);
+        assert_eq!(notes.packet_seen(A, note(2, 4), false, 12), NotedHost::Nothing);
+        assert!(!notes.has_notes());
     }
 
     #[test]
@@ -272,11 +278,11 @@ mod tests {
         let all = vec![note(1, 1), note(2, 4), note(3, 5)];
         for (by, to_group) in [(packet(1, 2), false), (packet(1, 2), true), (packet(4, 1), true)] {
             let notes = noted();
-            assert_eq!(notes.heard(A, by, to_group, 10), NotedHost::Elsewhere(all.clone()));
-            assert_eq!(notes.heard(A, by, false, 11), NotedHost::Going);
-            assert_eq!(notes.heard(A, by, true, 11), NotedHost::Nothing);
-            assert_eq!(notes.heard(A, by, false, 11), NotedHost::Nothing);
-            assert!(!notes.are_any());
+            assert_eq!(notes.packet_seen(A, by, to_group, 10), NotedHost::Elsewhere(all.clone()));
+            assert_eq!(notes.packet_seen(A, by, false, 11), NotedHost::Going);
+            assert_eq!(notes.packet_seen(A, by, true, 11), NotedHost::Nothing);
+            assert_eq!(notes.packet_seen(A, by, false, 11), NotedHost::Nothing);
+            assert!(!notes.has_notes());
         }
     }
 
@@ -285,11 +291,11 @@ mod tests {
         let notes = noted();
         assert!(!notes.withdraw(A, SwitchNumber(1), note(1, 9).place), "another place");
         for (switch, port) in [(1, 1), (2, 4), (3, 5)] {
-            assert!(notes.are_any());
+            assert!(notes.has_notes());
             assert!(notes.withdraw(A, SwitchNumber(switch), note(switch, port).place));
             assert!(!notes.withdraw(A, SwitchNumber(switch), note(switch, port).place));
         }
-        assert!(!notes.are_any());
-        assert_eq!(notes.heard(A, note(1, 1), false, 10), NotedHost::Nothing);
+        assert!(!notes.has_notes());
+        assert_eq!(notes.packet_seen(A, note(1, 1), false, 10), NotedHost::Nothing);
     }
 }

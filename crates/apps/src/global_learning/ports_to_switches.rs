@@ -26,13 +26,14 @@ impl PortsToSwitches {
     /// The port towards a switch.
     #[inline(always)]
     pub(super) fn to(&self, switch: SwitchNumber) -> Option<Port> {
-        self.0.get(switch.index()).map(|way| way.port).filter(|port| *port != UNKNOWN)
+        self.0.get(switch.index()).map(|entry| entry.port).filter(|port| *port != UNKNOWN)
     }
 
-    /// The place of a host as seen by `me`, the switch of these ways; `None` if the way is unknown.
+    /// The place of a host as seen by `own`, the switch of these ports; `None` if the port is
+    /// unknown.
     #[inline(always)]
-    pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<HostPlace> {
-        if host.switch() == me {
+    pub(super) fn place_of(&self, host: Attachment, own: SwitchNumber) -> Option<HostPlace> {
+        if host.switch() == own {
             return Some(host.place());
         }
         let place = HostPlace::at(self.to(host.switch())?)?;
@@ -41,16 +42,16 @@ impl PortsToSwitches {
 
     /// Records that a packet of that switch has come by its port.
     pub(super) fn confirm(&mut self, to: SwitchNumber) {
-        if let Some(way) = self.0.get_mut(to.index()) {
-            way.doubts = 0;
+        if let Some(entry) = self.0.get_mut(to.index()) {
+            entry.doubts = 0;
         }
     }
 
     /// Records a packet by another port; returns true after enough of them.
-    pub(super) fn doubt(&mut self, to: SwitchNumber) -> bool {
-        self.0.get_mut(to.index()).is_none_or(|way| {
-            way.doubts = way.doubts.saturating_add(1);
-            way.doubts >= DOUBTS
+    pub(super) fn record_doubt(&mut self, to: SwitchNumber) -> bool {
+        self.0.get_mut(to.index()).is_none_or(|entry| {
+            entry.doubts = entry.doubts.saturating_add(1);
+            entry.doubts >= DOUBTS
         })
     }
 
@@ -59,19 +60,19 @@ impl PortsToSwitches {
         if self.0.len() <= to.index() {
             self.0.resize(to.index() + 1, PortToSwitch { port: UNKNOWN, doubts: 0 });
         }
-        let way = self.0.get_mut(to.index())?;
-        let before = std::mem::replace(way, PortToSwitch { port, doubts: 0 }).port;
+        let entry = self.0.get_mut(to.index())?;
+        let before = std::mem::replace(entry, PortToSwitch { port, doubts: 0 }).port;
         Some(before).filter(|before| ![UNKNOWN, port].contains(before))
     }
 
     /// Returns whether there are switches behind a port.
-    pub(super) fn lead_over(&self, port: Port) -> bool {
-        self.0.iter().any(|way| way.port == port)
+    pub(super) fn has_switches_behind(&self, port: Port) -> bool {
+        self.0.iter().any(|entry| entry.port == port)
     }
 
-    /// Forgets the ways over a port that is down.
+    /// Forgets a port that is down.
     pub(super) fn forget(&mut self, port: Port) {
-        self.0.iter_mut().filter(|way| way.port == port).for_each(|way| way.port = UNKNOWN);
+        self.0.iter_mut().filter(|entry| entry.port == port).for_each(|way| way.port = UNKNOWN);
     }
 }
 
@@ -81,16 +82,16 @@ mod tests {
 
     #[test]
     fn a_way_is_changed_after_doubts_that_nothing_confirms() {
-        let (mut ways, to) = (PortsToSwitches::default(), SwitchNumber(5));
-        assert_eq!((ways.to(to), ways.lead_over(Port(2))), (None, false));
-        assert_eq!((ways.set(to, Port(2)), ways.to(to)), (None, Some(Port(2))));
-        assert!(ways.lead_over(Port(2)) && ways.to(SwitchNumber(4)).is_none());
-        assert!(!ways.doubt(to) && !ways.doubt(to));
-        ways.confirm(to);
-        assert!(!ways.doubt(to) && !ways.doubt(to) && ways.doubt(to));
-        assert_eq!((ways.set(to, Port(3)), ways.set(to, Port(3))), (Some(Port(2)), None));
-        assert!(!ways.doubt(to));
-        ways.forget(Port(3));
-        assert_eq!((ways.to(to), ways.lead_over(Port(3))), (None, false));
+        let (mut ports, to) = (PortsToSwitches::default(), SwitchNumber(5));
+        assert_eq!((ports.to(to), ports.has_switches_behind(Port(2))), (None, false));
+        assert_eq!((ports.set(to, Port(2)), ports.to(to)), (None, Some(Port(2))));
+        assert!(ports.has_switches_behind(Port(2)) && ports.to(SwitchNumber(4)).is_none());
+        assert!(!ports.record_doubt(to) && !ports.record_doubt(to));
+        ports.confirm(to);
+        assert!(!ports.record_doubt(to) && !ports.record_doubt(to) && ports.record_doubt(to));
+        assert_eq!((ports.set(to, Port(3)), ports.set(to, Port(3))), (Some(Port(2)), None));
+        assert!(!ports.record_doubt(to));
+        ports.forget(Port(3));
+        assert_eq!((ports.to(to), ports.has_switches_behind(Port(3))), (None, false));
     }
 }

@@ -1,4 +1,4 @@
-//! State that the switches share besides the table: the number of hosts of each port, and letters
+//! State that the switches share besides the table: the number of hosts of each port, and messages
 //! between switches. Packets between known hosts that do not move use none of it.
 
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ pub const MAX_SWITCHES: usize = 16_384;
 /// Counters of hosts by port of each switch. Ports that differ by a multiple of it share one.
 pub const PORT_COUNTS: usize = 256;
 
-/// Maximum number of letters that wait for a switch. If more come, it removes all its flows.
-pub const MAX_NEWS: usize = 1024;
+/// Maximum number of messages that wait for a switch. If more come, it removes all its flows.
+pub const MAX_MESSAGES: usize = 1024;
 
 pub(super) struct SharedSwitches {
     /// Switches by their numbers, and the numbers by datapath id.
-    known: RwLock<SwitchRegistry>,
+    registry: RwLock<SwitchRegistry>,
     /// Number of connected switches.
-    up: AtomicUsize,
+    connected: AtomicUsize,
     max_hosts_per_port: u32,
 }
 
@@ -45,18 +45,18 @@ pub(super) struct SharedSwitch {
     flapping: Mutex<Vec<HostKey>>,
     hosts: [AtomicU32; PORT_COUNTS],
     max_hosts_per_port: u32,
-    /// Whether there are letters: the only check while there are none.
-    has_letters: AtomicBool,
-    letters: Mutex<SwitchMessages>,
-    /// While it is not connected: the ways to other switches that it knew, for its return. Flows of
-    /// the other switches may hide from it the packets that would show the ways.
-    ways: Mutex<PortsToSwitches>,
+    /// Whether there are messages: the only check while there are none.
+    has_messages: AtomicBool,
+    messages: Mutex<SwitchMessages>,
+    /// While it is not connected: the ports to other switches that it knew, for its return. Flows
+    /// of the other switches may hide from it the packets that would show the ports.
+    ports_to_switches: Mutex<PortsToSwitches>,
 }
 
 #[derive(Default)]
 struct SwitchMessages {
-    waiting: Vec<SwitchMessage>,
-    lost: bool,
+    queue: Vec<SwitchMessage>,
+    is_overflown: bool,
 }
 
 /// A message from another switch.
@@ -65,7 +65,7 @@ pub(super) enum SwitchMessage {
     Gone(HostKey, Attachment),
     /// A host is attached to that switch; flows of an earlier run have it at this place.
     Attached(HostKey, SwitchNumber, HostPlace),
-    /// There were too many letters.
+    /// There were too many messages.
     Lost,
 }
 
@@ -75,78 +75,82 @@ impl SharedSwitches {
             0 => u32::MAX,
             limit => limit,
         };
-        SharedSwitches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
+        SharedSwitches {
+            registry: RwLock::default(),
+            connected: AtomicUsize::new(0),
+            max_hosts_per_port,
+        }
     }
 
-    /// Registers a switch that connects. Discards old letters: all its flows are read again.
-    pub(super) fn comes(&self, dpid: Dpid) -> Arc<SharedSwitch> {
-        self.up.fetch_add(1, Ordering::Relaxed);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(corner) = known.numbers.get(&dpid).and_then(|number| known.get(*number)) {
-            corner.clear();
-            corner.is_up.store(true, Ordering::Relaxed);
-            return Arc::clone(corner);
+    /// Registers a switch that connects. Discards old messages: all its flows are read again.
+    pub(super) fn connect(&self, dpid: Dpid) -> Arc<SharedSwitch> {
+        self.connected.fetch_add(1, Ordering::Relaxed);
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(switch) = registry.numbers.get(&dpid).and_then(|number| registry.get(*number)) {
+            switch.clear();
+            switch.is_up.store(true, Ordering::Relaxed);
+            return Arc::clone(switch);
         }
-        let number = SwitchNumber(known.switches.len() as u32);
-        if known.switches.len() >= MAX_SWITCHES {
+        let number = SwitchNumber(registry.switches.len() as u32);
+        if registry.switches.len() >= MAX_SWITCHES {
             return Arc::new(SharedSwitch::new(number, dpid, 0));
         }
-        let corner = Arc::new(SharedSwitch::new(number, dpid, self.max_hosts_per_port));
-        known.switches.push(Arc::clone(&corner));
-        known.numbers.insert(dpid, number);
-        corner
+        let switch = Arc::new(SharedSwitch::new(number, dpid, self.max_hosts_per_port));
+        registry.switches.push(Arc::clone(&switch));
+        registry.numbers.insert(dpid, number);
+        switch
     }
 
     /// Records that a switch has disconnected.
-    pub(super) fn goes(&self, corner: &SharedSwitch) {
-        corner.is_up.store(false, Ordering::Relaxed);
-        self.up.fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn disconnect(&self, switch: &SharedSwitch) {
+        switch.is_up.store(false, Ordering::Relaxed);
+        self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn up(&self) -> usize {
-        self.up.load(Ordering::Relaxed)
+    pub(super) fn connected(&self) -> usize {
+        self.connected.load(Ordering::Relaxed)
     }
 
     /// All switches that have ever connected, in the order of their numbers.
     pub(super) fn all(&self) -> Vec<Arc<SharedSwitch>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).switches.clone()
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).switches.clone()
     }
 
     /// Records that a host has left its place. Its port counts it no longer, and the switches that
-    /// may have flows from or to it get a letter, except `knows`.
-    pub(super) fn left(&self, host: HostKey, was: Attachment, knows: SwitchNumber) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(its) = known.get(was.switch()) {
-            its.leave(was.place());
-            if was.has_flows_there() && was.switch() != knows {
-                its.write(SwitchMessage::Gone(host, was));
+    /// may have flows from or to it get a message, except `informed`.
+    pub(super) fn host_left(&self, host: HostKey, old: Attachment, informed: SwitchNumber) {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(switch) = registry.get(old.switch()) {
+            switch.remove_host(old.place());
+            if old.has_flows_there() && old.switch() != informed {
+                switch.push(SwitchMessage::Gone(host, old));
             }
         }
-        if was.has_flows_elsewhere() {
-            let others =
-                |corner: &&Arc<SharedSwitch>| ![knows, was.switch()].contains(&corner.number);
-            let others = known.switches.iter().filter(others);
-            others.for_each(|corner| corner.write(SwitchMessage::Gone(host, was)));
+        if old.has_flows_elsewhere() {
+            let is_other =
+                |switch: &&Arc<SharedSwitch>| ![informed, old.switch()].contains(&switch.number);
+            let others = registry.switches.iter().filter(is_other);
+            others.for_each(|switch| switch.push(SwitchMessage::Gone(host, old)));
         }
     }
 
-    /// Sends letters that a host is attached to a switch, to the switches with these notes.
-    pub(super) fn attached(&self, host: HostKey, to: SwitchNumber, notes: &[HostNote]) {
-        self.tell(notes, |note| SwitchMessage::Attached(host, to, note.place));
+    /// Sends messages that a host is attached to a switch, to the switches with these notes.
+    pub(super) fn host_attached(&self, host: HostKey, to: SwitchNumber, notes: &[HostNote]) {
+        self.send(notes, |note| SwitchMessage::Attached(host, to, note.place));
     }
 
-    /// Sends letters that a host is not at the noted places: the flows are removed.
-    pub(super) fn gone(&self, host: HostKey, notes: &[HostNote]) {
-        self.tell(notes, |note| {
+    /// Sends messages that a host is not at the noted places: the flows are removed.
+    pub(super) fn host_gone(&self, host: HostKey, notes: &[HostNote]) {
+        self.send(notes, |note| {
             SwitchMessage::Gone(host, Attachment::new(note.switch, note.place.with_flows()))
         });
     }
 
-    fn tell(&self, notes: &[HostNote], letter: impl Fn(&HostNote) -> SwitchMessage) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+    fn send(&self, notes: &[HostNote], message: impl Fn(&HostNote) -> SwitchMessage) {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         for note in notes {
-            if let Some(corner) = known.get(note.switch) {
-                corner.write(letter(note));
+            if let Some(switch) = registry.get(note.switch) {
+                switch.push(message(note));
             }
         }
     }
@@ -167,14 +171,14 @@ impl SharedSwitch {
             flapping: Mutex::default(),
             hosts: std::array::from_fn(|_| AtomicU32::new(0)),
             max_hosts_per_port,
-            has_letters: AtomicBool::new(false),
-            letters: Mutex::default(),
-            ways: Mutex::default(),
+            has_messages: AtomicBool::new(false),
+            messages: Mutex::default(),
+            ports_to_switches: Mutex::default(),
         }
     }
 
     /// Its datapath id, if the switch is connected.
-    pub(super) fn up(&self) -> Option<Dpid> {
+    pub(super) fn connected_dpid(&self) -> Option<Dpid> {
         self.is_up.load(Ordering::Relaxed).then_some(self.dpid)
     }
 
@@ -192,17 +196,17 @@ impl SharedSwitch {
         self.flapping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the ways of its switch until the switch returns.
-    pub(super) fn keep(&self, ways: PortsToSwitches) {
-        *self.ways.lock().unwrap_or_else(PoisonError::into_inner) = ways;
+    /// Stores the ports of its switch until the switch returns.
+    pub(super) fn store_ports(&self, ports: PortsToSwitches) {
+        *self.ports_to_switches.lock().unwrap_or_else(PoisonError::into_inner) = ports;
     }
 
-    pub(super) fn ways(&self) -> PortsToSwitches {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn stored_ports(&self) -> PortsToSwitches {
+        self.ports_to_switches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a host at a port, if the port is below its limit.
-    pub(super) fn enter(&self, place: HostPlace) -> bool {
+    pub(super) fn add_host(&self, place: HostPlace) -> bool {
         let count = self.count(place.port());
         if count.fetch_add(1, Ordering::Relaxed) < self.max_hosts_per_port {
             return true;
@@ -211,7 +215,7 @@ impl SharedSwitch {
         false
     }
 
-    pub(super) fn leave(&self, place: HostPlace) {
+    pub(super) fn remove_host(&self, place: HostPlace) {
         self.count(place.port()).fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -225,41 +229,41 @@ impl SharedSwitch {
     }
 
     #[inline(always)]
-    pub(super) fn has_letters(&self) -> bool {
-        // Acquire: a thread that sees the flag also sees the letter.
-        self.has_letters.load(Ordering::Acquire)
+    pub(super) fn has_messages(&self) -> bool {
+        // Acquire: a thread that sees the flag also sees the message.
+        self.has_messages.load(Ordering::Acquire)
     }
 
-    pub(super) fn next_letter(&self) -> Option<SwitchMessage> {
-        let mut letters = self.letters();
-        if std::mem::take(&mut letters.lost) {
-            letters.waiting.clear();
+    pub(super) fn next_message(&self) -> Option<SwitchMessage> {
+        let mut messages = self.messages();
+        if std::mem::take(&mut messages.is_overflown) {
+            messages.queue.clear();
             return Some(SwitchMessage::Lost);
         }
-        let letter = letters.waiting.pop();
-        if letter.is_none() {
-            self.has_letters.store(false, Ordering::Relaxed);
+        let message = messages.queue.pop();
+        if message.is_none() {
+            self.has_messages.store(false, Ordering::Relaxed);
         }
-        letter
+        message
     }
 
-    fn write(&self, letter: SwitchMessage) {
-        let mut letters = self.letters();
-        if letters.waiting.len() < MAX_NEWS {
-            letters.waiting.push(letter);
+    fn push(&self, message: SwitchMessage) {
+        let mut messages = self.messages();
+        if messages.queue.len() < MAX_MESSAGES {
+            messages.queue.push(message);
         } else {
-            letters.lost = true;
+            messages.is_overflown = true;
         }
-        self.has_letters.store(true, Ordering::Release);
+        self.has_messages.store(true, Ordering::Release);
     }
 
     fn clear(&self) {
-        let mut letters = self.letters();
-        *letters = SwitchMessages::default();
-        self.has_letters.store(false, Ordering::Relaxed);
+        let mut messages = self.messages();
+        *messages = SwitchMessages::default();
+        self.has_messages.store(false, Ordering::Relaxed);
     }
 
-    fn letters(&self) -> MutexGuard<'_, SwitchMessages> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    fn messages(&self) -> MutexGuard<'_, SwitchMessages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert, SharedTab
 pub trait GlobalTable: Send + Sync + 'static {
     /// Whether switches cache entries of it, so that they rarely read it. False for tables that
     /// show the cost of a look-up for each packet.
-    const IS_KEPT_NEAR: bool = false;
+    const IS_CACHED: bool = false;
     fn new(bound: usize, budget: &Budget, seed: Seed) -> Self;
     fn hash(&self, key: u64) -> Hashed;
     fn prefetch(&self, at: Hashed);
@@ -34,7 +34,7 @@ pub trait GlobalTable: Send + Sync + 'static {
     fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced>;
     fn remove_where(
         &self,
-        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        select: &mut dyn FnMut(u64, u64) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     );
     fn lines(&self) -> usize;
@@ -43,7 +43,7 @@ pub trait GlobalTable: Send + Sync + 'static {
 }
 
 impl GlobalTable for SharedTable {
-    const IS_KEPT_NEAR: bool = true;
+    const IS_CACHED: bool = true;
 
     fn new(bound: usize, budget: &Budget, seed: Seed) -> Self {
         SharedTable::with_seed(bound, budget, seed)
@@ -101,10 +101,10 @@ impl GlobalTable for SharedTable {
 
     fn remove_where(
         &self,
-        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        select: &mut dyn FnMut(u64, u64) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
-        self.remove_where(doomed, removed);
+        self.remove_where(select, removed);
     }
 
     fn lines(&self) -> usize {
@@ -117,7 +117,7 @@ impl GlobalTable for SharedTable {
 
     fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>) {
         let mut all = self.iter_ages(now);
-        let _enough = all.try_for_each(|(key, value, age)| report(key, value, age));
+        let _stopped = all.try_for_each(|(key, value, age)| report(key, value, age));
     }
 }
 
@@ -187,10 +187,10 @@ impl GlobalTable for InMutex {
 
     fn remove_where(
         &self,
-        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        select: &mut dyn FnMut(u64, u64) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
-        self.table().remove_where(doomed, removed);
+        self.table().remove_where(select, removed);
     }
 
     fn lines(&self) -> usize {
@@ -203,7 +203,7 @@ impl GlobalTable for InMutex {
 
     fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>) {
         let table = self.table();
-        let _enough =
+        let _stopped =
             table.iter_ages(now).try_for_each(|(key, value, age)| report(key, value, age));
     }
 }

@@ -43,13 +43,13 @@ struct HostVariable {
     key: u64,
     value: u64,
     /// In seconds.
-    seen: u32,
+    last_seen: u32,
 }
 
 impl HostVariable {
     fn age(&self, now: u32) -> u32 {
         // A clock behind that of the last write means that the entry is new.
-        Some(now.wrapping_sub(self.seen)).filter(|age| *age <= HALF_OF_CLOCK).unwrap_or(0)
+        Some(now.wrapping_sub(self.last_seen)).filter(|age| *age <= HALF_OF_CLOCK).unwrap_or(0)
     }
 }
 
@@ -68,9 +68,9 @@ impl InTransactions {
     }
 
     /// Reads one bucket in a transaction. `None` if there is none, or others interfered too often.
-    fn read<R>(&self, at: Hashed, look: impl Fn(&[HostVariable]) -> R) -> Option<R> {
+    fn read<R>(&self, at: Hashed, view: impl Fn(&[HostVariable]) -> R) -> Option<R> {
         let bucket = self.bucket(at)?.get()?;
-        atomically(|tx| Ok(look(&tx.read(bucket)?))).ok()
+        atomically(|tx| Ok(view(&tx.read(bucket)?))).ok()
     }
 
     /// Changes one bucket in a transaction. `None` as for [`InTransactions::read`].
@@ -95,7 +95,7 @@ impl InTransactions {
             match change {
                 BucketChange::Nothing => return Ok((before, before, result)),
                 BucketChange::Put(slot, entry) => {
-                    entries.get_mut(slot).into_iter().for_each(|its| *its = entry);
+                    entries.get_mut(slot).into_iter().for_each(|present| *present = entry);
                 }
                 BucketChange::Push(entry) => entries.push(entry),
                 BucketChange::Remove(slot) => drop(entries.swap_remove(slot)),
@@ -129,23 +129,25 @@ impl InTransactions {
         exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
 
-    /// Removes the entries of a bucket that `doomed` selects.
+    /// Removes the entries of a bucket that `select` selects.
     fn remove_in(
         &self,
         bucket: &TVar<HostBucket>,
-        doomed: &mut dyn FnMut(&HostVariable) -> bool,
+        select: &mut dyn FnMut(&HostVariable) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
         // Selected outside the transaction, which may run again.
-        for doomed in bucket.load().iter().filter(|entry| doomed(entry)) {
-            let gone = self.change_bucket(bucket, |entries| match find(entries, doomed.key) {
-                Some((slot, its)) if its.value == doomed.value && its.seen == doomed.seen => {
+        for entry in bucket.load().iter().filter(|entry| select(entry)) {
+            let is_removed = self.change_bucket(bucket, |entries| match find(entries, entry.key) {
+                Some((slot, present))
+                    if present.value == entry.value && present.last_seen == entry.last_seen =>
+                {
                     (BucketChange::Remove(slot), true)
                 }
                 _ => (BucketChange::Nothing, false),
             });
-            if gone == Some(true) {
-                removed(doomed.key, doomed.value);
+            if is_removed == Some(true) {
+                removed(entry.key, entry.value);
             }
         }
     }
@@ -177,14 +179,14 @@ impl GlobalTable for InTransactions {
     }
 
     fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
-        let (value, seen) = self.read(at, |entries| {
+        let (value, last_seen) = self.read(at, |entries| {
             let (_, entry) = find(entries, at.key())?;
-            accept(entry.value).then_some((entry.value, entry.seen))
+            accept(entry.value).then_some((entry.value, entry.last_seen))
         })??;
-        if seen != now {
+        if last_seen != now {
             // If the value has changed meanwhile, the other writer has also set its age.
-            let _seen = self.exchange(at, value, |slot, entry| {
-                BucketChange::Put(slot, HostVariable { seen: now, ..entry })
+            let _result = self.exchange(at, value, |slot, entry| {
+                BucketChange::Put(slot, HostVariable { last_seen: now, ..entry })
             });
         }
         Some(value)
@@ -200,15 +202,15 @@ impl GlobalTable for InTransactions {
     }
 
     fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
-        let new = HostVariable { key: at.key(), value, seen: now };
+        let new = HostVariable { key: at.key(), value, last_seen: now };
         let inserted = self.change(at, |entries| {
             if let Some((_, entry)) = find(entries, at.key()) {
                 return (BucketChange::Nothing, SharedInsert::There { value: entry.value });
             }
-            let full = self.len.load(Ordering::Relaxed) >= self.bound;
+            let is_full = self.len.load(Ordering::Relaxed) >= self.bound;
             let oldest = entries.iter().enumerate().max_by_key(|(_, entry)| entry.age(now));
             match oldest {
-                Some((slot, old)) if full || entries.len() >= MAX_ENTRIES_PER_BUCKET => (
+                Some((slot, old)) if is_full || entries.len() >= MAX_ENTRIES_PER_BUCKET => (
                     BucketChange::Put(slot, new),
                     SharedInsert::Evicted { key: old.key, value: old.value },
                 ),
@@ -220,7 +222,7 @@ impl GlobalTable for InTransactions {
 
     fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced> {
         self.exchange(at, expected, |slot, entry| {
-            BucketChange::Put(slot, HostVariable { value, seen: now, ..entry })
+            BucketChange::Put(slot, HostVariable { value, last_seen: now, ..entry })
         })
     }
 
@@ -236,11 +238,11 @@ impl GlobalTable for InTransactions {
 
     fn remove_where(
         &self,
-        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        select: &mut dyn FnMut(u64, u64) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
         for bucket in self.buckets.iter().filter_map(OnceLock::get) {
-            self.remove_in(bucket, &mut |entry| doomed(entry.key, entry.value), removed);
+            self.remove_in(bucket, &mut |entry| select(entry.key, entry.value), removed);
         }
     }
 

@@ -34,17 +34,17 @@ pub(super) fn ends(
     version: Version,
     settings: &LearningSettings,
 ) -> Option<FlowEnds> {
-    let as_set = flow.priority == settings.priority
+    let has_settings = flow.priority == settings.priority
         && flow.idle_timeout == settings.idle_timeout_s
         && flow.hard_timeout == settings.hard_timeout_s;
     // 1.0 cannot select tables; its switches number their tables as they like.
-    if !as_set || (version.names_tables() && flow.table != 0) {
+    if !has_settings || (version.names_tables() && flow.table != 0) {
         return None;
     }
     let matching = flow.matching.to_match();
     // Flows of 1.0 without wildcards are above all priorities: an earlier version installed them.
-    let open = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
-    if version.ranks_exact_flows_first() && open.into_iter().any(|field| matching.has(field)) {
+    let omitted = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
+    if version.ranks_exact_flows_first() && omitted.into_iter().any(|field| matching.has(field)) {
         return None;
     }
     if kind(&matching)? != settings.matching {

@@ -20,7 +20,7 @@ const MAX_WATCHED: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Flaps {
-    watched: Vec<FlapEntry>,
+    entries: Vec<FlapEntry>,
 }
 
 struct FlapEntry {
@@ -31,45 +31,45 @@ struct FlapEntry {
 
 impl Flaps {
     /// Records a move of a host. Returns true if it begins to flap with this move.
-    pub(super) fn moved(&mut self, host: HostKey, now_s: u32) -> bool {
-        if let Some(watched) = self.watched.iter_mut().find(|watched| watched.host == host) {
-            watched.moves = watched.moves.saturating_add(1);
-            watched.last_move_s = now_s;
-            return watched.moves == MOVES_TO_FLAP;
+    pub(super) fn record_move(&mut self, host: HostKey, now_s: u32) -> bool {
+        if let Some(entry) = self.entries.iter_mut().find(|watched| watched.host == host) {
+            entry.moves = entry.moves.saturating_add(1);
+            entry.last_move_s = now_s;
+            return entry.moves == MOVES_TO_FLAP;
         }
-        if self.watched.len() < MAX_WATCHED {
+        if self.entries.len() < MAX_WATCHED {
             // Once, with full capacity: handlers do not allocate while packets come.
-            self.watched.reserve_exact(MAX_WATCHED - self.watched.len());
-            self.watched.push(FlapEntry { host, moves: 1, last_move_s: now_s });
+            self.entries.reserve_exact(MAX_WATCHED - self.entries.len());
+            self.entries.push(FlapEntry { host, moves: 1, last_move_s: now_s });
         }
         false
     }
 
     pub(super) fn is_flapping(&self, host: HostKey) -> bool {
-        let flaps = |watched: &FlapEntry| watched.host == host && watched.moves >= MOVES_TO_FLAP;
-        self.watched.iter().any(flaps)
+        let is_flapping = |entry: &FlapEntry| entry.host == host && entry.moves >= MOVES_TO_FLAP;
+        self.entries.iter().any(is_flapping)
     }
 
     /// The flapping hosts.
     pub(super) fn flapping(&self) -> impl Iterator<Item = HostKey> {
-        let flaps = |watched: &&FlapEntry| watched.moves >= MOVES_TO_FLAP;
-        self.watched.iter().filter(flaps).map(|watched| watched.host)
+        let is_flapping = |entry: &&FlapEntry| entry.moves >= MOVES_TO_FLAP;
+        self.entries.iter().filter(is_flapping).map(|entry| entry.host)
     }
 
     /// Returns whether any host has moved recently: if not, none is flapping.
     #[inline(always)]
-    pub(super) fn are_watched(&self) -> bool {
-        !self.watched.is_empty()
+    pub(super) fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
     }
 
     /// The hosts that have moved recently, at most [`MAX_WATCHED`].
     pub(super) fn hosts(&self) -> ArrayVec<HostKey, MAX_WATCHED> {
-        self.watched.iter().map(|watched| watched.host).take(MAX_WATCHED).collect()
+        self.entries.iter().map(|entry| entry.host).take(MAX_WATCHED).collect()
     }
 
     /// Stops watching addresses that are calm.
-    pub(super) fn calm(&mut self, now_s: u32) {
-        self.watched.retain(|watched| now_s.wrapping_sub(watched.last_move_s) < CALM_S);
+    pub(super) fn remove_calm(&mut self, now_s: u32) {
+        self.entries.retain(|entry| now_s.wrapping_sub(entry.last_move_s) < CALM_S);
     }
 }
 
@@ -80,13 +80,13 @@ mod tests {
     #[test]
     fn the_fourth_move_without_calm_is_a_flap_and_calm_ends_it() {
         let (mut flaps, host) = (Flaps::default(), HostKey(7));
-        assert!(![0, 9, 18].map(|now| flaps.moved(host, now)).contains(&true));
+        assert!(![0, 9, 18].map(|now| flaps.record_move(host, now)).contains(&true));
         assert!(!flaps.is_flapping(host));
-        assert!(flaps.moved(host, 27) && flaps.is_flapping(host));
-        assert!(!flaps.moved(host, 28), "it began already");
-        flaps.calm(37);
+        assert!(flaps.record_move(host, 27) && flaps.is_flapping(host));
+        assert!(!flaps.record_move(host, 28), "it began already");
+        flaps.remove_calm(37);
         assert!(flaps.is_flapping(host));
-        flaps.calm(38);
+        flaps.remove_calm(38);
         assert!(!flaps.is_flapping(host));
     }
 
@@ -95,11 +95,11 @@ mod tests {
         let mut flaps = Flaps::default();
         for _ in 0..MOVES_TO_FLAP {
             for host in 0..2 * MAX_WATCHED as u64 {
-                flaps.moved(HostKey(host), 1);
+                flaps.record_move(HostKey(host), 1);
             }
         }
         let flapping = (0..2 * MAX_WATCHED as u64).filter(|host| flaps.is_flapping(HostKey(*host)));
         assert_eq!(flapping.count(), MAX_WATCHED);
-        assert_eq!(flaps.watched.capacity(), MAX_WATCHED);
+        assert_eq!(flaps.entries.capacity(), MAX_WATCHED);
     }
 }

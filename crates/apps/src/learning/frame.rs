@@ -27,7 +27,7 @@ impl FrameHeader {
     /// Reads the header. `None` for a packet that ends within its Ethernet header or VLAN tag.
     pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
-        if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
+        if is_vlan_tag(frame.eth_type) { frame.with_tag(packet) } else { Some(frame) }
     }
 
     /// Reads the header of a packet without a tag. `None` also for a packet with a tag, and for
@@ -35,8 +35,8 @@ impl FrameHeader {
     #[inline(always)]
     pub(crate) fn untagged(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
-        let needs_a_look = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
-        (frame.eth_type == ETH_TYPE_IPV4 || !needs_a_look).then_some(frame)
+        let is_special = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
+        (frame.eth_type == ETH_TYPE_IPV4 || !is_special).then_some(frame)
     }
 
     /// Reads the header as if it had no tag. With a tag, the Ethernet type is that of the tag.
@@ -52,7 +52,7 @@ impl FrameHeader {
         Some(FrameHeader { src, dst, key_vlan: 0, vlan: None, eth_type })
     }
 
-    fn behind_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
+    fn with_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
         let eth_type = *packet.data().get(HEADER_LEN + 2..)?.first_chunk()?;
         let tag = packet.vlan()?;
         let key_vlan = u64::from(tag.id) << VLAN_SHIFT;

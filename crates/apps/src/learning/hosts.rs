@@ -40,7 +40,7 @@ pub(crate) trait HostTable: Send + 'static {
     fn is_large(&self) -> bool;
 
     /// Returns whether all tables used in turn exceed the cache, so that a prefetch pays off.
-    fn are_beyond_cache(&self) -> bool;
+    fn is_beyond_cache(&self) -> bool;
 
     /// Returns the destination of a packet without a tag, if both addresses are known stations with
     /// flows, behind different ports, and the source has not moved. `None` means nothing more.
@@ -90,12 +90,12 @@ pub(crate) trait HostTable: Send + 'static {
 
     /// Returns whether another switch has changed something that flows of this switch depend on.
     #[inline(always)]
-    fn has_news(&self) -> bool {
+    fn has_changes(&self) -> bool {
         false
     }
 
     /// The next such change.
-    fn next_news(&mut self) -> Option<HostChange> {
+    fn next_change(&mut self) -> Option<HostChange> {
         None
     }
 }
@@ -168,7 +168,7 @@ impl HostTable for SwitchHosts {
     }
 
     #[inline]
-    fn are_beyond_cache(&self) -> bool {
+    fn is_beyond_cache(&self) -> bool {
         self.table.budget().used() > CACHED_BYTES
     }
 
@@ -216,8 +216,8 @@ impl HostTable for SwitchHosts {
     }
 
     fn adopt(&mut self, ends: &FlowEnds, now: u32) -> bool {
-        let Some(from_is_new) = self.take_on(ends.from, now) else { return false };
-        let adopted = self.take_on(ends.to, now).is_some();
+        let Some(from_is_new) = self.adopt_host(ends.from, now) else { return false };
+        let adopted = self.adopt_host(ends.to, now).is_some();
         if !adopted && from_is_new {
             self.forget(self.hash(ends.from.0));
         }
@@ -226,7 +226,7 @@ impl HostTable for SwitchHosts {
 
     fn forget(&mut self, host: Hashed) {
         if let Some(place) = self.table.remove(host.key()) {
-            self.leave(place);
+            self.remove_host(place);
         }
     }
 
@@ -240,7 +240,7 @@ impl HostTable for SwitchHosts {
     fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, HostPlace)) {
         let SwitchHosts { table, ports, max_age, .. } = self;
         table.age(now, *max_age, 1, |key, place| {
-            leave(ports, place);
+            remove_host(ports, place);
             forgotten(HostKey(key), place);
         });
     }
@@ -256,7 +256,7 @@ impl HostTable for SwitchHosts {
     ) {
         let fresh = self.table.iter_ages(now).filter(|(_, _, age)| *age <= self.max_age);
         let mut hosts = fresh.map(|(key, place, age)| (HostKey(key), place, age));
-        let _enough = hosts.try_for_each(|(host, place, age)| report(host, place, age));
+        let _stopped = hosts.try_for_each(|(host, place, age)| report(host, place, age));
     }
 }
 
@@ -283,8 +283,8 @@ impl SwitchHosts {
     }
 
     fn learn_move(&mut self, host: Hashed, from: HostPlace, to: HostPlace, now: u32) -> Learnt {
-        self.leave(from);
-        if !self.enter(to) {
+        self.remove_host(from);
+        if !self.add_host(to) {
             self.table.remove(host.key());
             return Learnt::OverLimit { from: Some(from) };
         }
@@ -293,17 +293,17 @@ impl SwitchHosts {
     }
 
     fn learn_new(&mut self, host: Hashed, at: HostPlace, now: u32) -> Learnt {
-        if !self.enter(at) {
+        if !self.add_host(at) {
             return Learnt::OverLimit { from: None };
         }
         match self.table.insert_hashed(host, at, now) {
             Insert::Inserted | Insert::Updated { .. } => Learnt::New(at, None),
             Insert::Evicted { key, value } => {
-                self.leave(value);
+                self.remove_host(value);
                 Learnt::New(at, Some((HostKey(key), value)))
             }
             Insert::Refused => {
-                self.leave(at);
+                self.remove_host(at);
                 Learnt::NoMemory
             }
         }
@@ -311,17 +311,17 @@ impl SwitchHosts {
 
     /// Records a host at a place with flows, if it may be there. Returns whether it is new; a new
     /// host counts as just seen. `None` if it is at another place, or there is no space for it.
-    fn take_on(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
+    fn adopt_host(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
         let host = self.hash(host);
         if let Some(known) = self.table.lookup_hashed(host) {
             let is_there = known.port() == at.port();
             return (is_there && self.note_flows(host, known)).then_some(false);
         }
-        if !self.enter(at) {
+        if !self.add_host(at) {
             return None;
         }
         if !self.table.insert_if_room(host, at.with_flows(), now) {
-            self.leave(at);
+            self.remove_host(at);
             return None;
         }
         Some(true)
@@ -334,7 +334,7 @@ impl SwitchHosts {
     }
 
     /// Counts a host at a port, if the port is below its limit.
-    fn enter(&mut self, place: HostPlace) -> bool {
+    fn add_host(&mut self, place: HostPlace) -> bool {
         match self.slot(place.port()) {
             Ok(at) => match self.ports.get_mut(at) {
                 Some((_, hosts)) if *hosts < self.max_per_port => {
@@ -351,8 +351,8 @@ impl SwitchHosts {
         }
     }
 
-    fn leave(&mut self, place: HostPlace) {
-        leave(&mut self.ports, place);
+    fn remove_host(&mut self, place: HostPlace) {
+        remove_host(&mut self.ports, place);
     }
 
     fn slot(&self, port: Port) -> Result<usize, usize> {
@@ -360,7 +360,7 @@ impl SwitchHosts {
     }
 }
 
-fn leave(ports: &mut Vec<(Port, u32)>, place: HostPlace) {
+fn remove_host(ports: &mut Vec<(Port, u32)>, place: HostPlace) {
     let Ok(at) = ports.binary_search_by_key(&place.port(), |(port, _)| *port) else { return };
     match ports.get_mut(at) {
         Some((_, hosts)) if *hosts > 1 => *hosts -= 1,

@@ -3,9 +3,9 @@
 //! The book describes its use and its settings; this is its structure.
 //! - `frame` reads the fields used for forwarding, `hosts` stores the port of each host, `matching`
 //!   makes the match of a flow. `prepared` has templates for the flows of nearly all packets.
-//!   `flaps` watches addresses that keep moving, `left` reads flows that an earlier run has left.
-//!   `switch` is the handler. It accepts any `hosts::HostTable`; the global learning switch is the
-//!   same handler with another table.
+//!   `flaps` watches addresses that keep moving, `earlier_flows` reads flows that an earlier run
+//!   has left. `switch` is the handler. It accepts any `hosts::HostTable`; the global learning
+//!   switch is the same handler with another table.
 //! - Flows exist only between hosts that the table knows. When a host is forgotten, moves or loses
 //!   its port, its flows are removed. So no old flow hides a host's first packet at a new port, and
 //!   no old flow leads to its old port.

@@ -30,18 +30,18 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 
 /// Maximum number of changes by other switches that are handled at a time, for the same reason. The
 /// rest waits for the next packets, or the next second.
-const MAX_NEWS_AT_A_TIME: usize = 64;
+const MAX_CHANGES_AT_A_TIME: usize = 64;
 
 /// A learning switch at one switch.
 #[expect(private_bounds, reason = "the host table is private to this crate")]
 pub struct LearningSwitch<H: HostTable = SwitchHosts> {
     settings: LearningSettings,
     prepared: Prepared,
-    /// The same templates while `quiet` is true, otherwise none.
-    straight: Prepared,
+    /// The same templates while `is_fast` is true, otherwise none.
+    fast_templates: Prepared,
     hosts: H,
     /// Ports that belong to other apps: no host is learnt there, and no packet is sent there.
-    fence: ReservedFrames,
+    reserved_frames: ReservedFrames,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch's table was full.
     flow_mods: Backoff,
@@ -54,11 +54,11 @@ pub struct LearningSwitch<H: HostTable = SwitchHosts> {
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
     /// Whether flows may be installed without further checks: no pause runs, and no host moves.
-    quiet: bool,
+    is_fast: bool,
     /// Whether this event removes flows. If the event fails, its messages are lost.
-    removing: bool,
+    is_removing: bool,
     /// Whether a removal was lost: it is then unknown which flows are wrong.
-    removal_lost: bool,
+    is_removal_lost: bool,
     /// Pauses after removals that the switch did not carry out (1.0).
     removals: Backoff,
 }
@@ -77,24 +77,24 @@ impl<H: HostTable> LearningSwitch<H> {
         settings: LearningSettings,
         prepared: Prepared,
         hosts: H,
-        fence: ReservedFrames,
+        reserved_frames: ReservedFrames,
         storm: StormGuard,
     ) -> Self {
         LearningSwitch {
             settings,
-            straight: prepared.clone(),
+            fast_templates: prepared.clone(),
             prepared,
             hosts,
-            fence,
+            reserved_frames,
             flaps: Flaps::default(),
             flow_mods: Backoff::default(),
             buffers: Backoff::default(),
             counters: LearningCounters::default(),
             storm,
             now_s: 0,
-            quiet: true,
-            removing: false,
-            removal_lost: false,
+            is_fast: true,
+            is_removing: false,
+            is_removal_lost: false,
             removals: Backoff::default(),
         }
     }
@@ -117,11 +117,11 @@ impl<H: HostTable> LearningSwitch<H> {
 
     /// The fast path of nearly all packets: installs one more flow between two known hosts that
     /// have not moved and have flows already. Returns the output port. `None` in any other case,
-    /// for [`LearningSwitch::answer`], which would do the same in this one.
+    /// for [`LearningSwitch::handle`], which would do the same in this one.
     #[inline(always)]
     fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Option<Port> {
         let now_s = seconds(switch.now());
-        let port = match &self.straight {
+        let port = match &self.fast_templates {
             Prepared::Exact(templates) => {
                 let (frame, plain) = Plain::untagged(packet, templates)?;
                 let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
@@ -147,49 +147,49 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     #[cold]
-    fn answer(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
-        let answered = self.answer_any(switch, packet);
-        if self.removing {
-            self.settle(&answered);
+    fn handle(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+        let result = self.handle_any(switch, packet);
+        if self.is_removing {
+            self.finish_removal(&result);
         }
-        self.look_round(switch.now());
-        answered
+        self.update_fast_path(switch.now());
+        result
     }
 
-    /// Updates `quiet`, after a change that may affect it, and every second.
-    fn look_round(&mut self, now: Duration) {
-        let paused = !self.flow_mods.is_over(now) || !self.buffers.is_over(now);
-        let quiet = !paused && !self.flaps.are_watched();
+    /// Updates `is_fast`, after a change that may affect it, and every second.
+    fn update_fast_path(&mut self, now: Duration) {
+        let is_paused = !self.flow_mods.is_over(now) || !self.buffers.is_over(now);
+        let is_fast = !is_paused && !self.flaps.has_entries();
         // Not for each packet: a clone writes to memory that workers share.
-        if quiet != self.quiet {
-            self.quiet = quiet;
-            self.straight = if quiet { self.prepared.clone() } else { Prepared::Nothing };
+        if is_fast != self.is_fast {
+            self.is_fast = is_fast;
+            self.fast_templates = if is_fast { self.prepared.clone() } else { Prepared::Nothing };
         }
     }
 
-    fn answer_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+    fn handle_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
         let Some(frame) = FrameHeader::read(packet) else {
             self.counters.malformed += 1;
             return self.drop(switch, packet);
         };
-        if self.fence.is_reserved_for(packet) {
+        if self.reserved_frames.is_reserved_for(packet) {
             self.counters.reserved += 1;
             return self.drop(switch, packet);
         }
         let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
-        let seen = HashedPacket { frame, src, dst };
+        let hashed = HashedPacket { frame, src, dst };
         if !frame.is_from_station() {
             self.counters.bad_source += 1;
             return self.drop(switch, packet);
         }
-        self.hear_of_storm(switch)?;
+        self.handle_storm(switch)?;
         if self.storm.is_copy(switch, packet) {
             return self.drop(switch, packet);
         }
         let from = match self.storm.is_young(switch.now()) {
             true => None,
-            false => self.learn(switch, packet, &seen)?,
+            false => self.learn(switch, packet, &hashed)?,
         };
         if frame.is_link_local() {
             self.counters.link_local += 1;
@@ -198,13 +198,13 @@ impl<H: HostTable> LearningSwitch<H> {
         if frame.is_to_group() {
             return self.flood(switch, packet);
         }
-        match self.find(switch, &seen)? {
+        match self.find(switch, &hashed)? {
             None => self.flood(switch, packet),
             Some(to) if to.port() == packet.in_port() => {
                 self.counters.same_port += 1;
                 self.drop(switch, packet)
             }
-            Some(to) => self.forward(switch, packet, &seen, from, to),
+            Some(to) => self.forward(switch, packet, &hashed, from, to),
         }
     }
 
@@ -213,13 +213,13 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &HashedPacket,
+        hashed: &HashedPacket,
     ) -> Result<Option<HostPlace>> {
         let Some(at) = HostPlace::at(packet.in_port()) else {
             self.counters.bad_port += 1;
             return Ok(None);
         };
-        match self.hosts.learn(seen.src, at, seen.frame.is_to_group(), self.now_s) {
+        match self.hosts.learn(hashed.src, at, hashed.frame.is_to_group(), self.now_s) {
             Learnt::Known(place) => Ok(Some(place)),
             Learnt::New(place, evicted) => {
                 if let Some((host, from)) = evicted {
@@ -230,18 +230,18 @@ impl<H: HostTable> LearningSwitch<H> {
             }
             Learnt::Moved { from, to } => {
                 self.counters.moves += 1;
-                let began = self.flaps.moved(seen.frame.from(), self.now_s);
-                self.counters.flaps += u64::from(began);
-                if self.flaps.is_flapping(seen.frame.from()) {
+                let is_new_flap = self.flaps.record_move(hashed.frame.from(), self.now_s);
+                self.counters.flaps += u64::from(is_new_flap);
+                if self.flaps.is_flapping(hashed.frame.from()) {
                     self.storm.flapping_host_moved(switch, from.port(), to.port());
                 }
-                self.remove_flows(switch, seen.frame.from(), from)?;
+                self.remove_flows(switch, hashed.frame.from(), from)?;
                 Ok(Some(to))
             }
             Learnt::OverLimit { from } => {
                 self.counters.over_port_limit += 1;
                 if let Some(from) = from {
-                    self.remove_flows(switch, seen.frame.from(), from)?;
+                    self.remove_flows(switch, hashed.frame.from(), from)?;
                 }
                 Ok(None)
             }
@@ -255,10 +255,10 @@ impl<H: HostTable> LearningSwitch<H> {
 
     /// Forgets the hosts that have moved recently, when a storm has begun. They were learnt where
     /// copies came in, so packets to them would be lost until they send.
-    fn hear_of_storm(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        let mut done = Ok(());
-        if !self.storm.begins() {
-            return done;
+    fn handle_storm(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let mut result = Ok(());
+        if !self.storm.is_new_storm() {
+            return result;
         }
         for host in self.flaps.hosts() {
             let hashed = self.hosts.hash(host);
@@ -267,21 +267,25 @@ impl<H: HostTable> LearningSwitch<H> {
             {
                 self.hosts.forget(hashed);
                 let removed = self.remove_flows(switch, host, place);
-                done = done.and(removed);
+                result = result.and(removed);
             }
         }
-        done
+        result
     }
 
     /// Finds the destination of a packet, and forgets it if it is too old.
-    fn find(&mut self, switch: &mut Switch<'_>, seen: &HashedPacket) -> Result<Option<HostPlace>> {
-        match self.hosts.find(seen.dst, self.now_s) {
+    fn find(
+        &mut self,
+        switch: &mut Switch<'_>,
+        hashed: &HashedPacket,
+    ) -> Result<Option<HostPlace>> {
+        match self.hosts.find(hashed.dst, self.now_s) {
             Destination::At(place) => Ok(Some(place)),
             Destination::Nowhere => Ok(None),
             Destination::Stale(place) => {
                 self.counters.aged_out += 1;
-                self.hosts.forget(seen.dst);
-                self.remove_flows(switch, seen.frame.to(), place)?;
+                self.hosts.forget(hashed.dst);
+                self.remove_flows(switch, hashed.frame.to(), place)?;
                 Ok(None)
             }
         }
@@ -292,18 +296,18 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &HashedPacket,
+        hashed: &HashedPacket,
         from: Option<HostPlace>,
         to: HostPlace,
     ) -> Result<()> {
-        let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
+        let Some(from) = from.filter(|_| self.may_install(switch.now(), &hashed.frame)) else {
             return self.send_on(switch, packet, to.port());
         };
         // Before the flows exist: the code that moves a host must know whether it has flows.
-        if !self.hosts.note_flows(seen.src, from) || !self.hosts.note_flows(seen.dst, to) {
+        if !self.hosts.note_flows(hashed.src, from) || !self.hosts.note_flows(hashed.dst, to) {
             return self.send_on(switch, packet, to.port());
         }
-        self.install(switch, packet, &seen.frame, to.port())?;
+        self.install(switch, packet, &hashed.frame, to.port())?;
         self.counters.flow_mods += 1;
         if packet.buffer_id().is_none() {
             return self.send_on(switch, packet, to.port());
@@ -368,20 +372,20 @@ impl<H: HostTable> LearningSwitch<H> {
 
     #[cold]
     fn send_on(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, to: Port) -> Result<()> {
-        let left_alone = !self.buffers.is_over(switch.now());
-        let is_sent = send(switch, packet, &[Action::output(to)], left_alone)?;
+        let is_buffer_avoided = !self.buffers.is_over(switch.now());
+        let is_sent = send(switch, packet, &[Action::output(to)], is_buffer_avoided)?;
         self.counters.packet_outs += u64::from(is_sent);
         self.counters.truncated += u64::from(!is_sent);
         Ok(())
     }
 
     fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
-        if self.storm.holds(switch, packet) {
+        if self.storm.holds_back(switch, packet) {
             return self.drop(switch, packet);
         }
-        let left_alone = !self.buffers.is_over(switch.now());
-        let actions = self.fence.flood(switch, packet.in_port(), || vlan_of(packet));
-        let is_sent = send(switch, packet, actions, left_alone)?;
+        let is_buffer_avoided = !self.buffers.is_over(switch.now());
+        let actions = self.reserved_frames.flood(switch, packet.in_port(), || vlan_of(packet));
+        let is_sent = send(switch, packet, actions, is_buffer_avoided)?;
         self.counters.floods += u64::from(is_sent);
         self.counters.truncated += u64::from(!is_sent);
         Ok(())
@@ -402,22 +406,22 @@ impl<H: HostTable> LearningSwitch<H> {
         host: HostKey,
         at: HostPlace,
     ) -> Result<()> {
-        self.removing |= at.has_flows();
+        self.is_removing |= at.has_flows();
         remove_flows(switch, host, at)
     }
 
     /// Ends an event that removed flows. If it failed, its removals are recorded as lost.
     #[cold]
-    fn settle(&mut self, ended: &Result<()>) {
-        self.removal_lost |= self.removing && ended.is_err();
-        self.removing = false;
+    fn finish_removal(&mut self, result: &Result<()>) {
+        self.is_removal_lost |= self.is_removing && result.is_err();
+        self.is_removing = false;
     }
 
     /// Removes all flows once after a lost removal, as it is unknown which are wrong.
-    fn make_up_for_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        if self.removal_lost && self.removals.is_over(switch.now()) {
-            self.removing = true;
-            self.removal_lost = false;
+    fn retry_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        if self.is_removal_lost && self.removals.is_over(switch.now()) {
+            self.is_removing = true;
+            self.is_removal_lost = false;
             switch.remove(&Match::any(), Port::ANY)?;
         }
         Ok(())
@@ -425,7 +429,7 @@ impl<H: HostTable> LearningSwitch<H> {
 
     /// Forgets the hosts that are too old in the next part of the table.
     fn sweep(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        let LearningSwitch { hosts, counters, removing, now_s, .. } = self;
+        let LearningSwitch { hosts, counters, is_removing, now_s, .. } = self;
         let mut with_flows = 0;
         let mut removed = Ok(());
         for _ in 0..hosts.lines().div_ceil(SWEEP_S) {
@@ -435,7 +439,7 @@ impl<H: HostTable> LearningSwitch<H> {
             hosts.age(*now_s, |host, place| {
                 counters.aged_out += 1;
                 with_flows += usize::from(place.has_flows());
-                *removing |= place.has_flows();
+                *is_removing |= place.has_flows();
                 if removed.is_ok() {
                     removed = remove_flows(switch, host, place);
                 }
@@ -446,18 +450,18 @@ impl<H: HostTable> LearningSwitch<H> {
 
     /// Removes the flows that changes by other switches have made wrong.
     #[cold]
-    fn hear_news(&mut self, switch: &mut Switch<'_>) {
-        let heard = self.remove_what_is_old(switch);
-        self.settle(&heard);
+    fn handle_changes(&mut self, switch: &mut Switch<'_>) {
+        let result = self.remove_wrong_flows(switch);
+        self.finish_removal(&result);
     }
 
-    fn remove_what_is_old(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        for _ in 0..MAX_NEWS_AT_A_TIME {
-            let Some(news) = self.hosts.next_news() else { break };
-            match news {
+    fn remove_wrong_flows(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        for _ in 0..MAX_CHANGES_AT_A_TIME {
+            let Some(change) = self.hosts.next_change() else { break };
+            match change {
                 HostChange::Gone(host, place) => self.remove_flows(switch, host, place)?,
                 HostChange::Rerouted(port) => self.remove_flows_of_port(switch, port)?,
-                HostChange::Lost => self.removal_lost = true,
+                HostChange::Lost => self.is_removal_lost = true,
             }
         }
         Ok(())
@@ -469,24 +473,26 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     fn remove_flows_of_port(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
-        self.removing = true;
+        self.is_removing = true;
         switch.remove(&Match::any(), port)?;
         switch.remove(&Match::any().in_port(port), Port::ANY)?;
         Ok(())
     }
 }
 
-/// Sends a packet_out with these actions: with the whole packet if buffers are `left_alone`.
+/// Sends a packet_out with these actions: with the whole packet if buffers are avoided.
 /// Returns false if only a part of the packet is available.
 fn send(
     switch: &mut Switch<'_>,
     packet: &PacketIn<'_>,
     actions: &[Action<'_>],
-    left_alone: bool,
+    is_buffer_avoided: bool,
 ) -> Result<bool> {
     match packet.buffer_id() {
         None if !packet.is_whole() => return Ok(false),
-        Some(_) if packet.is_whole() && left_alone => switch.packet_out_whole(packet, actions)?,
+        Some(_) if packet.is_whole() && is_buffer_avoided => {
+            switch.packet_out_whole(packet, actions)?;
+        }
         _ => switch.packet_out_with(packet, actions)?,
     }
     Ok(true)
@@ -519,10 +525,10 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         let is_up = |port| info.port(port).is_some_and(PortDesc::is_up);
         let ends = earlier_flows::ends(flow, info.version, &self.settings);
         let ends = ends.filter(|ends| ends.ports().into_iter().all(is_up));
-        let fence = &mut self.fence;
+        let reserved_frames = &mut self.reserved_frames;
         let ends = ends.filter(|ends| {
             let vlan = ends.vlan();
-            ends.ports().into_iter().all(|port| !fence.is_reserved(port, vlan))
+            ends.ports().into_iter().all(|port| !reserved_frames.is_reserved(port, vlan))
         });
         Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now_s)))
     }
@@ -545,16 +551,16 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         let packet = *packet;
         match installed {
             Some(port) => self.send_on(switch, &packet, port)?,
-            None => self.answer(switch, &packet)?,
+            None => self.handle(switch, &packet)?,
         }
         Ok(Verdict::Consume)
     }
 
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        if self.hosts.has_news() {
-            self.hear_news(switch);
+        if self.hosts.has_changes() {
+            self.handle_changes(switch);
         }
-        if self.hosts.are_beyond_cache() {
+        if self.hosts.is_beyond_cache() {
             self.prefetch(batch);
         }
         batch.each(switch, self);
@@ -564,9 +570,9 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         if status.reason != PortReason::Delete && status.desc.is_up() {
             return Ok(());
         }
-        let removed = self.port_gone(switch, status.desc.port);
-        self.settle(&removed);
-        removed
+        let result = self.port_gone(switch, status.desc.port);
+        self.finish_removal(&result);
+        result
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, _: Xid, error: &ErrorMessage<'_>) -> Result<()> {
@@ -585,13 +591,13 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
             }
             _ => self.counters.other_errors += 1,
         }
-        self.look_round(switch.now());
+        self.update_fast_path(switch.now());
         Ok(())
     }
 
     /// Only removals in 1.0 are requests: it is now unknown which flows are wrong.
     fn unanswered(&mut self, switch: &mut Switch<'_>, _: Xid) -> Result<()> {
-        self.removal_lost = true;
+        self.is_removal_lost = true;
         self.removals.failed(switch.now());
         Ok(())
     }
@@ -599,17 +605,17 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
         self.storm.tick(switch.now());
-        self.flaps.calm(self.now_s);
+        self.flaps.remove_calm(self.now_s);
         self.hosts.note_flapping(self.flaps.flapping());
-        self.look_round(switch.now());
-        if self.hosts.has_news() {
-            self.hear_news(switch);
+        self.update_fast_path(switch.now());
+        if self.hosts.has_changes() {
+            self.handle_changes(switch);
         }
-        let cleaned = self.make_up_for_lost_removal(switch);
-        let cleaned = cleaned.and_then(|()| self.hear_of_storm(switch));
-        let cleaned = cleaned.and_then(|()| self.sweep(switch));
-        self.settle(&cleaned);
-        cleaned
+        let result = self.retry_lost_removal(switch);
+        let result = result.and_then(|()| self.handle_storm(switch));
+        let result = result.and_then(|()| self.sweep(switch));
+        self.finish_removal(&result);
+        result
     }
 
     fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {

@@ -66,7 +66,7 @@ pub enum Conflict {
     },
     /// There are too few VLANs for the circuits.
     #[error(
-        "{circuits} circuits need {needed} VLANs, but `vlans` has only {have}; make the range longer"
+        "{circuits} circuits need {needed} VLANs, but `vlans` has only {available}; make the range longer"
     )]
     Vlans {
         /// Number of circuits.
@@ -74,7 +74,7 @@ pub enum Conflict {
         /// Number of VLANs that they need.
         needed: usize,
         /// Number of available VLANs.
-        have: usize,
+        available: usize,
     },
 }
 
@@ -82,17 +82,17 @@ impl FromStr for Endpoint {
     type Err = NoCircuit;
 
     fn from_str(text: &str) -> Result<Self, NoCircuit> {
-        let wrong = || NoCircuit::NoEndpoint(text.to_owned());
+        let error = || NoCircuit::NoEndpoint(text.to_owned());
         if let Ok(mac) = text.parse::<MacAddr>() {
-            return if mac.is_station() { Ok(Endpoint::Host(mac)) } else { Err(wrong()) };
+            return if mac.is_station() { Ok(Endpoint::Host(mac)) } else { Err(error()) };
         }
         if let Ok(at) = text.parse() {
             return Ok(Endpoint::Port(at, None));
         }
-        let (at, vlan) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let (at, vlan) = text.rsplit_once(':').ok_or_else(error)?;
         match (at.parse(), vlan.parse()) {
             (Ok(at), Ok(vlan)) if (1..=4094).contains(&vlan) => Ok(Endpoint::Port(at, Some(vlan))),
-            _ => Err(wrong()),
+            _ => Err(error()),
         }
     }
 }
@@ -116,7 +116,7 @@ impl FromStr for Circuit {
         let endpoints = words.map(str::parse).collect::<Result<Vec<_>, _>>()?;
         match endpoints.len() {
             2..=MAX_ENDPOINTS => Ok(Circuit { name, endpoints }),
-            have => Err(NoCircuit::Endpoints { name, have }),
+            count => Err(NoCircuit::Endpoints { name, have: count }),
         }
     }
 }
@@ -133,19 +133,19 @@ impl fmt::Display for Circuit {
 #[must_use]
 pub fn conflicts(circuits: &[Circuit]) -> Vec<(usize, Conflict)> {
     let mut names = BTreeSet::new();
-    let mut of: BTreeMap<Endpoint, &String> = BTreeMap::new();
+    let mut owners: BTreeMap<Endpoint, &String> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for (index, circuit) in circuits.iter().enumerate() {
         if !names.insert(&circuit.name) {
             conflicts.push((index, Conflict::Name(circuit.name.clone())));
         }
         for endpoint in &circuit.endpoints {
-            if let Some(first) = of.get(endpoint) {
+            if let Some(first) = owners.get(endpoint) {
                 let (first, second) = ((*first).clone(), circuit.name.clone());
                 let endpoint = *endpoint;
                 conflicts.push((index, Conflict::Endpoint { endpoint, first, second }));
             } else {
-                of.insert(*endpoint, &circuit.name);
+                owners.insert(*endpoint, &circuit.name);
             }
         }
     }

@@ -21,23 +21,23 @@ pub(super) type HostPosition = (SwitchPort, Option<u16>);
 
 impl EndpointHosts {
     /// Keeps the places of the hosts of a plan, and forgets others.
-    pub(super) fn keep(&mut self, plan: &CircuitPlan) {
+    pub(super) fn retain(&mut self, plan: &CircuitPlan) {
         let endpoints = plan.circuits().flat_map(|(_, planned)| &planned.circuit.endpoints);
         let host = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Host(mac) => Some((*mac, self.last(*mac))),
+            Endpoint::Host(mac) => Some((*mac, self.last_position(*mac))),
             Endpoint::Port(..) => None,
         };
-        let kept = endpoints.filter_map(host).collect();
-        self.0 = kept;
+        let hosts = endpoints.filter_map(host).collect();
+        self.0 = hosts;
     }
 
     /// The present or last place of a host.
-    pub(super) fn last(&self, mac: MacAddr) -> Option<HostPosition> {
+    pub(super) fn last_position(&self, mac: MacAddr) -> Option<HostPosition> {
         self.0.get(&mac).copied().flatten()
     }
 
     /// Updates the places of hosts.
-    pub(super) fn follow(&mut self, hosts: &Hosts) {
+    pub(super) fn update(&mut self, hosts: &Hosts) {
         for (mac, place) in &mut self.0 {
             let mut all = hosts.of_mac(*mac);
             if let (Some(host), None) = (all.next(), all.next()) {
@@ -47,7 +47,7 @@ impl EndpointHosts {
     }
 
     /// Returns whether a flow may be the entrance of such a host to its circuit.
-    pub(super) fn is_looked_for(&self, matching: &Match) -> bool {
+    pub(super) fn is_entrance(&self, matching: &Match) -> bool {
         entrance(matching).is_some_and(|(mac, _)| self.0.contains_key(&mac))
     }
 
@@ -90,29 +90,32 @@ mod tests {
     fn a_host_is_where_it_was_until_it_is_elsewhere() {
         let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
         let mut places = EndpointHosts::default();
-        places.keep(&CircuitPlan::new(&[circuit], &(2000..=2007)));
+        places.retain(&CircuitPlan::new(&[circuit], &(2000..=2007)));
         let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);
-        assert!(places.is_looked_for(&enters(mac, 4).vlan_id(7)));
+        assert!(places.is_entrance(&enters(mac, 4).vlan_id(7)));
         for others in [enters(other, 4).untagged(), enters(mac, 4), Match::any().eth_src(mac)] {
-            assert!(!places.is_looked_for(&others), "{others}");
+            assert!(!places.is_entrance(&others), "{others}");
         }
         let network = EmptyNetwork::network();
         places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
-        assert_eq!(places.last(mac), Some((at(4), Some(7))));
-        places.follow(&Hosts::default());
-        assert_eq!(places.last(mac), Some((at(4), Some(7))), "nobody was heard");
+        assert_eq!(places.last_position(mac), Some((at(4), Some(7))));
+        places.update(&Hosts::default());
+        assert_eq!(places.last_position(mac), Some((at(4), Some(7))), "nobody was heard");
         let mut hosts = Hosts::default();
         let (addresses, since) = (Vec::new(), std::time::Duration::ZERO);
         hosts.insert(Host { id: HostId::new(mac, None), at: at(5), addresses, since });
-        places.follow(&hosts);
+        places.update(&hosts);
         places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
-        assert_eq!((places.last(mac), places.last(other)), (Some((at(5), None)), None));
+        assert_eq!(
+            (places.last_position(mac), places.last_position(other)),
+            (Some((at(5), None)), None)
+        );
         // A plan with more hosts keeps the known places.
         let both = "blue 02:00:00:00:00:01 02:00:00:00:00:02".parse().unwrap();
-        places.keep(&CircuitPlan::new(&[both], &(2000..=2007)));
-        assert_eq!(places.last(mac), Some((at(5), None)));
-        assert!(places.is_looked_for(&enters(other, 4).untagged()));
+        places.retain(&CircuitPlan::new(&[both], &(2000..=2007)));
+        assert_eq!(places.last_position(mac), Some((at(5), None)));
+        assert!(places.is_entrance(&enters(other, 4).untagged()));
     }
 }

@@ -78,7 +78,7 @@ pub(super) struct CircuitLayout {
     /// Wanted entries, with their position in the order of changes.
     pub(super) entries: Vec<(u32, Dpid, DesiredEntry)>,
     /// Links without a detour, by direction.
-    pub(super) bare: Vec<SwitchPort>,
+    pub(super) unprotected: Vec<SwitchPort>,
 }
 
 /// The state of the network.
@@ -119,54 +119,54 @@ pub(super) struct CircuitNumbers {
 }
 
 /// Computes the layout of a circuit.
-pub(super) fn lay(
+pub(super) fn compute_layout(
     circuit: &Circuit,
-    own: CircuitNumbers,
+    numbers: CircuitNumbers,
     view: &NetworkView<'_>,
 ) -> Result<CircuitLayout, NotLaid> {
     let places = places(circuit, view)?;
     for (index, one) in places.iter().enumerate() {
-        let same = |other: &&EndpointPlace| {
+        let is_same = |other: &&EndpointPlace| {
             (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host)
         };
-        if places.iter().skip(index + 1).any(|other| same(&other)) {
+        if places.iter().skip(index + 1).any(|other| is_same(&other)) {
             return Err(NotLaid::Same(one.at));
         }
     }
     let vlans = VLANS_PER_CIRCUIT / generations(circuit);
-    let first = own.first_vlan + own.generation * vlans;
+    let first = numbers.first_vlan + numbers.generation * vlans;
     let tags = first..first + vlans;
-    let mut laying = Laying {
+    let mut builder = Laying {
         view,
-        own,
+        numbers,
         tags,
-        laid: CircuitLayout::default(),
-        tagged: BTreeSet::new(),
+        layout: CircuitLayout::default(),
+        tagged_switches: BTreeSet::new(),
         detours: BTreeMap::new(),
     };
     match places[..] {
         [one, other] => {
-            laying.way(one, other, 0)?;
-            laying.way(other, one, 1)?;
+            builder.add_path(one, other, 0)?;
+            builder.add_path(other, one, 1)?;
         }
-        _ => laying.tree(&places)?,
+        _ => builder.add_tree(&places)?,
     }
-    laying.fence();
-    Ok(laying.laid)
+    builder.add_drops();
+    Ok(builder.layout)
 }
 
 /// The places of all endpoints, or all problems of endpoints without a place.
 fn places(circuit: &Circuit, view: &NetworkView<'_>) -> Result<Vec<EndpointPlace>, NotLaid> {
-    let (mut places, mut wrong) = (Vec::new(), Vec::new());
+    let (mut places, mut problems) = (Vec::new(), Vec::new());
     for endpoint in &circuit.endpoints {
         match place(*endpoint, view) {
             Ok(place) => places.push(place),
             // A disconnected switch is reported once, even if several of its ports are endpoints.
-            Err(why) if wrong.contains(&why) => {}
-            Err(why) => wrong.push(why),
+            Err(why) if problems.contains(&why) => {}
+            Err(why) => problems.push(why),
         }
     }
-    if wrong.is_empty() { Ok(places) } else { Err(NotLaid::Endpoints(wrong)) }
+    if problems.is_empty() { Ok(places) } else { Err(NotLaid::Endpoints(problems)) }
 }
 
 fn place(endpoint: Endpoint, view: &NetworkView<'_>) -> Result<EndpointPlace, NotLaid> {
@@ -176,7 +176,7 @@ fn place(endpoint: Endpoint, view: &NetworkView<'_>) -> Result<EndpointPlace, No
             if view.hosts.of_mac(mac).nth(1).is_some() {
                 return Err(NotLaid::SeveralHosts(mac));
             }
-            let (at, vlan) = view.places.last(mac).ok_or(NotLaid::NoHost(mac))?;
+            let (at, vlan) = view.places.last_position(mac).ok_or(NotLaid::NoHost(mac))?;
             EndpointPlace { at, vlan, host: Some(mac) }
         }
     };
@@ -205,19 +205,19 @@ impl EndpointPlace {
     }
 
     /// Sets the circuit's tag on frames of the endpoint.
-    fn tagged(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
+    fn ingress_actions(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
         let push = (self.vlan.is_none() && version.pushes_vlan_tags())
             .then_some(Action::PushVlan(VLAN_TAG));
         push.into_iter().chain([set_vlan(tag)]).collect()
     }
 
     /// Restores the endpoint's tag, and sends the frame out.
-    fn out(&self, in_port: Port) -> [Action<'static>; 2] {
-        let own = match self.vlan {
+    fn egress_actions(&self, in_port: Port) -> [Action<'static>; 2] {
+        let tag = match self.vlan {
             Some(vlan) => set_vlan(vlan),
             None => Action::PopVlan,
         };
-        [own, Action::output(leave(self.at.port, in_port))]
+        [tag, Action::output(output_port(self.at.port, in_port))]
     }
 }
 
@@ -226,25 +226,25 @@ fn set_vlan(vlan: u16) -> Action<'static> {
 }
 
 /// A switch sends a frame back by its ingress port only to the port `IN_PORT`.
-fn leave(port: Port, in_port: Port) -> Port {
+fn output_port(port: Port, in_port: Port) -> Port {
     if port == in_port { Port::IN_PORT } else { port }
 }
 
 struct Laying<'l, 'n> {
     view: &'l NetworkView<'n>,
-    own: CircuitNumbers,
+    numbers: CircuitNumbers,
     /// Tags of this generation. The first is that of the path.
     tags: Range<u16>,
-    laid: CircuitLayout,
+    layout: CircuitLayout,
     /// Switches that send or receive frames with a tag.
-    tagged: BTreeSet<(Dpid, u16)>,
+    tagged_switches: BTreeSet<(Dpid, u16)>,
     /// Actions of detours for each tag and ingress port.
     detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
 }
 
 impl Laying<'_, '_> {
     /// Lays one direction of a circuit of two endpoints.
-    fn way(
+    fn add_path(
         &mut self,
         from: EndpointPlace,
         to: EndpointPlace,
@@ -252,78 +252,82 @@ impl Laying<'_, '_> {
     ) -> Result<(), NotLaid> {
         let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
         let length = path.hops.len() as u32;
-        let mut came_in = from.at;
+        let mut ingress_port = from.at;
         for (index, hop) in (0..).zip(&path.hops) {
-            let on = self.onward(came_in, hop.from, to, self.group(direction, index));
+            let action = self.link_action(ingress_port, hop.from, to, self.group(direction, index));
             let order = AFTER_DETOURS + length - index;
             match index {
                 0 => {
-                    let mut actions = from.tagged(self.version(came_in.dpid), self.tags.start);
-                    actions.push(on);
-                    self.ingress(order, from, to.host, &actions);
+                    let mut actions =
+                        from.ingress_actions(self.version(ingress_port.dpid), self.tags.start);
+                    actions.push(action);
+                    self.add_ingress(order, from, to.host, &actions);
                 }
-                _ => self.inside(order, came_in, self.tags.start, &[on]),
+                _ => self.add_transit(order, ingress_port, self.tags.start, &[action]),
             }
-            self.tagged.insert((came_in.dpid, self.tags.start));
-            came_in = hop.to;
+            self.tagged_switches.insert((ingress_port.dpid, self.tags.start));
+            ingress_port = hop.to;
         }
-        let out = to.out(came_in.port);
+        let egress = to.egress_actions(ingress_port.port);
         match path.hops.is_empty() {
             true => {
-                let mut actions = from.tagged(self.version(came_in.dpid), self.tags.start);
-                actions.extend(out);
-                self.ingress(AFTER_DETOURS, from, to.host, &actions);
+                let mut actions =
+                    from.ingress_actions(self.version(ingress_port.dpid), self.tags.start);
+                actions.extend(egress);
+                self.add_ingress(AFTER_DETOURS, from, to.host, &actions);
             }
-            false => self.inside(AFTER_DETOURS, came_in, self.tags.start, &out),
+            false => self.add_transit(AFTER_DETOURS, ingress_port, self.tags.start, &egress),
         }
         Ok(())
     }
 
     /// Returns the action that sends frames over the next link, or around it by `group`.
-    fn onward(
+    fn link_action(
         &mut self,
-        came_in: SwitchPort,
-        by: SwitchPort,
+        ingress_port: SwitchPort,
+        link_port: SwitchPort,
         to: EndpointPlace,
         group: u32,
     ) -> Action<'static> {
-        let out = leave(by.port, came_in.port);
-        let detour = match self.version(came_in.dpid).has_groups() {
-            true => self.detour(came_in, by, to),
+        let direct_port = output_port(link_port.port, ingress_port.port);
+        let detour = match self.version(ingress_port.dpid).has_groups() {
+            true => self.add_detour(ingress_port, link_port, to),
             false => None,
         };
         let Some((tag, port)) = detour else {
-            self.laid.bare.push(by);
-            return Action::output(out);
+            self.layout.unprotected.push(link_port);
+            return Action::output(direct_port);
         };
-        let around = leave(port, came_in.port);
+        let detour_port = output_port(port, ingress_port.port);
         let buckets = GroupEntry::new(group, GroupType::FastFailover)
-            .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(by.port))
-            .bucket(BucketEntry::of(&[set_vlan(tag), Action::output(around)]).watch_port(port));
-        self.laid.entries.push((0, came_in.dpid, DesiredEntry::Group(buckets)));
+            .bucket(BucketEntry::of(&[Action::output(direct_port)]).watch_port(link_port.port))
+            .bucket(
+                BucketEntry::of(&[set_vlan(tag), Action::output(detour_port)]).watch_port(port),
+            );
+        self.layout.entries.push((0, ingress_port.dpid, DesiredEntry::Group(buckets)));
         Action::Group(group)
     }
 
     /// Lays a detour around a link to the end, for frames from an ingress port of the switch before
-    /// it. Returns its tag and first port. `None` if there is no way, or no tag left.
-    fn detour(
+    /// it. Returns its tag and first port. `None` if there is no path, or no tag left.
+    fn add_detour(
         &mut self,
-        came_in: SwitchPort,
-        around: SwitchPort,
+        ingress_port: SwitchPort,
+        avoided: SwitchPort,
         to: EndpointPlace,
     ) -> Option<(u16, Port)> {
-        let other_end = self.view.paths.hop_at(around)?.to;
-        let usable = |from: SwitchPort| from != around && from != other_end;
-        let path = self.path(came_in.dpid, to.at.dpid, usable).ok()?;
+        let other_end = self.view.paths.hop_at(avoided)?.to;
+        let usable = |from: SwitchPort| from != avoided && from != other_end;
+        let path = self.path(ingress_port.dpid, to.at.dpid, usable).ok()?;
         let first = path.hops.first()?;
         let mut steps = Vec::new();
         for pair in path.hops.windows(2) {
             let [hop, next] = pair else { continue };
-            let out = leave(next.from.port, hop.to.port);
-            steps.push((hop.to, vec![Action::output(out)]));
+            let port = output_port(next.from.port, hop.to.port);
+            steps.push((hop.to, vec![Action::output(port)]));
         }
         let last = path.hops.last()?.to;
-        steps.push((last, to.out(last.port).to_vec()));
+        steps.push((last, to.egress_actions(last.port).to_vec()));
         let mut tags = self.tags.clone().skip(1);
         let agrees = |tag: &u16| {
             steps.iter().all(|(at, actions)| {
@@ -334,15 +338,15 @@ impl Laying<'_, '_> {
         let length = steps.len() as u32;
         for (index, (at, actions)) in (1..).zip(steps) {
             if self.detours.insert((tag, at), actions.clone()).is_none() {
-                self.inside(length - index, at, tag, &actions);
+                self.add_transit(length - index, at, tag, &actions);
             }
         }
-        self.tagged.insert((came_in.dpid, tag));
+        self.tagged_switches.insert((ingress_port.dpid, tag));
         Some((tag, first.from.port))
     }
 
     /// Lays a circuit of several endpoints: a frame from one goes to all others, along a tree.
-    fn tree(&mut self, places: &[EndpointPlace]) -> Result<(), NotLaid> {
+    fn add_tree(&mut self, places: &[EndpointPlace]) -> Result<(), NotLaid> {
         let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
         // Ports of the tree, by switch.
         let mut ports: BTreeMap<Dpid, BTreeSet<Port>> = BTreeMap::new();
@@ -352,68 +356,74 @@ impl Laying<'_, '_> {
             for hop in &path.hops {
                 ports.entry(hop.from.dpid).or_default().insert(hop.from.port);
                 ports.entry(hop.to.dpid).or_default().insert(hop.to.port);
-                self.laid.bare.push(hop.from);
+                self.layout.unprotected.push(hop.from);
             }
         }
-        let others = |dpid: Dpid, in_port: Port, but: Option<EndpointPlace>| {
+        let outputs = |dpid: Dpid, in_port: Port, except: Option<EndpointPlace>| {
             let tree = ports.get(&dpid).into_iter().flatten().filter(|port| **port != in_port);
             let mut actions: Vec<_> = tree.map(|port| Action::output(*port)).collect();
             // Tagged endpoints first: a tag cannot be set after it was removed.
-            let mut here: Vec<_> = places
+            let mut local: Vec<_> = places
                 .iter()
-                .filter(|place| place.at.dpid == dpid && Some(**place) != but)
+                .filter(|place| place.at.dpid == dpid && Some(**place) != except)
                 .collect();
-            here.sort_by_key(|place| (place.vlan.is_none(), place.at, place.vlan));
-            let mut is_bare = false;
-            for place in here {
-                let [own, out] = place.out(in_port);
-                if !(is_bare && own == Action::PopVlan) {
-                    actions.push(own);
+            local.sort_by_key(|place| (place.vlan.is_none(), place.at, place.vlan));
+            let mut is_untagged = false;
+            for place in local {
+                let [tag, output] = place.egress_actions(in_port);
+                if !(is_untagged && tag == Action::PopVlan) {
+                    actions.push(tag);
                 }
-                is_bare |= own == Action::PopVlan;
-                actions.push(out);
+                is_untagged |= tag == Action::PopVlan;
+                actions.push(output);
             }
             actions
         };
         // Inner flows first: frames from an endpoint then find all of them.
         for (dpid, tree) in &ports {
             for port in tree {
-                let came_in = SwitchPort::new(*dpid, *port);
-                self.inside(0, came_in, self.tags.start, &others(*dpid, *port, None));
+                let ingress_port = SwitchPort::new(*dpid, *port);
+                self.add_transit(0, ingress_port, self.tags.start, &outputs(*dpid, *port, None));
             }
         }
         for place in places {
             let dpid = place.at.dpid;
-            let mut actions = place.tagged(self.version(dpid), self.tags.start);
-            actions.extend(others(dpid, place.at.port, Some(*place)));
-            self.ingress(1, *place, None, &actions);
+            let mut actions = place.ingress_actions(self.version(dpid), self.tags.start);
+            actions.extend(outputs(dpid, place.at.port, Some(*place)));
+            self.add_ingress(1, *place, None, &actions);
         }
         Ok(())
     }
 
     /// The number of the group before a link of the path. Each generation has its own.
     fn group(&self, direction: u32, link: u32) -> u32 {
-        let CircuitNumbers { number, generation, .. } = self.own;
+        let CircuitNumbers { number, generation, .. } = self.numbers;
         FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
     /// Adds the flow for frames of this circuit from another switch.
-    fn inside(&mut self, order: u32, came_in: SwitchPort, tag: u16, actions: &[Action<'static>]) {
-        self.tagged.insert((came_in.dpid, tag));
-        let matching = Match::any().in_port(came_in.port).vlan_id(tag);
-        self.entry(order, came_in.dpid, Flow::new(matching).actions(actions));
+    fn add_transit(
+        &mut self,
+        order: u32,
+        ingress_port: SwitchPort,
+        tag: u16,
+        actions: &[Action<'static>],
+    ) {
+        self.tagged_switches.insert((ingress_port.dpid, tag));
+        let matching = Match::any().in_port(ingress_port.port).vlan_id(tag);
+        self.add_entry(order, ingress_port.dpid, Flow::new(matching).actions(actions));
     }
 
     /// Drops frames with the circuit's tags from other ports, at the switches that use the tags.
-    fn fence(&mut self) {
-        for (dpid, tag) in std::mem::take(&mut self.tagged) {
+    fn add_drops(&mut self) {
+        for (dpid, tag) in std::mem::take(&mut self.tagged_switches) {
             let flow = Flow::new(Match::any().vlan_id(tag)).priority(FENCE_PRIORITY);
-            self.entry(0, dpid, flow);
+            self.add_entry(0, dpid, flow);
         }
     }
 
     /// Adds the flow of an endpoint.
-    fn ingress(
+    fn add_ingress(
         &mut self,
         order: u32,
         from: EndpointPlace,
@@ -422,11 +432,11 @@ impl Laying<'_, '_> {
     ) {
         let priority = from.host.map_or(PriorityBand::MIDDLE, |_| HOST_PRIORITY);
         let flow = Flow::new(from.matching(to)).priority(priority).actions(actions);
-        self.entry(order, from.at.dpid, flow);
+        self.add_entry(order, from.at.dpid, flow);
     }
 
-    fn entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
-        self.laid.entries.push((order, dpid, DesiredEntry::Flow(flow)));
+    fn add_entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
+        self.layout.entries.push((order, dpid, DesiredEntry::Flow(flow)));
     }
 
     fn path(

@@ -41,7 +41,7 @@ pub use progress::SETTLE_WITHIN;
 
 /// Time for which flows of removed circuits stay after a restart, if not all other circuits can be
 /// laid before: those may share switches and ports with them.
-pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
+pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
 
 /// Settings of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +67,13 @@ impl ProvisioningSettings {
         if let Some((_, conflict)) = conflicts(&self.circuits).into_iter().next() {
             return Err(conflict);
         }
-        let (circuits, have) = (self.circuits.len(), self.vlans.len());
+        let (circuits, available) = (self.circuits.len(), self.vlans.len());
         let needed = circuits * usize::from(VLANS_PER_CIRCUIT);
-        if needed > have { Err(Conflict::Vlans { circuits, needed, have }) } else { Ok(()) }
+        if needed > available {
+            Err(Conflict::Vlans { circuits, needed, available })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -106,9 +110,9 @@ struct CircuitTable {
     vlans: RangeInclusive<u16>,
     plan: Publisher<CircuitPlan>,
     /// Whether the app has started.
-    is_kept: AtomicBool,
+    is_started: AtomicBool,
     /// State of each number of the plan; empty before the first attempt.
-    laid: Mutex<Vec<CircuitProgress>>,
+    progress: Mutex<Vec<CircuitProgress>>,
 }
 
 /// No circuit.
@@ -134,14 +138,14 @@ impl Circuits {
         Circuits(Arc::new(CircuitTable {
             vlans,
             plan,
-            is_kept: AtomicBool::default(),
-            laid: Mutex::default(),
+            is_started: AtomicBool::default(),
+            progress: Mutex::default(),
         }))
     }
 
-    /// Replaces all circuits. A circuit that stays is not touched, and one with other endpoints moves
-    /// as after a failed link. One that gets a third end, or loses it, is removed and installed again.
-    /// The VLANs stay.
+    /// Replaces all circuits. A circuit that stays is not touched, and one with other endpoints
+    /// moves as after a failed link. One that gets a third end, or loses it, is removed and
+    /// installed again. The VLANs stay.
     ///
     /// # Errors
     /// [`Conflict`]. Then nothing has changed.
@@ -155,10 +159,10 @@ impl Circuits {
     /// Lists all circuits: at first in the order of the settings, with new ones at the end.
     #[must_use]
     pub fn list(&self) -> Vec<CircuitStatus> {
-        let laid = self.laid();
+        let progress = self.progress();
         let state_of = |index: usize| {
             let discovering = || CircuitState::Down("links are still being discovered".to_owned());
-            laid.get(index).map_or_else(discovering, CircuitProgress::state)
+            progress.get(index).map_or_else(discovering, CircuitProgress::state)
         };
         let status = |(index, planned): (usize, &PlannedCircuit)| CircuitStatus {
             circuit: planned.circuit.clone(),
@@ -168,28 +172,28 @@ impl Circuits {
     }
 
     /// Lays all circuits whenever the network or the circuits change.
-    async fn keep(self, network: Network, desired: Desired) {
+    async fn run(self, network: Network, desired: Desired) {
         let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
         let plans = self.0.plan.watch();
         let mut plan = plans.load();
         let mut places = EndpointHosts::default();
-        places.keep(&plan);
-        let looked_for = places.clone();
-        let found = desired.look_for(move |matching| looked_for.is_looked_for(matching));
+        places.retain(&plan);
+        let endpoint_hosts = places.clone();
+        let found_flows = desired.look_for(move |matching| endpoint_hosts.is_entrance(matching));
         let (mut is_complete, mut settled_at) = (false, None);
         loop {
             let (known_paths, known_hosts, known_state) =
                 (paths.load(), hosts.load(), state.load());
-            let known_found = found.load();
+            let known_flows = found_flows.load();
             let next = plans.load();
             if next.version() != plan.version() {
                 self.withdraw_removed(&plan, &next, &network, &desired);
-                places.keep(&next);
+                places.retain(&next);
                 plan = next;
             }
-            places.follow(&known_hosts);
-            places.recall(&known_found, &network);
-            let mut again = None;
+            places.update(&known_hosts);
+            places.recall(&known_flows, &network);
+            let mut retry_at = None;
             if known_paths.is_settled() {
                 let view = NetworkView {
                     topology: &network.topology().load(),
@@ -198,26 +202,26 @@ impl Circuits {
                     switches: &network.switches(),
                     paths: &known_paths,
                 };
-                again = self.lay_all(&plan, &view, &desired, &known_state, network.now());
+                retry_at = self.update_all(&plan, &view, &desired, &known_state, network.now());
                 let since = *settled_at.get_or_insert_with(|| network.now());
-                let kept_until = since + KEEP_LEFT_FLOWS;
-                if !is_complete && (self.is_all_laid(&plan) || network.now() >= kept_until) {
-                    desired.complete_except(self.not_laid(&plan));
+                let keep_until = since + KEEP_EARLIER_FLOWS;
+                if !is_complete && (self.is_all_laid(&plan) || network.now() >= keep_until) {
+                    desired.complete_except(self.missing_intents(&plan));
                     is_complete = true;
                 }
                 if !is_complete {
-                    again = Some(again.map_or(kept_until, |again| again.min(kept_until)));
+                    retry_at = Some(retry_at.map_or(keep_until, |again| again.min(keep_until)));
                 }
             }
-            let time = until(&network, again);
+            let time = until(&network, retry_at);
             let hosts_change =
-                hosts.newer(known_hosts.version()).or(found.newer(known_found.version()));
+                hosts.newer(known_hosts.version()).or(found_flows.newer(known_flows.version()));
             let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);
             let changes = async {
                 changes.or(async { _ = plans.newer(plan.version()).await }).await;
             };
-            let waits = self.laid().iter().any(CircuitProgress::waits);
-            if waits {
+            let is_waiting = self.progress().iter().any(CircuitProgress::is_waiting);
+            if is_waiting {
                 changes.or(async { _ = state.newer(known_state.version()).await }).await;
             } else {
                 changes.await;
@@ -234,23 +238,23 @@ impl Circuits {
         network: &Network,
         desired: &Desired,
     ) {
-        let kept: BTreeSet<_> = reserved_by(next).collect();
-        release(network, reserved_by(plan).filter(|port| !kept.contains(port)));
-        reserve(network, kept);
-        let mut laid = self.laid();
+        let ports: BTreeSet<_> = reserved_by(next).collect();
+        release(network, reserved_by(plan).filter(|port| !ports.contains(port)));
+        reserve(network, ports);
+        let mut progress = self.progress();
         for (index, planned) in plan.circuits() {
-            let stays = next.slots().get(index).and_then(Option::as_ref);
-            if stays.is_none_or(|stays| stays.intent != planned.intent) {
+            let next_slot = next.slots().get(index).and_then(Option::as_ref);
+            if next_slot.is_none_or(|slot| slot.intent != planned.intent) {
                 let commit = desired.withdraw(planned.intent);
-                if let Some(laid) = laid.get_mut(index) {
-                    laid.withdrawn(commit, network.now());
+                if let Some(progress) = progress.get_mut(index) {
+                    progress.withdrawn(commit, network.now());
                 }
             }
         }
     }
 
     /// Lays all circuits that have changed. Returns when to do so again if nothing changes before.
-    fn lay_all(
+    fn update_all(
         &self,
         plan: &CircuitPlan,
         view: &NetworkView<'_>,
@@ -258,36 +262,39 @@ impl Circuits {
         state: &DesiredState,
         now: Duration,
     ) -> Option<Duration> {
-        let mut laid = self.laid();
-        laid.resize_with(plan.slots().len(), CircuitProgress::default);
-        let mut again = None;
+        let mut progress = self.progress();
+        progress.resize_with(plan.slots().len(), CircuitProgress::default);
+        let mut retry_at = None;
         for (index, PlannedCircuit { circuit, intent, first_vlan }) in plan.circuits() {
-            let laid = &mut laid[index];
-            if let Some(layout) = laid.lay(circuit, (index as u32, *first_vlan), view, state, now) {
+            let progress = &mut progress[index];
+            if let Some(layout) =
+                progress.update(circuit, (index as u32, *first_vlan), view, state, now)
+            {
                 let commit = desired.commit_tree(*intent, layout.entries.iter().cloned());
-                laid.committed(layout, commit, now);
+                progress.committed(layout, commit, now);
             }
-            again = [again, laid.waits_until()].into_iter().flatten().min();
+            retry_at = [retry_at, progress.next_layout_at()].into_iter().flatten().min();
         }
-        again
+        retry_at
     }
 
     /// The intents of circuits that have not been laid since the controller started.
-    fn not_laid(&self, plan: &CircuitPlan) -> Vec<u32> {
-        let laid = self.laid();
-        let was_laid = |index: usize| laid.get(index).is_some_and(CircuitProgress::was_laid);
-        let unlaid = plan.circuits().filter(|(index, _)| !was_laid(*index));
-        unlaid.map(|(_, planned)| planned.intent).collect()
+    fn missing_intents(&self, plan: &CircuitPlan) -> Vec<u32> {
+        let progress = self.progress();
+        let has_layout =
+            |index: usize| progress.get(index).is_some_and(CircuitProgress::has_layout);
+        let missing = plan.circuits().filter(|(index, _)| !has_layout(*index));
+        missing.map(|(_, planned)| planned.intent).collect()
     }
 
     fn is_all_laid(&self, plan: &CircuitPlan) -> bool {
-        let laid = self.laid();
-        plan.circuits().all(|(index, _)| laid.get(index).is_some_and(CircuitProgress::is_laid))
+        let progress = self.progress();
+        plan.circuits().all(|(index, _)| progress.get(index).is_some_and(CircuitProgress::is_laid))
     }
 
-    fn laid(&self) -> MutexGuard<'_, Vec<CircuitProgress>> {
+    fn progress(&self) -> MutexGuard<'_, Vec<CircuitProgress>> {
         // After a panic between two changes, the circuit is laid again when the network changes.
-        self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -338,9 +345,9 @@ impl App for Provisioning {
     fn start(&self, network: &Network) {
         let Provisioning(circuits) = self;
         reserve(network, reserved_by(&circuits.0.plan.watch().load()));
-        if !circuits.0.is_kept.swap(true, Ordering::Relaxed) {
-            let keeping = circuits.clone().keep(network.clone(), network.desired());
-            network.spawn("lay circuits", keeping);
+        if !circuits.0.is_started.swap(true, Ordering::Relaxed) {
+            let task = circuits.clone().run(network.clone(), network.desired());
+            network.spawn("lay circuits", task);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which circuit has which numbers: VLANs, groups and intent.
 //!
-//! A circuit keeps its numbers while it is configured, whatever changes beside it. A removed circuit
-//! leaves its numbers to a new one only when no others are free.
+//! A circuit keeps its numbers while it is configured, whatever changes beside it. A removed
+//! circuit leaves its numbers to a new one only when no others are free.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ impl CircuitPlan {
 
     /// The next plan. There are VLANs enough for these circuits.
     pub(super) fn changed(&self, circuits: &[Circuit], vlans: &RangeInclusive<u16>) -> Self {
-        let mut wanted: BTreeMap<&str, &Circuit> =
+        let mut remaining: BTreeMap<&str, &Circuit> =
             circuits.iter().map(|circuit| (&*circuit.name, circuit)).collect();
         // The generations of a circuit share its VLANs, so their number must stay.
         let mut slots: Vec<_> = self
@@ -41,16 +41,16 @@ impl CircuitPlan {
             .iter()
             .map(|slot| {
                 let planned = slot.as_ref()?;
-                let next = wanted.get(&*planned.circuit.name)?;
+                let next = remaining.get(&*planned.circuit.name)?;
                 if generations(next) != generations(&planned.circuit) {
                     return None;
                 }
-                let circuit = wanted.remove(&*planned.circuit.name)?.clone();
+                let circuit = remaining.remove(&*planned.circuit.name)?.clone();
                 Some(PlannedCircuit { circuit, ..*planned })
             })
             .collect();
         let first_vlans: Vec<u16> = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT)).collect();
-        for circuit in circuits.iter().filter(|circuit| wanted.contains_key(&*circuit.name)) {
+        for circuit in circuits.iter().filter(|circuit| remaining.contains_key(&*circuit.name)) {
             if slots.len() < vlans.len() / usize::from(VLANS_PER_CIRCUIT) {
                 slots.push(None);
             }

@@ -10,7 +10,7 @@ use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted
 use super::CircuitState;
 use super::circuit::Circuit;
 use super::layout::{
-    CircuitLayout, CircuitNumbers, NetworkView, VLANS_PER_CIRCUIT, generations, lay,
+    CircuitLayout, CircuitNumbers, NetworkView, VLANS_PER_CIRCUIT, compute_layout, generations,
 };
 
 /// Maximum time that a circuit waits for its last change before it reuses tags: an unresponsive
@@ -28,11 +28,11 @@ pub(super) struct CircuitProgress {
     /// Its generation.
     generation: u16,
     /// Number of earlier generations that switches may still have.
-    leaving: u16,
+    old_generations: u16,
     /// Reason why the present network has no layout for it.
     problem: Option<String>,
     /// Latest time of the next layout, which waits for earlier generations to be removed.
-    waits_until: Option<Duration>,
+    next_layout_at: Option<Duration>,
 }
 
 /// A committed layout and its time.
@@ -45,7 +45,7 @@ struct CommittedLayout {
 impl CircuitProgress {
     /// Computes the layout of a circuit with this number and first VLAN. Returns it if it must be
     /// committed, as it differs from the last one. `state` is the progress of the switches.
-    pub(super) fn lay(
+    pub(super) fn update(
         &mut self,
         circuit: &Circuit,
         (number, first_vlan): (u32, u16),
@@ -56,12 +56,13 @@ impl CircuitProgress {
         let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
         // The flows of a disconnected switch are read when it returns.
         if matches!(progress, Some(IntentState::Settled | IntentState::Left(_))) {
-            self.leaving = 0;
+            self.old_generations = 0;
         }
-        (self.problem, self.waits_until) = (None, None);
-        let lay =
-            |generation| lay(circuit, CircuitNumbers { number, first_vlan, generation }, view);
-        let mut next = match lay(self.generation) {
+        (self.problem, self.next_layout_at) = (None, None);
+        let compute = |generation| {
+            compute_layout(circuit, CircuitNumbers { number, first_vlan, generation }, view)
+        };
+        let mut next = match compute(self.generation) {
             Ok(next) => next,
             Err(why) => {
                 self.problem = Some(why.to_string());
@@ -72,14 +73,14 @@ impl CircuitProgress {
             if last.layout == next {
                 return None;
             }
-            let patience = last.since + SETTLE_WITHIN + state.time_for_lacking();
-            if self.leaving + 1 >= generations(circuit) && now < patience {
-                self.waits_until = Some(patience);
+            let deadline = last.since + SETTLE_WITHIN + state.time_for_lacking();
+            if self.old_generations + 1 >= generations(circuit) && now < deadline {
+                self.next_layout_at = Some(deadline);
                 return None;
             }
-            self.leaving += 1;
+            self.old_generations += 1;
             self.generation = (self.generation + 1) % generations(circuit);
-            next = lay(self.generation).ok()?;
+            next = compute(self.generation).ok()?;
         }
         Some(next)
     }
@@ -89,15 +90,15 @@ impl CircuitProgress {
         self.last = Some(CommittedLayout { layout, commit, since });
     }
 
-    /// Records that the entries of the circuit were withdrawn. The next circuit with its number waits
-    /// until they are gone, as it has the same VLANs.
+    /// Records that the entries of the circuit were withdrawn. The next circuit with its number
+    /// waits until they are gone, as it has the same VLANs.
     pub(super) fn withdrawn(&mut self, commit: Commit, since: Duration) {
         if self.last.is_none() {
             return;
         }
         let layout = CircuitLayout::default();
         self.last = Some(CommittedLayout { layout, commit, since });
-        (self.leaving, self.problem, self.waits_until) = (MAX_GENERATIONS, None, None);
+        (self.old_generations, self.problem, self.next_layout_at) = (MAX_GENERATIONS, None, None);
     }
 
     /// Present state of the circuit.
@@ -110,9 +111,9 @@ impl CircuitProgress {
                 }
                 IntentState::Away(dpid) => CircuitState::Down(NotCommitted::Away(dpid).to_string()),
                 IntentState::Due => CircuitState::Installing,
-                _ if self.waits() => CircuitState::Installing,
+                _ if self.is_waiting() => CircuitState::Installing,
                 IntentState::Settled | IntentState::Leaving | IntentState::Left(_) => {
-                    CircuitState::Up { bare_links: last.layout.bare.len() }
+                    CircuitState::Up { bare_links: last.layout.unprotected.len() }
                 }
             },
             (None, None) => CircuitState::Installing,
@@ -120,7 +121,7 @@ impl CircuitProgress {
     }
 
     /// Returns whether it has been laid since the controller started.
-    pub(super) fn was_laid(&self) -> bool {
+    pub(super) fn has_layout(&self) -> bool {
         self.last.is_some()
     }
 
@@ -130,12 +131,12 @@ impl CircuitProgress {
     }
 
     /// Returns whether it will be laid again as soon as its last change has ended.
-    pub(super) fn waits(&self) -> bool {
-        self.waits_until.is_some()
+    pub(super) fn is_waiting(&self) -> bool {
+        self.next_layout_at.is_some()
     }
 
     /// Latest time of the next layout.
-    pub(super) fn waits_until(&self) -> Option<Duration> {
-        self.waits_until
+    pub(super) fn next_layout_at(&self) -> Option<Duration> {
+        self.next_layout_at
     }
 }

@@ -43,41 +43,41 @@ const SWITCHES_REPORTED_APART: usize = 1024;
 pub(super) const FIRST_ENTRIES: usize = 1000;
 
 /// Keeps the drops of a switch while it is connected.
-pub(super) async fn keep(
+pub(super) async fn keep_drops(
     network: Network,
     (dpid, version): (Dpid, Version),
     lists: BlockLists,
-    turns: ReadPermits,
+    permits: ReadPermits,
 ) {
     let Some(app) = network.app_id() else { return };
     let mut drops = SwitchDrops::new(network.clone(), app, dpid, version);
     let mut wanted = lists.wanted().load();
-    let mut again = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
-    let ask = |at| Box::pin(read_drops(network.clone(), dpid, version, turns.clone(), at));
-    let mut asked_at = network.now();
-    let mut telling = ask(asked_at);
+    let mut retry_at = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
+    let request = |at| Box::pin(read_drops(network.clone(), dpid, version, permits.clone(), at));
+    let mut requested_at = network.now();
+    let mut pending_report = request(requested_at);
     loop {
         // Changes of the lists and retries do not wait for the switch's report.
         let mut report = None;
-        let reported = async { report = Some(telling.as_mut().await) };
+        let reported = async { report = Some(pending_report.as_mut().await) };
         let changed = lists.wanted().newer(wanted.version());
-        reported.or(changed).or(until(&network, again)).await;
+        reported.or(changed).or(until(&network, retry_at)).await;
         wanted = lists.wanted().load();
-        let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
+        let (supported, unsupported): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
-        if let Some(told) = report {
-            drops.compare(told, asked_at, &known);
+        if let Some(report) = report {
+            drops.compare(report, requested_at, &supported);
         }
-        drops.change(&known).await;
+        drops.change(&supported).await;
         // After the wanted drops: a prefix may have replaced its parts.
-        drops.remove_left().await;
-        again = drops.try_again_at();
-        if let Some(at) = drops.read_at.take() {
-            (telling, asked_at) = (ask(at), at);
+        drops.remove_unwanted().await;
+        retry_at = drops.retry_at();
+        if let Some(at) = drops.next_report_at.take() {
+            (pending_report, requested_at) = (request(at), at);
         }
         let why = format!("OpenFlow {version} does not know IPv6");
         let mut gaps = drops.gaps();
-        gaps.extend(unknown.into_iter().map(|blocked| (blocked, why.clone())));
+        gaps.extend(unsupported.into_iter().map(|blocked| (blocked, why.clone())));
         lists.note_gaps(dpid, gaps);
     }
 }
@@ -90,13 +90,13 @@ async fn read_drops(
     network: Network,
     dpid: Dpid,
     version: Version,
-    turns: ReadPermits,
+    permits: ReadPermits,
     at: Duration,
 ) -> ReportedDrops {
     network.sleep_until(at).await;
-    let _turn = turns.next().await;
-    let told = flows_told(&network, dpid, version);
-    network.timeout(READ_WITHIN, told).await.unwrap_or(Err(RequestError::Unanswered))
+    let _permit = permits.acquire().await;
+    let report = flows_told(&network, dpid, version);
+    network.timeout(READ_WITHIN, report).await.unwrap_or(Err(RequestError::Unanswered))
 }
 
 struct SwitchDrops {
@@ -107,19 +107,19 @@ struct SwitchDrops {
     /// Blocked hosts whose drops the switch has reported or confirmed.
     confirmed: BTreeSet<Blocked>,
     /// Hosts that may be partly blocked: some flows were refused, or their state is unknown.
-    partly: BTreeSet<Blocked>,
+    partly_blocked: BTreeSet<Blocked>,
     /// Missing flows of wanted hosts, from the last report.
-    missing: BTreeMap<Blocked, Vec<Flow>>,
+    missing_flows: BTreeMap<Blocked, Vec<Flow>>,
     /// Reported flows that are not wanted: of an earlier run, or of entries removed since.
-    left: Vec<ReportedFlow>,
+    unwanted: Vec<ReportedFlow>,
     /// Whether the switch has reported its flows: later differences come from other programs.
     is_known: bool,
     /// Time of the last change sent: a report requested before it may be out of date.
     changed_at: Option<Duration>,
     /// Whether an event has reported that the switch does not report its flows.
-    is_untold: bool,
+    is_unreported: bool,
     /// Time of the next report to request, after a report or a failure.
-    read_at: Option<Duration>,
+    next_report_at: Option<Duration>,
     /// Changes that failed.
     failed: BTreeMap<Blocked, FailedChange>,
     /// Pauses between attempts to make the failed changes.
@@ -136,7 +136,7 @@ struct SwitchDrops {
 /// A change that failed.
 struct FailedChange {
     /// `true`: drops were to be added; `false`: removed.
-    adds: bool,
+    is_addition: bool,
     why: String,
 }
 
@@ -157,13 +157,13 @@ impl SwitchDrops {
             dpid,
             version,
             confirmed: BTreeSet::new(),
-            partly: BTreeSet::new(),
-            missing: BTreeMap::new(),
-            left: Vec::new(),
+            partly_blocked: BTreeSet::new(),
+            missing_flows: BTreeMap::new(),
+            unwanted: Vec::new(),
             is_known: false,
             changed_at: None,
-            is_untold: false,
-            read_at: None,
+            is_unreported: false,
+            next_report_at: None,
             failed: BTreeMap::new(),
             backoff: Backoff::default(),
             rereads: Backoff::default(),
@@ -173,7 +173,7 @@ impl SwitchDrops {
     }
 
     /// Time to try the failed changes again, if there are any.
-    fn try_again_at(&mut self) -> Option<Duration> {
+    fn retry_at(&mut self) -> Option<Duration> {
         let has_space = std::mem::take(&mut self.has_space);
         if self.failed.is_empty() {
             (self.backoff, self.reported) = (Backoff::default(), 0);
@@ -192,19 +192,24 @@ impl SwitchDrops {
 
     /// Compares a report with the wanted drops, and finds unwanted flows. It may contain changes
     /// sent meanwhile or not: at worst they are sent again.
-    fn compare(&mut self, told: ReportedDrops, asked_at: Duration, known: &BTreeSet<Blocked>) {
+    fn compare(
+        &mut self,
+        report: ReportedDrops,
+        requested_at: Duration,
+        supported: &BTreeSet<Blocked>,
+    ) {
         let now = self.network.now();
-        let is_for_long = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
-        let is_later = told.as_ref().map_or_else(is_for_long, |_| true);
-        self.read_at = Some(now + if is_later { AUDIT_EVERY } else { TRY_AGAIN_AFTER });
+        let is_permanent = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
+        let is_later = report.as_ref().map_or_else(is_permanent, |_| true);
+        self.next_report_at = Some(now + if is_later { AUDIT_EVERY } else { TRY_AGAIN_AFTER });
         let (app, dpid) = (self.network.app(), self.dpid);
-        let told = match told {
-            Ok(told) => {
-                self.is_untold = false;
-                told
+        let flows = match report {
+            Ok(flows) => {
+                self.is_unreported = false;
+                flows
             }
             Err(why) => {
-                if !std::mem::replace(&mut self.is_untold, true) {
+                if !std::mem::replace(&mut self.is_unreported, true) {
                     let event = Event::TablesUntold { app, dpid, why };
                     self.network.events().publish(now, event);
                 }
@@ -215,31 +220,31 @@ impl SwitchDrops {
                 HashMap::new()
             }
         };
-        let mut form = FlowNormalizer::new(self.version);
+        let mut normalizer = FlowNormalizer::new(self.version);
         let mut wanted = HashSet::new();
         let mut altered = 0;
         let before = std::mem::take(&mut self.confirmed);
-        self.partly.retain(|its| self.failed.contains_key(its));
-        for blocked in known {
+        self.partly_blocked.retain(|blocked| self.failed.contains_key(blocked));
+        for blocked in supported {
             let mut missing = Vec::new();
             for flow in drops(*blocked) {
-                let Ok(as_told) = form.of_flow(self.app, &flow) else { continue };
-                if told.get(&as_told.key) != Some(&as_told) {
+                let Ok(expected) = normalizer.of_flow(self.app, &flow) else { continue };
+                if flows.get(&expected.key) != Some(&expected) {
                     missing.push(flow);
                 }
-                wanted.insert(as_told.key);
+                wanted.insert(expected.key);
             }
             altered += if before.contains(blocked) { missing.len() } else { 0 };
             if missing.is_empty() {
                 self.confirmed.insert(*blocked);
             } else {
-                self.missing.insert(*blocked, missing);
+                self.missing_flows.insert(*blocked, missing);
             }
         }
-        self.left = told.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
-        altered += self.left.len();
+        self.unwanted = flows.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
+        altered += self.unwanted.len();
         let was_known = std::mem::replace(&mut self.is_known, true);
-        let is_overtaken = self.changed_at.is_some_and(|at| at >= asked_at);
+        let is_overtaken = self.changed_at.is_some_and(|at| at >= requested_at);
         if was_known && !is_overtaken && altered > 0 {
             let event = Event::WantedAltered { app, dpid, flows: altered };
             self.network.events().publish(now, event);
@@ -248,22 +253,28 @@ impl SwitchDrops {
 
     /// Changes the drops of the switch to these. Failed changes wait for their next attempt.
     async fn change(&mut self, wanted: &BTreeSet<Blocked>) {
-        let mut missing = std::mem::take(&mut self.missing);
+        let mut missing = std::mem::take(&mut self.missing_flows);
         let is_pausing = !self.backoff.is_over(self.network.now());
-        let (confirmed, partly) = (&self.confirmed, &self.partly);
+        let (confirmed, partly_blocked) = (&self.confirmed, &self.partly_blocked);
         // Drops failed changes that are not wanted any more, or that the switch reports as made.
         self.failed.retain(|blocked, failed| match wanted.contains(blocked) {
-            true => failed.adds && !confirmed.contains(blocked),
-            false => !failed.adds && (confirmed.contains(blocked) || partly.contains(blocked)),
+            true => failed.is_addition && !confirmed.contains(blocked),
+            false => {
+                !failed.is_addition
+                    && (confirmed.contains(blocked) || partly_blocked.contains(blocked))
+            }
         });
         let is_due = |blocked: &Blocked| !(is_pausing && self.failed.contains_key(blocked));
         // Additions first, so that no packet slips through when a prefix replaces its parts.
         let mut changes: Vec<(bool, Blocked, Change)> = Vec::new();
-        for blocked in wanted.difference(confirmed).filter(|its| is_due(its)) {
+        for blocked in wanted.difference(confirmed).filter(|blocked| is_due(blocked)) {
             let flows = missing.remove(blocked).unwrap_or_else(|| drops(*blocked).collect());
             changes.extend(flows.into_iter().map(|flow| (true, *blocked, Change::Add(flow))));
         }
-        for blocked in confirmed.union(partly).filter(|its| !wanted.contains(its) && is_due(its)) {
+        for blocked in confirmed
+            .union(partly_blocked)
+            .filter(|blocked| !wanted.contains(blocked) && is_due(blocked))
+        {
             let flows = drops(*blocked);
             changes.extend(flows.map(|flow| (false, *blocked, Change::Remove(flow))));
         }
@@ -272,13 +283,16 @@ impl SwitchDrops {
         if !changes.is_empty() {
             self.changed_at = Some(self.network.now());
         }
-        for some in changes.chunks(CHANGES_AT_A_TIME) {
-            let sent = some.iter().map(|(.., change)| change.clone()).collect();
+        for chunk in changes.chunks(CHANGES_AT_A_TIME) {
+            let sent = chunk.iter().map(|(.., change)| change.clone()).collect();
             let outcomes = self.network.program(self.dpid, sent).await;
-            for ((adds, blocked, _), outcome) in some.iter().zip(outcomes) {
+            for ((is_addition, blocked, _), outcome) in chunk.iter().zip(outcomes) {
                 if !outcome.is_installed() {
-                    failed.insert(*blocked, FailedChange { adds: *adds, why: outcome.to_string() });
-                } else if *adds {
+                    failed.insert(
+                        *blocked,
+                        FailedChange { is_addition: *is_addition, why: outcome.to_string() },
+                    );
+                } else if *is_addition {
                     self.confirmed.insert(*blocked);
                 } else {
                     self.confirmed.remove(blocked);
@@ -287,35 +301,37 @@ impl SwitchDrops {
                     refusal.get_or_insert(why);
                 }
                 self.failed.remove(blocked);
-                self.partly.remove(blocked);
+                self.partly_blocked.remove(blocked);
             }
         }
         // Only hosts whose flows are all gone: a removal that fails in part is not tried again at
         // once, which would never end.
-        self.has_space |= changes.iter().any(|(adds, its, _)| !adds && !failed.contains_key(its));
+        self.has_space |= changes
+            .iter()
+            .any(|(is_addition, blocked, _)| !is_addition && !failed.contains_key(blocked));
         // If one of several flows was refused, all are sent again.
         for blocked in failed.keys() {
             self.confirmed.remove(blocked);
-            self.partly.insert(*blocked);
+            self.partly_blocked.insert(*blocked);
         }
         if !failed.is_empty() {
             self.backoff.failed(self.network.now());
         }
         self.failed.append(&mut failed);
         if let Some(why) = refusal {
-            self.report(why);
+            self.publish_refusal(why);
         }
     }
 
     /// Publishes that the switch refuses drops: at the first refusal, and again at the longest
     /// pause.
-    fn report(&mut self, why: Refusal) {
-        let is_news = match self.reported {
+    fn publish_refusal(&mut self, why: Refusal) {
+        let is_due = match self.reported {
             0 => true,
             1 => self.backoff.is_longest(),
             _ => false,
         };
-        if !is_news {
+        if !is_due {
             return;
         }
         let (app, dpid, now) = (self.network.app(), self.dpid, self.network.now());
@@ -328,16 +344,16 @@ impl SwitchDrops {
     }
 
     /// Removes the unwanted flows. If this fails, requests a new report.
-    async fn remove_left(&mut self) {
-        let left = std::mem::take(&mut self.left);
-        for some in left.chunks(CHANGES_AT_A_TIME) {
-            let changes = some.iter().cloned().map(Change::RemoveReported).collect();
+    async fn remove_unwanted(&mut self) {
+        let unwanted = std::mem::take(&mut self.unwanted);
+        for chunk in unwanted.chunks(CHANGES_AT_A_TIME) {
+            let changes = chunk.iter().cloned().map(Change::RemoveReported).collect();
             let outcomes = self.network.program(self.dpid, changes).await;
             self.has_space |= outcomes.iter().any(|outcome| outcome.is_installed());
             if !outcomes.iter().all(|outcome| outcome.is_installed()) {
                 self.is_known = false;
                 self.rereads.failed(self.network.now());
-                self.read_at = Some(self.rereads.until());
+                self.next_report_at = Some(self.rereads.until());
             }
         }
     }
@@ -361,7 +377,7 @@ impl Default for ReadPermits {
 
 impl ReadPermits {
     /// Waits for a turn, which ends when the returned value is dropped.
-    async fn next(&self) -> ReadPermit {
+    async fn acquire(&self) -> ReadPermit {
         // It cannot fail: both ends are held here.
         let _ = self.0.send(()).await;
         ReadPermit(self.1.clone())

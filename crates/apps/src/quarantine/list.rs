@@ -11,7 +11,7 @@ use bellrock_api::{Field, MacAddr, Match, Version};
 pub const MAX_BLOCKED: usize = 10_000;
 
 /// Maximum number of bad lines reported for a text.
-pub const MAX_BAD_LINES_TOLD: usize = 20;
+pub const MAX_BAD_LINES_REPORTED: usize = 20;
 
 /// A host, or the hosts of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ pub enum NotBlockable {
     NoHost(IpAddr),
     /// The prefix length is invalid for the kind of address, or would block all hosts.
     #[error(
-        "/{length} is not a valid prefix length; give a number from 1 to {most}, such as {address}/{most}"
+        "/{length} is not a valid prefix length; give a number from 1 to {maximum}, such as {address}/{maximum}"
     )]
     Length {
         /// The address before it.
@@ -51,7 +51,7 @@ pub enum NotBlockable {
         /// The length as written.
         length: String,
         /// Bits of such an address.
-        most: u8,
+        maximum: u8,
     },
     /// There are bits set behind the prefix, so the meaning is unclear.
     #[error(
@@ -102,32 +102,32 @@ impl FromStr for Blocked {
 
 /// Checks that hosts can have such an address. The first address of a prefix stands for all.
 ///
-/// All hosts send from the unspecified address, in DHCP requests and ARP probes. It is refused alone;
-/// a prefix may begin with it.
-fn host(ip: IpAddr, alone: bool) -> Result<(), NotBlockable> {
-    let nobody = ip.is_multicast()
+/// All hosts send from the unspecified address, in DHCP requests and ARP probes. It is refused
+/// alone; a prefix may begin with it.
+fn host(ip: IpAddr, is_single: bool) -> Result<(), NotBlockable> {
+    let is_excluded = ip.is_multicast()
         || ip.is_loopback()
         || ip == Ipv4Addr::BROADCAST
-        || alone && ip.is_unspecified();
-    if nobody { Err(NotBlockable::NoHost(ip)) } else { Ok(()) }
+        || is_single && ip.is_unspecified();
+    if is_excluded { Err(NotBlockable::NoHost(ip)) } else { Ok(()) }
 }
 
-/// Returns the bits of a prefix and their number, for an address of `most` bits.
+/// Returns the bits of a prefix and their number, for an address of `maximum` bits.
 fn prefix(
     bits: u128,
-    most: u8,
+    maximum: u8,
     address: &str,
     length: Option<&str>,
     show: impl Fn(u128) -> String,
 ) -> Result<(u128, u8), NotBlockable> {
-    let Some(text) = length else { return Ok((bits, most)) };
-    let length = text.parse().ok().filter(|length| (1..=most).contains(length));
+    let Some(text) = length else { return Ok((bits, maximum)) };
+    let length = text.parse().ok().filter(|length| (1..=maximum).contains(length));
     let length = length.ok_or_else(|| {
         let (address, length) = (address.to_owned(), text.to_owned());
-        NotBlockable::Length { address, length, most }
+        NotBlockable::Length { address, length, maximum }
     })?;
-    let behind = most - length;
-    let cut = bits >> behind << behind;
+    let shift = maximum - length;
+    let cut = bits >> shift << shift;
     if cut != bits {
         let (address, prefix) = (address.to_owned(), show(cut));
         return Err(NotBlockable::BitsBehind { address, length, prefix });
@@ -166,13 +166,13 @@ impl Blocked {
             Blocked::Mac(mac) => vec![any.clone().eth_src(mac), any.eth_dst(mac)],
             Blocked::Ipv4(ip, length) => {
                 let (ip, mask) = (u128::from(ip.to_bits()), mask(32, length));
-                let of =
+                let matching =
                     |eth_type, field| Match::any().eth_type(eth_type).with_masked(field, ip, mask);
                 vec![
-                    of(IPV4, Field::Ipv4Src),
-                    of(IPV4, Field::Ipv4Dst),
-                    of(ARP, Field::ArpSpa),
-                    of(ARP, Field::ArpTpa),
+                    matching(IPV4, Field::Ipv4Src),
+                    matching(IPV4, Field::Ipv4Dst),
+                    matching(ARP, Field::ArpSpa),
+                    matching(ARP, Field::ArpTpa),
                 ]
             }
             Blocked::Ipv6(ip, length) => {
@@ -187,8 +187,8 @@ impl Blocked {
 
 /// Mask of the first `length` of `bits` bits; `length` is at least 1.
 fn mask(bits: u8, length: u8) -> u128 {
-    let behind = bits - length;
-    u128::MAX >> (128 - bits) >> behind << behind
+    let shift = bits - length;
+    u128::MAX >> (128 - bits) >> shift << shift
 }
 
 /// The entries of one text, each with its first line.
@@ -209,8 +209,8 @@ impl BlockList {
     /// Reads a list, one address or prefix a line. A `#` starts a comment; empty lines are skipped.
     ///
     /// # Errors
-    /// All bad lines in order, at most [`MAX_BAD_LINES_TOLD`]. One bad line makes the whole list
-    /// invalid: a typo must not silently unblock other hosts.
+    /// All bad lines in order, at most [`MAX_BAD_LINES_REPORTED`]. One bad line makes the whole
+    /// list invalid: a typo must not silently unblock other hosts.
     pub fn parse(text: &str) -> Result<Self, Vec<BadLine>> {
         let (mut list, mut bad) = (BTreeMap::new(), Vec::new());
         for (line, text) in text.lines().enumerate().map(|(index, text)| (index + 1, text)) {
@@ -228,7 +228,7 @@ impl BlockList {
                 }
                 Err(problem) => bad.push(BadLine { line, problem: problem.to_string() }),
             }
-            if bad.len() >= MAX_BAD_LINES_TOLD {
+            if bad.len() >= MAX_BAD_LINES_REPORTED {
                 break;
             }
         }
@@ -324,7 +324,7 @@ mod tests {
             .collect();
         assert_eq!(BlockList::parse(&many).unwrap_err()[0].line, MAX_BLOCKED + 1);
         let nonsense = "x\n".repeat(1000);
-        assert_eq!(BlockList::parse(&nonsense).unwrap_err().len(), MAX_BAD_LINES_TOLD);
+        assert_eq!(BlockList::parse(&nonsense).unwrap_err().len(), MAX_BAD_LINES_REPORTED);
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl BlockLists {
     /// Replaces the list of the file. If it is too long, together with the [added](BlockLists::add)
     /// entries, the previous list stays in force, and [`BlockLists::file_problem`] reports it.
     pub fn set_file(&self, file: BlockList) {
-        let set = self.change(|wanted| {
+        let result = self.change(|wanted| {
             let next = WantedBlocks { file, added: wanted.added.clone() };
             if next.all().len() > MAX_BLOCKED {
                 return Err(NotChanged::Full);
@@ -120,11 +120,11 @@ impl BlockLists {
             *wanted = next;
             Ok(())
         });
-        *self.lock_problem() = set.err().map(|full| full.to_string());
+        *self.lock_problem() = result.err().map(|full| full.to_string());
     }
 
     /// Records why a changed file was not accepted. The previous list stays in force.
-    pub fn keep_file(&self, problem: String) {
+    pub fn reject_file(&self, problem: String) {
         *self.lock_problem() = Some(problem);
     }
 
@@ -138,14 +138,15 @@ impl BlockLists {
     #[must_use]
     pub fn entries(&self) -> Vec<BlockEntry> {
         let (wanted, gaps) = (self.wanted().load(), self.gaps());
-        let at = |blocked: &Blocked| {
-            let at = gaps.iter().filter_map(|(dpid, its)| Some((*dpid, its.get(blocked)?.clone())));
+        let gaps_of = |blocked: &Blocked| {
+            let at =
+                gaps.iter().filter_map(|(dpid, gaps)| Some((*dpid, gaps.get(blocked)?.clone())));
             at.collect()
         };
         let entry = |blocked: Blocked| BlockEntry {
             blocked,
             line: wanted.file.line(&blocked),
-            gaps: at(&blocked),
+            gaps: gaps_of(&blocked),
         };
         wanted.all().into_iter().map(entry).collect()
     }

@@ -18,9 +18,9 @@ use bellrock_api::{
     App, Batch, EarlierFlows, Forwards, Handler, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
 
-use keep::{FIRST_ENTRIES, ReadPermits, drops, keep};
+use keep::{FIRST_ENTRIES, ReadPermits, drops, keep_drops};
 pub use keep::{READS_AT_A_TIME, TRY_AGAIN_AFTER};
-pub use list::{BadLine, BlockList, Blocked, MAX_BAD_LINES_TOLD, MAX_BLOCKED, NotBlockable};
+pub use list::{BadLine, BlockList, Blocked, MAX_BAD_LINES_REPORTED, MAX_BLOCKED, NotBlockable};
 use lists::Gaps;
 pub use lists::{BlockEntry, BlockLists, NotChanged};
 
@@ -28,14 +28,14 @@ pub use lists::{BlockEntry, BlockLists, NotChanged};
 #[derive(Debug, Default)]
 pub struct Quarantine {
     lists: BlockLists,
-    turns: ReadPermits,
+    permits: ReadPermits,
 }
 
 impl Quarantine {
     /// Creates an app that blocks the hosts of these lists.
     #[must_use]
     pub fn new(lists: &BlockLists) -> Self {
-        Quarantine { lists: lists.clone(), turns: ReadPermits::default() }
+        Quarantine { lists: lists.clone(), permits: ReadPermits::default() }
     }
 }
 
@@ -60,10 +60,12 @@ impl App for Quarantine {
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> QuarantineSwitch {
-        let (its, at) = (network.clone(), (info.dpid, info.version));
-        let (lists, turns) = (self.lists.clone(), self.turns.clone());
-        let keeping = move || keep(its.clone(), at, lists.clone(), turns.clone());
-        let task = network.supervise(format!("drops of {}", info.dpid), keeping);
+        let (task_network, dpid_and_version) = (network.clone(), (info.dpid, info.version));
+        let (lists, permits) = (self.lists.clone(), self.permits.clone());
+        let run = move || {
+            keep_drops(task_network.clone(), dpid_and_version, lists.clone(), permits.clone())
+        };
+        let task = network.supervise(format!("drops of {}", info.dpid), run);
         QuarantineSwitch { lists: self.lists.clone(), task }
     }
 }
@@ -80,9 +82,9 @@ impl Handler for QuarantineSwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let version = switch.version();
         let all = self.lists.wanted().load().all();
-        let known = all.into_iter().filter(|blocked| blocked.is_known_to(version));
+        let supported = all.into_iter().filter(|blocked| blocked.is_known_to(version));
         // The task sends the rest.
-        for blocked in known.take(FIRST_ENTRIES) {
+        for blocked in supported.take(FIRST_ENTRIES) {
             for flow in drops(blocked) {
                 let sent = flow.with_flow_mod(FlowCommand::Add, |flow| switch.install(flow));
                 if sent.is_err() {

@@ -36,7 +36,7 @@ pub(super) type EditStage = Vec<FlowEdit>;
 struct PendingEdits {
     number: u64,
     /// Number of unfinished changes of the current stage.
-    waits_for: usize,
+    unfinished: usize,
     stages: VecDeque<EditStage>,
 }
 
@@ -44,9 +44,9 @@ struct PendingEdits {
 #[derive(Default)]
 pub(super) struct FlowChanges {
     /// The pairs with unfinished changes.
-    left: BTreeMap<HostPair, PendingEdits>,
+    pending: BTreeMap<HostPair, PendingEdits>,
     ready: BTreeMap<Dpid, Vec<DueEdit>>,
-    under_way: PendingPrograms<(Dpid, Vec<DueEdit>)>,
+    sent_programs: PendingPrograms<(Dpid, Vec<DueEdit>)>,
     /// Switches with a batch under way.
     busy: BTreeSet<Dpid>,
     last_number: u64,
@@ -58,34 +58,34 @@ impl FlowChanges {
     pub(super) fn begin(&mut self, pair: HostPair, stages: impl IntoIterator<Item = EditStage>) {
         self.last_number += 1;
         let stages = stages.into_iter().collect();
-        self.left.insert(pair, PendingEdits { number: self.last_number, waits_for: 0, stages });
-        self.go_on(pair);
+        self.pending.insert(pair, PendingEdits { number: self.last_number, unfinished: 0, stages });
+        self.advance(pair);
     }
 
     /// Returns whether a pair has remaining changes.
-    pub(super) fn has(&self, pair: HostPair) -> bool {
-        self.left.contains_key(&pair)
+    pub(super) fn has_pending(&self, pair: HostPair) -> bool {
+        self.pending.contains_key(&pair)
     }
 
     /// Records that a change of a pair has ended. After the last one of its stage, the next stage
     /// is ready. Returns `false` if no change is left.
-    pub(super) fn next(&mut self, pair: HostPair) -> bool {
-        if let Some(left) = self.left.get_mut(&pair) {
-            left.waits_for = left.waits_for.saturating_sub(1);
+    pub(super) fn change_ended(&mut self, pair: HostPair) -> bool {
+        if let Some(pending) = self.pending.get_mut(&pair) {
+            pending.unfinished = pending.unfinished.saturating_sub(1);
         }
-        self.go_on(pair)
+        self.advance(pair)
     }
 
-    fn go_on(&mut self, pair: HostPair) -> bool {
-        let Some(left) = self.left.get_mut(&pair) else { return false };
-        while left.waits_for == 0 {
-            let Some(stage) = left.stages.pop_front() else {
-                self.left.remove(&pair);
+    fn advance(&mut self, pair: HostPair) -> bool {
+        let Some(pending) = self.pending.get_mut(&pair) else { return false };
+        while pending.unfinished == 0 {
+            let Some(stage) = pending.stages.pop_front() else {
+                self.pending.remove(&pair);
                 return false;
             };
-            left.waits_for = stage.len();
+            pending.unfinished = stage.len();
             for edit in stage {
-                let due = DueEdit { pair, edit, number: left.number };
+                let due = DueEdit { pair, edit, number: pending.number };
                 self.ready.entry(edit.at).or_default().push(due);
             }
         }
@@ -94,60 +94,61 @@ impl FlowChanges {
 
     /// Inserts a change of a pair before its remaining stages.
     pub(super) fn insert(&mut self, pair: HostPair, edit: FlowEdit) {
-        if let Some(left) = self.left.get_mut(&pair) {
-            left.stages.push_front(vec![edit]);
+        if let Some(pending) = self.pending.get_mut(&pair) {
+            pending.stages.push_front(vec![edit]);
         }
     }
 
     /// Returns whether remaining stages add or change flows, which may lead to the changed ones.
     pub(super) fn has_adds(&self, pair: HostPair) -> bool {
-        let left = self.left.get(&pair);
-        left.is_some_and(|left| left.stages.iter().flatten().any(|edit| edit.port.is_some()))
+        let pending = self.pending.get(&pair);
+        pending
+            .is_some_and(|pending| pending.stages.iter().flatten().any(|edit| edit.port.is_some()))
     }
 
     /// Drops all further stages of a pair.
-    pub(super) fn give_up(&mut self, pair: HostPair) {
-        if let Some(left) = self.left.get_mut(&pair) {
-            left.stages.clear();
+    pub(super) fn cancel(&mut self, pair: HostPair) {
+        if let Some(pending) = self.pending.get_mut(&pair) {
+            pending.stages.clear();
         }
     }
 
     /// Returns the changes that can be sent now, in one batch for each switch.
     pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<DueEdit>> {
         let busy = &self.busy;
-        let free = |dpid: &Dpid, _: &mut Vec<DueEdit>| !busy.contains(dpid);
-        let mut ready: BTreeMap<Dpid, Vec<DueEdit>> = self.ready.extract_if(.., free).collect();
-        for dues in ready.values_mut() {
-            dues.retain(|due| self.is_current(due));
+        let is_free = |dpid: &Dpid, _: &mut Vec<DueEdit>| !busy.contains(dpid);
+        let mut ready: BTreeMap<Dpid, Vec<DueEdit>> = self.ready.extract_if(.., is_free).collect();
+        for edits in ready.values_mut() {
+            edits.retain(|edit| self.is_current(edit));
         }
-        ready.retain(|_, dues| !dues.is_empty());
+        ready.retain(|_, edits| !edits.is_empty());
         ready
     }
 
     /// Records that a batch was sent to a switch.
-    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<DueEdit>, program: ProgramFuture) {
+    pub(super) fn sent(&mut self, dpid: Dpid, edits: Vec<DueEdit>, program: ProgramFuture) {
         self.busy.insert(dpid);
-        self.under_way.push((dpid, dues), program);
+        self.sent_programs.push((dpid, edits), program);
     }
 
     /// Waits until at least one batch has an outcome.
-    pub(super) fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
-        self.under_way.some_ended()
+    pub(super) fn any_finished(&mut self) -> impl Future<Output = ()> + '_ {
+        self.sent_programs.some_ended()
     }
 
     /// Returns the outcomes of changes that were not replaced meanwhile.
-    pub(super) fn take_ended(&mut self) -> Vec<(DueEdit, ChangeOutcome)> {
-        let mut ended = Vec::new();
-        for ((dpid, dues), outcomes) in self.under_way.take_ended() {
+    pub(super) fn take_finished(&mut self) -> Vec<(DueEdit, ChangeOutcome)> {
+        let mut finished = Vec::new();
+        for ((dpid, edits), outcomes) in self.sent_programs.take_ended() {
             self.busy.remove(&dpid);
-            ended.extend(dues.into_iter().zip(outcomes));
+            finished.extend(edits.into_iter().zip(outcomes));
         }
-        ended.retain(|(due, _)| self.is_current(due));
-        ended
+        finished.retain(|(due, _)| self.is_current(due));
+        finished
     }
 
     fn is_current(&self, due: &DueEdit) -> bool {
-        self.left.get(&due.pair).is_some_and(|left| left.number == due.number)
+        self.pending.get(&due.pair).is_some_and(|pending| pending.number == due.number)
     }
 }
 
@@ -195,12 +196,12 @@ mod tests {
             promises.push((dpid, promise));
             changes.sent(Dpid(dpid), dues, ProgramFuture::in_parts([(1, answer)]));
         }
-        assert!(pin!(changes.some_ended()).poll(&mut context).is_pending());
+        assert!(pin!(changes.any_finished()).poll(&mut context).is_pending());
         promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
-        assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
-        let ended = changes.take_ended();
+        assert!(pin!(changes.any_finished()).poll(&mut context).is_ready());
+        let ended = changes.take_finished();
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
-        assert!(changes.next(pair(2)));
+        assert!(changes.change_ended(pair(2)));
         // New changes for the slow switch wait, and only the last version is sent.
         changes.begin(pair(3), [vec![add(slow, 2)]]);
         changes.begin(pair(3), [vec![add(slow, 3)]]);
@@ -209,8 +210,8 @@ mod tests {
         changes.begin(pair(1), [vec![add(others, 2)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
         promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
-        assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
-        assert_eq!(changes.take_ended(), []);
+        assert!(pin!(changes.any_finished()).poll(&mut context).is_ready());
+        assert_eq!(changes.take_finished(), []);
         let then = ready(&mut changes);
         assert_eq!(pairs(&then), [(slow, vec![pair(3)])]);
         assert_eq!(then[0].1[0].edit, add(slow, 3), "the last counts");
@@ -225,11 +226,11 @@ mod tests {
         assert!(changes.has_adds(pair(1)));
         changes.insert(pair(1), removal(1));
         for (at, has_adds) in [(1, true), (2, false), (3, false)] {
-            assert!(changes.next(pair(1)));
+            assert!(changes.change_ended(pair(1)));
             assert_eq!(pairs(&ready(&mut changes)), [(at, vec![pair(1)])]);
             assert_eq!(changes.has_adds(pair(1)), has_adds);
         }
-        assert!(!changes.next(pair(1)) && !changes.has(pair(1)));
+        assert!(!changes.change_ended(pair(1)) && !changes.has_pending(pair(1)));
     }
 
     #[test]
@@ -237,11 +238,15 @@ mod tests {
         let mut changes = FlowChanges::default();
         changes.begin(pair(1), [vec![], vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(1)]), (2, vec![pair(1)])]);
-        assert!(changes.next(pair(1)));
+        assert!(changes.change_ended(pair(1)));
         assert_eq!(ready(&mut changes), []);
-        assert!(changes.next(pair(1)));
+        assert!(changes.change_ended(pair(1)));
         assert_eq!(pairs(&ready(&mut changes)), [(3, vec![pair(1)])]);
-        assert!(changes.has(pair(1)) && !changes.next(pair(1)) && !changes.has(pair(1)));
+        assert!(
+            changes.has_pending(pair(1))
+                && !changes.change_ended(pair(1))
+                && !changes.has_pending(pair(1))
+        );
     }
 
     #[test]
@@ -249,9 +254,9 @@ mod tests {
         let mut changes = FlowChanges::default();
         changes.begin(pair(1), [vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
         ready(&mut changes);
-        changes.give_up(pair(1));
-        assert!(changes.next(pair(1)) && changes.has(pair(1)));
-        assert!(!changes.next(pair(1)) && !changes.has(pair(1)));
+        changes.cancel(pair(1));
+        assert!(changes.change_ended(pair(1)) && changes.has_pending(pair(1)));
+        assert!(!changes.change_ended(pair(1)) && !changes.has_pending(pair(1)));
         assert_eq!(ready(&mut changes), []);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, HostId, Network, Port, SwitchPort};
 use bellrock_services::paths::Paths;
 
-use super::flows::{FlowTraffic, look_for};
+use super::flows::{FlowTraffic, request_flows};
 
 /// Time without a change after which a network counts as complete, after a start. Longer than
 /// switches take to reconnect to their controller (Open vSwitch: 8 s).
@@ -34,128 +34,129 @@ const MAX_ENDS_OF_A_SWITCH: usize = 1 << 17;
 pub(super) struct EarlierRun {
     network: Network,
     /// Output ports of the flows to each host, on the way to it and at its own switch.
-    ends: BTreeMap<HostId, BTreeSet<SwitchPort>>,
+    output_ports: BTreeMap<HostId, BTreeSet<SwitchPort>>,
     /// Number of these places, as long as the network is not complete.
     places: usize,
     /// Switches whose flows were read.
-    read: BTreeSet<Dpid>,
+    read_switches: BTreeSet<Dpid>,
     /// Switches whose flows are being read, or will be when they return from a disconnect.
-    unread: BTreeSet<Dpid>,
+    unread_switches: BTreeSet<Dpid>,
     /// Present as long as the network is not complete.
-    waiting: Option<Settling>,
+    settling: Option<Settling>,
 }
 
 #[derive(Default)]
 struct Settling {
     /// Time when discovery had probed all ports.
-    settled: Option<Duration>,
+    settled_at: Option<Duration>,
     /// Time of the last change of paths or switches.
     since: Duration,
     /// Time of the next check, if the network may be complete then.
-    look_at: Option<Duration>,
+    next_check: Option<Duration>,
 }
 
 impl EarlierRun {
     pub(super) fn new(network: Network) -> Self {
         EarlierRun {
             network,
-            ends: BTreeMap::new(),
+            output_ports: BTreeMap::new(),
             places: 0,
-            read: BTreeSet::new(),
-            unread: BTreeSet::new(),
-            waiting: Some(Settling::default()),
+            read_switches: BTreeSet::new(),
+            unread_switches: BTreeSet::new(),
+            settling: Some(Settling::default()),
         }
     }
 
     /// Reads the flows of a connected switch.
-    pub(super) fn look_into(&mut self, dpid: Dpid) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.since = self.network.now();
+    pub(super) fn read_flows(&mut self, dpid: Dpid) {
+        if let Some(settling) = &mut self.settling {
+            settling.since = self.network.now();
         }
-        self.unread.insert(dpid);
-        look_for(&self.network, dpid);
+        self.unread_switches.insert(dpid);
+        request_flows(&self.network, dpid);
     }
 
     /// Records the flows that were read.
-    pub(super) fn found(&mut self, dpid: Dpid, flows: &[(FlowTraffic, Port)]) {
-        self.unread.remove(&dpid);
-        if self.waiting.is_none() {
+    pub(super) fn record_flows(&mut self, dpid: Dpid, flows: &[(FlowTraffic, Port)]) {
+        self.unread_switches.remove(&dpid);
+        if self.settling.is_none() {
             return;
         }
-        if !self.read.insert(dpid) {
+        if !self.read_switches.insert(dpid) {
             // These flows replace the earlier ones of this switch.
-            self.ends.retain(|_, ends| {
-                ends.retain(|end| end.dpid != dpid);
-                !ends.is_empty()
+            self.output_ports.retain(|_, ports| {
+                ports.retain(|port| port.dpid != dpid);
+                !ports.is_empty()
             });
-            self.places = self.ends.values().map(BTreeSet::len).sum();
+            self.places = self.output_ports.values().map(BTreeSet::len).sum();
         }
         let room = MAX_ENDS_OF_A_SWITCH.min(MAX_ENDS.saturating_sub(self.places));
         for (traffic, port) in flows.iter().take(room) {
-            let end = SwitchPort::new(dpid, *port);
-            let is_new = self.ends.entry(traffic.destination()).or_default().insert(end);
+            let output_port = SwitchPort::new(dpid, *port);
+            let is_new =
+                self.output_ports.entry(traffic.destination()).or_default().insert(output_port);
             self.places += usize::from(is_new);
         }
     }
 
     /// Returns whether the flows of a connected switch are known.
     pub(super) fn is_read(&self, dpid: Dpid) -> bool {
-        !self.unread.contains(&dpid)
+        !self.unread_switches.contains(&dpid)
     }
 
     /// Records that paths have changed.
     pub(super) fn paths_changed(&mut self) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.since = self.network.now();
+        if let Some(settling) = &mut self.settling {
+            settling.since = self.network.now();
         }
     }
 
-    /// Returns whether the network is complete. If not, [`EarlierRun::look_at`] returns when it may
-    /// be.
+    /// Returns whether the network is complete. If not, [`EarlierRun::next_check`] returns when it
+    /// may be.
     pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
-        let Some(waiting) = &mut self.waiting else { return true };
-        waiting.look_at = None;
+        let Some(settling) = &mut self.settling else { return true };
+        settling.next_check = None;
         if !paths.is_settled() {
             return false;
         }
         let now = self.network.now();
-        let settled = *waiting.settled.get_or_insert(now);
-        let last = settled + MAX_WAIT;
-        let until = last.min(waiting.since.max(settled) + QUIET);
-        if now >= last || (now >= until && self.unread.is_empty()) {
-            self.waiting = None;
+        let settled_at = *settling.settled_at.get_or_insert(now);
+        let deadline = settled_at + MAX_WAIT;
+        let until = deadline.min(settling.since.max(settled_at) + QUIET);
+        if now >= deadline || (now >= until && self.unread_switches.is_empty()) {
+            self.settling = None;
             return true;
         }
-        // If only unread flows are missing, their arrival brings news; the maximum wait ends it.
-        waiting.look_at = Some(if now < until { until } else { last });
+        // If only unread flows are missing, their arrival is an event; the maximum wait ends it.
+        settling.next_check = Some(if now < until { until } else { deadline });
         false
     }
 
     /// Time of the next check whether the network is complete, if nothing happens before.
-    pub(super) fn look_at(&self) -> Option<Duration> {
-        self.waiting.as_ref()?.look_at
+    pub(super) fn next_check(&self) -> Option<Duration> {
+        self.settling.as_ref()?.next_check
     }
 
     /// The place that the flows to a host lead to, if hosts can be there.
     pub(super) fn place(&self, host: HostId, paths: &Paths) -> Option<SwitchPort> {
         let is_edge = |at: &&SwitchPort| paths.edge_ports(at.dpid).binary_search(&at.port).is_ok();
-        self.ends.get(&host)?.iter().find(is_edge).copied()
+        self.output_ports.get(&host)?.iter().find(is_edge).copied()
     }
 
     /// The hosts that flows lead to, and their places.
     pub(super) fn places(&self, paths: &Paths) -> impl Iterator<Item = (HostId, SwitchPort)> {
-        self.ends.keys().filter_map(|host| Some((*host, self.place(*host, paths)?)))
+        self.output_ports.keys().filter_map(|host| Some((*host, self.place(*host, paths)?)))
     }
 
     /// Forgets hosts that are known now, and in a complete network those that cannot be there.
-    pub(super) fn forget(&mut self, is_known: impl Fn(HostId) -> bool, paths: &Paths) {
-        let mut ends = std::mem::take(&mut self.ends);
-        let waits = self.waiting.is_some();
-        ends.retain(|host, ends| {
+    pub(super) fn remove_hosts(&mut self, is_known: impl Fn(HostId) -> bool, paths: &Paths) {
+        let mut output_ports = std::mem::take(&mut self.output_ports);
+        let is_settling = self.settling.is_some();
+        output_ports.retain(|host, ports| {
             let is_edge =
                 |at: &SwitchPort| paths.edge_ports(at.dpid).binary_search(&at.port).is_ok();
-            !is_known(*host) && (waits || ends.iter().any(is_edge))
+            !is_known(*host) && (is_settling || ports.iter().any(is_edge))
         });
-        self.ends = ends;
+        self.output_ports = output_ports;
     }
 }

@@ -71,21 +71,24 @@ impl FlowTraffic {
     }
 
     /// A flow that sends this traffic to a port.
-    pub(super) fn out_of(self, port: Port) -> Flow {
+    pub(super) fn flow_to(self, port: Port) -> Flow {
         Flow::new(self.matching()).output(port)
     }
 }
 
 impl HostPair {
     /// A flow that lasts while the two hosts talk. The switch reports its removal.
-    pub(super) fn out_of(self, port: Port, idle_timeout_s: u16) -> Flow {
-        FlowTraffic::Between(self).out_of(port).idle(idle_timeout_s).flags(FlowFlags::SEND_FLOW_REM)
+    pub(super) fn flow_to(self, port: Port, idle_timeout_s: u16) -> Flow {
+        FlowTraffic::Between(self)
+            .flow_to(port)
+            .idle(idle_timeout_s)
+            .flags(FlowFlags::SEND_FLOW_REM)
     }
 }
 
 /// Flows with a higher priority than those to hosts. They send hosts' answers to address requests
 /// to the controller: ARP replies, and neighbour advertisements, which 1.0 cannot match.
-pub(super) fn of_answers(version: Version) -> Vec<Flow> {
+pub(super) fn answer_flows(version: Version) -> Vec<Flow> {
     const ARP: u16 = 0x0806;
     const REPLY: u128 = 2;
     const IPV6: u16 = 0x86dd;
@@ -112,26 +115,26 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
 /// pauses that double, while the switch is connected: to continue without the list would remove
 /// flows that carry traffic. Sends nothing if this connection ends before: its flows are still as
 /// last known, and the next connection has a task of its own.
-pub(super) fn look_for(network: &Network, dpid: Dpid) {
-    let asking = network.clone();
+pub(super) fn request_flows(network: &Network, dpid: Dpid) {
+    let task_network = network.clone();
     let connected = move |network: &Network| network.switch(dpid).map(|info| info.since);
     let Some(since) = connected(network) else { return };
     network.spawn(format!("read the flows of {dpid}"), async move {
         let mut backoff = Backoff::default();
-        while connected(&asking) == Some(since) {
-            let found = told(&asking, dpid).await;
-            if let Some(found) = found.filter(|_| connected(&asking) == Some(since)) {
-                let inbox = asking.extension::<RoutingQueue>();
-                return inbox.tell_in_time(RoutingEvent::Found(dpid, found)).await;
+        while connected(&task_network) == Some(since) {
+            let reported = reported_flows(&task_network, dpid).await;
+            if let Some(reported) = reported.filter(|_| connected(&task_network) == Some(since)) {
+                let inbox = task_network.extension::<RoutingQueue>();
+                return inbox.send_wait(RoutingEvent::Found(dpid, reported)).await;
             }
-            backoff.failed(asking.now());
-            asking.sleep_until(backoff.until()).await;
+            backoff.failed(task_network.now());
+            task_network.sleep_until(backoff.until()).await;
         }
     });
 }
 
 /// The app's flows that a switch reports, and their output ports.
-async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(FlowTraffic, Port)>> {
+async fn reported_flows(network: &Network, dpid: Dpid) -> Option<Vec<(FlowTraffic, Port)>> {
     let any = Match::any();
     let request = RequestBody::Flow(FlowStatsRequest::all(&any));
     let reply = match network.request(dpid, request).await {
@@ -143,7 +146,7 @@ async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(FlowTraffic, Port)>>
     let Ok(ReplyBody::Flow(flows)) = reply.body() else { return None };
     let own = flows.iter().filter(|flow| network.cookie().owns_flow(flow));
     let traffic = own.filter_map(|flow| {
-        let port = flow.instructions.iter().find_map(|it| output(&it))?;
+        let port = flow.instructions.iter().find_map(|instruction| output(&instruction))?;
         Some((FlowTraffic::of(&flow.matching.to_match())?, port))
     });
     Some(traffic.collect())

@@ -16,7 +16,7 @@ pub(super) struct RouteIndex {
 
 #[derive(Default)]
 struct OfHost {
-    at: Option<SwitchPort>,
+    place: Option<SwitchPort>,
     pairs: BTreeSet<HostPair>,
 }
 
@@ -24,8 +24,8 @@ impl RouteIndex {
     /// Adds a pair, with the places of its hosts.
     pub(super) fn insert(&mut self, pair: HostPair, place: impl Fn(HostId) -> Option<SwitchPort>) {
         for host in [pair.from, pair.to] {
-            let new = || OfHost { at: place(host), pairs: BTreeSet::new() };
-            self.hosts.entry(host).or_insert_with(new).pairs.insert(pair);
+            let entry = || OfHost { place: place(host), pairs: BTreeSet::new() };
+            self.hosts.entry(host).or_insert_with(entry).pairs.insert(pair);
         }
         self.join_switches(pair);
     }
@@ -34,9 +34,9 @@ impl RouteIndex {
     pub(super) fn remove(&mut self, pair: HostPair) {
         self.leave_switches(pair);
         for host in [pair.from, pair.to] {
-            if let Some(of_host) = self.hosts.get_mut(&host) {
-                of_host.pairs.remove(&pair);
-                if of_host.pairs.is_empty() {
+            if let Some(entry) = self.hosts.get_mut(&host) {
+                entry.pairs.remove(&pair);
+                if entry.pairs.is_empty() {
                     self.hosts.remove(&host);
                 }
             }
@@ -44,19 +44,19 @@ impl RouteIndex {
     }
 
     /// Updates the places of all hosts. Returns the pairs of hosts that have moved.
-    pub(super) fn follow_hosts(
+    pub(super) fn update_hosts(
         &mut self,
         place: impl Fn(HostId) -> Option<SwitchPort>,
     ) -> BTreeSet<HostPair> {
-        let now = self.hosts.iter().map(|(host, of_host)| (*host, of_host, place(*host)));
-        let moved = now.filter(|(_, of_host, now)| *now != of_host.at);
+        let present = self.hosts.iter().map(|(host, entry)| (*host, entry, place(*host)));
+        let moved = present.filter(|(_, entry, now)| *now != entry.place);
         let (moved, pairs): (Vec<_>, Vec<_>) =
-            moved.map(|(host, of_host, now)| ((host, now), of_host.pairs.iter().copied())).unzip();
+            moved.map(|(host, entry, now)| ((host, now), entry.pairs.iter().copied())).unzip();
         let pairs: BTreeSet<HostPair> = pairs.into_iter().flatten().collect();
         pairs.iter().for_each(|pair| self.leave_switches(*pair));
         for (host, now) in moved {
-            if let Some(of_host) = self.hosts.get_mut(&host) {
-                of_host.at = now;
+            if let Some(entry) = self.hosts.get_mut(&host) {
+                entry.place = now;
             }
         }
         pairs.iter().for_each(|pair| self.join_switches(*pair));
@@ -64,7 +64,7 @@ impl RouteIndex {
     }
 
     /// The pairs between affected switches.
-    pub(super) fn between(
+    pub(super) fn pairs_between(
         &self,
         affected: impl Fn(Dpid, Dpid) -> bool,
     ) -> impl Iterator<Item = HostPair> {
@@ -73,24 +73,24 @@ impl RouteIndex {
     }
 
     fn join_switches(&mut self, pair: HostPair) {
-        if let Some(ends) = self.ends(pair) {
-            self.switches.entry(ends).or_default().insert(pair);
+        if let Some(switches) = self.switches_of(pair) {
+            self.switches.entry(switches).or_default().insert(pair);
         }
     }
 
     fn leave_switches(&mut self, pair: HostPair) {
-        if let Some(ends) = self.ends(pair)
-            && let Some(pairs) = self.switches.get_mut(&ends)
+        if let Some(switches) = self.switches_of(pair)
+            && let Some(pairs) = self.switches.get_mut(&switches)
         {
             pairs.remove(&pair);
             if pairs.is_empty() {
-                self.switches.remove(&ends);
+                self.switches.remove(&switches);
             }
         }
     }
 
-    fn ends(&self, pair: HostPair) -> Option<(Dpid, Dpid)> {
-        let at = |host: HostId| Some(self.hosts.get(&host)?.at?.dpid);
+    fn switches_of(&self, pair: HostPair) -> Option<(Dpid, Dpid)> {
+        let at = |host: HostId| Some(self.hosts.get(&host)?.place?.dpid);
         Some((at(pair.from)?, at(pair.to)?))
     }
 }
@@ -118,12 +118,12 @@ mod tests {
             index.insert(pair(from, to), before);
         }
         let between = |index: &RouteIndex, a, b| -> Vec<HostPair> {
-            index.between(|from, to| (from, to) == (Dpid(a), Dpid(b))).collect()
+            index.pairs_between(|from, to| (from, to) == (Dpid(a), Dpid(b))).collect()
         };
         assert_eq!(between(&index, 1, 2), [pair(1, 2)]);
-        assert_eq!(index.follow_hosts(before), BTreeSet::new());
+        assert_eq!(index.update_hosts(before), BTreeSet::new());
         let after = |of: HostId| if of == host(2) { at(7) } else { at(of.mac.0[5].into()) };
-        let moved = index.follow_hosts(after);
+        let moved = index.update_hosts(after);
         assert_eq!(moved, BTreeSet::from([pair(1, 2), pair(2, 1), pair(9, 1)]));
         assert_eq!((between(&index, 1, 2), between(&index, 1, 7)), (vec![], vec![pair(1, 2)]));
         assert_eq!(between(&index, 9, 1), [pair(9, 1)], "it is known now");

@@ -5,7 +5,7 @@
 //! - `switch` is the handler for packets at the controller. `neighbours` answers address requests.
 //! - `reactive` is the task that installs flows between two hosts when they talk. `proactive`
 //!   installs flows to each host when it is found. Only one of them runs, and only it changes
-//!   flows, so each path is decided once. `left` handles flows of an earlier run.
+//!   flows, so each path is decided once. `earlier_run` handles flows of an earlier run.
 //! - A packet for a known host is delivered by the host's own switch, so none is lost while flows
 //!   are installed. A broadcast, or a packet for an unknown host, goes to the host ports of all
 //!   switches. No flow and no switch floods, so no packet can circle.
@@ -95,9 +95,9 @@ impl App for Routing {
         let RoutingSettings { mode, idle_timeout_s, .. } = self.settings;
         match mode {
             RoutingMode::Reactive => {
-                network.spawn("routes", reactive::keep(network.clone(), idle_timeout_s))
+                network.spawn("routes", reactive::run(network.clone(), idle_timeout_s))
             }
-            RoutingMode::Proactive => network.spawn("trees", proactive::keep(network.clone())),
+            RoutingMode::Proactive => network.spawn("trees", proactive::run(network.clone())),
         };
     }
 

@@ -58,16 +58,16 @@ pub(super) fn answer<'h>(
     let asker = MacAddr(*addresses.last_chunk()?);
     let (eth_type, payload) = rest.split_first_chunk()?;
     let is_for_us = |host: &&Host| host.id.mac != asker && !others(host);
-    let owner = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(is_for_us);
+    let owner_of = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(is_for_us);
     let (owner, reply) = match *eth_type {
         ARP => {
             let request = ArpRequest::read(payload)?;
-            let owner = owner(request.target.into())?;
+            let owner = owner_of(request.target.into())?;
             (owner, (!request.is_probe()).then(|| request.reply(owner.id.mac)))
         }
         IPV6 => {
             let solicitation = NeighbourRequest::read(payload)?;
-            let owner = owner(solicitation.target.into())?;
+            let owner = owner_of(solicitation.target.into())?;
             let is_its_own = solicitation.is_probe() || solicitation.target.is_unicast_link_local();
             (owner, (!is_its_own).then(|| solicitation.reply(owner.id.mac)))
         }
@@ -90,8 +90,8 @@ impl ArpRequest {
         let (head, rest) = payload.split_first_chunk()?;
         let (sender, rest) = rest.split_first_chunk::<10>()?;
         let target: &[u8; 4] = rest.get(6..)?.first_chunk()?;
-        let asks = *head == ARP_REQUEST && !sender.ends_with(target);
-        asks.then(|| ArpRequest { sender: *sender, target: Ipv4Addr::from(*target) })
+        let is_request = *head == ARP_REQUEST && !sender.ends_with(target);
+        is_request.then(|| ArpRequest { sender: *sender, target: Ipv4Addr::from(*target) })
     }
 
     /// Returns whether the sender has no address yet (RFC 5227 §2.1.1).

@@ -30,16 +30,16 @@ const ANSWERS: u32 = u32::MAX;
 type DestinationTree = Vec<(u32, Dpid, Port)>;
 
 /// Keeps flows to all hosts. Runs as a task.
-pub(super) async fn keep(network: Network) {
+pub(super) async fn run(network: Network) {
     let inbox = network.extension::<RoutingQueue>();
     let mut trees = Trees::new(network);
     loop {
-        let news = trees.next(&inbox).await;
-        inbox.take_up().into_keys().for_each(|dpid| trees.left.look_into(dpid));
-        if let Some(RoutingEvent::Found(dpid, flows)) = news {
+        let event = trees.next(&inbox).await;
+        inbox.take_connected().into_keys().for_each(|dpid| trees.earlier_run.read_flows(dpid));
+        if let Some(RoutingEvent::Found(dpid, flows)) = event {
             trees.adopt(dpid, &flows);
         }
-        trees.follow();
+        trees.update();
     }
 }
 
@@ -53,9 +53,9 @@ struct Trees {
     trees: BTreeMap<HostId, (u32, DestinationTree)>,
     numbers: BTreeSet<u32>,
     /// Switches that send answers to the controller.
-    heard: BTreeMap<Dpid, Version>,
+    answering: BTreeMap<Dpid, Version>,
     has_begun: bool,
-    left: EarlierRun,
+    earlier_run: EarlierRun,
 }
 
 impl Trees {
@@ -68,61 +68,61 @@ impl Trees {
             watch,
             trees: BTreeMap::new(),
             numbers: BTreeSet::from([ANSWERS]),
-            heard: BTreeMap::new(),
+            answering: BTreeMap::new(),
             has_begun: false,
-            left: EarlierRun::new(network.clone()),
+            earlier_run: EarlierRun::new(network.clone()),
             network,
         }
     }
 
-    /// Waits for news, for changes of paths and hosts, or until the network may be complete.
+    /// Waits for an event, for changes of paths and hosts, or until the network may be complete.
     async fn next(&mut self, inbox: &RoutingQueue) -> Option<RoutingEvent> {
-        let mut news = None;
+        let mut event = None;
         let (paths, hosts) = &self.watch;
-        let followed = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
-        let some_news = async { news = inbox.receiver.recv().await.ok() };
-        followed.or(until(&self.network, self.left.look_at())).or(some_news).await;
-        news
+        let changes = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
+        let next_event = async { event = inbox.receiver.recv().await.ok() };
+        changes.or(until(&self.network, self.earlier_run.next_check())).or(next_event).await;
+        event
     }
 
     /// Updates all trees after changes of paths and hosts, once the network is complete.
-    fn follow(&mut self) {
+    fn update(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
         let is_new = is_new_path || hosts.version() != self.hosts.version();
         (self.paths, self.hosts) = (paths, hosts);
         if is_new_path {
-            self.left.paths_changed();
+            self.earlier_run.paths_changed();
         }
-        if !self.left.is_over(&self.paths) {
+        if !self.earlier_run.is_over(&self.paths) {
             return;
         }
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if is_new || is_first {
-            self.want();
+            self.update_desired();
         }
         if is_first {
             self.desired.complete();
         }
     }
 
-    fn want(&mut self) {
-        self.hear_answers();
-        let mut gone: BTreeSet<HostId> = self.trees.keys().copied().collect();
+    fn update_desired(&mut self) {
+        self.update_answer_flows();
+        let mut removed: BTreeSet<HostId> = self.trees.keys().copied().collect();
         for (host, at) in self.places() {
-            gone.remove(&host);
+            removed.remove(&host);
             let tree = self.tree(host, at);
             let before = self.trees.get(&host);
             if before.is_some_and(|(_, before)| *before == tree) {
                 continue;
             }
             let number = before.map(|(number, _)| *number).unwrap_or_else(|| self.number(host));
-            let flow = |port| FlowTraffic::To(host).out_of(port);
+            let flow = |port| FlowTraffic::To(host).flow_to(port);
             let flows = tree.iter().map(|(distance, dpid, port)| (*distance, *dpid, flow(*port)));
             self.desired.set_tree(number, flows);
             self.trees.insert(host, (number, tree));
         }
-        for host in gone {
+        for host in removed {
             if let Some((number, _)) = self.trees.remove(&host) {
                 self.numbers.remove(&number);
                 self.desired.withdraw(number);
@@ -131,17 +131,17 @@ impl Trees {
     }
 
     /// Makes all switches with host ports send hosts' answers to the controller.
-    fn hear_answers(&mut self) {
-        let before = self.heard.len();
+    fn update_answer_flows(&mut self) {
+        let before = self.answering.len();
         let with_hosts = self.paths.switches().filter(|(_, ports)| !ports.is_empty());
         let version = |dpid| Some((dpid, self.network.switch(dpid)?.version));
-        self.heard.extend(with_hosts.filter_map(|(dpid, _)| version(dpid)));
-        if self.heard.len() > before {
-            let of = |(dpid, version): (&Dpid, &Version)| {
+        self.answering.extend(with_hosts.filter_map(|(dpid, _)| version(dpid)));
+        if self.answering.len() > before {
+            let flows_of = |(dpid, version): (&Dpid, &Version)| {
                 let dpid = *dpid;
-                flows::of_answers(*version).into_iter().map(move |flow| (dpid, flow))
+                flows::answer_flows(*version).into_iter().map(move |flow| (dpid, flow))
             };
-            self.desired.set_independent(ANSWERS, self.heard.iter().flat_map(of));
+            self.desired.set_independent(ANSWERS, self.answering.iter().flat_map(flows_of));
         }
     }
 
@@ -149,9 +149,9 @@ impl Trees {
     /// Without hosts whose frames belong to another app.
     fn places(&mut self) -> BTreeMap<HostId, SwitchPort> {
         let hosts = &self.hosts;
-        self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
+        self.earlier_run.remove_hosts(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
         let known = hosts.iter().map(|host| (host.id, host.at));
-        let all = known.chain(self.left.places(&self.paths));
+        let all = known.chain(self.earlier_run.places(&self.paths));
         let reserved = reserved_ports(&self.network).load();
         all.filter(|(host, at)| !reserved.is_reserved(*at, host.vlan)).collect()
     }
@@ -166,7 +166,7 @@ impl Trees {
             let distance = self.paths.distance(dpid, at.dpid);
             let before = || {
                 let (_, tree) = self.trees.get(&host)?;
-                tree.iter().find(|(_, its, _)| *its == dpid).copied()
+                tree.iter().find(|(_, switch, _)| *switch == dpid).copied()
             };
             let new = distance.zip(hop).map(|(d, hop)| (u32::from(d), dpid, hop.from.port));
             tree.extend(new.or_else(before));
@@ -188,7 +188,7 @@ impl Trees {
 
     /// Records the flows of a switch, and removes those between pairs.
     fn adopt(&mut self, dpid: Dpid, flows: &[(FlowTraffic, Port)]) {
-        self.left.found(dpid, flows);
+        self.earlier_run.record_flows(dpid, flows);
         let of_pairs = |traffic: &FlowTraffic| matches!(traffic, FlowTraffic::Between(_));
         let all = flows.iter().map(|(traffic, _)| *traffic);
         flows::remove(&self.network, dpid, all.filter(of_pairs));

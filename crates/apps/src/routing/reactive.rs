@@ -50,8 +50,8 @@ const MAX_NEW_ROUTES: usize = 1 << 16;
 /// Minimum time before the flows of a pair are sent again, whatever packets come.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum number of news items handled before paths are checked again.
-const NEWS_PER_TURN: usize = 1024;
+/// Maximum number of events handled before paths are checked again.
+const EVENTS_PER_TURN: usize = 1024;
 
 /// A switch on a path, and the path's output port there.
 type PathStep = (Dpid, Port);
@@ -60,19 +60,23 @@ type PathStep = (Dpid, Port);
 const UNKNOWN: Port = Port::ANY;
 
 /// Keeps flows between hosts that talk. Runs as a task.
-pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
+pub(super) async fn run(network: Network, idle_timeout_s: u16) {
     let inbox = network.extension::<RoutingQueue>();
     let mut routes = PairRoutes::new(network, idle_timeout_s);
     loop {
         let first = routes.next(&inbox).await;
-        for (dpid, flow_mods) in inbox.take_up() {
+        for (dpid, flow_mods) in inbox.take_connected() {
             routes.flow_mods.insert(dpid, flow_mods);
-            routes.left.look_into(dpid);
+            routes.earlier_run.read_flows(dpid);
         }
-        routes.ended();
-        let more = std::iter::from_fn(|| inbox.receiver.try_recv().ok());
-        first.into_iter().chain(more).take(NEWS_PER_TURN).for_each(|news| routes.hear(news));
-        routes.follow();
+        routes.handle_outcomes();
+        let further = std::iter::from_fn(|| inbox.receiver.try_recv().ok());
+        first
+            .into_iter()
+            .chain(further)
+            .take(EVENTS_PER_TURN)
+            .for_each(|event| routes.handle(event));
+        routes.update();
         routes.send_ready();
     }
 }
@@ -92,7 +96,7 @@ struct PairRoute {
     /// Pause after a failure, before the next attempt.
     backoff: Backoff,
     /// Time when packets have left the unneeded flows, if all others are confirmed.
-    drained: Option<Duration>,
+    drained_at: Option<Duration>,
 }
 
 impl PairRoute {
@@ -111,8 +115,8 @@ impl PairRoute {
     /// Removals of the unneeded flows.
     fn removals(&self) -> EditStage {
         let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
-        let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
-        needless.map(|(at, _)| FlowEdit { at: *at, port: None }).collect()
+        let unneeded = self.steps.iter().filter(|(at, _)| !is_kept(*at));
+        unneeded.map(|(at, _)| FlowEdit { at: *at, port: None }).collect()
     }
 
     /// Changes that make the flows follow the path, from the destination on.
@@ -125,7 +129,7 @@ impl PairRoute {
         let (mut stages, mut new) = (Vec::new(), EditStage::new());
         for step @ (at, port) in &self.path {
             let edit = FlowEdit { at: *at, port: Some(*port) };
-            match self.steps.iter().find(|(its, _)| its == at) {
+            match self.steps.iter().find(|(present, _)| present == at) {
                 Some(there) if there == step => {}
                 None if is_read(*at) => new.push(edit),
                 _ => stages.extend([std::mem::take(&mut new), vec![edit]]),
@@ -152,8 +156,8 @@ struct PairRoutes {
     stale: BTreeSet<HostPair>,
     changes: FlowChanges,
     /// Times at which pairs are checked again, to retry a failure or to remove unneeded flows.
-    again: BTreeSet<(Duration, HostPair)>,
-    left: EarlierRun,
+    checks: BTreeSet<(Duration, HostPair)>,
+    earlier_run: EarlierRun,
     /// Whether the network is complete, so that flows of an earlier run may be changed.
     is_whole: bool,
     /// Counts the flows sent to each switch.
@@ -173,33 +177,34 @@ impl PairRoutes {
             index: RouteIndex::default(),
             stale: BTreeSet::new(),
             changes: FlowChanges::default(),
-            again: BTreeSet::new(),
+            checks: BTreeSet::new(),
             is_whole: false,
-            left: EarlierRun::new(network.clone()),
+            earlier_run: EarlierRun::new(network.clone()),
             flow_mods: BTreeMap::new(),
             network,
         }
     }
 
-    /// Waits for news, for changes of paths and hosts, for outcomes of changes, or until a check is
-    /// due.
+    /// Waits for an event, for changes of paths and hosts, for outcomes of changes, or until a
+    /// check is due.
     async fn next(&mut self, inbox: &RoutingQueue) -> Option<RoutingEvent> {
-        let mut news = None;
-        let due = [self.again.first().map(|(at, _)| *at), self.left.look_at()];
+        let mut event = None;
+        let due = [self.checks.first().map(|(at, _)| *at), self.earlier_run.next_check()];
         let due = until(&self.network, due.into_iter().flatten().min());
         let (paths, hosts) = &self.watch;
-        let followed = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
-        let some_news = async { news = inbox.receiver.recv().await.ok() };
-        self.changes.some_ended().or(due).or(followed).or(some_news).await;
-        news
+        let network_changes =
+            paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
+        let next_event = async { event = inbox.receiver.recv().await.ok() };
+        self.changes.any_finished().or(due).or(network_changes).or(next_event).await;
+        event
     }
 
-    fn hear(&mut self, news: RoutingEvent) {
-        match news {
+    fn handle(&mut self, event: RoutingEvent) {
+        match event {
             // It is in the inbox's own list.
             RoutingEvent::SwitchUp => {}
             RoutingEvent::Talking(pair) => self.install(pair),
-            RoutingEvent::Silent(pair, dpid) => self.forget(pair, dpid),
+            RoutingEvent::Silent(pair, dpid) => self.flow_removed(pair, dpid),
             RoutingEvent::Found(dpid, flows) => self.adopt(dpid, flows),
         }
     }
@@ -216,14 +221,14 @@ impl PairRoutes {
     }
 
     fn place(&self, host: HostId) -> Option<SwitchPort> {
-        place(host, &self.hosts, &self.reserved, &self.left, &self.paths)
+        place(host, &self.hosts, &self.reserved, &self.earlier_run, &self.paths)
     }
 
     /// Adds the route of a pair that has none.
     fn insert(&mut self, pair: HostPair, route: PairRoute) {
-        let (hosts, left, paths) = (&self.hosts, &self.left, &self.paths);
+        let (hosts, earlier_run, paths) = (&self.hosts, &self.earlier_run, &self.paths);
         let reserved = &self.reserved;
-        self.index.insert(pair, |host| place(host, hosts, reserved, left, paths));
+        self.index.insert(pair, |host| place(host, hosts, reserved, earlier_run, paths));
         self.routes.insert(pair, route);
     }
 
@@ -236,11 +241,11 @@ impl PairRoutes {
             None => {}
             Some(route) => {
                 let is_recent = now < route.sent + AGAIN_AFTER || !route.backoff.is_over(now);
-                if is_recent || self.is_left(route) || self.changes.has(pair) {
+                if is_recent || self.is_earlier(route) || self.changes.has_pending(pair) {
                     return;
                 }
                 if !route.is_right() {
-                    // It has flows; `follow` changes them in stages.
+                    // It has flows; `update` changes them in stages.
                     self.stale.insert(pair);
                     return;
                 }
@@ -257,12 +262,12 @@ impl PairRoutes {
     }
 
     /// Returns whether it is a route of an earlier run that may not be changed yet.
-    fn is_left(&self, route: &PairRoute) -> bool {
+    fn is_earlier(&self, route: &PairRoute) -> bool {
         !route.is_known && !self.is_whole
     }
 
     /// Moves flows to new paths after changes of paths or hosts.
-    fn follow(&mut self) {
+    fn update(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
         let is_new_host = hosts.version() != self.hosts.version();
@@ -270,9 +275,10 @@ impl PairRoutes {
         self.hosts = hosts;
         self.reserved = reserved_ports(&self.network).load();
         if is_new_path {
-            self.left.paths_changed();
+            self.earlier_run.paths_changed();
         }
-        let was_whole = std::mem::replace(&mut self.is_whole, self.left.is_over(&self.paths));
+        let was_whole =
+            std::mem::replace(&mut self.is_whole, self.earlier_run.is_over(&self.paths));
         let is_first = was_whole != self.is_whole;
         if is_new_path || is_new_host || is_first {
             self.find_stale(&before);
@@ -280,9 +286,9 @@ impl PairRoutes {
         if is_first {
             self.stale.extend(self.routes.keys());
         }
-        self.look_again();
+        self.mark_due();
         for pair in std::mem::take(&mut self.stale) {
-            self.lead(pair);
+            self.update_pair(pair);
         }
     }
 
@@ -290,29 +296,29 @@ impl PairRoutes {
     fn find_stale(&mut self, before: &Snapshot<Paths>) {
         let (hosts, paths) = (&self.hosts, &self.paths);
         if self.is_whole {
-            self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), paths);
+            self.earlier_run.remove_hosts(|host| hosts.get(host.mac, host.vlan).is_some(), paths);
         }
-        let (left, reserved) = (&self.left, &self.reserved);
-        let place = |host| place(host, hosts, reserved, left, paths);
-        self.stale.extend(self.index.follow_hosts(place));
+        let (earlier_run, reserved) = (&self.earlier_run, &self.reserved);
+        let place = |host| place(host, hosts, reserved, earlier_run, paths);
+        self.stale.extend(self.index.update_hosts(place));
         if before.version() != paths.version() {
             let changes = paths.changes_since(before);
-            self.stale.extend(self.index.between(|from, to| changes.affect(from, to)));
+            self.stale.extend(self.index.pairs_between(|from, to| changes.affect(from, to)));
         }
     }
 
     /// Marks the pairs that are due for a check.
-    fn look_again(&mut self) {
+    fn mark_due(&mut self) {
         let now = self.network.now();
-        while let Some((at, pair)) = self.again.first().copied().filter(|(at, _)| *at <= now) {
-            self.again.remove(&(at, pair));
+        while let Some((at, pair)) = self.checks.first().copied().filter(|(at, _)| *at <= now) {
+            self.checks.remove(&(at, pair));
             self.stale.insert(pair);
         }
     }
 
     /// Moves a pair's flows to its current path.
-    fn lead(&mut self, pair: HostPair) {
-        let Some(route) = self.routes.get(&pair).filter(|route| !self.is_left(route)) else {
+    fn update_pair(&mut self, pair: HostPair) {
+        let Some(route) = self.routes.get(&pair).filter(|route| !self.is_earlier(route)) else {
             return;
         };
         let path = match self.path(pair) {
@@ -322,22 +328,22 @@ impl PairRoutes {
             None => return,
         };
         let now = self.network.now();
-        if route.path == path && (self.changes.has(pair) || !route.backoff.is_over(now)) {
+        if route.path == path && (self.changes.has_pending(pair) || !route.backoff.is_over(now)) {
             return;
         }
         let Some(route) = self.routes.get_mut(&pair) else { return };
         (route.path, route.is_known, route.has_failed) = (path, true, false);
-        let mut stages = route.stages(|dpid| self.left.is_read(dpid));
+        let mut stages = route.stages(|dpid| self.earlier_run.is_read(dpid));
         if !stages.is_empty() {
-            (route.sent, route.drained) = (now, None);
-        } else if route.path.is_empty() || route.drained.is_some_and(|at| at <= now) {
+            (route.sent, route.drained_at) = (now, None);
+        } else if route.path.is_empty() || route.drained_at.is_some_and(|at| at <= now) {
             stages.push(route.removals());
         }
-        if !stages.is_empty() || self.changes.has(pair) {
+        if !stages.is_empty() || self.changes.has_pending(pair) {
             self.changes.begin(pair, stages);
         }
-        if !self.changes.has(pair) {
-            self.settled(pair);
+        if !self.changes.has_pending(pair) {
+            self.finish_changes(pair);
         }
     }
 
@@ -358,9 +364,9 @@ impl PairRoutes {
     }
 
     /// Handles the outcomes of changes.
-    fn ended(&mut self) {
+    fn handle_outcomes(&mut self) {
         for (DueEdit { pair, edit: FlowEdit { at, port }, .. }, outcome) in
-            self.changes.take_ended()
+            self.changes.take_finished()
         {
             let Some(route) = self.routes.get_mut(&pair) else { continue };
             let may_go_on = match outcome {
@@ -387,43 +393,43 @@ impl PairRoutes {
                 }
             };
             if !may_go_on && self.changes.has_adds(pair) {
-                self.changes.give_up(pair);
+                self.changes.cancel(pair);
             }
-            if !self.changes.next(pair) {
-                self.settled(pair);
+            if !self.changes.change_ended(pair) {
+                self.finish_changes(pair);
             }
         }
     }
 
     /// Ends the changes of a pair: nothing is under way any more.
-    fn settled(&mut self, pair: HostPair) {
+    fn finish_changes(&mut self, pair: HostPair) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if route.has_failed {
             route.backoff.failed(self.network.now());
-            self.again.insert((route.backoff.until(), pair));
+            self.checks.insert((route.backoff.until(), pair));
             return;
         }
-        self.again.remove(&(route.backoff.until(), pair));
+        self.checks.remove(&(route.backoff.until(), pair));
         route.backoff = Backoff::default();
         if route.path.is_empty() && route.steps.is_empty() {
             self.remove(pair);
         } else if route.is_right() {
-            route.drained = None;
+            route.drained_at = None;
         } else if !route.path.iter().all(|step| route.steps.contains(step)) {
             // A switch has lost a flow meanwhile.
             self.stale.insert(pair);
-        } else if route.drained.is_none() {
+        } else if route.drained_at.is_none() {
             let at = self.network.now() + DRAIN;
-            route.drained = Some(at);
-            self.again.insert((at, pair));
+            route.drained_at = Some(at);
+            self.checks.insert((at, pair));
         }
     }
 
     /// Records that a flow was removed by its switch.
-    fn forget(&mut self, pair: HostPair, dpid: Dpid) {
+    fn flow_removed(&mut self, pair: HostPair, dpid: Dpid) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         route.set(dpid, None);
-        if route.steps.is_empty() && !self.changes.has(pair) {
+        if route.steps.is_empty() && !self.changes.has_pending(pair) {
             self.remove(pair);
         }
     }
@@ -431,38 +437,38 @@ impl PairRoutes {
     fn remove(&mut self, pair: HostPair) {
         self.index.remove(pair);
         if let Some(route) = self.routes.remove(&pair) {
-            self.again.remove(&(route.backoff.until(), pair));
-            if let Some(at) = route.drained {
-                self.again.remove(&(at, pair));
+            self.checks.remove(&(route.backoff.until(), pair));
+            if let Some(at) = route.drained_at {
+                self.checks.remove(&(at, pair));
             }
         }
     }
 
     /// Records the flows of a switch, which replace all known ones.
     fn adopt(&mut self, dpid: Dpid, flows: Vec<(FlowTraffic, Port)>) {
-        self.left.found(dpid, &flows);
+        self.earlier_run.record_flows(dpid, &flows);
         let has_some = |route: &PairRoute| route.steps.iter().any(|(at, _)| *at == dpid);
-        let had: BTreeSet<HostPair> = self
+        let known_pairs: BTreeSet<HostPair> = self
             .routes
             .iter()
             .filter(|(_, route)| has_some(route))
             .map(|(pair, _)| *pair)
             .collect();
-        for pair in &had {
+        for pair in &known_pairs {
             if let Some(route) = self.routes.get_mut(pair) {
                 route.set(dpid, None);
             }
         }
-        let mut needless = Vec::new();
+        let mut unneeded = Vec::new();
         let (mut new, now) = (0, self.network.now());
         for (traffic, port) in flows {
             let FlowTraffic::Between(pair) = traffic else {
-                needless.push(traffic);
+                unneeded.push(traffic);
                 continue;
             };
             if !self.routes.contains_key(&pair) {
                 if self.routes.len() >= MAX_ROUTES || new >= MAX_NEW_ROUTES {
-                    needless.push(traffic);
+                    unneeded.push(traffic);
                     continue;
                 }
                 new += 1;
@@ -473,10 +479,10 @@ impl PairRoutes {
             }
             self.stale.insert(pair);
         }
-        flows::remove(&self.network, dpid, needless.into_iter());
-        for pair in had {
+        flows::remove(&self.network, dpid, unneeded.into_iter());
+        for pair in known_pairs {
             let is_empty = self.routes.get(&pair).is_some_and(|route| route.steps.is_empty());
-            if is_empty && !self.changes.has(pair) {
+            if is_empty && !self.changes.has_pending(pair) {
                 self.remove(pair);
             } else {
                 self.stale.insert(pair);
@@ -492,7 +498,7 @@ impl PairRoutes {
     }
 
     fn add(&self, pair: HostPair, (_, port): PathStep) -> Change {
-        Change::Add(pair.out_of(port, self.idle_timeout_s))
+        Change::Add(pair.flow_to(port, self.idle_timeout_s))
     }
 }
 
@@ -502,11 +508,11 @@ fn place(
     host: HostId,
     hosts: &Hosts,
     reserved: &ReservedPorts,
-    left: &EarlierRun,
+    earlier_run: &EarlierRun,
     paths: &Paths,
 ) -> Option<SwitchPort> {
     let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
-    let at = known.or_else(|| left.place(host, paths));
+    let at = known.or_else(|| earlier_run.place(host, paths));
     at.filter(|at| !reserved.is_reserved(*at, host.vlan))
 }
 

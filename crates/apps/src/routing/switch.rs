@@ -49,7 +49,7 @@ impl Handler for RoutingSwitch {
         match self.hosts.get().get(dst, vlan).map(|host| host.at) {
             Some(at) if self.is_reserved(at, vlan) => discard(switch, packet),
             Some(at) => {
-                self.ask_for_flows(src, dst, vlan);
+                self.request_flows(src, dst, vlan);
                 self.deliver(switch, packet, at)
             }
             None => self.flood(switch, packet, vlan),
@@ -64,7 +64,7 @@ impl Handler for RoutingSwitch {
             && let Some(FlowTraffic::Between(pair)) = FlowTraffic::of(&flow.matching.to_match())
         {
             // If this is lost, the flow counts as installed until the two talk again.
-            self.inbox.tell(RoutingEvent::Silent(pair, switch.dpid()));
+            self.inbox.send(RoutingEvent::Silent(pair, switch.dpid()));
         }
         Ok(())
     }
@@ -127,11 +127,11 @@ impl RoutingSwitch {
 
     /// Requests flows from one host to another, if the source is known too: forged source addresses
     /// must not fill the table of routes.
-    fn ask_for_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
+    fn request_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
         let is_known = self.hosts.get().get(src, vlan).is_some();
         if self.settings.mode == RoutingMode::Reactive && is_known {
             let pair = HostPair { from: HostId::new(src, vlan), to: HostId::new(dst, vlan) };
-            self.counters.busy += u64::from(!self.inbox.tell(RoutingEvent::Talking(pair)));
+            self.counters.busy += u64::from(!self.inbox.send(RoutingEvent::Talking(pair)));
         }
     }
 
@@ -142,23 +142,23 @@ impl RoutingSwitch {
         packet: &PacketIn<'_>,
         to: SwitchPort,
     ) -> Result<Verdict> {
-        let here = switch.dpid();
-        if to == SwitchPort::new(here, packet.in_port()) {
+        let own = switch.dpid();
+        if to == SwitchPort::new(own, packet.in_port()) {
             self.counters.same_port += 1;
             return discard(switch, packet);
         }
         let paths = self.paths.get();
-        if paths.distance(here, to.dpid).is_none() {
+        if paths.distance(own, to.dpid).is_none() {
             self.counters.no_path += 1;
             return discard(switch, packet);
         }
         self.counters.delivered += 1;
-        if to.dpid == here {
+        if to.dpid == own {
             switch.packet_out(packet, to.port)?;
         } else if packet.is_whole() {
             self.send(to.dpid, packet.data(), &[Action::output(to.port)]);
             return discard(switch, packet);
-        } else if let Some(hop) = paths.next_hop(here, to.dpid, 0) {
+        } else if let Some(hop) = paths.next_hop(own, to.dpid, 0) {
             // Only this switch has the whole packet.
             switch.packet_out(packet, hop.from.port)?;
         }
@@ -172,9 +172,9 @@ impl RoutingSwitch {
         packet: &PacketIn<'_>,
         vlan: Option<u16>,
     ) -> Result<Verdict> {
-        let (here, in_port) = (switch.dpid(), packet.in_port());
+        let (own, in_port) = (switch.dpid(), packet.in_port());
         let paths = self.paths.get();
-        if paths.edge_ports(here).binary_search(&in_port).is_err() {
+        if paths.edge_ports(own).binary_search(&in_port).is_err() {
             self.counters.not_from_host += 1;
             return discard(switch, packet);
         }
@@ -185,31 +185,31 @@ impl RoutingSwitch {
         self.counters.floods += 1;
         let reserved = self.reserved.get();
         let outputs = |dpid: Dpid, ports: &[Port]| -> Vec<Action<'static>> {
-            let is_other = |port: &&Port| dpid != here || **port != in_port;
+            let is_other = |port: &&Port| dpid != own || **port != in_port;
             let is_open = |port: &&Port| !reserved.is_reserved(SwitchPort::new(dpid, **port), vlan);
-            let open = ports.iter().filter(is_other).filter(is_open);
-            open.map(|port| Action::output(*port)).collect()
+            let open_ports = ports.iter().filter(is_other).filter(is_open);
+            open_ports.map(|port| Action::output(*port)).collect()
         };
-        let own = outputs(here, paths.edge_ports(here));
+        let own_actions = outputs(own, paths.edge_ports(own));
         if !packet.is_whole() {
             self.counters.truncated += 1;
-            switch.packet_out_with(packet, &own)?;
+            switch.packet_out_with(packet, &own_actions)?;
             return Ok(Verdict::Consume);
         }
         let others: Vec<(Dpid, Vec<Action<'_>>)> = paths
             .switches()
-            .filter(|(dpid, _)| *dpid != here)
-            .filter(|(dpid, _)| paths.distance(here, *dpid).is_some())
+            .filter(|(dpid, _)| *dpid != own)
+            .filter(|(dpid, _)| paths.distance(own, *dpid).is_some())
             .map(|(dpid, ports)| (dpid, outputs(dpid, ports)))
             .filter(|(_, actions)| !actions.is_empty())
             .collect();
         for (dpid, actions) in others {
             self.send(dpid, packet.data(), &actions);
         }
-        if own.is_empty() {
+        if own_actions.is_empty() {
             return discard(switch, packet);
         }
-        switch.packet_out_with(packet, &own)?;
+        switch.packet_out_with(packet, &own_actions)?;
         Ok(Verdict::Consume)
     }
 

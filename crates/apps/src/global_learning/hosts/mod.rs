@@ -41,25 +41,34 @@ const NOTES_AT_A_TIME: usize = 16;
 /// The hosts of all switches, as one switch sees them.
 pub struct GlobalHosts<T: GlobalTable> {
     shared: Arc<GlobalState<T>>,
-    corner: Arc<SharedSwitch>,
-    me: SwitchNumber,
-    ways: PortsToSwitches,
-    near: SwitchHostCache,
+    own_switch: Arc<SharedSwitch>,
+    own_number: SwitchNumber,
+    ports_to_switches: PortsToSwitches,
+    cache: SwitchHostCache,
     /// A port that led to a switch which is now behind another port.
-    rerouted: Option<Port>,
+    rerouted_port: Option<Port>,
     /// Hosts that this switch has noted, as they are not in the table: place, time in seconds.
-    noted: VecDeque<(HostKey, HostPlace, u32)>,
+    own_notes: VecDeque<(HostKey, HostPlace, u32)>,
     /// Time of the last removal of finished notes, in seconds.
-    tidied_s: u32,
+    cleaned_s: u32,
 }
 
 impl<T: GlobalTable> GlobalHosts<T> {
     pub(super) fn new(shared: Arc<GlobalState<T>>, dpid: Dpid) -> Self {
-        let corner = shared.switches.comes(dpid);
-        let (me, ways) = (corner.number, corner.ways());
-        let near = SwitchHostCache::new(&shared.near_budget, shared.seed.clone());
-        let noted = VecDeque::new();
-        GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted, tidied_s: 0 }
+        let own_switch = shared.switches.connect(dpid);
+        let (own_number, ports_to_switches) = (own_switch.number, own_switch.stored_ports());
+        let cache = SwitchHostCache::new(&shared.cache_budget, shared.seed.clone());
+        let own_notes = VecDeque::new();
+        GlobalHosts {
+            shared,
+            own_switch,
+            own_number,
+            ports_to_switches,
+            cache,
+            rerouted_port: None,
+            own_notes,
+            cleaned_s: 0,
+        }
     }
 
     /// The same as [`HostTable::with_flows`], from the shared table.
@@ -73,7 +82,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
     ) -> Option<HostPlace> {
         let table = &self.shared.table;
         let (from, to) = (table.hash(from.0), table.hash(to.0));
-        let here = Attachment::new(self.me, HostPlace::with_flows_at(in_port));
+        let here = Attachment::new(self.own_number, HostPlace::with_flows_at(in_port));
         let is_here = |from| Attachment(from).is_same_but_for_others(here);
         let from_is_known = match table.touch_if(from, now, is_here) {
             Some(from) => Attachment(from).has_flows_there(),
@@ -83,13 +92,13 @@ impl<T: GlobalTable> GlobalHosts<T> {
             return None;
         }
         let found = table.lookup_fresh(to, now, self.shared.max_age_s)?;
-        let found = self.seen_from_here(Attachment(found))?;
+        let found = self.local_place(Attachment(found))?;
         if !found.has_flows() || found.port() == in_port {
             return None;
         }
-        if T::IS_KEPT_NEAR {
-            self.near.note(from, HostPlace::with_flows_at(in_port), now);
-            self.near.note(to, found, now);
+        if T::IS_CACHED {
+            self.cache.note(from, HostPlace::with_flows_at(in_port), now);
+            self.cache.note(to, found, now);
         }
         Some(found)
     }
@@ -100,60 +109,60 @@ impl<T: GlobalTable> GlobalHosts<T> {
         let from = self.shared.table.lookup_age(from, now);
         from.is_some_and(|(from, _)| {
             let from = Attachment(from);
-            from.switch() != self.me
+            from.switch() != self.own_number
                 && from.has_flows_elsewhere()
-                && self.ways.to(from.switch()) == Some(in_port)
+                && self.ports_to_switches.to(from.switch()) == Some(in_port)
         })
     }
 
     /// Returns whether a packet by this port passes. It is from a host of another switch that was
     /// last seen `age` seconds ago.
-    fn passes(&mut self, from: SwitchNumber, by: Port, age: u32) -> bool {
-        let before = self.ways.to(from);
-        if before == Some(by) {
-            self.ways.confirm(from);
+    fn passes(&mut self, from: SwitchNumber, in_port: Port, age: u32) -> bool {
+        let before = self.ports_to_switches.to(from);
+        if before == Some(in_port) {
+            self.ports_to_switches.confirm(from);
             return true;
         }
-        let is_fresh = age <= PASSING_S;
-        let passes =
-            self.ways.lead_over(by) || (is_fresh && (before.is_none() || self.ways.doubt(from)));
-        if passes && let Some(before) = self.ways.set(from, by) {
-            self.near.forget_port(before);
-            self.rerouted = Some(before);
+        let is_recent = age <= PASSING_S;
+        let is_passing = self.ports_to_switches.has_switches_behind(in_port)
+            || (is_recent && (before.is_none() || self.ports_to_switches.record_doubt(from)));
+        if is_passing && let Some(before) = self.ports_to_switches.set(from, in_port) {
+            self.cache.forget_port(before);
+            self.rerouted_port = Some(before);
         }
-        passes
+        is_passing
     }
 
     /// The place of a host as this switch sees it; `None` if the way to it is unknown.
     #[inline(always)]
-    fn seen_from_here(&self, host: Attachment) -> Option<HostPlace> {
-        self.ways.place_of(host, self.me)
+    fn local_place(&self, host: Attachment) -> Option<HostPlace> {
+        self.ports_to_switches.place_of(host, self.own_number)
     }
 
-    /// As [`GlobalHosts::seen_from_here`]; a place without flows if the way is unknown.
-    fn was_from_here(&self, host: Attachment) -> HostPlace {
-        self.seen_from_here(host).unwrap_or_default()
+    /// As [`GlobalHosts::local_place`]; a place without flows if the way is unknown.
+    fn local_place_or_default(&self, host: Attachment) -> HostPlace {
+        self.local_place(host).unwrap_or_default()
     }
 
     /// Learns an unknown host. `None` if another switch has learnt it meanwhile.
     fn learn_new(&mut self, host: Hashed, here: Attachment, now: u32) -> Option<Learnt> {
         let at = here.place();
-        if !self.corner.enter(at) {
+        if !self.own_switch.add_host(at) {
             return Some(Learnt::OverLimit { from: None });
         }
         match self.shared.table.insert(host, here.0, now) {
             SharedInsert::Inserted => Some(Learnt::New(at, None)),
             SharedInsert::Evicted { key, value } => {
-                let (key, was) = (HostKey(key), Attachment(value));
-                self.left(key, was);
-                Some(Learnt::New(at, Some((key, self.was_from_here(was)))))
+                let (key, old) = (HostKey(key), Attachment(value));
+                self.host_left(key, old);
+                Some(Learnt::New(at, Some((key, self.local_place_or_default(old)))))
             }
             SharedInsert::There { .. } => {
-                self.corner.leave(at);
+                self.own_switch.remove_host(at);
                 None
             }
             SharedInsert::Busy => {
-                self.corner.leave(at);
+                self.own_switch.remove_host(at);
                 Some(Learnt::NoMemory)
             }
         }
@@ -170,17 +179,17 @@ impl<T: GlobalTable> GlobalHosts<T> {
     ) -> Option<Learnt> {
         let key = HostKey(host.key());
         // A packet from another switch does not show where its host is attached.
-        let may_be_here = !self.ways.lead_over(at.port());
+        let may_be_here = !self.ports_to_switches.has_switches_behind(at.port());
         let to_group = to_group && may_be_here;
-        let here = Attachment::new(self.me, at);
-        match self.shared.notes.heard(key, self.note(at, false, now), to_group, now) {
+        let here = Attachment::new(self.own_number, at);
+        match self.shared.notes.packet_seen(key, self.note(at, false, now), to_group, now) {
             NotedHost::AsNoted => Some(Learnt::Known(at.with_flows())),
             NotedHost::Noted { since } => {
                 // The oldest notes are at the front.
-                if self.noted.front().is_some_and(|(.., front)| since < *front) {
-                    self.noted.push_front((key, at, since));
+                if self.own_notes.front().is_some_and(|(.., front)| since < *front) {
+                    self.own_notes.push_front((key, at, since));
                 } else {
-                    self.noted.push_back((key, at, since));
+                    self.own_notes.push_back((key, at, since));
                 }
                 Some(Learnt::Known(at.with_flows()))
             }
@@ -191,36 +200,37 @@ impl<T: GlobalTable> GlobalHosts<T> {
                 let here = if others.is_empty() { here } else { here.with_flows_elsewhere() };
                 let learnt = self.learn_new(host, here, now);
                 if matches!(learnt, Some(Learnt::New(..))) {
-                    self.shared.switches.attached(key, self.me, &others);
+                    self.shared.switches.host_attached(key, self.own_number, &others);
                 } else {
-                    self.shared.switches.gone(key, &others);
-                    self.shared.switches.gone(key, &[self.note(at, true, now)]);
+                    self.shared.switches.host_gone(key, &others);
+                    self.shared.switches.host_gone(key, &[self.note(at, true, now)]);
                 }
                 learnt
             }
             NotedHost::Elsewhere(notes) => {
-                self.shared.switches.gone(key, &notes);
+                self.shared.switches.host_gone(key, &notes);
                 if to_group { self.learn_new(host, here, now) } else { Some(Learnt::Elsewhere) }
             }
         }
     }
 
     fn note(&self, place: HostPlace, is_of_flow: bool, since: u32) -> HostNote {
-        HostNote { switch: self.me, place, is_of_flow, since }
+        HostNote { switch: self.own_number, place, is_of_flow, since }
     }
 
     /// The place of a host that is not in the table, from a flow of an earlier run.
     #[cold]
-    fn noted(&self, host: HostKey) -> Option<HostPlace> {
-        let noted = self.shared.notes.are_any().then(|| self.shared.notes.place(host, self.me));
-        noted.flatten().map(HostPlace::with_flows)
+    fn noted_place(&self, host: HostKey) -> Option<HostPlace> {
+        let place =
+            self.shared.notes.has_notes().then(|| self.shared.notes.place(host, self.own_number));
+        place.flatten().map(HostPlace::with_flows)
     }
 
     /// Records a host at a place with flows, if it may be there. Returns whether it is newly noted.
-    fn take_on(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
+    fn adopt_host(&mut self, (host, at): (HostKey, HostPlace), now: u32) -> Option<bool> {
         let hashed = self.hash(host);
-        // Switches beyond the maximum number get no letters.
-        if self.me.index() >= MAX_SWITCHES {
+        // Switches beyond the maximum number get no messages.
+        if self.own_number.index() >= MAX_SWITCHES {
             return None;
         }
         if self.shared.table.lookup_age(hashed, 0).is_some() {
@@ -229,11 +239,11 @@ impl<T: GlobalTable> GlobalHosts<T> {
         match self.shared.notes.add(host, self.note(at, true, now)) {
             // Another switch has learnt the host meanwhile without seeing this note.
             NoteAdded::New if self.shared.table.lookup_age(hashed, 0).is_some() => {
-                self.shared.notes.withdraw(host, self.me, at);
+                self.shared.notes.withdraw(host, self.own_number, at);
                 self.note_flows(hashed, at).then_some(false)
             }
             NoteAdded::New => {
-                self.noted.push_back((host, at, now));
+                self.own_notes.push_back((host, at, now));
                 Some(true)
             }
             NoteAdded::Known => Some(false),
@@ -245,29 +255,30 @@ impl<T: GlobalTable> GlobalHosts<T> {
     fn learn_move(
         &mut self,
         host: Hashed,
-        was: Attachment,
+        old: Attachment,
         at: HostPlace,
         now: u32,
     ) -> Option<Learnt> {
-        let from = self.was_from_here(was);
-        if !self.corner.enter(at) {
-            self.shared.table.remove(host, was.0).ok()?;
-            self.left(HostKey(host.key()), was);
+        let from = self.local_place_or_default(old);
+        if !self.own_switch.add_host(at) {
+            self.shared.table.remove(host, old.0).ok()?;
+            self.host_left(HostKey(host.key()), old);
             return Some(Learnt::OverLimit { from: Some(from) });
         }
-        let moved = self.shared.table.replace(host, was.0, Attachment::new(self.me, at).0, now);
+        let moved =
+            self.shared.table.replace(host, old.0, Attachment::new(self.own_number, at).0, now);
         if moved.is_err() {
-            self.corner.leave(at);
+            self.own_switch.remove_host(at);
             return None;
         }
-        self.left(HostKey(host.key()), was);
+        self.host_left(HostKey(host.key()), old);
         Some(Learnt::Moved { from, to: at })
     }
 
-    /// Records that a host has left its place; this switch needs no letter about it.
-    fn left(&mut self, host: HostKey, was: Attachment) {
-        self.near.forget(host);
-        self.shared.switches.left(host, was, self.me);
+    /// Records that a host has left its place; this switch needs no message about it.
+    fn host_left(&mut self, host: HostKey, old: Attachment) {
+        self.cache.forget(host);
+        self.shared.switches.host_left(host, old, self.own_number);
     }
 }
 
@@ -289,12 +300,12 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     #[inline]
     fn is_large(&self) -> bool {
-        self.are_beyond_cache()
+        self.is_beyond_cache()
     }
 
     #[inline]
-    fn are_beyond_cache(&self) -> bool {
-        !(T::IS_KEPT_NEAR && self.near.is_on()) && self.shared.table.bytes_in_use() > CACHED_BYTES
+    fn is_beyond_cache(&self) -> bool {
+        !(T::IS_CACHED && self.cache.is_on()) && self.shared.table.bytes_in_use() > CACHED_BYTES
     }
 
     #[inline(always)]
@@ -305,9 +316,9 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         now: u32,
     ) -> Option<HostPlace> {
         let in_port = packet.in_port();
-        if T::IS_KEPT_NEAR
-            && self.near.is_on()
-            && let Some(to) = self.near.with_flows(in_port, frame, now)
+        if T::IS_CACHED
+            && self.cache.is_on()
+            && let Some(to) = self.cache.with_flows(in_port, frame, now)
         {
             return Some(to);
         }
@@ -316,33 +327,33 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn learn(&mut self, host: Hashed, at: HostPlace, to_group: bool, now: u32) -> Learnt {
         for _ in 0..MAX_TRIES {
-            let Some((was, age)) = self.shared.table.lookup_age(host, now) else {
-                let learnt = if self.shared.notes.are_any() {
+            let Some((old, age)) = self.shared.table.lookup_age(host, now) else {
+                let learnt = if self.shared.notes.has_notes() {
                     self.learn_noted(host, at, to_group, now)
-                } else if self.ways.lead_over(at.port()) {
+                } else if self.ports_to_switches.has_switches_behind(at.port()) {
                     Some(Learnt::Elsewhere)
                 } else {
-                    self.learn_new(host, Attachment::new(self.me, at), now)
+                    self.learn_new(host, Attachment::new(self.own_number, at), now)
                 };
                 match learnt {
                     Some(learnt) => return learnt,
                     None => continue,
                 }
             };
-            let was = Attachment(was);
-            if was.switch() == self.me {
-                if was.place().port() == at.port() {
-                    self.shared.table.touch_if(host, now, |value| value == was.0);
-                    return Learnt::Known(was.place());
+            let old = Attachment(old);
+            if old.switch() == self.own_number {
+                if old.place().port() == at.port() {
+                    self.shared.table.touch_if(host, now, |value| value == old.0);
+                    return Learnt::Known(old.place());
                 }
-                if self.ways.lead_over(at.port()) {
+                if self.ports_to_switches.has_switches_behind(at.port()) {
                     // Its own packet came back, or it moved to a switch that has not learnt it yet.
                     return Learnt::Elsewhere;
                 }
-            } else if self.passes(was.switch(), at.port(), age) {
-                return Learnt::Known(self.was_from_here(was));
+            } else if self.passes(old.switch(), at.port(), age) {
+                return Learnt::Known(self.local_place_or_default(old));
             }
-            if let Some(learnt) = self.learn_move(host, was, at, now) {
+            if let Some(learnt) = self.learn_move(host, old, at, now) {
                 return learnt;
             }
         }
@@ -351,13 +362,15 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn find(&self, host: Hashed, now: u32) -> Destination {
         let Some((place, age)) = self.shared.table.lookup_age(host, now) else {
-            return self.noted(HostKey(host.key())).map_or(Destination::Nowhere, Destination::At);
+            return self
+                .noted_place(HostKey(host.key()))
+                .map_or(Destination::Nowhere, Destination::At);
         };
         let host = Attachment(place);
         if age > self.shared.max_age_s {
-            return Destination::Stale(self.was_from_here(host));
+            return Destination::Stale(self.local_place_or_default(host));
         }
-        self.seen_from_here(host).map_or(Destination::Nowhere, Destination::At)
+        self.local_place(host).map_or(Destination::Nowhere, Destination::At)
     }
 
     fn note_flows(&mut self, host: Hashed, at: HostPlace) -> bool {
@@ -368,10 +381,10 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         let Some((mut now_at, _)) = table.lookup_age(host, 0) else { return false };
         for _ in 0..MAX_TRIES {
             let host_at = Attachment(now_at);
-            if self.seen_from_here(host_at).is_none_or(|place| place.port() != at.port()) {
+            if self.local_place(host_at).is_none_or(|place| place.port() != at.port()) {
                 return false;
             }
-            let noted = if host_at.switch() == self.me {
+            let noted = if host_at.switch() == self.own_number {
                 host_at.with_flows_there()
             } else {
                 host_at.with_flows_elsewhere()
@@ -386,73 +399,73 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     fn adopt(&mut self, ends: &FlowEnds, now: u32) -> bool {
-        let Some(from_is_noted) = self.take_on(ends.from, now) else { return false };
-        let adopted = self.take_on(ends.to, now).is_some();
+        let Some(from_is_noted) = self.adopt_host(ends.from, now) else { return false };
+        let adopted = self.adopt_host(ends.to, now).is_some();
         if !adopted && from_is_noted {
-            self.noted.pop_back();
-            self.shared.notes.withdraw(ends.from.0, self.me, ends.from.1);
+            self.own_notes.pop_back();
+            self.shared.notes.withdraw(ends.from.0, self.own_number, ends.from.1);
         }
         adopted
     }
 
     fn forget(&mut self, host: Hashed) {
         let table = &self.shared.table;
-        if let Some((was, _)) = table.lookup_age(host, 0)
-            && table.remove(host, was).is_ok()
+        if let Some((old, _)) = table.lookup_age(host, 0)
+            && table.remove(host, old).is_ok()
         {
-            self.left(HostKey(host.key()), Attachment(was));
+            self.host_left(HostKey(host.key()), Attachment(old));
         }
     }
 
     fn forget_port(&mut self, port: Port) {
-        self.ways.forget(port);
-        self.near.forget_port(port);
-        let GlobalHosts { shared, me, noted, .. } = self;
-        noted.retain(|(host, at, _)| {
-            let stays = at.port() != port;
-            if !stays {
-                shared.notes.withdraw(*host, *me, *at);
+        self.ports_to_switches.forget(port);
+        self.cache.forget_port(port);
+        let GlobalHosts { shared, own_number, own_notes, .. } = self;
+        own_notes.retain(|(host, at, _)| {
+            let is_kept = at.port() != port;
+            if !is_kept {
+                shared.notes.withdraw(*host, *own_number, *at);
             }
-            stays
+            is_kept
         });
-        if !self.corner.has_hosts(port) {
+        if !self.own_switch.has_hosts(port) {
             return;
         }
-        let GlobalHosts { shared, me, .. } = self;
+        let GlobalHosts { shared, own_number, .. } = self;
         let is_there = |value| {
             let host = Attachment(value);
-            host.switch() == *me && host.place().port() == port
+            host.switch() == *own_number && host.place().port() == port
         };
         // All of them were behind that port, so none is in the cache any more.
         shared.table.remove_where(&mut |_, value| is_there(value), &mut |key, value| {
-            shared.switches.left(HostKey(key), Attachment(value), *me);
+            shared.switches.host_left(HostKey(key), Attachment(value), *own_number);
         });
     }
 
     /// Number of lines that this switch sweeps: all switches share the sweep.
     fn lines(&self) -> usize {
-        self.shared.table.lines().div_ceil(self.shared.switches.up().max(1))
+        self.shared.table.lines().div_ceil(self.shared.switches.connected().max(1))
     }
 
     fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, HostPlace)) {
-        self.near.age(now);
-        if self.tidied_s != now && self.shared.notes.are_any() {
-            self.tidied_s = now;
-            self.shared.notes.tidy(now);
+        self.cache.age(now);
+        if self.cleaned_s != now && self.shared.notes.has_notes() {
+            self.cleaned_s = now;
+            self.shared.notes.remove_old(now);
         }
-        let GlobalHosts { shared, ways, near, me, noted, .. } = self;
+        let GlobalHosts { shared, ports_to_switches, cache, own_number, own_notes, .. } = self;
         let is_old = |(_, _, since): &mut _| now.wrapping_sub(*since) > shared.max_age_s;
         for _ in 0..NOTES_AT_A_TIME {
-            let Some((host, at, _)) = noted.pop_front_if(is_old) else { break };
-            if shared.notes.withdraw(host, *me, at) {
+            let Some((host, at, _)) = own_notes.pop_front_if(is_old) else { break };
+            if shared.notes.withdraw(host, *own_number, at) {
                 forgotten(host, at.with_flows());
             }
         }
         shared.table.age(now, shared.max_age_s, 1, &mut |key, value| {
-            let (host, was) = (HostKey(key), Attachment(value));
-            near.forget(host);
-            shared.switches.left(host, was, *me);
-            forgotten(host, ways.place_of(was, *me).unwrap_or_default());
+            let (host, old) = (HostKey(key), Attachment(value));
+            cache.forget(host);
+            shared.switches.host_left(host, old, *own_number);
+            forgotten(host, ports_to_switches.place_of(old, *own_number).unwrap_or_default());
         });
     }
 
@@ -460,35 +473,35 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     fn for_each(&self, _: u32, _: &mut dyn FnMut(HostKey, HostPlace, u32) -> ControlFlow<()>) {}
 
     fn note_flapping(&mut self, flapping: impl Iterator<Item = HostKey>) {
-        self.corner.note_flapping(flapping);
+        self.own_switch.note_flapping(flapping);
     }
 
     #[inline(always)]
-    fn has_news(&self) -> bool {
-        self.corner.has_letters() || self.rerouted.is_some()
+    fn has_changes(&self) -> bool {
+        self.own_switch.has_messages() || self.rerouted_port.is_some()
     }
 
-    fn next_news(&mut self) -> Option<HostChange> {
-        if let Some(port) = self.rerouted.take() {
+    fn next_change(&mut self) -> Option<HostChange> {
+        if let Some(port) = self.rerouted_port.take() {
             return Some(HostChange::Rerouted(port));
         }
         loop {
-            return Some(match self.corner.next_letter()? {
-                SwitchMessage::Gone(host, was) => {
-                    self.near.forget(host);
-                    HostChange::Gone(host, self.was_from_here(was))
+            return Some(match self.own_switch.next_message()? {
+                SwitchMessage::Gone(host, old) => {
+                    self.cache.forget(host);
+                    HostChange::Gone(host, self.local_place_or_default(old))
                 }
                 SwitchMessage::Attached(host, switch, noted) => {
-                    match self.ways.to(switch) {
+                    match self.ports_to_switches.to(switch) {
                         // The flows to the host show the way to its switch.
-                        None => drop(self.ways.set(switch, noted.port())),
+                        None => drop(self.ports_to_switches.set(switch, noted.port())),
                         Some(port) if port == noted.port() => {}
                         Some(_) => return Some(HostChange::Gone(host, noted.with_flows())),
                     }
                     continue;
                 }
                 SwitchMessage::Lost => {
-                    self.near.forget_all();
+                    self.cache.forget_all();
                     HostChange::Lost
                 }
             });
@@ -498,11 +511,11 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
 impl<T: GlobalTable> Drop for GlobalHosts<T> {
     fn drop(&mut self) {
-        for (host, at, _) in self.noted.drain(..) {
-            self.shared.notes.withdraw(host, self.me, at);
+        for (host, at, _) in self.own_notes.drain(..) {
+            self.shared.notes.withdraw(host, self.own_number, at);
         }
-        self.corner.keep(std::mem::take(&mut self.ways));
-        self.shared.switches.goes(&self.corner);
+        self.own_switch.store_ports(std::mem::take(&mut self.ports_to_switches));
+        self.shared.switches.disconnect(&self.own_switch);
     }
 }
 

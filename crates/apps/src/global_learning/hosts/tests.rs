@@ -37,7 +37,7 @@ fn goes(
 #[test]
 fn what_is_near_is_given_up_when_another_switch_changes_it() {
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
-    let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+    let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.shared_state(Some(1)), Dpid(n)));
     for (host, port) in [(A, 1), (B, 2)] {
         let host = one.hash(key(host));
         assert_eq!(one.learn(host, at(port), false, 10), Learnt::New(at(port), None));
@@ -55,10 +55,10 @@ fn what_is_near_is_given_up_when_another_switch_changes_it() {
         two.learn(b, at(5), false, 13),
         Learnt::Moved { from: HostPlace::default(), to: at(5) }
     );
-    assert!(one.has_news());
-    assert!(matches!(one.next_news(), Some(HostChange::Gone(host, _)) if host == key(B)));
+    assert!(one.has_changes());
+    assert!(matches!(one.next_change(), Some(HostChange::Gone(host, _)) if host == key(B)));
     assert_eq!(goes(&mut one, [A, B], 1, 13), None);
-    assert!(one.next_news().is_none() && !one.has_news());
+    assert!(one.next_change().is_none() && !one.has_changes());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up(
         seen
     };
     assert_eq!(hosts(9), [], "no switch has come up");
-    let [mut one, mut two] = [10, 20].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+    let [mut one, mut two] = [10, 20].map(|n| GlobalHosts::new(app.shared_state(Some(1)), Dpid(n)));
     let _ = one.learn(one.hash(key(A)), at(1), false, 0);
     let _ = two.learn(two.hash(key(B)), at(2), false, 0);
     two.note_flapping([key(A), key(B)].into_iter());
@@ -86,14 +86,14 @@ fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up(
     assert_eq!(hosts(9), [(10, A, 1, false), (20, B, 2, false)]);
     drop(two);
     assert_eq!(hosts(9), [(10, A, 1, false)]);
-    let _back = GlobalHosts::new(app.share(Some(1)), Dpid(20));
+    let _back = GlobalHosts::new(app.shared_state(Some(1)), Dpid(20));
     assert_eq!(hosts(9).len(), 2);
 }
 
 #[test]
 fn what_a_switch_changes_itself_is_not_near_any_more() {
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
-    let mut one = GlobalHosts::new(app.share(Some(1)), Dpid(1));
+    let mut one = GlobalHosts::new(app.shared_state(Some(1)), Dpid(1));
     let known = |one: &mut GlobalHosts<SharedTable>| {
         for (host, port) in [(A, 1), (B, 2)] {
             let host = one.hash(key(host));
@@ -123,9 +123,9 @@ fn left(from: u32, to: u32) -> FlowEnds {
 fn flows_stay_that_lead_towards_the_switch_of_their_host() {
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
     let [mut home, mut ahead, mut astray, mut new] =
-        [1, 2, 3, 4].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
-    astray.ways.set(home.me, Port(9));
-    ahead.ways.set(home.me, Port(7));
+        [1, 2, 3, 4].map(|n| GlobalHosts::new(app.shared_state(Some(1)), Dpid(n)));
+    astray.ports_to_switches.set(home.own_number, Port(9));
+    ahead.ports_to_switches.set(home.own_number, Port(7));
     assert!(home.adopt(&left(1, 2), 10));
     assert!([&mut ahead, &mut astray, &mut new].iter_mut().all(|its| its.adopt(&left(7, 8), 10)));
     assert!(!new.adopt(&left(5, 8), 10), "it contradicts the other");
@@ -133,14 +133,18 @@ fn flows_stay_that_lead_towards_the_switch_of_their_host() {
     let as_noted = Learnt::Known(at(7).with_flows());
     assert_eq!(ahead.learn(a, at(7), true, 10), as_noted, "the port leads to switches");
     assert_eq!(home.learn(a, at(1), true, 11), Learnt::New(at(1).with_flows(), None));
-    assert!(ahead.next_news().is_none() && new.next_news().is_none());
-    assert!(matches!(astray.next_news(), Some(HostChange::Gone(host, place))
+    assert!(ahead.next_change().is_none() && new.next_change().is_none());
+    assert!(matches!(astray.next_change(), Some(HostChange::Gone(host, place))
         if host == key(A) && place == at(7).with_flows()));
-    assert_eq!(new.ways.to(home.me), Some(Port(7)), "the flow has told the way");
+    assert_eq!(
+        new.ports_to_switches.to(home.own_number),
+        Some(Port(7)),
+        "the flow has told the way"
+    );
     // Switches that have kept flows get a letter when it moves.
     assert!(matches!(astray.learn(a, at(3), true, 20), Learnt::Moved { .. }));
     for its in [&mut home, &mut ahead, &mut new] {
-        assert!(matches!(its.next_news(), Some(HostChange::Gone(host, _)) if host == key(A)));
+        assert!(matches!(its.next_change(), Some(HostChange::Gone(host, _)) if host == key(A)));
     }
     // B remains noted.
     assert_eq!(home.find(home.hash(key(B)), 20), Destination::At(at(2).with_flows()));
@@ -150,16 +154,16 @@ fn flows_stay_that_lead_towards_the_switch_of_their_host() {
 fn a_switch_that_leaves_takes_its_notes_along_and_so_does_time() {
     let settings = LearningSettings { max_age_s: 30, ..LearningSettings::default() };
     let app = GlobalLearning::<SharedTable>::new(settings, &Budget::unlimited());
-    let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+    let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.shared_state(Some(1)), Dpid(n)));
     assert!(one.adopt(&left(1, 2), 10) && two.adopt(&left(7, 8), 10));
     drop(two);
     one.forget_port(Port(3));
     let mut gone = Vec::new();
     one.age(40, |host, place| gone.push((host, place)));
-    assert!(gone.is_empty() && one.shared.notes.are_any());
+    assert!(gone.is_empty() && one.shared.notes.has_notes());
     one.age(41, |host, place| gone.push((host, place)));
     assert_eq!(gone, [(key(A), at(1).with_flows()), (key(B), at(2).with_flows())]);
-    assert!(!one.shared.notes.are_any());
+    assert!(!one.shared.notes.has_notes());
     assert_eq!(one.find(one.hash(key(A)), 41), Destination::Nowhere);
     // A host noted behind a port that goes down is forgotten too.
     assert!(one.adopt(&left(1, 2), 50));
