@@ -1,7 +1,8 @@
 //! Flows that a service keeps in a switch for itself, above the flows of all apps.
 //!
 //! They are installed when the switch comes up. A flow that anyone deletes is installed again at
-//! once, or after its pause if the switch refuses it. A flow that the switch refuses is an alarm, and is sent again after a pause ([`OwnFlow`]).
+//! once, or after its pause if the switch refuses it. A flow that the switch refuses is an alarm,
+//! and is sent again after a pause ([`OwnFlow`]).
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) struct OwnFlows {
     since: Duration,
     flows: Vec<(Flow, OwnFlow)>,
     /// Whether some flows could not be written to the switch.
-    is_owed: bool,
+    is_incomplete: bool,
 }
 
 impl OwnFlows {
@@ -32,12 +33,12 @@ impl OwnFlows {
         info: &SwitchInfo,
         flows: impl IntoIterator<Item = (&'static str, Flow)>,
     ) -> Self {
-        let own = |(name, flow): (&'static str, Flow)| {
+        let named = |(name, flow): (&'static str, Flow)| {
             (flow.flags(FlowFlags::SEND_FLOW_REM), OwnFlow::new(name))
         };
-        let flows = flows.into_iter().map(own).collect();
+        let flows = flows.into_iter().map(named).collect();
         let (network, dpid, since) = (network.clone(), info.dpid, info.since);
-        OwnFlows { network, dpid, since, flows, is_owed: false }
+        OwnFlows { network, dpid, since, flows, is_incomplete: false }
     }
 
     /// Installs all flows.
@@ -45,9 +46,9 @@ impl OwnFlows {
     /// # Errors
     /// The messages do not fit. The next [`OwnFlows::tick`] tries again.
     pub(crate) fn install(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.is_owed = true;
+        self.is_incomplete = true;
         self.flows.iter_mut().try_for_each(|flow| send(flow, switch))?;
-        self.is_owed = false;
+        self.is_incomplete = false;
         Ok(())
     }
 
@@ -55,7 +56,7 @@ impl OwnFlows {
     ///
     /// # Errors
     /// As [`OwnFlows::install`].
-    pub(crate) fn removed(
+    pub(crate) fn handle_flow_removed(
         &mut self,
         switch: &mut Switch<'_>,
         flow: &FlowRemoved<'_>,
@@ -65,18 +66,18 @@ impl OwnFlows {
         // A flow of an earlier connection is meant to go: a new one has replaced it.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
-            let is_it = |wanted: &Flow| {
+            let is_same = |wanted: &Flow| {
                 wanted.priority == flow.priority && wanted.matching == flow.matching.to_match()
             };
             // A switch may report a match in another form than it was given.
-            let is_known = self.flows.iter().any(|(wanted, _)| is_it(wanted));
+            let is_known = self.flows.iter().any(|(wanted, _)| is_same(wanted));
             let deleted = self.flows.iter_mut().filter(|(wanted, own)| {
                 // A tick sends one that waits.
-                (is_it(wanted) || !is_known) && !own.is_refused()
+                (is_same(wanted) || !is_known) && !own.is_refused()
             });
             for flow in deleted {
                 if let Err(error) = send(flow, switch) {
-                    self.is_owed = true;
+                    self.is_incomplete = true;
                     return Err(error);
                 }
             }
@@ -85,13 +86,18 @@ impl OwnFlows {
     }
 
     /// Handles an error message. Returns whether it is about one of these flows.
-    pub(crate) fn refused(&mut self, xid: Xid, error: &ErrorMessage<'_>, now: Duration) -> bool {
+    pub(crate) fn handle_error(
+        &mut self,
+        xid: Xid,
+        error: &ErrorMessage<'_>,
+        now: Duration,
+    ) -> bool {
         let at = (&self.network, self.dpid);
         self.flows.iter_mut().any(|(_, own)| own.refused(at, xid.0, error, now))
     }
 
     /// Handles the reply to a barrier: the flows before it that were not refused are installed.
-    pub(crate) fn confirmed(&mut self, barrier: Xid, now: Duration) {
+    pub(crate) fn handle_barrier_reply(&mut self, barrier: Xid, now: Duration) {
         for (_, own) in &mut self.flows {
             own.confirmed((&self.network, self.dpid), barrier.0, now);
         }
@@ -102,7 +108,7 @@ impl OwnFlows {
     /// # Errors
     /// As [`OwnFlows::install`].
     pub(crate) fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        if self.is_owed {
+        if self.is_incomplete {
             return self.install(switch);
         }
         let now = switch.now();
@@ -184,13 +190,15 @@ mod tests {
             (7, 50, FlowRemovedReason::Delete, 0),
         ] {
             let flow = removed(&lldp, cookie, age_s, reason);
-            let (done, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
+            let (done, out) =
+                event(&info, now, ROOM_BYTES, |switch| flows.handle_flow_removed(switch, &flow));
             assert_eq!((done, count(&out)), (Ok(()), messages), "{cookie:x} {age_s} {reason:?}");
         }
         // In a form of the switch's own, it may be any of them.
         let other = Match::any().in_port(Port(1));
         let flow = removed(&other, own, 50, FlowRemovedReason::Delete);
-        let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
+        let (_, out) =
+            event(&info, now, ROOM_BYTES, |switch| flows.handle_flow_removed(switch, &flow));
         assert_eq!(count(&out), 2);
     }
 
@@ -199,10 +207,11 @@ mod tests {
         let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
         let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.install(switch));
         let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
-        assert!(flows.refused(xids(&out).0[1], &error, now));
+        assert!(flows.handle_error(xids(&out).0[1], &error, now));
         let (lldp, own) = (Match::any().eth_type(0x88cc), Cookie::of_app("service").with(0));
         let flow = removed(&lldp, own, 50, FlowRemovedReason::Delete);
-        let (_, out) = event(&info, now, ROOM_BYTES, |switch| flows.removed(switch, &flow));
+        let (_, out) =
+            event(&info, now, ROOM_BYTES, |switch| flows.handle_flow_removed(switch, &flow));
         assert_eq!(count(&out), 0);
         let due = now + Backoff::FIRST;
         let (_, out) = event(&info, due, ROOM_BYTES, |switch| flows.tick(switch));
@@ -236,10 +245,10 @@ mod tests {
         assert_eq!(done, Ok(()));
         assert_eq!(tick(&mut flows, now + Backoff::LONGEST).0, [], "nothing was refused");
         let mut refused = xids(&out).0[0];
-        assert!(!flows.refused(Xid(!refused.0), &error, now), "of another message");
+        assert!(!flows.handle_error(Xid(!refused.0), &error, now), "of another message");
         let mut barrier = Xid(0);
         for pause in [1, 2, 4].map(Duration::from_secs) {
-            assert!(flows.refused(refused, &error, now));
+            assert!(flows.handle_error(refused, &error, now));
             assert_eq!(tick(&mut flows, now + pause / 2).0, []);
             now += pause;
             let (sent, barriers) = tick(&mut flows, now);
@@ -249,7 +258,7 @@ mod tests {
         let network = flows.network.clone();
         let of_switch = || network.extension::<RefusedFlows>().of(info.dpid);
         assert_eq!(of_switch().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["one"]);
-        flows.confirmed(barrier, now);
+        flows.handle_barrier_reply(barrier, now);
         assert_eq!(of_switch(), []);
         assert_eq!(tick(&mut flows, now + 2 * Backoff::LONGEST).0, []);
         let names: Vec<_> = network.events().latest(9).iter().map(|it| it.event.name()).collect();

@@ -10,21 +10,21 @@ use bellrock_api::Dpid;
 pub(crate) struct Registry<T>(Mutex<BTreeMap<Dpid, Arc<T>>>);
 
 impl<T: Default> Registry<T> {
-    pub(crate) fn of(&self, dpid: Dpid) -> Option<Arc<T>> {
+    pub(crate) fn get(&self, dpid: Dpid) -> Option<Arc<T>> {
         self.lock().get(&dpid).cloned()
     }
 
     /// Adds a switch that came up. Its new state replaces that of an earlier connection.
     pub(crate) fn add(&self, dpid: Dpid) -> Arc<T> {
-        let own = Arc::<T>::default();
-        self.lock().insert(dpid, Arc::clone(&own));
-        own
+        let state = Arc::<T>::default();
+        self.lock().insert(dpid, Arc::clone(&state));
+        state
     }
 
     /// Removes a switch that went down, unless it has connected again.
-    pub(crate) fn remove(&self, dpid: Dpid, own: &Arc<T>) {
+    pub(crate) fn remove(&self, dpid: Dpid, state: &Arc<T>) {
         let mut all = self.lock();
-        if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, own)) {
+        if all.get(&dpid).is_some_and(|other| Arc::ptr_eq(other, state)) {
             all.remove(&dpid);
         }
     }
@@ -44,8 +44,8 @@ mod tests {
         let registry = Registry::<u32>::default();
         let (first, second) = (registry.add(Dpid(1)), registry.add(Dpid(1)));
         registry.remove(Dpid(1), &first);
-        assert!(registry.of(Dpid(1)).is_some_and(|its| Arc::ptr_eq(&its, &second)));
+        assert!(registry.get(Dpid(1)).is_some_and(|its| Arc::ptr_eq(&its, &second)));
         registry.remove(Dpid(1), &second);
-        assert_eq!(registry.of(Dpid(1)), None);
+        assert_eq!(registry.get(Dpid(1)), None);
     }
 }

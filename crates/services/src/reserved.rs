@@ -3,8 +3,8 @@
 //! A reservation is for the frames of one VLAN, or for untagged frames. Such frames that come in at
 //! the port belong to the app, and no other app sends such frames out of the port.
 //!
-//! An app reserves its first ports in [`bellrock_api::App::start`], before any switch is up. Every app that
-//! floods, learns or forwards asks its [`ReservedFrames`] which frames to leave alone.
+//! An app reserves its first ports in [`bellrock_api::App::start`], before any switch is up. Every
+//! app that floods, learns or forwards asks its [`ReservedFrames`] which frames to leave alone.
 
 use std::collections::BTreeSet;
 
@@ -30,20 +30,20 @@ pub fn reserved_ports(network: &Network) -> Watch<ReservedPorts> {
 
 /// Reserves ports, in addition to those already reserved.
 pub fn reserve(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, Option<u16>)>) {
-    let more: Vec<_> = ports.into_iter().collect();
+    let added: Vec<_> = ports.into_iter().collect();
     network.extension::<Reserved>().0.update(|before| {
         let mut all = before.clone();
-        all.0.extend(more);
+        all.0.extend(added);
         all
     });
 }
 
 /// Ends the reservation of these ports, whichever app reserved them.
 pub fn release(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, Option<u16>)>) {
-    let fewer: Vec<_> = ports.into_iter().collect();
+    let removed: Vec<_> = ports.into_iter().collect();
     network.extension::<Reserved>().0.update(|before| {
         let mut all = before.clone();
-        fewer.iter().for_each(|port| _ = all.0.remove(port));
+        removed.iter().for_each(|port| _ = all.0.remove(port));
         all
     });
 }
@@ -61,7 +61,7 @@ impl ReservedPorts {
     pub fn is_any_reserved(&self, dpid: Dpid, vlan: Option<u16>) -> bool {
         let first = (SwitchPort::new(dpid, Port(0)), None);
         let last = (SwitchPort::new(dpid, Port(u32::MAX)), Some(u16::MAX));
-        !self.0.is_empty() && self.0.range(first..=last).any(|(_, its)| *its == vlan)
+        !self.0.is_empty() && self.0.range(first..=last).any(|(_, reserved)| *reserved == vlan)
     }
 }
 
@@ -136,11 +136,11 @@ pub fn vlan_of(packet: &PacketIn<'_>) -> Option<u16> {
 /// # Errors
 /// Those of [`Switch::packet_out_with`].
 pub fn flood(
-    fence: &mut ReservedFrames,
+    frames: &mut ReservedFrames,
     switch: &mut Switch<'_>,
     packet: &PacketIn<'_>,
 ) -> Result<()> {
-    let actions = fence.flood(switch, packet.in_port(), || vlan_of(packet));
+    let actions = frames.flood(switch, packet.in_port(), || vlan_of(packet));
     switch.packet_out_with(packet, actions)?;
     Ok(())
 }

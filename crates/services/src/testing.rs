@@ -36,8 +36,8 @@ pub(crate) fn event<T>(
 ) -> (T, Out) {
     let mut out = Out::with_capacity(room_bytes);
     let (mut xids, app) = (xid::XidSource::default(), AppId::new(0, "service").unwrap());
-    let came_to = event(&mut Switch::new(info, &mut out, &mut xids, &mut Asked, now, app));
-    (came_to, out)
+    let result = event(&mut Switch::new(info, &mut out, &mut xids, &mut Asked, now, app));
+    (result, out)
 }
 
 /// Allows every request.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellrock_api::Network;
 
 /// Waits until a time on the controller's clock; forever if there is none.
-pub async fn until(network: &Network, at: Option<Duration>) {
+pub async fn wait_until(network: &Network, at: Option<Duration>) {
     match at {
         Some(at) => network.sleep_until(at).await,
         None => pending().await,

@@ -165,13 +165,13 @@ fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version
         match version {
             Version::V1_3 => {
                 assert_eq!((outcome(&mut lab, &hand, path), untold), (Ok(()), vec![]));
-                assert_eq!(desired.state().load().unread, 0);
+                assert_eq!(desired.state().load().unread_switches, 0);
             }
             Version::V1_0 => {
                 assert_eq!(outcome(&mut lab, &hand, path), Err(NotCommitted::Unconfirmed(WITHIN)));
                 assert_eq!(untold.len(), 1, "{untold:?}");
                 assert!(untold[0].contains("set max_multipart_bytes higher"), "{untold:?}");
-                assert_eq!(desired.state().load().unread, 1);
+                assert_eq!(desired.state().load().unread_switches, 1);
             }
         }
     }

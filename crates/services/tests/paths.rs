@@ -258,11 +258,14 @@ fn switches_above_the_bound_are_left_out_and_find_room_when_others_go() {
     link(&mut topology, at(bound, 1), at(bound + 1, 2));
     let mut tracker = PathTracker::default();
     let paths = tracker.update(&snapshot(&topology));
-    assert_eq!((paths.left_out(), paths.distance(Dpid(bound), Dpid(bound + 1))), (2, None));
+    assert_eq!((paths.omitted_switches(), paths.distance(Dpid(bound), Dpid(bound + 1))), (2, None));
     topology.switches.remove(&Dpid(0));
     topology.switches.remove(&Dpid(1));
     let paths = tracker.update(&snapshot(&topology));
-    assert_eq!((paths.left_out(), paths.distance(Dpid(bound), Dpid(bound + 1))), (0, Some(1)));
+    assert_eq!(
+        (paths.omitted_switches(), paths.distance(Dpid(bound), Dpid(bound + 1))),
+        (0, Some(1))
+    );
 }
 
 /// A change of a topology. Numbers are random, and taken modulo the number of objects.

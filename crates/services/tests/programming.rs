@@ -135,7 +135,7 @@ fn a_refused_change_takes_the_whole_plan_back() {
             .remove(Dpid(1), flow(9, 9));
         let error = commit(&mut lab, &hand, plan, |_| {}).unwrap_err();
         let CommitError::Failed(reports) = &error else { panic!("{error}") };
-        let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.fate).collect();
+        let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.outcome).collect();
         let refused = PlanOutcome::Refused(Refusal::Standard(ErrorCode::FlowModOverlap));
         let expected = [
             PlanOutcome::RolledBack,
@@ -161,11 +161,11 @@ fn what_a_version_cannot_say_is_known_before_anything_of_that_switch_is_sent() {
     let CommitError::Failed(reports) = commit(&mut lab, &hand, plan, |_| {}).unwrap_err() else {
         panic!("it is sent, and fails");
     };
-    assert_eq!(reports[0].fate, PlanOutcome::RolledBack);
+    assert_eq!(reports[0].outcome, PlanOutcome::RolledBack);
     let PlanOutcome::NotSent(bellrock_api::Error::Encode(EncodeError::Unsupported { .. })) =
-        reports[1].fate
+        reports[1].outcome
     else {
-        panic!("{:?}", reports[1].fate);
+        panic!("{:?}", reports[1].outcome);
     };
     assert_eq!(flows_of(&lab, NAME), []);
 }
@@ -182,7 +182,7 @@ fn a_lost_switch_stops_the_plan_and_what_is_certain_stays() {
     );
     let error = commit(&mut lab, &hand, plan, |_| {}).unwrap_err();
     let CommitError::Failed(reports) = &error else { panic!("{error}") };
-    let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.fate).collect();
+    let fates: Vec<PlanOutcome> = reports.iter().map(|report| report.outcome).collect();
     assert!(
         matches!(
             fates[..],
@@ -353,5 +353,5 @@ fn groups_and_meters_come_before_the_flows_that_use_them_and_go_after() {
     let error = commit(&mut lab, &hand, without, |_| {}).unwrap_err();
     let CommitError::Failed(reports) = &error else { panic!("{error}") };
     assert!(matches!(reports[0].change, Change::Add(_)));
-    assert!(matches!(reports[0].fate, PlanOutcome::Refused(_)), "{error}");
+    assert!(matches!(reports[0].outcome, PlanOutcome::Refused(_)), "{error}");
 }

@@ -28,7 +28,7 @@ use bellrock_api::{
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
 use bellrock_services::reserved::{release, reserve};
-use bellrock_services::wait::until;
+use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
@@ -179,7 +179,7 @@ impl Circuits {
         let mut places = EndpointHosts::default();
         places.retain(&plan);
         let endpoint_hosts = places.clone();
-        let found_flows = desired.look_for(move |matching| endpoint_hosts.is_entrance(matching));
+        let found_flows = desired.find_flows(move |matching| endpoint_hosts.is_entrance(matching));
         let (mut is_complete, mut settled_at) = (false, None);
         loop {
             let (known_paths, known_hosts, known_state) =
@@ -213,7 +213,7 @@ impl Circuits {
                     retry_at = Some(retry_at.map_or(keep_until, |again| again.min(keep_until)));
                 }
             }
-            let time = until(&network, retry_at);
+            let time = wait_until(&network, retry_at);
             let hosts_change =
                 hosts.newer(known_hosts.version()).or(found_flows.newer(known_flows.version()));
             let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);

@@ -73,7 +73,7 @@ impl CircuitProgress {
             if last.layout == next {
                 return None;
             }
-            let deadline = last.since + SETTLE_WITHIN + state.time_for_lacking();
+            let deadline = last.since + SETTLE_WITHIN + state.queue_time();
             if self.old_generations + 1 >= generations(circuit) && now < deadline {
                 self.next_layout_at = Some(deadline);
                 return None;

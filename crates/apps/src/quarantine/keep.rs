@@ -14,8 +14,8 @@ use bellrock_api::{
     AppId, Backoff, Change, ChangeOutcome, Dpid, Event, Flow, FlowKey, FlowNormalizer, Network,
     Refusal, Repeats, ReportedFlow, RequestError, Version,
 };
-use bellrock_services::desired::{AUDIT_EVERY, flows_told};
-use bellrock_services::wait::until;
+use bellrock_services::desired::{AUDIT_EVERY, reported_flows};
+use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::list::Blocked;
@@ -61,7 +61,7 @@ pub(super) async fn keep_drops(
         let mut report = None;
         let reported = async { report = Some(pending_report.as_mut().await) };
         let changed = lists.wanted().newer(wanted.version());
-        reported.or(changed).or(until(&network, retry_at)).await;
+        reported.or(changed).or(wait_until(&network, retry_at)).await;
         wanted = lists.wanted().load();
         let (supported, unsupported): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
@@ -95,7 +95,7 @@ async fn read_drops(
 ) -> ReportedDrops {
     network.sleep_until(at).await;
     let _permit = permits.acquire().await;
-    let report = flows_told(&network, dpid, version);
+    let report = reported_flows(&network, dpid, version);
     network.timeout(READ_WITHIN, report).await.unwrap_or(Err(RequestError::Unanswered))
 }
 

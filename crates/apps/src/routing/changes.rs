@@ -133,13 +133,13 @@ impl FlowChanges {
 
     /// Waits until at least one batch has an outcome.
     pub(super) fn any_finished(&mut self) -> impl Future<Output = ()> + '_ {
-        self.sent_programs.some_ended()
+        self.sent_programs.any_finished()
     }
 
     /// Returns the outcomes of changes that were not replaced meanwhile.
     pub(super) fn take_finished(&mut self) -> Vec<(DueEdit, ChangeOutcome)> {
         let mut finished = Vec::new();
-        for ((dpid, edits), outcomes) in self.sent_programs.take_ended() {
+        for ((dpid, edits), outcomes) in self.sent_programs.take_finished() {
             self.busy.remove(&dpid);
             finished.extend(edits.into_iter().zip(outcomes));
         }

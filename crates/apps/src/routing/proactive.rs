@@ -16,7 +16,7 @@ use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Ver
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::reserved_ports;
-use bellrock_services::wait::until;
+use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::earlier_run::EarlierRun;
@@ -81,7 +81,7 @@ impl Trees {
         let (paths, hosts) = &self.watch;
         let changes = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
         let next_event = async { event = inbox.receiver.recv().await.ok() };
-        changes.or(until(&self.network, self.earlier_run.next_check())).or(next_event).await;
+        changes.or(wait_until(&self.network, self.earlier_run.next_check())).or(next_event).await;
         event
     }
 

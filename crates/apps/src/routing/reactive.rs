@@ -31,7 +31,7 @@ use bellrock_api::{
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
 use bellrock_services::reserved::{ReservedPorts, reserved_ports};
-use bellrock_services::wait::until;
+use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::changes::{DueEdit, EditStage, FlowChanges, FlowEdit};
@@ -190,7 +190,7 @@ impl PairRoutes {
     async fn next(&mut self, inbox: &RoutingQueue) -> Option<RoutingEvent> {
         let mut event = None;
         let due = [self.checks.first().map(|(at, _)| *at), self.earlier_run.next_check()];
-        let due = until(&self.network, due.into_iter().flatten().min());
+        let due = wait_until(&self.network, due.into_iter().flatten().min());
         let (paths, hosts) = &self.watch;
         let network_changes =
             paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));

@@ -118,7 +118,7 @@ fn count<'a>(
     flows: &mut dyn Iterator<Item = FlowStats<'a>>,
 ) -> Vec<AppFlows> {
     let mut of = BTreeMap::<Option<&str>, AppFlows>::new();
-    for (app, wanted) in desired::wanted_in(network, dpid) {
+    for (app, wanted) in desired::wanted_flow_counts(network, dpid) {
         of.entry(Some(app)).or_default().wanted = Some(wanted as u64);
     }
     for flow in flows {

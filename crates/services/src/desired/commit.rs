@@ -15,7 +15,7 @@ pub struct Commit {
     desired: Desired,
     intent: u32,
     /// Number of writes that a state must include to be about this commit.
-    written: u64,
+    writes: u64,
 }
 
 /// Why an intent is not in the switches. It stays wanted: confirmed entries stay, and the rest is
@@ -35,8 +35,8 @@ pub enum NotCommitted {
 
 impl Commit {
     pub(super) fn new(desired: Desired, intent: u32) -> Self {
-        let written = **desired.0.written.watch().load();
-        Commit { desired, intent, written }
+        let writes = **desired.0.writes.watch().load();
+        Commit { desired, intent, writes }
     }
 
     /// Returns how far the switches are.
@@ -48,8 +48,8 @@ impl Commit {
     /// Returns how far the switches were in this state.
     #[must_use]
     pub fn state_in(&self, state: &DesiredState) -> IntentState {
-        let told = state.intents.get(&self.intent).filter(|_| state.written >= self.written);
-        told.copied().unwrap_or(IntentState::Due)
+        let intent_state = state.intents.get(&self.intent).filter(|_| state.writes >= self.writes);
+        intent_state.copied().unwrap_or(IntentState::Due)
     }
 
     /// Waits until the switches have confirmed all entries: for `within`, and longer if changes of
@@ -58,7 +58,7 @@ impl Commit {
     /// # Errors
     /// [`NotCommitted`].
     pub async fn confirmed(&self, network: &Network, within: Duration) -> Result<(), NotCommitted> {
-        self.reached(network, within, |state| {
+        self.wait_for(network, within, |state| {
             matches!(state, IntentState::Settled | IntentState::Leaving | IntentState::Left(_))
         })
         .await
@@ -70,32 +70,32 @@ impl Commit {
     /// # Errors
     /// [`NotCommitted`].
     pub async fn settled(&self, network: &Network, within: Duration) -> Result<(), NotCommitted> {
-        self.reached(network, within, |state| state == IntentState::Settled).await
+        self.wait_for(network, within, |state| state == IntentState::Settled).await
     }
 
-    async fn reached(
+    async fn wait_for(
         &self,
         network: &Network,
         within: Duration,
-        is_reached: impl Fn(IntentState) -> bool,
+        is_done: impl Fn(IntentState) -> bool,
     ) -> Result<(), NotCommitted> {
-        let within = within + self.desired.state().load().time_for_lacking();
-        let reached = network.timeout(within, async {
-            let mut all = self.desired.state().load();
+        let within = within + self.desired.state().load().queue_time();
+        let result = network.timeout(within, async {
+            let mut all_states = self.desired.state().load();
             loop {
-                match self.state_in(&all) {
-                    state if is_reached(state) => return Ok(()),
+                match self.state_in(&all_states) {
+                    state if is_done(state) => return Ok(()),
                     IntentState::Refused(dpid, why) => {
                         return Err(NotCommitted::Refused(dpid, why));
                     }
                     IntentState::Away(dpid) | IntentState::Left(dpid) => {
                         return Err(NotCommitted::Away(dpid));
                     }
-                    _ => all = self.desired.state().changed(all.version()).await,
+                    _ => all_states = self.desired.state().changed(all_states.version()).await,
                 }
             }
         });
-        reached.await.unwrap_or(Err(NotCommitted::Unconfirmed(within)))
+        result.await.unwrap_or(Err(NotCommitted::Unconfirmed(within)))
     }
 }
 

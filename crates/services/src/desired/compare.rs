@@ -6,7 +6,7 @@ use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version};
 
 use super::order::{LackCause, MissingAtSwitch};
-use super::read::{KnownEntries, group_wanted, is_reactive, meter_wanted};
+use super::read::{KnownEntries, is_reactive, wanted_group_text, wanted_meter_text};
 use super::wanted::WantedEntries;
 use super::{DesiredEntry, MissingReason};
 
@@ -15,7 +15,7 @@ use super::{DesiredEntry, MissingReason};
 pub(super) struct DueChange {
     pub(super) intent: u32,
     pub(super) change: Change,
-    pub(super) made: ChangeResult,
+    pub(super) result: ChangeResult,
 }
 
 /// The result of a change.
@@ -33,31 +33,31 @@ pub(super) enum ChangeResult {
 #[derive(Debug, Default)]
 pub(super) struct Difference {
     /// Entries to add, by distance from the destination; groups and meters first.
-    pub(super) adds: BTreeMap<Option<u32>, Vec<DueChange>>,
+    pub(super) additions: BTreeMap<Option<u32>, Vec<DueChange>>,
     /// Flows that are installed but not wanted.
     pub(super) leftovers: Vec<DueChange>,
     /// Intents of unwanted flows that the switch refuses to remove.
-    pub(super) staying: Vec<u32>,
+    pub(super) refused_removals: Vec<u32>,
     /// Numbers of unwanted flows that belong to no intent.
-    pub(super) strangers: BTreeSet<u32>,
+    pub(super) orphans: BTreeSet<u32>,
     /// Groups and meters that are installed but not wanted any more.
     pub(super) unused: Vec<DueChange>,
     /// Numbers of entries that are wanted, and that are installed.
     pub(super) wanted: usize,
     pub(super) installed: usize,
     /// Intents and distances of entries that the switch cannot have, and why.
-    pub(super) stuck: Vec<(u32, Option<u32>, MissingReason)>,
+    pub(super) impossible: Vec<(u32, Option<u32>, MissingReason)>,
     /// Intents with a flow whose key another intent has.
     pub(super) shadowed: Vec<u32>,
     /// Why the switch's version cannot express an entry.
-    pub(super) unsayable: Option<Error>,
+    pub(super) unsupported: Option<Error>,
 }
 
 /// Changes that a switch has refused, so that they are not sent again at once.
 #[derive(Debug, Default)]
 pub(super) struct RefusedChanges {
     /// The last refused change at each place, and its intent.
-    places: HashMap<EntryKey, (u32, Change, Refusal)>,
+    changes: HashMap<EntryKey, (u32, Change, Refusal)>,
     last: Option<Refusal>,
 }
 
@@ -71,31 +71,34 @@ enum EntryKey {
 }
 
 impl RefusedChanges {
-    pub(super) fn note(&mut self, DueChange { intent, change, made }: DueChange, why: Refusal) {
-        self.places.insert(made.place(), (intent, change, why));
+    pub(super) fn add(&mut self, DueChange { intent, change, result }: DueChange, why: Refusal) {
+        self.changes.insert(result.key(), (intent, change, why));
         self.last = Some(why);
     }
 
     /// Forgets refused changes of these intents. Returns whether there were any.
-    pub(super) fn forget(&mut self, intents: &BTreeSet<u32>) -> bool {
-        let before = self.places.len();
-        self.places.retain(|_, (intent, ..)| !intents.contains(intent));
+    pub(super) fn remove_intents(&mut self, intents: &BTreeSet<u32>) -> bool {
+        let before = self.changes.len();
+        self.changes.retain(|_, (intent, ..)| !intents.contains(intent));
         if self.is_empty() {
             self.last = None;
         }
-        self.places.len() < before
+        self.changes.len() < before
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.changes.is_empty()
     }
 
     /// Returns why a change was refused, if it was.
-    fn why(&self, change: &Change, made: &ChangeResult) -> Option<Refusal> {
-        if self.places.is_empty() {
+    fn refusal(&self, change: &Change, result: &ChangeResult) -> Option<Refusal> {
+        if self.changes.is_empty() {
             return None;
         }
-        let refused = self.places.get(&made.place()).filter(|(_, its, _)| its == change);
+        let refused = self
+            .changes
+            .get(&result.key())
+            .filter(|(_, refused_change, _)| refused_change == change);
         refused.map(|(.., why)| *why)
     }
 
@@ -113,101 +116,108 @@ pub(super) fn difference(
     refused: &RefusedChanges,
     (app, version): (AppId, Version),
 ) -> Difference {
-    let mut all = Difference::default();
-    book.tell(dpid, app, version);
+    let mut difference = Difference::default();
+    book.normalize(dpid, app, version);
     // The intent that has each flow key, and its flow.
     let mut keys: HashMap<&FlowKey, (u32, &ReportedFlow)> = HashMap::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // If two intents have flows with the same key, the higher intent number wins.
-    for (intent, entry) in book.of(dpid).rev() {
-        let at = entry.place();
+    for (intent, entry) in book.entries(dpid).rev() {
+        let distance = entry.flow_distance();
         let due = match &entry.wanted {
             DesiredEntry::Flow(_) => match entry.flow() {
-                Some((_, Ok(told))) if keys.contains_key(&told.key) => {
-                    let (its, flow) = keys[&told.key];
-                    if its != intent && !is_same(flow, told) {
-                        all.shadowed.push(intent);
+                Some((_, Ok(reported))) if keys.contains_key(&reported.key) => {
+                    let (other_intent, flow) = keys[&reported.key];
+                    if other_intent != intent && !is_same(flow, reported) {
+                        difference.shadowed.push(intent);
                     }
                     continue;
                 }
-                Some((flow, Ok(told))) => {
-                    keys.insert(&told.key, (intent, told));
-                    let is_there = known.flows.get(&told.key) == Some(told);
+                Some((flow, Ok(reported))) => {
+                    keys.insert(&reported.key, (intent, reported));
+                    let is_there = known.flows.get(&reported.key) == Some(reported);
                     (!is_there)
-                        .then(|| (Change::Add(flow.clone()), ChangeResult::Flow(told.clone())))
+                        .then(|| (Change::Add(flow.clone()), ChangeResult::Flow(reported.clone())))
                 }
                 Some((_, Err(error))) => {
-                    all.unsayable(intent, at, *error);
+                    difference.add_unsupported(intent, distance, *error);
                     continue;
                 }
                 None => continue,
             },
             DesiredEntry::Group(group) => {
                 groups.insert(group.id);
-                let told = group_wanted(group);
+                let text = wanted_group_text(group);
                 let change = match known.groups.get(&group.id) {
-                    Some(other) if *other == told => None,
+                    Some(other) if *other == text => None,
                     Some(_) => Some(Change::ModifyGroup(group.clone())),
                     None => Some(Change::AddGroup(group.clone())),
                 };
-                change.map(|change| (change, ChangeResult::Group(group.id, told)))
+                change.map(|change| (change, ChangeResult::Group(group.id, text)))
             }
             DesiredEntry::Meter(meter) => {
                 meters.insert(meter.id);
-                let told = meter_wanted(meter);
+                let text = wanted_meter_text(meter);
                 let change = match known.meters.get(&meter.id) {
-                    Some(other) if *other == told => None,
+                    Some(other) if *other == text => None,
                     Some(_) => Some(Change::ModifyMeter(meter.clone())),
                     None => Some(Change::AddMeter(meter.clone())),
                 };
-                change.map(|change| (change, ChangeResult::Meter(meter.id, told)))
+                change.map(|change| (change, ChangeResult::Meter(meter.id, text)))
             }
         };
-        let Some((change, made)) = due else {
-            (all.wanted, all.installed) = (all.wanted + 1, all.installed + 1);
+        let Some((change, result)) = due else {
+            (difference.wanted, difference.installed) =
+                (difference.wanted + 1, difference.installed + 1);
             continue;
         };
         // For flows, `book.tell` has checked whether the version can express them.
-        if at.is_none()
+        if distance.is_none()
             && let Err(error) =
                 change.encode(app, version, 0, &mut Out::with_capacity(MAX_MESSAGE_LEN))
         {
-            all.unsayable(intent, at, error);
+            difference.add_unsupported(intent, distance, error);
             continue;
         }
-        all.wanted += 1;
-        if let Some(refusal) = refused.why(&change, &made) {
-            all.stuck.push((intent, at, MissingReason::Refused(refusal)));
+        difference.wanted += 1;
+        if let Some(refusal) = refused.refusal(&change, &result) {
+            difference.impossible.push((intent, distance, MissingReason::Refused(refusal)));
         } else {
-            all.adds.entry(at).or_default().push(DueChange { intent, change, made });
+            difference.additions.entry(distance).or_default().push(DueChange {
+                intent,
+                change,
+                result,
+            });
         }
     }
     // Entries are sent in the order given.
-    all.adds.values_mut().for_each(|dues| dues.reverse());
-    (all.leftovers, all.strangers) = leftovers(book, known, &keys);
-    all.unused = unused(dpid, book, known, &groups, &meters);
-    let is_refused = |due: &mut DueChange| refused.why(&due.change, &due.made).is_some();
-    all.staying = all.leftovers.extract_if(.., is_refused).map(|due| due.intent).collect();
-    all.unused.retain_mut(|due| !is_refused(due));
-    all
+    difference.additions.values_mut().for_each(|changes| changes.reverse());
+    (difference.leftovers, difference.orphans) = leftovers(book, known, &keys);
+    difference.unused = unused(dpid, book, known, &groups, &meters);
+    let is_refused = |due: &mut DueChange| refused.refusal(&due.change, &due.result).is_some();
+    difference.refused_removals =
+        difference.leftovers.extract_if(.., is_refused).map(|due| due.intent).collect();
+    difference.unused.retain_mut(|due| !is_refused(due));
+    difference
 }
 
 impl Difference {
     /// The switch's version cannot express an entry.
-    fn unsayable(&mut self, intent: u32, at: Option<u32>, why: Error) {
+    fn add_unsupported(&mut self, intent: u32, distance: Option<u32>, why: Error) {
         self.wanted += 1;
-        self.stuck.push((intent, at, MissingReason::Unsayable(why)));
-        self.unsayable = Some(why);
+        self.impossible.push((intent, distance, MissingReason::Unsayable(why)));
+        self.unsupported = Some(why);
     }
 
     /// Returns the missing entries of the switch.
-    pub(super) fn lacking(&self) -> MissingAtSwitch {
-        let stuck = self.stuck.iter().map(|(intent, at, _)| ((*intent, *at), LackCause::Stuck));
-        let mut lacking: MissingAtSwitch = stuck.collect();
-        for (at, dues) in &self.adds {
-            lacking.extend(dues.iter().map(|due| ((due.intent, *at), LackCause::Due)));
+    pub(super) fn missing(&self) -> MissingAtSwitch {
+        let stuck =
+            self.impossible.iter().map(|(intent, at, _)| ((*intent, *at), LackCause::Stuck));
+        let mut missing: MissingAtSwitch = stuck.collect();
+        for (distance, changes) in &self.additions {
+            missing.extend(changes.iter().map(|due| ((due.intent, *distance), LackCause::Due)));
         }
-        lacking
+        missing
     }
 }
 
@@ -219,13 +229,14 @@ fn unused(
     groups: &BTreeSet<u32>,
     meters: &BTreeSet<u32>,
 ) -> Vec<DueChange> {
-    let due = |change, made| DueChange { intent: 0, change, made };
-    let once = |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).cloned().unwrap_or_default();
-    let groups = once(&book.groups)
+    let due = |change, result| DueChange { intent: 0, change, result };
+    let earlier =
+        |objects: &BTreeMap<Dpid, BTreeSet<u32>>| objects.get(&dpid).cloned().unwrap_or_default();
+    let groups = earlier(&book.groups)
         .into_iter()
         .filter(|id| !groups.contains(id) && known.groups.contains_key(id))
         .map(|id| due(Change::RemoveGroup(id), ChangeResult::NoGroup(id)));
-    let meters = once(&book.meters)
+    let meters = earlier(&book.meters)
         .into_iter()
         .filter(|id| !meters.contains(id) && known.meters.contains_key(id))
         .map(|id| due(Change::RemoveMeter(id), ChangeResult::NoMeter(id)));
@@ -245,34 +256,34 @@ fn leftovers(
     known: &KnownEntries,
     wanted: &HashMap<&FlowKey, (u32, &ReportedFlow)>,
 ) -> (Vec<DueChange>, BTreeSet<u32>) {
-    let number = |told: &ReportedFlow| (told.cookie & !Cookie::MASK) as u32;
-    let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());
-    for told in known.flows.values().filter(|told| !wanted.contains_key(&told.key)) {
-        let was_intent = book.known.contains(&number(told));
+    let number = |reported: &ReportedFlow| (reported.cookie & !Cookie::MASK) as u32;
+    let (mut removed, mut orphans) = (Vec::new(), BTreeSet::new());
+    for reported in known.flows.values().filter(|told| !wanted.contains_key(&told.key)) {
+        let was_intent = book.known_intents.contains(&number(reported));
         if !was_intent {
-            strangers.insert(number(told));
+            orphans.insert(number(reported));
         }
-        let is_over = book.complete && !book.unset.contains(&number(told));
-        if was_intent || is_over && !is_reactive(told) {
-            gone.push(told);
+        let is_obsolete = book.complete && !book.unset.contains(&number(reported));
+        if was_intent || is_obsolete && !is_reactive(reported) {
+            removed.push(reported);
         }
     }
     // The table has no order, and a repeatable run needs one.
-    gone.sort_by_cached_key(|told| {
-        (told.key.table, told.key.priority, told.key.matching.to_string())
+    removed.sort_by_cached_key(|reported| {
+        (reported.key.table, reported.key.priority, reported.key.matching.to_string())
     });
-    let due = |told: &ReportedFlow| DueChange {
-        intent: number(told),
-        change: Change::RemoveReported(told.clone()),
-        made: ChangeResult::NoFlow(told.key.clone()),
+    let due = |reported: &ReportedFlow| DueChange {
+        intent: number(reported),
+        change: Change::RemoveReported(reported.clone()),
+        result: ChangeResult::NoFlow(reported.key.clone()),
     };
-    (gone.into_iter().map(due).collect(), strangers)
+    (removed.into_iter().map(due).collect(), orphans)
 }
 
 impl ChangeResult {
-    fn place(&self) -> EntryKey {
+    fn key(&self) -> EntryKey {
         match self {
-            ChangeResult::Flow(told) => EntryKey::Flow(told.key.clone()),
+            ChangeResult::Flow(reported) => EntryKey::Flow(reported.key.clone()),
             ChangeResult::NoFlow(key) => EntryKey::Flow(key.clone()),
             ChangeResult::Group(id, _) | ChangeResult::NoGroup(id) => EntryKey::Group(*id),
             ChangeResult::Meter(id, _) | ChangeResult::NoMeter(id) => EntryKey::Meter(*id),
@@ -282,57 +293,58 @@ impl ChangeResult {
     /// Returns the key of a flow.
     pub(super) fn flow_key(&self) -> Option<&FlowKey> {
         match self {
-            ChangeResult::Flow(told) => Some(&told.key),
+            ChangeResult::Flow(reported) => Some(&reported.key),
             ChangeResult::NoFlow(key) => Some(key),
             _ => None,
         }
     }
 
     /// Whether the result is an installed entry.
-    pub(super) fn adds(&self) -> bool {
+    pub(super) fn is_entry(&self) -> bool {
         matches!(self, ChangeResult::Flow(_) | ChangeResult::Group(..) | ChangeResult::Meter(..))
     }
 }
 
 impl KnownEntries {
     /// Returns the number of flows that differ from the known ones, except reactive flows.
-    pub(super) fn altered(&self, told: &KnownEntries) -> usize {
-        let stays = |(_, flow): &(&FlowKey, &ReportedFlow)| !is_reactive(flow);
-        let differs = |(key, flow): &(&FlowKey, &ReportedFlow)| told.flows.get(key) != Some(flow);
+    pub(super) fn altered(&self, reported: &KnownEntries) -> usize {
+        let is_kept = |(_, flow): &(&FlowKey, &ReportedFlow)| !is_reactive(flow);
+        let differs =
+            |(key, flow): &(&FlowKey, &ReportedFlow)| reported.flows.get(key) != Some(flow);
         let is_new = |(key, _): &(&FlowKey, &ReportedFlow)| !self.flows.contains_key(key);
-        self.flows.iter().filter(stays).filter(differs).count()
-            + told.flows.iter().filter(stays).filter(is_new).count()
+        self.flows.iter().filter(is_kept).filter(differs).count()
+            + reported.flows.iter().filter(is_kept).filter(is_new).count()
     }
 
     /// Forgets an entry that a change is about to change: its state is unknown until the change has
     /// ended. Returns the entry, to note it again if it stays.
-    pub(super) fn forget(&mut self, made: &ChangeResult) -> Option<ChangeResult> {
-        match made {
-            ChangeResult::Flow(told) => self.flows.remove(&told.key).map(ChangeResult::Flow),
+    pub(super) fn remove(&mut self, result: &ChangeResult) -> Option<ChangeResult> {
+        match result {
+            ChangeResult::Flow(flow) => self.flows.remove(&flow.key).map(ChangeResult::Flow),
             ChangeResult::NoFlow(key) => self.flows.remove(key).map(ChangeResult::Flow),
             ChangeResult::Group(id, _) | ChangeResult::NoGroup(id) => {
-                self.groups.remove(id).map(|told| ChangeResult::Group(*id, told))
+                self.groups.remove(id).map(|text| ChangeResult::Group(*id, text))
             }
             ChangeResult::Meter(id, _) | ChangeResult::NoMeter(id) => {
-                self.meters.remove(id).map(|told| ChangeResult::Meter(*id, told))
+                self.meters.remove(id).map(|text| ChangeResult::Meter(*id, text))
             }
         }
     }
 
     /// Notes the result of a confirmed change.
-    pub(super) fn note(&mut self, made: ChangeResult) {
-        match made {
-            ChangeResult::Flow(told) => {
-                self.flows.insert(told.key.clone(), told);
+    pub(super) fn insert(&mut self, result: ChangeResult) {
+        match result {
+            ChangeResult::Flow(flow) => {
+                self.flows.insert(flow.key.clone(), flow);
             }
             ChangeResult::NoFlow(key) => {
                 self.flows.remove(&key);
             }
-            ChangeResult::Group(id, told) => {
-                self.groups.insert(id, told);
+            ChangeResult::Group(id, text) => {
+                self.groups.insert(id, text);
             }
-            ChangeResult::Meter(id, told) => {
-                self.meters.insert(id, told);
+            ChangeResult::Meter(id, text) => {
+                self.meters.insert(id, text);
             }
             ChangeResult::NoGroup(id) => {
                 self.groups.remove(&id);

@@ -14,28 +14,28 @@ pub const MAX_FOUND_PER_SWITCH: usize = 4096;
 pub type FoundFlows = BTreeMap<Dpid, Vec<Match>>;
 
 /// Whether the app looks for a flow with this match.
-type LookedFor = dyn Fn(&Match) -> bool + Send + Sync;
+type FlowFilter = dyn Fn(&Match) -> bool + Send + Sync;
 
 #[derive(Default)]
 pub(super) struct FoundMatches {
-    looked_for: OnceLock<Box<LookedFor>>,
+    filter: OnceLock<Box<FlowFilter>>,
     flows: Publisher<FoundFlows>,
 }
 
 impl FoundMatches {
-    pub(super) fn look_for(
+    pub(super) fn watch(
         &self,
-        looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
+        filter: impl Fn(&Match) -> bool + Send + Sync + 'static,
     ) -> &Watch<FoundFlows> {
-        let _ = self.looked_for.set(Box::new(looked_for));
+        let _ = self.filter.set(Box::new(filter));
         self.flows.watch()
     }
 
     /// Publishes the matches that were found in a switch's tables.
-    pub(super) fn told(&self, dpid: Dpid, known: &KnownEntries) {
-        let Some(looked_for) = self.looked_for.get() else { return };
+    pub(super) fn publish(&self, dpid: Dpid, known: &KnownEntries) {
+        let Some(filter) = self.filter.get() else { return };
         let matches = known.flows.keys().map(|key| &key.matching);
-        let mut found: Vec<Match> = matches.filter(|it| looked_for(it)).cloned().collect();
+        let mut found: Vec<Match> = matches.filter(|matching| filter(matching)).cloned().collect();
         if found.is_empty() {
             return;
         }

@@ -58,7 +58,7 @@ use bellrock_api::{
 
 pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
-pub use read::flows_told;
+pub use read::reported_flows;
 use wanted::{WantedEntries, WantedEntry};
 
 /// Time after which a switch that did not report its tables is asked again. After a reply that was
@@ -75,7 +75,7 @@ pub const REFUSAL_REPORTED_EVERY: Duration = Duration::from_secs(60);
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
 /// Maximum extra time to wait for a change because of the changes before it.
-pub const MAX_TIME_FOR_LACKING: Duration = Duration::from_secs(60);
+pub const MAX_QUEUE_TIME: Duration = Duration::from_secs(60);
 
 /// An entry that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub enum DesiredEntry {
 
 impl DesiredEntry {
     /// Returns the entry with the number of an intent.
-    fn of(self, intent: u32) -> Self {
+    fn with_number(self, intent: u32) -> Self {
         match self {
             DesiredEntry::Flow(flow) => DesiredEntry::Flow(flow.number(intent).idle(0).hard(0)),
             other => other,
@@ -126,12 +126,12 @@ pub trait DesiredFlows {
 
 impl DesiredFlows for Network {
     fn desired(&self) -> Desired {
-        let all = self.extension::<OfAllApps>();
+        let all = self.extension::<DesiredByApp>();
         let mut apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let desired = apps.entry(self.app()).or_insert_with(|| {
             let desired = Desired(Arc::default());
-            let (network, kept) = (self.clone(), desired.clone());
-            self.spawn("desired state", async move { task::keep(network, kept).await });
+            let (network, task_desired) = (self.clone(), desired.clone());
+            self.spawn("desired state", async move { task::run(network, task_desired).await });
             desired
         });
         desired.clone()
@@ -140,12 +140,12 @@ impl DesiredFlows for Network {
 
 /// The desired state of each app of the controller.
 #[derive(Default)]
-struct OfAllApps(Mutex<BTreeMap<&'static str, Desired>>);
+struct DesiredByApp(Mutex<BTreeMap<&'static str, Desired>>);
 
 /// Returns each app with desired state, and the number of its flows wanted in a switch.
 #[must_use]
-pub fn wanted_in(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
-    let all = network.extension::<OfAllApps>();
+pub fn wanted_flow_counts(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
+    let all = network.extension::<DesiredByApp>();
     let apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
     apps.iter().map(|(app, desired)| (*app, desired.book().flows_in(dpid))).collect()
 }
@@ -158,7 +158,7 @@ pub struct Desired(Arc<DesiredShared>);
 struct DesiredShared {
     book: Mutex<WantedEntries>,
     /// Number of writes to the book.
-    written: Publisher<u64>,
+    writes: Publisher<u64>,
     state: Publisher<DesiredState>,
     found: found::FoundMatches,
 }
@@ -167,13 +167,13 @@ struct DesiredShared {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DesiredState {
     /// Number of writes to the desired state that this includes.
-    pub written: u64,
+    pub writes: u64,
     /// Number of entries wanted in switches that are up.
     pub wanted: usize,
     /// Number of these entries that their switches have reported or confirmed.
     pub installed: usize,
     /// Number of switches whose tables are still to be read.
-    pub unread: usize,
+    pub unread_switches: usize,
     /// Switches that cannot have all wanted entries, and why.
     pub refused: BTreeMap<Dpid, MissingReason>,
     /// Number of refusals since the switch came up, for each switch that is up and has refused.
@@ -223,14 +223,14 @@ impl DesiredState {
     /// Whether all switches that are up have their wanted entries.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.unread == 0 && self.installed == self.wanted
+        self.unread_switches == 0 && self.installed == self.wanted
     }
 
     /// Returns the time that the longest queue of a switch needs to be confirmed, at most
-    /// [`MAX_TIME_FOR_LACKING`]. A wait for a further change is longer by this.
+    /// [`MAX_QUEUE_TIME`]. A wait for a further change is longer by this.
     #[must_use]
-    pub fn time_for_lacking(&self) -> Duration {
-        time_for_changes(self.longest_queue).min(MAX_TIME_FOR_LACKING)
+    pub fn queue_time(&self) -> Duration {
+        time_for_changes(self.longest_queue).min(MAX_QUEUE_TIME)
     }
 }
 
@@ -242,7 +242,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) {
-        self.set_tree(intent, outward(entries));
+        self.set_tree(intent, with_distances(entries));
     }
 
     /// Replaces the intent with these entries and their distances from the destination. Entries of
@@ -252,7 +252,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
     ) {
-        self.write(|book| book.set(intent, true, entries_of(intent, entries)));
+        self.write(|book| book.set(intent, true, wanted_entries(intent, entries)));
     }
 
     /// Replaces the entries of the intent in one switch; those in other switches stay. For apps
@@ -263,7 +263,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = W>,
     ) {
-        let entry = |wanted: W| WantedEntry::new(0, wanted.into().of(intent));
+        let entry = |wanted: W| WantedEntry::new(0, wanted.into().with_number(intent));
         let entries = entries.into_iter().map(entry).collect();
         self.write(|book| book.set_at(intent, dpid, entries));
     }
@@ -275,7 +275,7 @@ impl Desired {
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) {
         let entries = entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted));
-        self.write(|book| book.set(intent, false, entries_of(intent, entries)));
+        self.write(|book| book.set(intent, false, wanted_entries(intent, entries)));
     }
 
     /// Like [`Desired::set`], with confirmation: the [`Commit`] reports when all switches have the
@@ -285,7 +285,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) -> Commit {
-        self.commit_tree(intent, outward(entries))
+        self.commit_tree(intent, with_distances(entries))
     }
 
     /// Like [`Desired::set_tree`], with confirmation.
@@ -296,7 +296,7 @@ impl Desired {
     ) -> Commit {
         self.write(|book| {
             book.follow(intent);
-            book.set(intent, true, entries_of(intent, entries));
+            book.set(intent, true, wanted_entries(intent, entries));
         });
         Commit::new(self.clone(), intent)
     }
@@ -319,13 +319,13 @@ impl Desired {
     }
 
     /// Searches for flows of an earlier run: when a switch has reported its tables, matches for
-    /// which `looked_for` returns `true` are published. Only the first call counts. Make it before
+    /// which `filter` returns `true` are published. Only the first call counts. Make it before
     /// switches come up.
-    pub fn look_for(
+    pub fn find_flows(
         &self,
-        looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
+        filter: impl Fn(&Match) -> bool + Send + Sync + 'static,
     ) -> &Watch<FoundFlows> {
-        self.0.found.look_for(looked_for)
+        self.0.found.watch(filter)
     }
 
     /// Returns how far the switches are.
@@ -336,9 +336,9 @@ impl Desired {
 
     /// Waits until all switches that are up have their wanted entries.
     pub async fn settled(&self) {
-        let written = **self.0.written.watch().load();
+        let writes = **self.0.writes.watch().load();
         let mut state = self.state().load();
-        while state.written < written || !state.is_settled() {
+        while state.writes < writes || !state.is_settled() {
             state = self.state().changed(state.version()).await;
         }
     }
@@ -350,12 +350,12 @@ impl Desired {
 
     fn write(&self, change: impl FnOnce(&mut WantedEntries)) {
         change(&mut self.book());
-        self.0.written.update(|written| written + 1);
+        self.0.writes.update(|written| written + 1);
     }
 }
 
 /// Adds distances to entries ordered from the destination. Adjacent ones of one switch share one.
-fn outward<W>(
+fn with_distances<W>(
     entries: impl IntoIterator<Item = (Dpid, W)>,
 ) -> impl Iterator<Item = (u32, Dpid, W)> {
     let (mut last, mut distance) = (None, 0);
@@ -368,11 +368,12 @@ fn outward<W>(
 }
 
 /// Turns wanted entries into entries of an intent.
-fn entries_of<W: Into<DesiredEntry>>(
+fn wanted_entries<W: Into<DesiredEntry>>(
     intent: u32,
     entries: impl IntoIterator<Item = (u32, Dpid, W)>,
 ) -> impl Iterator<Item = (Dpid, WantedEntry)> {
-    let entry = move |wanted: W, distance| WantedEntry::new(distance, wanted.into().of(intent));
+    let entry =
+        move |wanted: W, distance| WantedEntry::new(distance, wanted.into().with_number(intent));
     entries.into_iter().map(move |(distance, dpid, wanted)| (dpid, entry(wanted, distance)))
 }
 
@@ -384,7 +385,7 @@ mod tests {
     fn who_waits_behind_many_changes_waits_longer_up_to_a_bound() {
         let waits = |longest_queue| {
             let state = DesiredState { longest_queue, ..DesiredState::default() };
-            state.time_for_lacking().as_secs()
+            state.queue_time().as_secs()
         };
         assert_eq!([0, 299, 300, 1_024, 1_000_000].map(waits), [0, 0, 1, 3, 60]);
     }

@@ -21,21 +21,21 @@ pub(super) type MissingAtSwitch = BTreeMap<(u32, Option<u32>), LackCause>;
 /// Missing entries of all switches.
 #[derive(Default)]
 pub(super) struct MissingEntries {
-    intents: BTreeMap<u32, OfIntent>,
+    intents: BTreeMap<u32, MissingOfIntent>,
     switches: BTreeMap<Dpid, MissingAtSwitch>,
     /// Intents whose nearest distance has grown.
     freed: BTreeSet<u32>,
 }
 
 #[derive(Default)]
-struct OfIntent {
+struct MissingOfIntent {
     /// By distance and switch; groups and meters first.
     entries: BTreeMap<(Option<u32>, Dpid), LackCause>,
     /// Number of entries that are due.
     due: usize,
 }
 
-impl OfIntent {
+impl MissingOfIntent {
     fn nearest(&self) -> Option<u32> {
         self.flows().next()?.0
     }
@@ -47,37 +47,37 @@ impl OfIntent {
 
 impl MissingEntries {
     /// Replaces the missing entries of a switch.
-    pub(super) fn set(&mut self, dpid: Dpid, now: MissingAtSwitch) {
+    pub(super) fn set(&mut self, dpid: Dpid, missing: MissingAtSwitch) {
         let before = self.switches.remove(&dpid).unwrap_or_default();
         // Inserts first: removing first could raise the nearest distance and free switches too
         // early.
-        for ((intent, distance), why) in &now {
+        for ((intent, distance), cause) in &missing {
             let of_intent = self.intents.entry(*intent).or_default();
-            let old = of_intent.entries.insert((*distance, dpid), *why);
-            of_intent.due += usize::from(*why == LackCause::Due);
+            let old = of_intent.entries.insert((*distance, dpid), *cause);
+            of_intent.due += usize::from(*cause == LackCause::Due);
             of_intent.due -= usize::from(old == Some(LackCause::Due));
         }
-        for (intent, distance) in before.keys().filter(|place| !now.contains_key(place)) {
-            self.take(*intent, *distance, dpid);
+        for (intent, distance) in before.keys().filter(|place| !missing.contains_key(place)) {
+            self.remove(*intent, *distance, dpid);
         }
-        if !now.is_empty() {
-            self.switches.insert(dpid, now);
+        if !missing.is_empty() {
+            self.switches.insert(dpid, missing);
         }
     }
 
     /// Notes that a switch has the entries of an intent at this distance.
-    pub(super) fn made(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
+    pub(super) fn installed(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         if let Some(at_switch) = self.switches.get_mut(&dpid)
             && at_switch.remove(&(intent, distance)).is_some()
         {
-            self.take(intent, distance, dpid);
+            self.remove(intent, distance, dpid);
         }
     }
 
-    fn take(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
+    fn remove(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         let Some(of_intent) = self.intents.get_mut(&intent) else { return };
-        let why = of_intent.entries.remove(&(distance, dpid));
-        of_intent.due -= usize::from(why == Some(LackCause::Due));
+        let cause = of_intent.entries.remove(&(distance, dpid));
+        of_intent.due -= usize::from(cause == Some(LackCause::Due));
         if of_intent.entries.is_empty() {
             self.intents.remove(&intent);
         } else if distance.is_some() && of_intent.nearest() > distance {
@@ -89,11 +89,11 @@ impl MissingEntries {
     pub(super) fn take_freed(&mut self) -> BTreeSet<Dpid> {
         let freed = std::mem::take(&mut self.freed);
         let intents = freed.iter().filter_map(|intent| self.intents.get(intent));
-        let next = intents.flat_map(|of_intent| {
+        let freed_entries = intents.flat_map(|of_intent| {
             let nearest = of_intent.nearest();
             of_intent.flows().take_while(move |(distance, _)| *distance == nearest)
         });
-        next.map(|(_, dpid)| dpid).collect()
+        freed_entries.map(|(_, dpid)| dpid).collect()
     }
 
     /// Returns the minimum distance at which an intent lacks a flow.
@@ -107,9 +107,9 @@ impl MissingEntries {
     }
 
     /// Returns a switch that is not up and should have an entry of an intent.
-    pub(super) fn away(&self, intent: u32) -> Option<Dpid> {
+    pub(super) fn disconnected(&self, intent: u32) -> Option<Dpid> {
         let entries = &self.intents.get(&intent)?.entries;
-        entries.iter().find(|(_, why)| **why == LackCause::Away).map(|((_, dpid), _)| *dpid)
+        entries.iter().find(|(_, cause)| **cause == LackCause::Away).map(|((_, dpid), _)| *dpid)
     }
 
     /// Returns the intents with entries that are due.
@@ -120,8 +120,8 @@ impl MissingEntries {
     /// Whether an entry is due at a switch: of one intent, or of any.
     pub(super) fn is_due_at(&self, dpid: Dpid, intent: Option<u32>) -> bool {
         let Some(at_switch) = self.switches.get(&dpid) else { return false };
-        at_switch.iter().any(|((its, _), why)| {
-            *why == LackCause::Due && intent.is_none_or(|intent| intent == *its)
+        at_switch.iter().any(|((entry_intent, _), cause)| {
+            *cause == LackCause::Due && intent.is_none_or(|intent| intent == *entry_intent)
         })
     }
 }
@@ -145,13 +145,13 @@ mod tests {
         lacking.set(MIDDLE, lacks(&[(7, 0, LackCause::Due), (7, 1, LackCause::Due)]));
         lacking.set(FAR, lacks(&[(7, 2, LackCause::Due), (8, 0, LackCause::Due)]));
         assert_eq!(lacking.take_freed(), BTreeSet::new());
-        lacking.made(7, Some(0), NEAR);
+        lacking.installed(7, Some(0), NEAR);
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(0), BTreeSet::new()));
         lacking.set(MIDDLE, lacks(&[(7, 1, LackCause::Due)]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(1), BTreeSet::from([MIDDLE])));
         lacking.set(MIDDLE, lacks(&[]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(2), BTreeSet::from([FAR])));
-        lacking.made(7, Some(2), FAR);
+        lacking.installed(7, Some(2), FAR);
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (None, BTreeSet::new()));
         assert_eq!(lacking.due().collect::<Vec<_>>(), [8]);
     }
@@ -163,9 +163,9 @@ mod tests {
         lacking.set(FAR, lacks(&[(7, 1, LackCause::Due)]));
         assert!(lacking.is_due(7) && lacking.is_due_at(NEAR, Some(7)));
         assert_eq!(lacking.nearest(7), Some(1));
-        lacking.made(7, None, NEAR);
+        lacking.installed(7, None, NEAR);
         assert_eq!((lacking.is_due(7), lacking.take_freed()), (true, BTreeSet::new()));
-        lacking.made(7, Some(1), FAR);
+        lacking.installed(7, Some(1), FAR);
         assert!(!lacking.is_due(7) && lacking.intents.is_empty());
     }
 
@@ -178,7 +178,7 @@ mod tests {
             lacking.set(NEAR, lacks(&[(7, 0, why)]));
             assert_eq!((lacking.nearest(7), lacking.is_due(7)), (Some(0), false));
             assert!(!lacking.is_due_at(NEAR, None));
-            assert_eq!(lacking.away(7), (why == LackCause::Away).then_some(NEAR));
+            assert_eq!(lacking.disconnected(7), (why == LackCause::Away).then_some(NEAR));
         }
     }
 }

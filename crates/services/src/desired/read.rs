@@ -28,8 +28,8 @@ pub(super) struct KnownEntries {
     /// Why the switch does not report its flows, if it does not.
     pub(super) unreported: Option<RequestError>,
     /// Kinds that were requested besides flows.
-    pub(super) asked: Objects,
-    /// Kinds of `asked` that the switch has reported.
+    pub(super) requested: Objects,
+    /// Kinds of `requested` that the switch has reported.
     pub(super) reported: Objects,
 }
 
@@ -75,12 +75,12 @@ pub(super) enum FlowSelection {
 ///
 /// # Errors
 /// [`RequestError`].
-pub async fn flows_told(
+pub async fn reported_flows(
     network: &Network,
     dpid: Dpid,
     version: Version,
 ) -> Result<HashMap<FlowKey, ReportedFlow>, RequestError> {
-    let reply = ask_for_flows(network, dpid, version, FlowSelection::Own).await?;
+    let reply = request_flows(network, dpid, version, FlowSelection::Own).await?;
     Ok(flows_in(&reply, network, version)?.0)
 }
 
@@ -89,39 +89,39 @@ pub(super) async fn read(
     network: &Network,
     dpid: Dpid,
     version: Version,
-    asked: FlowSelection,
+    selection: FlowSelection,
     objects: Objects,
 ) -> Result<KnownEntries, RequestError> {
-    let mut known = KnownEntries { asked: objects, ..KnownEntries::default() };
-    let flows = ask_for_flows(network, dpid, version, asked);
+    let mut known = KnownEntries { requested: objects, ..KnownEntries::default() };
+    let flows = request_flows(network, dpid, version, selection);
     if version.has_groups() || version.has_meters() {
         // Sends both requests before it waits for the first.
-        let asks_groups = version.has_groups() && objects.groups;
-        let groups = asks_groups.then(|| network.request(dpid, RequestBody::GroupDesc));
+        let has_groups = version.has_groups() && objects.groups;
+        let groups = has_groups.then(|| network.request(dpid, RequestBody::GroupDesc));
         let all = RequestBody::MeterConfig(Meter::ALL);
-        let asks_meters = version.has_meters() && objects.meters;
-        let meters = asks_meters.then(|| network.request(dpid, all));
+        let has_meters = version.has_meters() && objects.meters;
+        let meters = has_meters.then(|| network.request(dpid, all));
         if let Some(groups) = groups
-            && let Some(reply) = answered(groups.await)?
+            && let Some(reply) = reply_or_none(groups.await)?
             && let Ok(ReplyBody::GroupDesc(groups)) = reply.body()
         {
             known.reported.groups = true;
-            known.groups = groups.iter().map(|group| (group.group, group_told(&group))).collect();
+            known.groups = groups.iter().map(|group| (group.group, group_text(&group))).collect();
         }
         if let Some(meters) = meters
-            && let Some(reply) = answered(meters.await)?
+            && let Some(reply) = reply_or_none(meters.await)?
             && let Ok(ReplyBody::MeterConfig(meters)) = reply.body()
         {
             known.reported.meters = true;
-            known.meters = meters.iter().map(|meter| (meter.meter, meter_told(&meter))).collect();
+            known.meters = meters.iter().map(|meter| (meter.meter, meter_text(&meter))).collect();
         }
     }
     let reply = match flows.await {
         // There may be very many foreign flows; then they are not counted.
         Err(RequestError::TooLarge)
-            if asked == FlowSelection::All && version.selects_by_cookie() =>
+            if selection == FlowSelection::All && version.selects_by_cookie() =>
         {
-            ask_for_flows(network, dpid, version, FlowSelection::Own).await?
+            request_flows(network, dpid, version, FlowSelection::Own).await?
         }
         Err(why) if why.is_none() => {
             known.unreported = Some(why);
@@ -134,15 +134,15 @@ pub(super) async fn read(
 }
 
 /// Requests flows. The request is sent at once.
-fn ask_for_flows(
+fn request_flows(
     network: &Network,
     dpid: Dpid,
     version: Version,
-    asked: FlowSelection,
+    selection: FlowSelection,
 ) -> RequestFuture {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
-    if asked == FlowSelection::Own && version.selects_by_cookie() {
+    if selection == FlowSelection::Own && version.selects_by_cookie() {
         (request.cookie, request.cookie_mask) = (network.cookie().with(0), Cookie::MASK);
     }
     network.request(dpid, RequestBody::Flow(request))
@@ -154,18 +154,19 @@ fn flows_in(
     network: &Network,
     version: Version,
 ) -> Result<(HashMap<FlowKey, ReportedFlow>, usize), RequestError> {
-    let told = match reply.body() {
-        Ok(ReplyBody::Flow(told)) => told,
+    let stats = match reply.body() {
+        Ok(ReplyBody::Flow(stats)) => stats,
         Ok(_) => return Err(RequestError::Unanswered),
         Err(error) => return Err(RequestError::Unreadable(error)),
     };
-    let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, FlowNormalizer::new(version));
-    for flow in told {
+    let (mut flows, mut foreign, mut normalizer) =
+        (HashMap::new(), 0, FlowNormalizer::new(version));
+    for flow in stats {
         // An own flow that cannot be compared counts as foreign. The other flows stay known.
         let is_own = network.cookie().owns_flow(&flow);
-        match is_own.then(|| form.of_stats(&flow)) {
-            Some(Ok(told)) => {
-                flows.insert(told.key.clone(), told);
+        match is_own.then(|| normalizer.of_stats(&flow)) {
+            Some(Ok(reported)) => {
+                flows.insert(reported.key.clone(), reported);
             }
             Some(Err(_)) => foreign += 1,
             None => foreign += usize::from(network.app_of_flow(&flow).is_none()),
@@ -175,7 +176,7 @@ fn flows_in(
 }
 
 /// Returns a reply, or `None` if the switch gives none.
-fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+fn reply_or_none<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
         Err(why) if why.is_none() => Ok(None),
@@ -184,7 +185,7 @@ fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError
 }
 
 /// Returns a group in the form for comparison: text, because its parts borrow from the message.
-fn group_told(group: &GroupDesc<'_>) -> String {
+fn group_text(group: &GroupDesc<'_>) -> String {
     let mut text = format!("{:?}", group.kind);
     for bucket in group.buckets {
         let _ = write!(text, " [{} {} {:#x}", bucket.weight, bucket.watch_port, bucket.watch_group);
@@ -203,7 +204,7 @@ fn group_told(group: &GroupDesc<'_>) -> String {
 }
 
 /// Returns a wanted group in the same form.
-pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
+pub(super) fn wanted_group_text(group: &bellrock_api::GroupEntry) -> String {
     use bellrock_api::openflow::{Bucket, List};
 
     let buckets: Vec<Bucket<'_>> = group
@@ -216,16 +217,16 @@ pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
             actions: List::of(&bucket.actions),
         })
         .collect();
-    group_told(&GroupDesc { kind: group.kind, group: group.id, buckets: List::of(&buckets) })
+    group_text(&GroupDesc { kind: group.kind, group: group.id, buckets: List::of(&buckets) })
 }
 
 /// Returns a meter in the form for comparison: by its meaning. Without the flag BURST a burst size
 /// means nothing, and a switch reports its own (Open vSwitch: the rate). Without a unit, it is kb/s
 /// (1.3.5 §7.3.4.4). Nor does the order of bands count: the highest rate below that of the packets
 /// applies.
-fn meter_told(meter: &MeterConfig<'_>) -> String {
+fn meter_text(meter: &MeterConfig<'_>) -> String {
     let unread = meter.bands.unread();
-    let mut text = meter_meant(meter.flags, meter.bands.iter().collect());
+    let mut text = normalized_meter_text(meter.flags, meter.bands.iter().collect());
     if !unread.is_empty() {
         let _ = write!(text, " unread {unread:02x?}");
     }
@@ -233,11 +234,11 @@ fn meter_told(meter: &MeterConfig<'_>) -> String {
 }
 
 /// Returns a wanted meter in the same form.
-pub(super) fn meter_wanted(meter: &bellrock_api::MeterEntry) -> String {
-    meter_meant(meter.flags, meter.bands.clone())
+pub(super) fn wanted_meter_text(meter: &bellrock_api::MeterEntry) -> String {
+    normalized_meter_text(meter.flags, meter.bands.clone())
 }
 
-fn meter_meant(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
+fn normalized_meter_text(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
     if !flags.contains(MeterFlags::PKTPS) {
         flags |= MeterFlags::KBPS;
     }
@@ -249,8 +250,8 @@ fn meter_meant(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
 }
 
 /// Whether a handler installed a flow for packets that it saw: it has a timeout, or number 0.
-pub(super) fn is_reactive(told: &ReportedFlow) -> bool {
-    told.has_timeout() || told.cookie & !Cookie::MASK == 0
+pub(super) fn is_reactive(reported: &ReportedFlow) -> bool {
+    reported.has_timeout() || reported.cookie & !Cookie::MASK == 0
 }
 
 #[cfg(test)]
@@ -265,12 +266,12 @@ mod tests {
     }
 
     fn told(flags: MeterFlags, bands: &[Band<'_>]) -> String {
-        meter_told(&MeterConfig { flags, meter: 6, bands: List::of(bands) })
+        meter_text(&MeterConfig { flags, meter: 6, bands: List::of(bands) })
     }
 
     #[test]
     fn a_burst_that_the_switch_has_chosen_is_no_difference() {
-        let wanted = meter_wanted(&MeterEntry::drop_above_kbps(6, 1000));
+        let wanted = wanted_meter_text(&MeterEntry::drop_above_kbps(6, 1000));
         // As Open vSwitch reports it.
         assert_eq!(told(MeterFlags::KBPS, &[band(1000, 1000)]), wanted);
         assert_eq!(told(MeterFlags::empty(), &[band(1000, 7)]), wanted);
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_burst_that_was_asked_for_counts() {
-        let wanted = meter_wanted(&MeterEntry::drop_above_kbps(6, 1000).burst_kbits(500));
+        let wanted = wanted_meter_text(&MeterEntry::drop_above_kbps(6, 1000).burst_kbits(500));
         let flags = MeterFlags::KBPS | MeterFlags::BURST;
         assert_eq!(told(flags, &[band(1000, 500)]), wanted);
         assert_ne!(told(flags, &[band(1000, 1000)]), wanted);

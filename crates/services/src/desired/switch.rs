@@ -22,46 +22,46 @@ pub(super) struct DesiredSwitch {
     pub(super) version: Version,
     /// Its reported and confirmed entries, without those under way. `None` before the first report.
     pub(super) known: Option<KnownEntries>,
-    pub(super) reading: ReadState,
+    pub(super) read_state: ReadState,
     /// Entries of a kind that was not requested yet are wanted. It is requested before changes are
     /// sent.
     pub(super) lacks_objects: bool,
     pub(super) audit: Audit,
     /// It was reported that the switch does not report its tables.
-    pub(super) is_untold: bool,
+    pub(super) is_unreported: bool,
     /// It has reported its tables for the first time, and they are not compared yet.
-    pub(super) is_fresh: bool,
+    pub(super) is_new: bool,
     pub(super) refused: RefusedChanges,
     pub(super) refused_until: Option<Duration>,
     /// Number of refusals.
     pub(super) refusals: u64,
     /// Why its version cannot express a wanted entry.
-    unsayable: Option<Error>,
+    unsupported: Option<Error>,
     /// Numbers of entries that are wanted, and that are installed.
     pub(super) wanted: usize,
     pub(super) installed: usize,
     /// Entries to add, by distance from the destination; groups and meters first.
-    adds: BTreeMap<Option<u32>, Vec<DueChange>>,
+    additions: BTreeMap<Option<u32>, Vec<DueChange>>,
     /// Intents with entries that the switch cannot have, and why.
-    stuck: BTreeMap<u32, MissingReason>,
-    /// Intents in `stuck` whose missing entry is a group or a meter.
+    impossible: BTreeMap<u32, MissingReason>,
+    /// Intents in `impossible` whose missing entry is a group or a meter.
     without_groups: BTreeSet<u32>,
     /// Flows to remove.
-    leaving: Vec<Leaving>,
+    removals: Vec<PendingRemoval>,
     /// Intents of flows that the switch refuses to remove.
-    staying: Vec<u32>,
+    refused_removals: Vec<u32>,
     /// Numbers of unwanted flows of no intent. They are removed if the number becomes an intent.
-    pub(super) strangers: BTreeSet<u32>,
+    pub(super) orphans: BTreeSet<u32>,
     /// Intents of sent changes, until the switch has confirmed them or reported its tables.
     unconfirmed: BTreeSet<u32>,
     /// Groups and meters to remove.
     unused: Vec<DueChange>,
     /// Number of changes under way. Further changes wait for the next program.
-    under_way: usize,
+    in_flight: usize,
     /// It was compared since these were sent.
     is_overtaken: bool,
     /// Nothing is sent before this time.
-    not_before: Duration,
+    earliest_send: Duration,
 }
 
 /// Whether the tables are to be read.
@@ -89,7 +89,7 @@ pub(super) enum Audit {
 }
 
 /// A flow to remove.
-struct Leaving {
+struct PendingRemoval {
     due: DueChange,
     /// Since when no flow leads packets to it.
     free_since: Option<Duration>,
@@ -99,18 +99,18 @@ struct Leaving {
 pub(super) struct SentChange {
     pub(super) due: DueChange,
     distance: Option<u32>,
-    before: Option<ChangeResult>,
+    previous: Option<ChangeResult>,
 }
 
 /// What to do after a program has ended.
 #[derive(Default)]
 pub(super) struct AfterProgram {
     /// Intents, and distances of flows, of the entries that were added.
-    pub(super) made: BTreeSet<(u32, Option<u32>)>,
+    pub(super) installed: BTreeSet<(u32, Option<u32>)>,
     /// Reasons why the switch has refused changes, each once.
     pub(super) refused: Vec<Refusal>,
     /// Whether the switch has to be compared again.
-    pub(super) compare: bool,
+    pub(super) needs_comparison: bool,
 }
 
 impl DesiredSwitch {
@@ -119,105 +119,106 @@ impl DesiredSwitch {
             since: info.since,
             version: info.version,
             known: None,
-            reading: ReadState::At(Duration::ZERO),
+            read_state: ReadState::At(Duration::ZERO),
             lacks_objects: false,
             audit: Audit::Not,
-            is_untold: false,
-            is_fresh: false,
+            is_unreported: false,
+            is_new: false,
             refused: RefusedChanges::default(),
             refused_until: None,
             refusals: 0,
-            unsayable: None,
+            unsupported: None,
             wanted: 0,
             installed: 0,
-            adds: BTreeMap::new(),
-            stuck: BTreeMap::new(),
+            additions: BTreeMap::new(),
+            impossible: BTreeMap::new(),
             without_groups: BTreeSet::new(),
-            leaving: Vec::new(),
-            staying: Vec::new(),
-            strangers: BTreeSet::new(),
+            removals: Vec::new(),
+            refused_removals: Vec::new(),
+            orphans: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             unused: Vec::new(),
-            under_way: 0,
+            in_flight: 0,
             is_overtaken: false,
-            not_before: Duration::ZERO,
+            earliest_send: Duration::ZERO,
         }
     }
 
     /// Whether its entries are known, except those under way.
     pub(super) fn is_read(&self) -> bool {
-        self.known.is_some() && self.reading == ReadState::Not
+        self.known.is_some() && self.read_state == ReadState::Not
     }
 
     /// Why a wanted entry is missing.
-    pub(super) fn why_not(&self) -> Option<MissingReason> {
+    pub(super) fn missing_reason(&self) -> Option<MissingReason> {
         self.refused
             .last()
             .map(MissingReason::Refused)
-            .or(self.unsayable.map(MissingReason::Unsayable))
+            .or(self.unsupported.map(MissingReason::Unsayable))
     }
 
     /// Number of changes to send.
     pub(super) fn changes(&self) -> usize {
-        self.adds.values().map(Vec::len).sum::<usize>() + self.leaving.len()
+        self.additions.values().map(Vec::len).sum::<usize>() + self.removals.len()
     }
 
     /// Number of changes that are not confirmed: those under way, and those to send.
     pub(super) fn unconfirmed_changes(&self) -> usize {
-        self.under_way + self.changes()
+        self.in_flight + self.changes()
     }
 
     /// Takes over the result of a comparison.
-    pub(super) fn compared(&mut self, found: Difference) {
-        let groups = found.stuck.iter().filter(|(_, at, _)| at.is_none());
+    pub(super) fn set_difference(&mut self, difference: Difference) {
+        let groups = difference.impossible.iter().filter(|(_, distance, _)| distance.is_none());
         self.without_groups = groups.map(|(intent, ..)| *intent).collect();
-        let shadowed = found.shadowed.iter().map(|intent| (*intent, MissingReason::Shadowed));
-        let stuck = found.stuck.iter().map(|(intent, _, why)| (*intent, *why));
-        self.stuck = shadowed.chain(stuck).collect();
-        (self.staying, self.strangers) = (found.staying, found.strangers);
-        (self.wanted, self.installed) = (found.wanted, found.installed);
-        self.unsayable = found.unsayable;
-        self.adds = found.adds;
-        self.unused = found.unused;
+        let shadowed = difference.shadowed.iter().map(|intent| (*intent, MissingReason::Shadowed));
+        let impossible = difference.impossible.iter().map(|(intent, _, why)| (*intent, *why));
+        self.impossible = shadowed.chain(impossible).collect();
+        (self.refused_removals, self.orphans) = (difference.refused_removals, difference.orphans);
+        (self.wanted, self.installed) = (difference.wanted, difference.installed);
+        self.unsupported = difference.unsupported;
+        self.additions = difference.additions;
+        self.unused = difference.unused;
         let before: HashMap<FlowKey, Duration> = self
-            .leaving
+            .removals
             .drain(..)
-            .filter_map(|old| Some((old.due.made.flow_key()?.clone(), old.free_since?)))
+            .filter_map(|old| Some((old.due.result.flow_key()?.clone(), old.free_since?)))
             .collect();
-        let since = |due: &DueChange| before.get(due.made.flow_key()?).copied();
-        let leaving = found.leftovers.into_iter();
-        self.leaving = leaving.map(|due| Leaving { free_since: since(&due), due }).collect();
-        self.is_overtaken = self.under_way > 0;
+        let since = |due: &DueChange| before.get(due.result.flow_key()?).copied();
+        let removals = difference.leftovers.into_iter();
+        self.removals =
+            removals.map(|due| PendingRemoval { free_since: since(&due), due }).collect();
+        self.is_overtaken = self.in_flight > 0;
     }
 
     /// Notes which flows to remove are `free`: no flow of their intent leads packets to them any
     /// more. Returns when the first may be removed.
-    pub(super) fn note_free(
+    pub(super) fn mark_free(
         &mut self,
         now: Duration,
         is_free: impl Fn(u32) -> bool,
     ) -> Option<Duration> {
-        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.free_since.is_none()) {
-            leaving.free_since = is_free(leaving.due.intent).then_some(now);
+        for removal in self.removals.iter_mut().filter(|leaving| leaving.free_since.is_none()) {
+            removal.free_since = is_free(removal.due.intent).then_some(now);
         }
-        self.leaving.iter().filter_map(Leaving::goes_at).min()
+        self.removals.iter().filter_map(PendingRemoval::removal_at).min()
     }
 
     /// Whether there are flows to remove.
-    pub(super) fn has_leaving(&self) -> bool {
-        !self.leaving.is_empty()
+    pub(super) fn has_removals(&self) -> bool {
+        !self.removals.is_empty()
     }
 
     /// Returns the intents with flows that are to be removed, or may be: changes are under way.
-    pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
-        let leaving = self.leaving.iter().map(|leaving| leaving.due.intent);
-        leaving.chain(self.unconfirmed.iter().copied()).chain(self.staying.iter().copied())
+    pub(super) fn removal_intents(&self) -> impl Iterator<Item = u32> {
+        let intents = self.removals.iter().map(|removal| removal.due.intent);
+        intents.chain(self.unconfirmed.iter().copied()).chain(self.refused_removals.iter().copied())
     }
 
     /// Takes the tables that the switch has reported.
-    pub(super) fn told(&mut self, now: Duration, mut known: KnownEntries) {
-        self.is_fresh = self.known.is_none();
-        (self.reading, self.is_untold) = (ReadState::Not, known.unreported.is_some());
+    pub(super) fn set_reported(&mut self, now: Duration, mut known: KnownEntries) {
+        self.is_new = self.known.is_none();
+        (self.read_state, self.is_unreported) = (ReadState::Not, known.unreported.is_some());
         if let Some(before) = self.known.take() {
             known.keep_unreported(before);
         }
@@ -227,19 +228,19 @@ impl DesiredSwitch {
     }
 
     /// Whether to request groups or meters now: not while changes are under way.
-    pub(super) fn is_asked_for_objects(&self) -> bool {
-        self.lacks_objects && self.is_read() && self.under_way == 0
+    pub(super) fn needs_object_read(&self) -> bool {
+        self.lacks_objects && self.is_read() && self.in_flight == 0
     }
 
     /// Returns the intents with entries that the switch cannot have, and why.
-    pub(super) fn stuck(&self) -> impl Iterator<Item = (u32, MissingReason)> {
-        self.stuck.iter().map(|(intent, why)| (*intent, *why))
+    pub(super) fn impossible(&self) -> impl Iterator<Item = (u32, MissingReason)> {
+        self.impossible.iter().map(|(intent, why)| (*intent, *why))
     }
 
     /// Returns when changes can be sent, unless a reply is awaited first.
-    pub(super) fn sends_at(&self) -> Option<Duration> {
-        let is_free = self.under_way == 0 && !self.lacks_objects;
-        (self.is_read() && is_free).then_some(self.not_before)
+    pub(super) fn next_send(&self) -> Option<Duration> {
+        let is_free = self.in_flight == 0 && !self.lacks_objects;
+        (self.is_read() && is_free).then_some(self.earliest_send)
     }
 
     /// Takes the changes that can be sent now. They are under way from then on.
@@ -247,130 +248,137 @@ impl DesiredSwitch {
         &mut self,
         now: Duration,
         book: &WantedEntries,
-        lacking: &MissingEntries,
+        missing: &MissingEntries,
     ) -> Vec<SentChange> {
-        let mut going: Vec<(Option<u32>, DueChange)> = Vec::new();
-        let groups = self.adds.remove(&None).unwrap_or_default();
-        going.extend(groups.into_iter().map(|due| (None, due)));
-        if going.is_empty() {
-            for (at, dues) in &mut self.adds {
-                let goes = |due: &mut DueChange| {
-                    let is_next = || lacking.nearest(due.intent) >= *at;
-                    let waits = book.is_ordered(due.intent) && !is_next();
-                    !waits && !self.without_groups.contains(&due.intent)
+        let mut program: Vec<(Option<u32>, DueChange)> = Vec::new();
+        let groups = self.additions.remove(&None).unwrap_or_default();
+        program.extend(groups.into_iter().map(|due| (None, due)));
+        if program.is_empty() {
+            for (distance, changes) in &mut self.additions {
+                let is_ready = |due: &mut DueChange| {
+                    let is_next = || missing.nearest(due.intent) >= *distance;
+                    let is_waiting = book.is_ordered(due.intent) && !is_next();
+                    !is_waiting && !self.without_groups.contains(&due.intent)
                 };
-                going.extend(dues.extract_if(.., goes).map(|due| (*at, due)));
+                program.extend(changes.extract_if(.., is_ready).map(|due| (*distance, due)));
             }
-            self.adds.retain(|_, dues| !dues.is_empty());
+            self.additions.retain(|_, dues| !dues.is_empty());
         }
-        let goes = |leaving: &mut Leaving| leaving.goes_at().is_some_and(|at| at <= now);
-        let leaving = self.leaving.extract_if(.., goes);
-        going.extend(leaving.map(|leaving| (None, leaving.due)));
-        if going.is_empty() && self.uses_nothing_old() {
-            going.extend(self.unused.drain(..).map(|due| (None, due)));
+        let is_over =
+            |removal: &mut PendingRemoval| removal.removal_at().is_some_and(|at| at <= now);
+        let removals = self.removals.extract_if(.., is_over);
+        program.extend(removals.map(|removal| (None, removal.due)));
+        if program.is_empty() && self.may_remove_unused() {
+            program.extend(self.unused.drain(..).map(|due| (None, due)));
         }
-        (self.under_way, self.is_overtaken) = (going.len(), false);
-        if self.under_way > 0 && self.audit == Audit::Now {
+        (self.in_flight, self.is_overtaken) = (program.len(), false);
+        if self.in_flight > 0 && self.audit == Audit::Now {
             self.audit = Audit::Overtaken;
         }
-        self.unconfirmed.extend(going.iter().map(|(_, due)| due.intent));
+        self.unconfirmed.extend(program.iter().map(|(_, due)| due.intent));
         let known = &mut self.known;
         let send = |(distance, due): (Option<u32>, DueChange)| {
-            let before = known.as_mut().and_then(|known| known.forget(&due.made));
-            SentChange { due, distance, before }
+            let previous = known.as_mut().and_then(|known| known.remove(&due.result));
+            SentChange { due, distance, previous }
         };
-        going.into_iter().map(send).collect()
+        program.into_iter().map(send).collect()
     }
 
     /// Whether no flow of the app may use unwanted groups or meters: flows go with their meter.
-    fn uses_nothing_old(&self) -> bool {
+    fn may_remove_unused(&self) -> bool {
         let known = self.known.as_ref();
-        let replaces = |due: &DueChange| match &due.made {
-            ChangeResult::Flow(told) => {
-                known.is_some_and(|known| known.flows.contains_key(&told.key))
+        let replaces = |due: &DueChange| match &due.result {
+            ChangeResult::Flow(reported) => {
+                known.is_some_and(|known| known.flows.contains_key(&reported.key))
             }
             _ => false,
         };
-        let is_replaced = self.adds.values().flatten().any(replaces);
-        self.leaving.is_empty() && self.staying.is_empty() && self.stuck.is_empty() && !is_replaced
+        let is_replaced = self.additions.values().flatten().any(replaces);
+        self.removals.is_empty()
+            && self.refused_removals.is_empty()
+            && self.impossible.is_empty()
+            && !is_replaced
     }
 
     /// Sends refused changes of these intents again. Returns whether there were any.
-    pub(super) fn ask_again(&mut self, intents: &BTreeSet<u32>) -> bool {
-        let forgot = self.refused.forget(intents);
+    pub(super) fn retry(&mut self, intents: &BTreeSet<u32>) -> bool {
+        let had_refused = self.refused.remove_intents(intents);
         if self.refused.is_empty() {
             self.refused_until = None;
         }
-        forgot
+        had_refused
     }
 
     /// Takes the tables of an audit. Returns how many flows others changed, removed or added.
-    pub(super) fn audited(&mut self, now: Duration, told: Option<KnownEntries>) -> usize {
+    pub(super) fn finish_audit(&mut self, now: Duration, reported: Option<KnownEntries>) -> usize {
         let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
-        let is_unreported = |told: &KnownEntries| told.unreported.is_some();
-        self.is_untold &= told.as_ref().is_none_or(is_unreported);
-        let (Some(known), Some(mut told), Audit::Now) = (&mut self.known, told, audit) else {
+        let is_unreported = |reported: &KnownEntries| reported.unreported.is_some();
+        self.is_unreported &= reported.as_ref().is_none_or(is_unreported);
+        let (Some(known), Some(mut reported), Audit::Now) = (&mut self.known, reported, audit)
+        else {
             return 0;
         };
-        let altered = if told.unreported.is_none() { known.altered(&told) } else { 0 };
-        told.keep_unreported(std::mem::take(known));
-        *known = told;
+        let altered = if reported.unreported.is_none() { known.altered(&reported) } else { 0 };
+        reported.keep_unreported(std::mem::take(known));
+        *known = reported;
         altered
     }
 
     /// Notes the outcomes of a program.
-    pub(super) fn ended(
+    pub(super) fn finish_program(
         &mut self,
         now: Duration,
-        all: Vec<SentChange>,
+        sent: Vec<SentChange>,
         outcomes: Vec<ChangeOutcome>,
     ) -> AfterProgram {
-        let mut ended = AfterProgram { compare: self.is_overtaken, ..AfterProgram::default() };
-        (self.under_way, self.is_overtaken) = (0, false);
+        let mut result =
+            AfterProgram { needs_comparison: self.is_overtaken, ..AfterProgram::default() };
+        (self.in_flight, self.is_overtaken) = (0, false);
         self.unconfirmed.clear();
-        for (SentChange { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
+        for (SentChange { due, distance, previous }, outcome) in sent.into_iter().zip(outcomes) {
             let known = match outcome {
                 ChangeOutcome::Installed => {
-                    if due.made.adds() {
+                    if due.result.is_entry() {
                         self.installed += 1;
-                        ended.made.insert((due.intent, distance));
+                        result.installed.insert((due.intent, distance));
                     }
-                    Some(due.made)
+                    Some(due.result)
                 }
                 ChangeOutcome::Refused(why) => {
                     self.refusals += 1;
                     self.refused_until.get_or_insert(now + REFUSED_AGAIN);
-                    self.refused.note(due, why);
+                    self.refused.add(due, why);
                     // A full table refuses thousands of flows: each reason is reported once.
-                    if !ended.refused.contains(&why) {
-                        ended.refused.push(why);
+                    if !result.refused.contains(&why) {
+                        result.refused.push(why);
                     }
-                    before
+                    previous
                 }
                 ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld => {
-                    self.not_before = now + FULL_AGAIN;
-                    before
+                    self.earliest_send = now + FULL_AGAIN;
+                    previous
                 }
                 // The change may be in place or not: the next read reports it.
                 ChangeOutcome::Unknown(_) => {
-                    self.reading = ReadState::At(now + READ_AGAIN);
+                    self.read_state = ReadState::At(now + READ_AGAIN);
                     self.unconfirmed.insert(due.intent);
                     None
                 }
             };
             // Installed and refused entries may have the same distance.
-            ended.compare |= outcome != ChangeOutcome::Installed || !self.stuck.is_empty();
-            if let (Some(all), Some(known)) = (&mut self.known, known) {
-                all.note(known);
+            result.needs_comparison |=
+                outcome != ChangeOutcome::Installed || !self.impossible.is_empty();
+            if let (Some(entries), Some(known)) = (&mut self.known, known) {
+                entries.insert(known);
             }
         }
-        ended
+        result
     }
 }
 
-impl Leaving {
+impl PendingRemoval {
     /// Returns when the flow may be removed: packets under way to it must have left.
-    fn goes_at(&self) -> Option<Duration> {
+    fn removal_at(&self) -> Option<Duration> {
         Some(self.free_since? + DRAIN)
     }
 }

@@ -21,7 +21,7 @@ use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
 use super::wanted::WantedEntries;
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY};
 use crate::programming::PendingPrograms;
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Time to confirm a few changes. Many have more ([`bellrock_api::CHANGES_PER_SECOND`]).
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
@@ -41,35 +41,35 @@ const AUDITS_AT_A_TIME: usize = 4;
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Keeps the switches at an app's desired state, as long as the controller runs.
-pub(super) async fn keep(network: Network, desired: Desired) {
+pub(super) async fn run(network: Network, desired: Desired) {
     // The controller itself has no flows.
     let Some(app) = network.app_id() else { return };
-    let (told, telling) = async_channel::unbounded();
-    let mut keeper = DesiredTask {
+    let (report_sender, reports) = async_channel::unbounded();
+    let mut task = DesiredTask {
         network: network.clone(),
         app,
         desired: desired.clone(),
         switches: BTreeMap::new(),
-        lacking: MissingEntries::default(),
+        missing: MissingEntries::default(),
         changed: BTreeSet::new(),
         ready: BTreeSet::new(),
-        leaving: BTreeSet::new(),
-        under_way: PendingPrograms::default(),
-        again: None,
+        removing: BTreeSet::new(),
+        in_flight: PendingPrograms::default(),
+        next_run: None,
         changes_sent: 0,
         refusals: Repeats::new(REFUSAL_REPORTED_EVERY, REFUSALS_REPORTED_APART),
-        telling,
-        told,
+        reports,
+        report_sender,
     };
     let mut tables = None;
     loop {
-        let written = desired.0.written.watch().load();
+        let writes = desired.0.writes.watch().load();
         let switches = network.watch_switches().load();
-        keeper.pass(**written, tables.take());
-        let new_book = desired.0.written.watch().newer(written.version());
+        task.run_once(**writes, tables.take());
+        let new_book = desired.0.writes.watch().newer(writes.version());
         let new_switches = network.watch_switches().newer(switches.version());
-        let something = async { tables = keeper.something().await };
-        something.or(new_book).or(new_switches).await;
+        let next_tables = async { tables = task.next_tables().await };
+        next_tables.or(new_book).or(new_switches).await;
     }
 }
 
@@ -87,59 +87,59 @@ struct DesiredTask {
     app: AppId,
     desired: Desired,
     switches: BTreeMap<Dpid, DesiredSwitch>,
-    lacking: MissingEntries,
+    missing: MissingEntries,
     /// Switches to compare.
     changed: BTreeSet<Dpid>,
     /// Switches that may have changes to send.
     ready: BTreeSet<Dpid>,
     /// Switches with flows to remove.
-    leaving: BTreeSet<Dpid>,
+    removing: BTreeSet<Dpid>,
     /// Programs under way: the switch, when it came up, and the changes.
-    under_way: PendingPrograms<(Dpid, Duration, Vec<SentChange>)>,
+    in_flight: PendingPrograms<(Dpid, Duration, Vec<SentChange>)>,
     /// When to run again, if no event comes before.
-    again: Option<Duration>,
+    next_run: Option<Duration>,
     changes_sent: u64,
     /// Limits the events about refusals. `None` stands for further switches and reasons.
     refusals: Repeats<Option<(Dpid, Refusal)>>,
-    telling: Receiver<TablesReport>,
-    told: Sender<TablesReport>,
+    reports: Receiver<TablesReport>,
+    report_sender: Sender<TablesReport>,
 }
 
 impl DesiredTask {
     /// Waits for outcomes, for a time, or for a switch's tables, which it returns.
-    async fn something(&mut self) -> Option<TablesReport> {
-        let DesiredTask { network, telling, under_way, again, .. } = self;
-        let mut told = None;
+    async fn next_tables(&mut self) -> Option<TablesReport> {
+        let DesiredTask { network, reports, in_flight, next_run, .. } = self;
+        let mut report = None;
         // `self.told` is a sender too, so the channel is never closed.
-        let tables = async { told = telling.recv().await.ok() };
-        under_way.some_ended().or(until(network, *again)).or(tables).await;
-        told
+        let tables = async { report = reports.recv().await.ok() };
+        in_flight.any_finished().or(wait_until(network, *next_run)).or(tables).await;
+        report
     }
 
     /// Brings all switches as far as possible now. `tables` are those that woke the task.
-    fn pass(&mut self, written: u64, tables: Option<TablesReport>) {
-        self.again = None;
+    fn run_once(&mut self, writes: u64, tables: Option<TablesReport>) {
+        self.next_run = None;
         self.take_outcomes();
-        self.follow_switches();
+        self.update_switches();
         self.take_tables(tables);
         self.read_tables();
         self.audit();
-        self.forgive();
+        self.clear_refusals();
         let desired = self.desired.clone();
         let mut book = desired.book();
         self.changed.extend(book.take_changed(self.switches.keys().copied()));
-        self.ask_again(&book.take_asked_again());
-        self.find_strangers(&book.take_new());
+        self.retry(&book.take_retried());
+        self.find_orphans(&book.take_new());
         self.compare(&mut book);
-        self.look_at_leaving(&book);
+        self.schedule_removals(&book);
         self.send(&book);
         let intents = self.intents(&mut book);
         drop(book);
-        self.publish(written, intents);
+        self.publish(writes, intents);
     }
 
-    fn try_again(&mut self, at: Duration) {
-        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    fn run_at(&mut self, at: Duration) {
+        self.next_run = Some(self.next_run.map_or(at, |next_run| next_run.min(at)));
     }
 
     /// Notes the outcomes of programs. Those of a switch that has gone down are void: a controller
@@ -147,23 +147,23 @@ impl DesiredTask {
     fn take_outcomes(&mut self) {
         let now = self.network.now();
         let all = self.network.switches();
-        for ((dpid, since, sent), outcomes) in self.under_way.take_ended() {
+        for ((dpid, since, sent), outcomes) in self.in_flight.take_finished() {
             let is_up = all.get(dpid).is_some_and(|info| info.since == since);
-            let up = self.switches.get_mut(&dpid).filter(|its| is_up && its.since == since);
+            let up = self.switches.get_mut(&dpid).filter(|switch| is_up && switch.since == since);
             let Some(switch) = up else { continue };
-            let ended = switch.ended(now, sent, outcomes);
-            for why in ended.refused {
+            let result = switch.finish_program(now, sent, outcomes);
+            for why in result.refused {
                 let Some((_, times)) = self.refusals.note(Some((dpid, why)), None, now) else {
                     continue;
                 };
                 let event = Event::WantedRefused { app: self.network.app(), dpid, why, times };
                 self.network.events().publish(now, event);
             }
-            if ended.compare {
+            if result.needs_comparison {
                 self.changed.insert(dpid);
             } else {
-                for (intent, distance) in ended.made {
-                    self.lacking.made(intent, distance, dpid);
+                for (intent, distance) in result.installed {
+                    self.missing.installed(intent, distance, dpid);
                 }
             }
             self.ready.insert(dpid);
@@ -171,14 +171,14 @@ impl DesiredTask {
     }
 
     /// Notes which switches are up.
-    fn follow_switches(&mut self) {
+    fn update_switches(&mut self) {
         let up = self.network.switches();
-        self.switches.retain(|dpid, kept| {
-            let stays = up.get(*dpid).is_some_and(|info| info.since == kept.since);
-            if !stays {
+        self.switches.retain(|dpid, switch| {
+            let is_kept = up.get(*dpid).is_some_and(|info| info.since == switch.since);
+            if !is_kept {
                 self.changed.insert(*dpid);
             }
-            stays
+            is_kept
         });
         for info in up.iter() {
             self.switches.entry(info.dpid).or_insert_with(|| {
@@ -191,20 +191,20 @@ impl DesiredTask {
     /// Takes the tables that switches have reported.
     fn take_tables(&mut self, first: Option<TablesReport>) {
         let now = self.network.now();
-        let telling = self.telling.clone();
-        let more = std::iter::from_fn(|| telling.try_recv().ok());
-        for TablesReport { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
+        let reports = self.reports.clone();
+        let further = std::iter::from_fn(|| reports.try_recv().ok());
+        for TablesReport { dpid, since, is_audit, tables } in first.into_iter().chain(further) {
             let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
             let Some(switch) = up else { continue };
             let why = tables.as_ref().map_or_else(|why| Some(*why), |known| known.unreported);
             if let Some(why) = why
-                && !std::mem::replace(&mut switch.is_untold, true)
+                && !std::mem::replace(&mut switch.is_unreported, true)
             {
                 let event = Event::TablesUntold { app: self.network.app(), dpid, why };
                 self.network.events().publish(now, event);
             }
             if is_audit {
-                let flows = switch.audited(now, tables.ok());
+                let flows = switch.finish_audit(now, tables.ok());
                 if flows > 0 {
                     let event = Event::WantedAltered { app: self.network.app(), dpid, flows };
                     self.network.events().publish(now, event);
@@ -212,26 +212,26 @@ impl DesiredTask {
                 self.changed.insert(dpid);
                 continue;
             }
-            if switch.reading != ReadState::Now {
+            if switch.read_state != ReadState::Now {
                 continue;
             }
             let known = match tables {
                 Ok(known) => known,
                 Err(why) => {
-                    let again =
+                    let pause =
                         if why == RequestError::TooLarge { AUDIT_EVERY } else { READ_AGAIN };
-                    switch.reading = ReadState::At(now + again);
+                    switch.read_state = ReadState::At(now + pause);
                     continue;
                 }
             };
-            if known.foreign > 0 && first_to_read(&self.network, dpid, since) {
+            if known.foreign > 0 && is_first_reader(&self.network, dpid, since) {
                 let event = Event::ForeignFlows { dpid, flows: known.foreign };
                 self.network.events().publish(now, event);
             }
             if switch.known.is_none() {
-                self.desired.0.found.told(dpid, &known);
+                self.desired.0.found.publish(dpid, &known);
             }
-            switch.told(now, known);
+            switch.set_reported(now, known);
             self.changed.insert(dpid);
         }
     }
@@ -239,64 +239,72 @@ impl DesiredTask {
     /// Starts to read the tables that are due, each in its own task: none waits for another.
     fn read_tables(&mut self) {
         let now = self.network.now();
-        let mut later = Vec::new();
-        for switch in self.switches.values_mut().filter(|switch| switch.is_asked_for_objects()) {
-            switch.reading = ReadState::At(now);
+        let mut times = Vec::new();
+        for switch in self.switches.values_mut().filter(|switch| switch.needs_object_read()) {
+            switch.read_state = ReadState::At(now);
         }
-        let is_read = |switch: &&DesiredSwitch| switch.reading == ReadState::Now;
+        let is_read = |switch: &&DesiredSwitch| switch.read_state == ReadState::Now;
         let mut free =
             READ_AT_A_TIME.saturating_sub(self.switches.values().filter(is_read).count());
         for (dpid, switch) in &mut self.switches {
-            match switch.reading {
+            match switch.read_state {
                 // Its turn comes when an earlier read has ended.
                 ReadState::At(at) if at <= now && free == 0 => {}
                 ReadState::At(at) if at <= now => {
-                    switch.reading = ReadState::Now;
+                    switch.read_state = ReadState::Now;
                     free -= 1;
                     let objects = self.desired.book().objects_in(*dpid, switch.version);
-                    if !spawn_read(&self.network, &self.told, *dpid, switch, objects, false) {
-                        switch.reading = ReadState::At(now + READ_AGAIN);
-                        later.push(now + READ_AGAIN);
+                    if !spawn_read(
+                        &self.network,
+                        &self.report_sender,
+                        *dpid,
+                        switch,
+                        objects,
+                        false,
+                    ) {
+                        switch.read_state = ReadState::At(now + READ_AGAIN);
+                        times.push(now + READ_AGAIN);
                     }
                 }
-                ReadState::At(at) => later.push(at),
+                ReadState::At(at) => times.push(at),
                 ReadState::Now | ReadState::Not => {}
             }
         }
-        later.into_iter().for_each(|at| self.try_again(at));
+        times.into_iter().for_each(|at| self.run_at(at));
     }
 
     /// Starts the audits that are due, to find changes by others. Own changes go on meanwhile.
     fn audit(&mut self) {
         let now = self.network.now();
-        let mut later = Vec::new();
+        let mut times = Vec::new();
         let is_audited =
             |switch: &&DesiredSwitch| matches!(switch.audit, Audit::Now | Audit::Overtaken);
         let audited = self.switches.values().filter(is_audited).count();
         let mut free = AUDITS_AT_A_TIME.saturating_sub(audited);
         for (dpid, switch) in &mut self.switches {
             match switch.audit {
-                Audit::At(at) if at > now => later.push(at),
+                Audit::At(at) if at > now => times.push(at),
                 // A switch with changes under way, or an unfinished read, has its turn later.
-                Audit::At(_) if free > 0 && switch.sends_at().is_some() => {
+                Audit::At(_) if free > 0 && switch.next_send().is_some() => {
                     free -= 1;
                     switch.audit = Audit::Now;
                     let objects = self.desired.book().objects_in(*dpid, switch.version);
-                    if !spawn_read(&self.network, &self.told, *dpid, switch, objects, true) {
+                    if !spawn_read(&self.network, &self.report_sender, *dpid, switch, objects, true)
+                    {
                         switch.audit = Audit::At(now + AUDIT_EVERY);
-                        later.push(now + AUDIT_EVERY);
+                        times.push(now + AUDIT_EVERY);
                     }
                 }
                 _ => {}
             }
         }
-        later.into_iter().for_each(|at| self.try_again(at));
+        times.into_iter().for_each(|at| self.run_at(at));
     }
 
     /// Forgets refusals that are old enough.
-    fn forgive(&mut self) {
+    fn clear_refusals(&mut self) {
         let now = self.network.now();
-        let mut later = Vec::new();
+        let mut times = Vec::new();
         for (dpid, switch) in &mut self.switches {
             match switch.refused_until {
                 Some(until) if until <= now => {
@@ -304,90 +312,92 @@ impl DesiredTask {
                     switch.refused_until = None;
                     self.changed.insert(*dpid);
                 }
-                Some(until) => later.push(until),
+                Some(until) => times.push(until),
                 None => {}
             }
         }
-        later.into_iter().for_each(|at| self.try_again(at));
+        times.into_iter().for_each(|at| self.run_at(at));
     }
 
     /// Forgets refused changes of these intents.
-    fn ask_again(&mut self, intents: &BTreeSet<u32>) {
+    fn retry(&mut self, intents: &BTreeSet<u32>) {
         if intents.is_empty() {
             return;
         }
         for (dpid, switch) in &mut self.switches {
-            if switch.ask_again(intents) {
+            if switch.retry(intents) {
                 self.changed.insert(*dpid);
             }
         }
     }
 
     /// Finds the switches with flows of an earlier run whose numbers have become intents.
-    fn find_strangers(&mut self, new: &BTreeSet<u32>) {
-        let has =
-            |switch: &DesiredSwitch| new.iter().any(|intent| switch.strangers.contains(intent));
-        let found = self.switches.iter().filter(|(_, switch)| has(switch));
+    fn find_orphans(&mut self, new: &BTreeSet<u32>) {
+        let has_orphan =
+            |switch: &DesiredSwitch| new.iter().any(|intent| switch.orphans.contains(intent));
+        let found = self.switches.iter().filter(|(_, switch)| has_orphan(switch));
         self.changed.extend(found.map(|(dpid, _)| *dpid));
     }
 
     /// Compares the switches that have changed.
     fn compare(&mut self, book: &mut WantedEntries) {
-        let mut is_asked = false;
+        let mut needs_read = false;
         for dpid in std::mem::take(&mut self.changed) {
             let why = match self.switches.get_mut(&dpid) {
                 None => LackCause::Away,
                 Some(switch) if switch.known.is_none() => LackCause::Due,
                 Some(switch) => {
                     let wanted = book.objects_in(dpid, switch.version);
-                    let asked = switch.known.as_ref().map(|known| known.asked).unwrap_or_default();
-                    switch.lacks_objects = !asked.include(wanted);
-                    is_asked |= switch.lacks_objects;
-                    let now = compare(&self.network, self.app, dpid, switch, book);
-                    self.lacking.set(dpid, now);
-                    self.leaving.insert(dpid);
+                    let requested =
+                        switch.known.as_ref().map(|known| known.requested).unwrap_or_default();
+                    switch.lacks_objects = !requested.include(wanted);
+                    needs_read |= switch.lacks_objects;
+                    let missing = compare(&self.network, self.app, dpid, switch, book);
+                    self.missing.set(dpid, missing);
+                    self.removing.insert(dpid);
                     self.ready.insert(dpid);
                     continue;
                 }
             };
-            let all = book.of(dpid).map(|(intent, entry)| ((intent, entry.place()), why));
-            let all = all.collect();
-            self.lacking.set(dpid, all);
+            let missing =
+                book.entries(dpid).map(|(intent, entry)| ((intent, entry.flow_distance()), why));
+            let all = missing.collect();
+            self.missing.set(dpid, all);
         }
-        self.ready.extend(self.lacking.take_freed());
-        if is_asked {
+        self.ready.extend(self.missing.take_freed());
+        if needs_read {
             // In the next pass.
-            self.try_again(self.network.now());
+            self.run_at(self.network.now());
         }
     }
 
     /// Finds which flows to remove are needed by no other flow, and when their time is over.
-    fn look_at_leaving(&mut self, book: &WantedEntries) {
+    fn schedule_removals(&mut self, book: &WantedEntries) {
         let now = self.network.now();
         // It is unknown which intents need a flow of an earlier run: any ordered one may.
-        let is_any_due = self.lacking.due().any(|intent| book.is_ordered(intent));
-        let mut later = Vec::new();
-        self.leaving.retain(|dpid| {
+        let is_any_due = self.missing.due().any(|intent| book.is_ordered(intent));
+        let mut times = Vec::new();
+        self.removing.retain(|dpid| {
             let Some(switch) = self.switches.get_mut(dpid) else { return false };
             let is_free = |intent| {
-                if !book.known.contains(&intent) {
-                    !is_any_due && !self.lacking.is_due_at(*dpid, None)
+                if !book.known_intents.contains(&intent) {
+                    !is_any_due && !self.missing.is_due_at(*dpid, None)
                 } else if book.is_ordered(intent) {
-                    !self.lacking.is_due(intent)
+                    !self.missing.is_due(intent)
                 } else {
-                    !self.lacking.is_due_at(*dpid, Some(intent))
+                    !self.missing.is_due_at(*dpid, Some(intent))
                 }
             };
-            match switch.note_free(now, is_free) {
+            match switch.mark_free(now, is_free) {
                 Some(at) if at <= now => {
                     self.ready.insert(*dpid);
                 }
-                Some(at) => later.push(at),
+                Some(at) => times.push(at),
                 None => {}
             }
-            switch.has_leaving()
+            switch.has_removals()
         });
-        later.into_iter().for_each(|at| self.try_again(at));
+        times.into_iter().for_each(|at| self.run_at(at));
     }
 
     /// Sends the changes that wait for nothing.
@@ -396,20 +406,20 @@ impl DesiredTask {
         for dpid in std::mem::take(&mut self.ready) {
             let Some(switch) = self.switches.get_mut(&dpid) else { continue };
             // Otherwise it is ready again after the event that it waits for.
-            let Some(at) = switch.sends_at() else { continue };
+            let Some(at) = switch.next_send() else { continue };
             if at > now {
                 self.ready.insert(dpid);
-                self.try_again(at);
+                self.run_at(at);
                 continue;
             }
-            let sent = switch.take_program(now, book, &self.lacking);
-            if sent.is_empty() {
+            let program = switch.take_program(now, book, &self.missing);
+            if program.is_empty() {
                 continue;
             }
-            let changes: Vec<Change> = sent.iter().map(|sent| sent.due.change.clone()).collect();
+            let changes: Vec<Change> = program.iter().map(|sent| sent.due.change.clone()).collect();
             self.changes_sent += changes.len() as u64;
-            let what = (dpid, switch.since, sent);
-            self.under_way.push(what, self.network.program_within(dpid, changes, CONFIRM_WITHIN));
+            let key = (dpid, switch.since, program);
+            self.in_flight.push(key, self.network.program_within(dpid, changes, CONFIRM_WITHIN));
         }
     }
 
@@ -423,51 +433,51 @@ impl DesiredTask {
             return intents;
         }
         for (dpid, switch) in &self.switches {
-            for intent in switch.leaving() {
+            for intent in switch.removal_intents() {
                 if let Some(state @ (IntentState::Settled | IntentState::Left(_))) =
                     intents.get_mut(&intent)
                 {
                     *state = IntentState::Leaving;
                 }
             }
-            for (intent, why) in switch.stuck() {
+            for (intent, why) in switch.impossible() {
                 if let Some(state) = intents.get_mut(&intent) {
                     *state = IntentState::Refused(*dpid, why);
                 }
             }
         }
         let settled = intents.iter().filter(|(_, state)| **state == IntentState::Settled);
-        settled.for_each(|(intent, _)| book.settled(*intent));
+        settled.for_each(|(intent, _)| book.remove_unwanted_switches(*intent));
         intents
     }
 
     /// Returns the state of an intent with entries, or earlier entries, in these switches, as far
-    /// as `lacking` and the connections show it.
+    /// as `missing` and the connections show it.
     fn intent(&self, intent: u32, switches: &BTreeSet<Dpid>) -> IntentState {
-        if let Some(dpid) = self.lacking.away(intent) {
+        if let Some(dpid) = self.missing.disconnected(intent) {
             return IntentState::Away(dpid);
         }
-        if self.lacking.is_due(intent) {
+        if self.missing.is_due(intent) {
             return IntentState::Due;
         }
         let up = switches.iter().filter_map(|dpid| self.switches.get(dpid));
         if !up.into_iter().all(DesiredSwitch::is_read) {
             return IntentState::Leaving;
         }
-        let away = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
-        away.map_or(IntentState::Settled, |dpid| IntentState::Left(*dpid))
+        let disconnected = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
+        disconnected.map_or(IntentState::Settled, |dpid| IntentState::Left(*dpid))
     }
 
-    fn publish(&self, written: u64, intents: BTreeMap<u32, IntentState>) {
+    fn publish(&self, writes: u64, intents: BTreeMap<u32, IntentState>) {
         let switches = self.switches.values();
         let refused = self.switches.iter();
         self.desired.0.state.publish(DesiredState {
-            written,
+            writes,
             wanted: switches.clone().map(|switch| switch.wanted).sum(),
             installed: switches.clone().map(|switch| switch.installed).sum(),
-            unread: switches.clone().filter(|switch| !switch.is_read()).count(),
+            unread_switches: switches.clone().filter(|switch| !switch.is_read()).count(),
             refused: refused
-                .filter_map(|(dpid, switch)| Some((*dpid, switch.why_not()?)))
+                .filter_map(|(dpid, switch)| Some((*dpid, switch.missing_reason()?)))
                 .collect(),
             refusals: self
                 .switches
@@ -485,20 +495,20 @@ impl DesiredTask {
 /// Starts a task that reads the tables of a switch. Returns `false` if there are too many tasks.
 fn spawn_read(
     network: &Network,
-    told: &Sender<TablesReport>,
+    report_sender: &Sender<TablesReport>,
     dpid: Dpid,
     switch: &DesiredSwitch,
     objects: Objects,
     is_audit: bool,
 ) -> bool {
     let (since, version) = (switch.since, switch.version);
-    let (reader, told) = (network.clone(), told.clone());
+    let (reader, report_sender) = (network.clone(), report_sender.clone());
     let task = network.spawn(format!("read the tables of {dpid}"), async move {
-        let asked = if is_audit { FlowSelection::Own } else { FlowSelection::All };
-        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked, objects));
-        let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
+        let selection = if is_audit { FlowSelection::Own } else { FlowSelection::All };
+        let reply = reader.timeout(READ_WITHIN, read(&reader, dpid, version, selection, objects));
+        let tables = reply.await.unwrap_or(Err(RequestError::Unanswered));
         // The receiver lives as long as the controller.
-        let _ = told.try_send(TablesReport { dpid, since, is_audit, tables });
+        let _ = report_sender.try_send(TablesReport { dpid, since, is_audit, tables });
     });
     !task.is_over()
 }
@@ -513,21 +523,21 @@ fn compare(
 ) -> MissingAtSwitch {
     let Some(known) = &switch.known else { return MissingAtSwitch::new() };
     let found = difference(dpid, book, known, &switch.refused, (app, switch.version));
-    let (lacking, there) = (found.lacking(), known.flows.len());
-    switch.compared(found);
+    let (missing, installed) = (found.missing(), known.flows.len());
+    switch.set_difference(found);
     let changes = switch.changes();
-    if std::mem::take(&mut switch.is_fresh) && there + changes > 0 {
-        let event = Event::Reconciled { app: network.app(), dpid, found: there, changes };
+    if std::mem::take(&mut switch.is_new) && installed + changes > 0 {
+        let event = Event::Reconciled { app: network.app(), dpid, found: installed, changes };
         network.events().publish(network.now(), event);
     }
-    lacking
+    missing
 }
 
 /// Connections of switches whose foreign flows were reported, each by the first app that read them.
 #[derive(Default)]
 struct Reported(Mutex<BTreeSet<(Dpid, Duration)>>);
 
-fn first_to_read(network: &Network, dpid: Dpid, since: Duration) -> bool {
+fn is_first_reader(network: &Network, dpid: Dpid, since: Duration) -> bool {
     let reported = network.extension::<Reported>();
     let mut reported = reported.0.lock().unwrap_or_else(PoisonError::into_inner);
     reported.retain(|(other, at)| *other != dpid || *at == since);

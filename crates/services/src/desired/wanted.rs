@@ -16,13 +16,13 @@ pub(super) struct WantedEntries {
     /// Switches with changes since the last [`WantedEntries::take_changed`].
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents in this run: all flows with them belong to these intents.
-    pub(super) known: BTreeSet<u32>,
-    /// Those of `known` that became intents since the last [`WantedEntries::take_new`].
-    new: BTreeSet<u32>,
+    pub(super) known_intents: BTreeSet<u32>,
+    /// Those of `known_intents` that became intents since the last [`WantedEntries::take_new`].
+    new_intents: BTreeSet<u32>,
     /// Intents whose progress is followed.
     followed: BTreeMap<u32, Followed>,
     /// Followed intents whose refused changes are to be sent again.
-    asked_again: BTreeSet<u32>,
+    retried: BTreeSet<u32>,
     pub(super) complete: bool,
     /// Intents that could not be set yet: flows of an earlier run with their numbers stay.
     pub(super) unset: BTreeSet<u32>,
@@ -37,7 +37,7 @@ pub(super) struct WantedEntries {
 #[derive(Default)]
 struct Followed {
     /// Number of commits. It is 0 if the intent is kept only because it may have left flows.
-    by: usize,
+    commits: usize,
     /// The switches with entries of it, or with earlier entries that may not be removed yet.
     switches: BTreeSet<Dpid>,
 }
@@ -56,16 +56,16 @@ pub(super) struct WantedEntry {
     pub(super) distance: u32,
     pub(super) wanted: DesiredEntry,
     /// The flow as a switch of this version reports it, or why that version cannot express it.
-    told: Option<(Version, Result<ReportedFlow, Error>)>,
+    reported: Option<(Version, Result<ReportedFlow, Error>)>,
 }
 
 impl WantedEntry {
     pub(super) fn new(distance: u32, wanted: DesiredEntry) -> Self {
-        WantedEntry { distance, wanted, told: None }
+        WantedEntry { distance, wanted, reported: None }
     }
 
     /// Returns the distance of a flow. `None` for groups and meters, which come first.
-    pub(super) fn place(&self) -> Option<u32> {
+    pub(super) fn flow_distance(&self) -> Option<u32> {
         self.is_flow().then_some(self.distance)
     }
 
@@ -73,10 +73,11 @@ impl WantedEntry {
         matches!(self.wanted, DesiredEntry::Flow(_))
     }
 
-    /// Returns the flow, and the form in which a switch reports it, after [`WantedEntries::tell`].
+    /// Returns the flow, and the form in which a switch reports it, after
+    /// [`WantedEntries::normalize`].
     pub(super) fn flow(&self) -> Option<(&Flow, &Result<ReportedFlow, Error>)> {
         let DesiredEntry::Flow(flow) = &self.wanted else { return None };
-        Some((flow, &self.told.as_ref()?.1))
+        Some((flow, &self.reported.as_ref()?.1))
     }
 }
 
@@ -89,11 +90,12 @@ impl WantedEntries {
 
     /// Kinds to request besides flows: those that are, or were, wanted in a switch. 1.0 has none.
     pub(super) fn objects_in(&self, dpid: Dpid, version: Version) -> Objects {
-        let any =
-            |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).is_some_and(|of| !of.is_empty());
+        let has_any = |objects: &BTreeMap<Dpid, BTreeSet<u32>>| {
+            objects.get(&dpid).is_some_and(|ids| !ids.is_empty())
+        };
         Objects {
-            groups: version.has_groups() && any(&self.groups),
-            meters: version.has_meters() && any(&self.meters),
+            groups: version.has_groups() && has_any(&self.groups),
+            meters: version.has_meters() && has_any(&self.meters),
         }
     }
 
@@ -109,32 +111,32 @@ impl WantedEntries {
             wanted.entry(dpid).or_default().push(entry);
         }
         let before = self.intents.get(&intent);
-        let gone = before.into_iter().flat_map(|before| &before.switches).copied();
-        let gone: Vec<Dpid> = gone.filter(|dpid| !wanted.contains_key(dpid)).collect();
+        let removed = before.into_iter().flat_map(|before| &before.switches).copied();
+        let gone: Vec<Dpid> = removed.filter(|dpid| !wanted.contains_key(dpid)).collect();
         if before.is_some_and(|before| before.is_ordered != is_ordered) {
             self.changed.extend(wanted.keys());
         }
-        self.know(intent);
-        let of_intent = || Intent { switches: BTreeSet::new(), is_ordered };
-        self.intents.entry(intent).or_insert_with(of_intent).is_ordered = is_ordered;
+        self.add_known(intent);
+        let new_intent = || Intent { switches: BTreeSet::new(), is_ordered };
+        self.intents.entry(intent).or_insert_with(new_intent).is_ordered = is_ordered;
         for (dpid, entries) in wanted {
             self.put(intent, dpid, entries);
         }
         for dpid in gone {
             self.put(intent, dpid, Vec::new());
         }
-        if self.intents.get(&intent).is_some_and(|now| now.switches.is_empty()) {
+        if self.intents.get(&intent).is_some_and(|current| current.switches.is_empty()) {
             self.intents.remove(&intent);
         }
     }
 
     /// Replaces the entries of an intent in one switch.
     pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<WantedEntry>) {
-        self.know(intent);
-        let of_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
-        self.intents.entry(intent).or_insert_with(of_intent);
+        self.add_known(intent);
+        let new_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
+        self.intents.entry(intent).or_insert_with(new_intent);
         self.put(intent, dpid, entries);
-        if self.intents.get(&intent).is_some_and(|now| now.switches.is_empty()) {
+        if self.intents.get(&intent).is_some_and(|current| current.switches.is_empty()) {
             self.intents.remove(&intent);
         }
     }
@@ -158,7 +160,7 @@ impl WantedEntries {
         for (entry, before) in entries.iter_mut().zip(before) {
             is_same &= entry.distance == before.distance && entry.wanted == before.wanted;
             if entry.wanted == before.wanted {
-                entry.told = before.told;
+                entry.reported = before.reported;
             }
         }
         if !is_same {
@@ -180,55 +182,61 @@ impl WantedEntries {
     }
 
     /// Returns the entries of a switch, by intent.
-    pub(super) fn of(&self, dpid: Dpid) -> impl DoubleEndedIterator<Item = (u32, &WantedEntry)> {
+    pub(super) fn entries(
+        &self,
+        dpid: Dpid,
+    ) -> impl DoubleEndedIterator<Item = (u32, &WantedEntry)> {
         let intents = self.switches.get(&dpid).into_iter().flatten();
         intents.flat_map(|(intent, entries)| entries.iter().map(move |entry| (*intent, entry)))
     }
 
     /// Computes, once for each flow, how a switch reports its wanted flows: most are compared
     /// often.
-    pub(super) fn tell(&mut self, dpid: Dpid, app: AppId, version: Version) {
-        let mut form = None;
+    pub(super) fn normalize(&mut self, dpid: Dpid, app: AppId, version: Version) {
+        let mut normalizer = None;
         let intents = self.switches.get_mut(&dpid).into_iter().flatten();
         for entry in intents.flat_map(|(_, entries)| entries) {
             if let DesiredEntry::Flow(flow) = &entry.wanted
-                && entry.told.as_ref().is_none_or(|(its, _)| *its != version)
+                && entry
+                    .reported
+                    .as_ref()
+                    .is_none_or(|(normalized_for, _)| *normalized_for != version)
             {
-                let form = form.get_or_insert_with(|| FlowNormalizer::new(version));
-                entry.told = Some((version, form.of_flow(app, flow)));
+                let normalizer = normalizer.get_or_insert_with(|| FlowNormalizer::new(version));
+                entry.reported = Some((version, normalizer.of_flow(app, flow)));
             }
         }
     }
 
-    fn know(&mut self, intent: u32) {
-        if self.known.insert(intent) {
-            self.new.insert(intent);
+    fn add_known(&mut self, intent: u32) {
+        if self.known_intents.insert(intent) {
+            self.new_intents.insert(intent);
         }
     }
 
     /// Returns the numbers that have become intents since the last call.
     pub(super) fn take_new(&mut self) -> BTreeSet<u32> {
-        std::mem::take(&mut self.new)
+        std::mem::take(&mut self.new_intents)
     }
 
     /// Follows an intent, and requests its refused changes again of all switches.
     pub(super) fn follow(&mut self, intent: u32) {
         let followed = self.followed.entry(intent).or_default();
-        followed.by += 1;
+        followed.commits += 1;
         followed
             .switches
-            .extend(self.intents.get(&intent).into_iter().flat_map(|its| &its.switches));
-        self.asked_again.insert(intent);
+            .extend(self.intents.get(&intent).into_iter().flat_map(|intent| &intent.switches));
+        self.retried.insert(intent);
     }
 
     /// Ends one follow of an intent.
     pub(super) fn unfollow(&mut self, intent: u32) {
-        let wanted = self.intents.get(&intent).map(|its| &its.switches);
+        let wanted = self.intents.get(&intent).map(|intent| &intent.switches);
         if let Some(followed) = self.followed.get_mut(&intent) {
-            followed.by -= 1;
-            let wants = |dpid| wanted.is_some_and(|wanted| wanted.contains(dpid));
+            followed.commits -= 1;
+            let is_wanted = |dpid| wanted.is_some_and(|wanted| wanted.contains(dpid));
             // Kept for the next commit, which reports flows that may be left.
-            if followed.by == 0 && followed.switches.iter().all(wants) {
+            if followed.commits == 0 && followed.switches.iter().all(is_wanted) {
                 self.followed.remove(&intent);
             }
         }
@@ -236,21 +244,21 @@ impl WantedEntries {
 
     /// Returns the followed intents, and the switches with entries of them, or that may have some.
     pub(super) fn followed(&self) -> impl Iterator<Item = (u32, &BTreeSet<Dpid>)> {
-        let followed = self.followed.iter().filter(|(_, followed)| followed.by > 0);
+        let followed = self.followed.iter().filter(|(_, followed)| followed.commits > 0);
         followed.map(|(intent, followed)| (*intent, &followed.switches))
     }
 
     /// Notes that an intent has no entries left in switches where it wants none.
-    pub(super) fn settled(&mut self, intent: u32) {
+    pub(super) fn remove_unwanted_switches(&mut self, intent: u32) {
         if let Some(followed) = self.followed.get_mut(&intent) {
-            let wanted = self.intents.get(&intent).map(|its| &its.switches);
+            let wanted = self.intents.get(&intent).map(|intent| &intent.switches);
             followed.switches.retain(|dpid| wanted.is_some_and(|wanted| wanted.contains(dpid)));
         }
     }
 
     /// Returns the intents whose refused changes are to be sent again, since the last call.
-    pub(super) fn take_asked_again(&mut self) -> BTreeSet<u32> {
-        std::mem::take(&mut self.asked_again)
+    pub(super) fn take_retried(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.retried)
     }
 
     /// Whether flows wait for flows that are nearer to the destination.

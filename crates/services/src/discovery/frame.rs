@@ -152,7 +152,7 @@ impl Announcement {
             return None;
         }
         let (text, rest) = frame.split_at_checked(TAG_AT)?;
-        if !key.signed(text, rest.first_chunk()?) {
+        if !key.verify(text, rest.first_chunk()?) {
             return None;
         }
         let port = u32::from_be_bytes(*frame.get(PORT_NO_AT..)?.first_chunk()?);
@@ -170,22 +170,22 @@ impl Announcement {
 fn claims_to_be_ours(frame: &[u8]) -> bool {
     let mut rest = frame.get(HEADER_LEN..).unwrap_or(&[]);
     // Each step takes at least two bytes.
-    while let Some((head, behind)) = rest.split_first_chunk::<2>() {
+    while let Some((head, body)) = rest.split_first_chunk::<2>() {
         let head = u16::from_be_bytes(*head);
         let (kind, len) = ((head >> 9) as u8, usize::from(head & 0x1ff));
         if kind == 0 {
             return false;
         }
-        let value = behind.get(..len.min(behind.len())).unwrap_or(&[]);
-        let ours = match kind {
+        let value = body.get(..len.min(body.len())).unwrap_or(&[]);
+        let is_ours = match kind {
             TLV_CHASSIS => value.get(1..).is_some_and(|id| id.starts_with(CHASSIS_PREFIX)),
             TLV_ORGANISATION => value.starts_with(&OURS),
             _ => false,
         };
-        if ours {
+        if is_ours {
             return true;
         }
-        rest = behind.get(len..).unwrap_or(&[]);
+        rest = body.get(len..).unwrap_or(&[]);
     }
     false
 }

@@ -71,7 +71,7 @@ impl DiscoveryKey {
     }
 
     /// Whether the key signed a text. Takes as long for a wrong tag as for the right one.
-    pub(super) fn signed(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
+    pub(super) fn verify(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
         self.0.clone().chain_update(text).verify_slice(tag).is_ok()
     }
 }
@@ -102,9 +102,9 @@ mod tests {
         let tag = key.sign(b"Hi There");
         // RFC 4231 §4.2.
         assert_eq!(tag[..8], [0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53]);
-        assert!(key.signed(b"Hi There", &tag) && !key.signed(b"Hi There.", &tag));
+        assert!(key.verify(b"Hi There", &tag) && !key.verify(b"Hi There.", &tag));
         let other = DiscoveryKey::from_hex(&"0c".repeat(20)).unwrap();
-        assert!(!other.signed(b"Hi There", &tag));
+        assert!(!other.verify(b"Hi There", &tag));
         assert_eq!(format!("{key:?}"), "Key(..)");
     }
 

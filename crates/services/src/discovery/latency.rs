@@ -30,29 +30,29 @@ pub(super) enum LatencyChange {
     /// The last [`SAMPLES`] took longer than before: their minimum, and the usual latency so far.
     /// The new latency is the usual one from now on.
     Late {
-        is: Duration,
+        current: Duration,
         usual: Duration,
     },
 }
 
 impl LinkLatency {
     /// Adds the latency of one announcement. `noise` is the spread of the round trips.
-    pub(super) fn add(&mut self, took: Duration, noise: Duration) -> LatencyChange {
-        self.recent[self.count as usize % SAMPLES] = took;
+    pub(super) fn add(&mut self, latency: Duration, noise: Duration) -> LatencyChange {
+        self.recent[self.count as usize % SAMPLES] = latency;
         self.count += 1;
         if self.count < SAMPLES as u64 {
             return LatencyChange::Nothing;
         }
-        let least = self.recent.into_iter().min().unwrap_or_default();
+        let minimum = self.recent.into_iter().min().unwrap_or_default();
         let Some(usual) = self.usual else {
-            self.usual = Some(least);
-            return LatencyChange::Known(least);
+            self.usual = Some(minimum);
+            return LatencyChange::Known(minimum);
         };
-        if is_late(least, usual + noise) {
-            self.usual = Some(least);
-            return LatencyChange::Late { is: least, usual };
+        if is_late(minimum, usual + noise) {
+            self.usual = Some(minimum);
+            return LatencyChange::Late { current: minimum, usual };
         }
-        self.usual = Some(usual.min(least));
+        self.usual = Some(usual.min(minimum));
         LatencyChange::Nothing
     }
 
@@ -63,8 +63,8 @@ impl LinkLatency {
 }
 
 /// Whether a latency is longer than noise explains.
-pub(super) fn is_late(is: Duration, usual: Duration) -> bool {
-    is > usual * TIMES + MARGIN
+pub(super) fn is_late(latency: Duration, usual: Duration) -> bool {
+    latency > usual * TIMES + MARGIN
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
         );
         let relayed: Vec<_> =
             [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
-        assert_eq!(relayed[3], LatencyChange::Late { is: ms(8), usual: ms(2) });
+        assert_eq!(relayed[3], LatencyChange::Late { current: ms(8), usual: ms(2) });
         assert_eq!(relayed[4], LatencyChange::Nothing, "it is reported once");
         assert_eq!(latency.usual(), Some(ms(8)));
     }
@@ -96,6 +96,6 @@ mod tests {
         for took in [0, 0, 0, 0, 5, 5, 5, 5] {
             assert!(!matches!(latency.add(ms(took), ms(3)), LatencyChange::Late { .. }));
         }
-        assert_eq!(latency.add(ms(5), ms(1)), LatencyChange::Late { is: ms(5), usual: ms(0) });
+        assert_eq!(latency.add(ms(5), ms(1)), LatencyChange::Late { current: ms(5), usual: ms(0) });
     }
 }

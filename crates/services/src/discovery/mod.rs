@@ -67,8 +67,8 @@ struct DiscoveryShared {
     secrets: Secrets,
     interval_s: u32,
     nonce: AtomicU64,
-    tell: Sender<DiscoveryMessage>,
-    told: Receiver<DiscoveryMessage>,
+    sender: Sender<DiscoveryMessage>,
+    receiver: Receiver<DiscoveryMessage>,
     /// Counters of each switch, for the task.
     counts: Registry<DiscoveryCounters>,
 }
@@ -123,9 +123,9 @@ impl Discovery {
         settings: DiscoverySettings,
         topology: Publisher<Topology>,
     ) -> Result<Self, NoRandomness> {
-        let fresh = Secrets::fresh()?;
-        let key = settings.key.clone().unwrap_or(fresh.key);
-        let secrets = Secrets { key, ..fresh };
+        let random = Secrets::random()?;
+        let key = settings.key.clone().unwrap_or(random.key);
+        let secrets = Secrets { key, ..random };
         let topology = Arc::new(topology);
         Ok(Discovery { settings, secrets, topology, shared: OnceLock::new() })
     }
@@ -134,9 +134,9 @@ impl Discovery {
         self.shared.get_or_init(|| {
             let mut secrets = self.secrets.clone();
             if let Some(seed) = network.seed() {
-                let seeded = Secrets::of_seed(seed);
-                let key = self.settings.key.clone().unwrap_or(seeded.key);
-                secrets = Secrets { key, ..seeded };
+                let from_seed = Secrets::of_seed(seed);
+                let key = self.settings.key.clone().unwrap_or(from_seed.key);
+                secrets = Secrets { key, ..from_seed };
             }
             Arc::new(DiscoveryShared::new(secrets, &self.settings))
         })
@@ -144,7 +144,7 @@ impl Discovery {
 }
 
 impl Secrets {
-    fn fresh() -> Result<Self, NoRandomness> {
+    fn random() -> Result<Self, NoRandomness> {
         Ok(Self::of(secret()?))
     }
 
@@ -164,9 +164,16 @@ impl Secrets {
 
 impl DiscoveryShared {
     fn new(secrets: Secrets, settings: &DiscoverySettings) -> Self {
-        let (tell, told) = async_channel::bounded(MAX_WAITING);
+        let (sender, receiver) = async_channel::bounded(MAX_WAITING);
         let (interval_s, nonce) = (settings.interval_s(), AtomicU64::new(0));
-        DiscoveryShared { secrets, interval_s, nonce, tell, told, counts: Registry::default() }
+        DiscoveryShared {
+            secrets,
+            interval_s,
+            nonce,
+            sender,
+            receiver,
+            counts: Registry::default(),
+        }
     }
 
     fn next_nonce(&self) -> u64 {

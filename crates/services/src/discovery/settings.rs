@@ -33,8 +33,8 @@ impl DiscoverySettings {
 
     /// Returns the interval in seconds, within its bounds.
     pub(super) fn interval_s(&self) -> u32 {
-        let [least, most] = Self::INTERVALS;
-        self.interval.clamp(least, most).as_secs() as u32
+        let [minimum, maximum] = Self::INTERVALS;
+        self.interval.clamp(minimum, maximum).as_secs() as u32
     }
 }
 

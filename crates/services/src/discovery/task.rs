@@ -11,7 +11,7 @@ use futures_lite::future::yield_now;
 use super::links::{AnnouncementOutcome, LinkTable, PortUp};
 use super::switch::is_up;
 use super::{DiscoveryMessage, DiscoveryShared};
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Minimum time between two topologies while links change all the time, as when ports flap.
 pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
@@ -21,7 +21,7 @@ pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
 pub const PUBLISH_AT_ONCE: u32 = 16;
 
 /// Maximum number of messages from handlers in one turn.
-const TOLD_PER_TURN: usize = 1024;
+const MESSAGES_PER_TURN: usize = 1024;
 
 /// Runs as long as the controller.
 pub(super) async fn run(
@@ -31,49 +31,49 @@ pub(super) async fn run(
     mut links: LinkTable,
 ) {
     let mut switches = Switches::default();
-    let mut seen = None;
-    let mut woken_by = None;
+    let mut seen_version = None;
+    let mut first = None;
     let mut next_topology = Duration::ZERO;
     loop {
         let now = network.now();
         let published = network.switches();
-        if seen != Some(published.version()) {
-            seen = Some(published.version());
-            compare(&mut links, &switches, &published, &network);
+        if seen_version != Some(published.version()) {
+            seen_version = Some(published.version());
+            update_links(&mut links, &switches, &published, &network);
             switches = Switches::clone(&published);
         }
-        let mut dealt_with = 0;
-        let more = std::iter::from_fn(|| shared.told.try_recv().ok());
-        for told in woken_by.take().into_iter().chain(more).take(TOLD_PER_TURN) {
-            deal(&mut links, &shared, told, &network);
-            dealt_with += 1;
+        let mut handled = 0;
+        let further = std::iter::from_fn(|| shared.receiver.try_recv().ok());
+        for message in first.take().into_iter().chain(further).take(MESSAGES_PER_TURN) {
+            handle_message(&mut links, &shared, message, &network);
+            handled += 1;
         }
         links.timers(now);
         if now >= next_topology
             && let Some(topology) = links.take_topology()
         {
             publisher.publish(topology);
-            let rested = now.saturating_sub(PUBLISH_EVERY * PUBLISH_AT_ONCE);
-            next_topology = next_topology.max(rested) + PUBLISH_EVERY;
+            let earliest = now.saturating_sub(PUBLISH_EVERY * PUBLISH_AT_ONCE);
+            next_topology = next_topology.max(earliest) + PUBLISH_EVERY;
         }
         for event in links.take_events() {
             network.events().publish(now, event);
         }
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
-        if dealt_with == TOLD_PER_TURN {
+        if handled == MESSAGES_PER_TURN {
             continue;
         }
         let changed = network.watch_switches().newer(published.version());
         let unpublished = links.has_changed().then_some(next_topology);
-        let due = until(&network, links.due().into_iter().chain(unpublished).min());
-        let told = async { woken_by = shared.told.recv().await.ok() };
-        told.or(changed).or(due).await;
+        let due = wait_until(&network, links.due().into_iter().chain(unpublished).min());
+        let next_message = async { first = shared.receiver.recv().await.ok() };
+        next_message.or(changed).or(due).await;
     }
 }
 
 /// Updates the links after switches have changed.
-fn compare(links: &mut LinkTable, before: &Switches, after: &Switches, network: &Network) {
+fn update_links(links: &mut LinkTable, before: &Switches, after: &Switches, network: &Network) {
     let now = network.now();
     for info in before.iter().filter(|info| after.get(info.dpid).is_none()) {
         links.switch_down(info.dpid, now);
@@ -86,7 +86,8 @@ fn compare(links: &mut LinkTable, before: &Switches, after: &Switches, network: 
     }
 }
 
-/// Adds a port again after `PortDown` if it is up by now: `compare` may have seen the port already.
+/// Adds a port again after `PortDown` if it is up by now: `update_links` may have seen the port
+/// already.
 fn port_back(links: &mut LinkTable, at: SwitchPort, network: &Network) {
     let Some(info) = network.switch(at.dpid) else { return };
     if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {
@@ -102,30 +103,30 @@ fn port_up(desc: &PortDesc) -> PortUp {
     PortUp { port: desc.port, rate_kbps: desc.rate_kbps() }
 }
 
-fn deal(
+fn handle_message(
     links: &mut LinkTable,
     shared: &DiscoveryShared,
-    told: DiscoveryMessage,
+    message: DiscoveryMessage,
     network: &Network,
 ) {
     let now = network.now();
-    let heard = match told {
-        DiscoveryMessage::Heard(heard) => heard,
-        DiscoveryMessage::Forged(at) => return links.forged(at, now),
+    let announcement = match message {
+        DiscoveryMessage::Heard(announcement) => announcement,
+        DiscoveryMessage::Forged(at) => return links.report_forged(at, now),
         DiscoveryMessage::PortDown { at, switch_since } => {
             // A message of an earlier connection is dropped: its ports went with the connection.
-            if links.is_of(at.dpid, switch_since) {
+            if links.is_current(at.dpid, switch_since) {
                 links.port_down(at, now);
                 port_back(links, at, network);
             }
             return;
         }
     };
-    let outcome = links.heard(heard, &network.hosts().load(), now);
+    let outcome = links.handle_announcement(announcement, &network.hosts().load(), now);
     if matches!(outcome, AnnouncementOutcome::Accepted | AnnouncementOutcome::Stale) {
         return;
     }
-    let Some(counts) = shared.counts.of(heard.to.dpid) else { return };
+    let Some(counts) = shared.counts.get(announcement.to.dpid) else { return };
     match outcome {
         AnnouncementOutcome::Replayed => counts.announcements_replayed.add(1),
         AnnouncementOutcome::Reflected => counts.announcements_reflected.add(1),

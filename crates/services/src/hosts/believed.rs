@@ -20,11 +20,11 @@ struct Believed(Publisher<BelievedHosts>);
 
 /// Makes host tracking assume these hosts at these ports, unless it knows better.
 pub fn believe(network: &Network, hosts: impl IntoIterator<Item = (HostId, SwitchPort)>) {
-    let more: Vec<_> = hosts.into_iter().collect();
+    let added: Vec<_> = hosts.into_iter().collect();
     network.extension::<Believed>().0.update(|before| {
         let mut all = before.clone();
         let room = MAX_BELIEVED.saturating_sub(all.len());
-        all.extend(more.into_iter().take(room));
+        all.extend(added.into_iter().take(room));
         all
     });
 }

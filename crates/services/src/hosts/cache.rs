@@ -75,7 +75,7 @@ impl TagLine {
         let (low, high) = (tag.0 as u32, (tag.0 >> 32) as u32);
         let free = self.high.iter().position(|high| *high == 0);
         let slot = free.and_then(|free| self.low.get_mut(free).zip(self.high.get_mut(free)));
-        slot.map(|its| (*its.0, *its.1) = (low, high)).is_some()
+        slot.map(|halves| (*halves.0, *halves.1) = (low, high)).is_some()
     }
 
     fn tags(&self) -> impl Iterator<Item = Tag> {
@@ -108,7 +108,7 @@ impl HostPortCache {
 
     /// Returns both lines of a tag, which may be the same.
     #[inline(always)]
-    fn homes(&self, Tag(tag): Tag) -> [usize; 2] {
+    fn lines_of(&self, Tag(tag): Tag) -> [usize; 2] {
         // Folded, so that each bit of the address counts in both.
         let product = u128::from(tag) * u128::from(self.multiplier);
         let hash = (product as u64) ^ ((product >> 64) as u64);
@@ -120,7 +120,7 @@ impl HostPortCache {
     #[inline(always)]
     pub(super) fn has(&self, key: CacheKey, port: Port) -> bool {
         let tag = self.tag(key, port);
-        let [first, _] = self.homes(tag);
+        let [first, _] = self.lines_of(tag);
         if self.lines[first].has(tag) {
             return true;
         }
@@ -130,7 +130,7 @@ impl HostPortCache {
 
     #[inline(never)]
     fn has_second(&self, tag: Tag) -> bool {
-        let [_, second] = self.homes(tag);
+        let [_, second] = self.lines_of(tag);
         self.lines[second].has(tag)
     }
 
@@ -153,7 +153,7 @@ impl HostPortCache {
 
     /// Puts a tag into one of its lines. Returns whether one has a free slot.
     fn put(&mut self, tag: Tag) -> bool {
-        self.homes(tag).into_iter().any(|line| self.lines[line].put(tag))
+        self.lines_of(tag).into_iter().any(|line| self.lines[line].put(tag))
     }
 
     /// Doubles the lines and keeps the tags. Returns `false` at [`MAX_LINES`], or if they do not
@@ -229,7 +229,7 @@ mod tests {
         assert!((0..MAX_HOSTS as u64).all(|n| cache.has(host(n), Port(1))), "none was in the way");
         let in_second = |n: &u64| {
             let tag = cache.tag(host(*n), Port(1));
-            !cache.lines[cache.homes(tag)[0]].has(tag)
+            !cache.lines[cache.lines_of(tag)[0]].has(tag)
         };
         let second = (0..MAX_HOSTS as u64).filter(in_second).count();
         assert!(second < MAX_HOSTS / 20, "{second} of {MAX_HOSTS} in their second line");

@@ -29,33 +29,33 @@ pub(super) struct CountedHost {
 pub(super) struct FlowCountRequests {
     waiting: BTreeMap<Dpid, VecDeque<CountedHost>>,
     busy: BTreeSet<Dpid>,
-    tell: Sender<(CountedHost, Option<u64>)>,
+    sender: Sender<(CountedHost, Option<u64>)>,
     /// Answers of switches: the number of packets, or `None` if it is unknown.
     pub(super) answers: Receiver<(CountedHost, Option<u64>)>,
 }
 
 impl FlowCountRequests {
     pub(super) fn new() -> Self {
-        let (tell, answers) = async_channel::unbounded();
-        FlowCountRequests { waiting: BTreeMap::new(), busy: BTreeSet::new(), tell, answers }
+        let (sender, answers) = async_channel::unbounded();
+        FlowCountRequests { waiting: BTreeMap::new(), busy: BTreeSet::new(), sender, answers }
     }
 
     /// Queues a request.
-    pub(super) fn ask(&mut self, counted: CountedHost) {
+    pub(super) fn push(&mut self, counted: CountedHost) {
         self.waiting.entry(counted.at.dpid).or_default().push_back(counted);
     }
 
     /// Notes that a switch has answered.
-    pub(super) fn answered(&mut self, dpid: Dpid) {
+    pub(super) fn finish(&mut self, dpid: Dpid) {
         self.busy.remove(&dpid);
     }
 
     /// Sends the requests that are due. Returns the switches that were asked.
     pub(super) fn send(&mut self, network: &Network) -> Vec<Dpid> {
         let room = COUNTED_AT_A_TIME.saturating_sub(self.busy.len());
-        let free = self.waiting.keys().filter(|dpid| !self.busy.contains(dpid));
-        let asked: Vec<Dpid> = free.take(room).copied().collect();
-        for dpid in &asked {
+        let idle = self.waiting.keys().filter(|dpid| !self.busy.contains(dpid));
+        let requested: Vec<Dpid> = idle.take(room).copied().collect();
+        for dpid in &requested {
             let Some(queue) = self.waiting.get_mut(dpid) else { continue };
             let next = queue.pop_front();
             if queue.is_empty() {
@@ -63,15 +63,15 @@ impl FlowCountRequests {
             }
             let Some(next) = next else { continue };
             self.busy.insert(*dpid);
-            let (asking, tell) = (network.clone(), self.tell.clone());
+            let (task_network, sender) = (network.clone(), self.sender.clone());
             network.spawn("count a host's packets", async move {
-                let packets = packets(&asking, next).await;
-                asking.sleep(COUNT_EVERY).await;
+                let packets = packets(&task_network, next).await;
+                task_network.sleep(COUNT_EVERY).await;
                 // The receiver lives as long as the controller.
-                let _ = tell.send((next, packets)).await;
+                let _ = sender.send((next, packets)).await;
             });
         }
-        asked
+        requested
     }
 }
 

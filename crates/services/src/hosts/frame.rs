@@ -70,8 +70,8 @@ impl<'p> FrameHeader<'p> {
     }
 
     /// Returns what the packet reports of its sender's addresses.
-    pub(super) fn told(&self) -> SenderAddresses {
-        let told = match self.eth_type {
+    pub(super) fn sender_addresses(&self) -> SenderAddresses {
+        let addresses = match self.eth_type {
             ETH_TYPE_ARP => self.arp().map(SenderAddresses::Address),
             ETH_TYPE_IPV6 => self.neighbour_discovery().map(SenderAddresses::Address),
             ETH_TYPE_IPV4 => self.ipv4_source().map(SenderAddresses::Used),
@@ -81,11 +81,11 @@ impl<'p> FrameHeader<'p> {
             IpAddr::V4(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast(),
             IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast(),
         };
-        match told {
-            Some(told @ (SenderAddresses::Address(ip) | SenderAddresses::Used(ip)))
+        match addresses {
+            Some(addresses @ (SenderAddresses::Address(ip) | SenderAddresses::Used(ip)))
                 if is_usable(&ip) =>
             {
-                told
+                addresses
             }
             _ => SenderAddresses::Nothing,
         }
@@ -93,7 +93,7 @@ impl<'p> FrameHeader<'p> {
 
     /// Whether the packet may state an address of its sender, and needs a closer look.
     #[inline]
-    pub(super) fn may_tell(&self) -> bool {
+    pub(super) fn may_state_address(&self) -> bool {
         self.eth_type == ETH_TYPE_ARP
             || (self.eth_type == ETH_TYPE_IPV6 && self.payload.get(6) == Some(&ICMPV6))
     }
@@ -103,8 +103,8 @@ impl<'p> FrameHeader<'p> {
         let (head, rest) = self.payload.split_first_chunk()?;
         let sender_mac: &[u8; 6] = rest.get(2..)?.first_chunk()?;
         let sender_ip: &[u8; 4] = rest.get(8..)?.first_chunk()?;
-        let own = *head == ARP_HEAD && MacAddr(*sender_mac) == self.src;
-        own.then(|| IpAddr::V4(Ipv4Addr::from(*sender_ip)))
+        let is_own = *head == ARP_HEAD && MacAddr(*sender_mac) == self.src;
+        is_own.then(|| IpAddr::V4(Ipv4Addr::from(*sender_ip)))
     }
 
     /// Returns the sender's address in a neighbour solicitation or advertisement (RFC 4861
@@ -125,11 +125,11 @@ impl<'p> FrameHeader<'p> {
                 let target: &[u8; 16] = message.get(8..)?.first_chunk()?;
                 let option = message.get(24..).and_then(<[u8]>::first_chunk::<8>);
                 // Without the option, the sender speaks of its own address.
-                let own = match option {
+                let is_own = match option {
                     Some([TARGET_LINK_ADDRESS, 1, mac @ ..]) => MacAddr(*mac) == self.src,
                     _ => true,
                 };
-                own.then(|| IpAddr::V6(Ipv6Addr::from(*target)))
+                is_own.then(|| IpAddr::V6(Ipv6Addr::from(*target)))
             }
             _ => None,
         }

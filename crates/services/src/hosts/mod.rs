@@ -64,8 +64,8 @@ pub struct HostTracking {
 /// Shared by the handlers and the task.
 struct TrackingShared {
     multiplier: u64,
-    tell: Sender<TrackingMessage>,
-    told: Receiver<TrackingMessage>,
+    sender: Sender<TrackingMessage>,
+    receiver: Receiver<TrackingMessage>,
     switches: Registry<SwitchShared>,
 }
 
@@ -147,8 +147,8 @@ impl HostTracking {
 
 impl TrackingShared {
     fn new(multiplier: u64) -> Self {
-        let (tell, told) = async_channel::bounded(MAX_WAITING);
-        TrackingShared { multiplier, tell, told, switches: Registry::default() }
+        let (sender, receiver) = async_channel::bounded(MAX_WAITING);
+        TrackingShared { multiplier, sender, receiver, switches: Registry::default() }
     }
 }
 
@@ -174,7 +174,7 @@ impl App for HostTracking {
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostTrackingSwitch {
         let shared = Arc::clone(self.shared(network));
-        let own = shared.switches.add(info.dpid);
-        HostTrackingSwitch::new(shared, own, network, info)
+        let state = shared.switches.add(info.dpid);
+        HostTrackingSwitch::new(shared, state, network, info)
     }
 }

@@ -15,17 +15,17 @@ pub(super) struct HostPorts {
 impl HostPorts {
     pub(super) fn add(&mut self, at: SwitchPort, host: HostId) {
         if self.hosts.insert((at, host)) {
-            self.count_again(at, self.count(at) + 1);
+            self.set_count(at, self.count(at) + 1);
         }
     }
 
     pub(super) fn remove(&mut self, at: SwitchPort, host: HostId) {
         if self.hosts.remove(&(at, host)) {
-            self.count_again(at, self.count(at) - 1);
+            self.set_count(at, self.count(at) - 1);
         }
     }
 
-    fn count_again(&mut self, at: SwitchPort, count: usize) {
+    fn set_count(&mut self, at: SwitchPort, count: usize) {
         if let Some(before) = self.counts.remove(&at) {
             self.by_count.remove(&(before, at));
         }
@@ -54,7 +54,7 @@ impl HostPorts {
     pub(super) fn hosts(&self, at: SwitchPort) -> impl Iterator<Item = HostId> {
         let first = HostId::new(MacAddr::ZERO, None);
         let from = self.hosts.range((at, first)..);
-        from.take_while(move |(its, _)| *its == at).map(|(_, host)| *host)
+        from.take_while(move |(port, _)| *port == at).map(|(_, host)| *host)
     }
 }
 

@@ -83,7 +83,7 @@ mod tests {
         let frame = probe(host, "10.0.0.7".parse().unwrap());
         let read = FrameHeader::read(&frame).unwrap();
         assert_eq!((read.dst, read.vlan, read.eth_type), (host.mac, Some(9), ETH_TYPE_ARP));
-        assert_eq!(read.told(), SenderAddresses::Nothing);
+        assert_eq!(read.sender_addresses(), SenderAddresses::Nothing);
         assert_eq!(frame.len(), SHORTEST_FRAME);
         assert_eq!(frame[42..46], [10, 0, 0, 7]);
     }
@@ -102,7 +102,7 @@ mod tests {
         let (from, to) = (PROBE_SOURCE_IPV6.octets(), ip.octets());
         assert!(icmp.is_checksum_valid(from, to));
         assert_eq!(
-            FrameHeader::read(&frame).unwrap().told(),
+            FrameHeader::read(&frame).unwrap().sender_addresses(),
             SenderAddresses::Address(PROBE_SOURCE_IPV6.into())
         );
     }

@@ -13,10 +13,10 @@ use super::counting::FlowCountRequests;
 use super::probe::probe;
 use super::tracker::{HostTracker, Probe, RefusedSighting};
 use super::{TrackingMessage, TrackingShared};
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Maximum number of messages from handlers in one turn.
-const NEWS_PER_TURN: usize = 1024;
+const MESSAGES_PER_TURN: usize = 1024;
 
 /// Runs as long as the controller.
 pub(super) async fn run(
@@ -26,62 +26,65 @@ pub(super) async fn run(
     mut tracker: HostTracker,
 ) {
     let mut counting = FlowCountRequests::new();
-    let (mut seen, mut heard) = (0, 0);
+    let (mut topology_version, mut believed_version) = (0, 0);
     let believed = believed(&network);
-    let (mut woken_by, mut counted) = (None, None);
+    let (mut first, mut first_count) = (None, None);
     loop {
         let now = network.now();
         let topology = network.topology().load();
-        if topology.version() != seen {
-            seen = topology.version();
+        if topology.version() != topology_version {
+            topology_version = topology.version();
             tracker.topology(&topology, now);
         }
         let hosts = believed.load();
-        if hosts.version() != heard {
-            heard = hosts.version();
+        if hosts.version() != believed_version {
+            believed_version = hosts.version();
             tracker.believe(&hosts, &topology, now);
         }
         let answers = counting.answers.clone();
-        let more = std::iter::from_fn(|| answers.try_recv().ok());
-        for (question, packets) in counted.take().into_iter().chain(more) {
-            counting.answered(question.at.dpid);
-            tracker.counted(question, packets, &topology, now);
+        let further = std::iter::from_fn(|| answers.try_recv().ok());
+        for (host, packets) in first_count.take().into_iter().chain(further) {
+            counting.finish(host.at.dpid);
+            tracker.handle_count(host, packets, &topology, now);
         }
-        let mut dealt_with = 0;
-        let more = std::iter::from_fn(|| shared.told.try_recv().ok());
-        for news in woken_by.take().into_iter().chain(more).take(NEWS_PER_TURN) {
-            match news {
-                TrackingMessage::Seen(sighting) => tracker.seen(sighting, &topology, now),
+        let mut handled = 0;
+        let further = std::iter::from_fn(|| shared.receiver.try_recv().ok());
+        for message in first.take().into_iter().chain(further).take(MESSAGES_PER_TURN) {
+            match message {
+                TrackingMessage::Seen(sighting) => {
+                    tracker.handle_sighting(sighting, &topology, now)
+                }
                 TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
             }
-            dealt_with += 1;
+            handled += 1;
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
-        ask_switches(&mut tracker, &mut counting, &network, &shared);
+        request_counts(&mut tracker, &mut counting, &network, &shared);
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
-        if dealt_with == NEWS_PER_TURN {
+        if handled == MESSAGES_PER_TURN {
             continue;
         }
-        let news = async { woken_by = shared.told.recv().await.ok() };
-        let answer = async { counted = counting.answers.recv().await.ok() };
-        let changed = network.topology().newer(seen).or(believed.newer(heard));
-        news.or(answer).or(changed).or(until(&network, tracker.due())).await;
+        let next_message = async { first = shared.receiver.recv().await.ok() };
+        let next_count = async { first_count = counting.answers.recv().await.ok() };
+        let changed =
+            network.topology().newer(topology_version).or(believed.newer(believed_version));
+        next_message.or(next_count).or(changed).or(wait_until(&network, tracker.due())).await;
     }
 }
 
 /// Requests the packet counts of hosts from their switches.
-fn ask_switches(
+fn request_counts(
     tracker: &mut HostTracker,
     counting: &mut FlowCountRequests,
     network: &Network,
     shared: &TrackingShared,
 ) {
-    tracker.counts.drain(..).for_each(|counted| counting.ask(counted));
+    tracker.counts.drain(..).for_each(|counted| counting.push(counted));
     for dpid in counting.send(network) {
-        if let Some(own) = shared.switches.of(dpid) {
-            own.counts.packet_counts_asked.add(1);
+        if let Some(state) = shared.switches.get(dpid) {
+            state.counts.packet_counts_asked.add(1);
         }
     }
 }
@@ -97,24 +100,24 @@ fn publish(
         publisher.publish(hosts);
     }
     for at in tracker.stale.drain(..) {
-        if let Some(own) = shared.switches.of(at.dpid) {
-            own.stale.fetch_add(1, Ordering::Relaxed);
+        if let Some(state) = shared.switches.get(at.dpid) {
+            state.stale.fetch_add(1, Ordering::Relaxed);
         }
     }
     for probe in std::mem::take(&mut tracker.probes) {
-        if !ask(network, shared, probe) {
+        if !send_probe(network, shared, probe) {
             tracker.not_sent(probe.host, network.now());
         }
     }
-    for refused in tracker.refused.drain(..) {
+    for sighting in tracker.refused.drain(..) {
         let (RefusedSighting::Claim(at)
         | RefusedSighting::PortFull(at)
-        | RefusedSighting::Full(at)) = refused;
-        let Some(own) = shared.switches.of(at.dpid) else { continue };
-        match refused {
-            RefusedSighting::Claim(_) => own.counts.claims_refused.add(1),
-            RefusedSighting::PortFull(_) => own.counts.over_port_limit.add(1),
-            RefusedSighting::Full(_) => own.counts.sightings_over_limit.add(1),
+        | RefusedSighting::Full(at)) = sighting;
+        let Some(state) = shared.switches.get(at.dpid) else { continue };
+        match sighting {
+            RefusedSighting::Claim(_) => state.counts.claims_refused.add(1),
+            RefusedSighting::PortFull(_) => state.counts.over_port_limit.add(1),
+            RefusedSighting::Full(_) => state.counts.sightings_over_limit.add(1),
         }
     }
     for event in tracker.events.drain(..) {
@@ -124,12 +127,12 @@ fn publish(
 
 /// Sends a probe to a host. Returns `false` if too much waits for its switch. A probe to a switch
 /// that is gone is dropped, and stays unanswered.
-fn ask(network: &Network, shared: &TrackingShared, Probe { at, host, ip }: Probe) -> bool {
+fn send_probe(network: &Network, shared: &TrackingShared, Probe { at, host, ip }: Probe) -> bool {
     let Some(info) = network.switch(at.dpid) else { return true };
     let (frame, actions) = (probe(host, ip), [Action::output(at.port)]);
     let sent = network.send(at.dpid, &Switch::own_packet(info.version, &frame, &actions));
     if sent.is_ok()
-        && let Some(own) = shared.switches.of(at.dpid)
+        && let Some(own) = shared.switches.get(at.dpid)
     {
         own.counts.probes_sent.add(1);
     }

@@ -15,28 +15,35 @@ pub struct PathChanges<'p> {
     before: &'p Paths,
     after: &'p Paths,
     /// The ends of links that are gone, and of links that have come.
-    gone: Vec<(Dpid, Dpid)>,
-    come: Vec<(Dpid, Dpid)>,
+    removed: Vec<(Dpid, Dpid)>,
+    added: Vec<(Dpid, Dpid)>,
 }
 
 impl Paths {
     /// Returns the differences from another version.
     #[must_use]
     pub fn changes_since<'p>(&'p self, before: &'p Paths) -> PathChanges<'p> {
-        PathChanges { before, after: self, gone: before.not_in(self), come: self.not_in(before) }
+        PathChanges {
+            before,
+            after: self,
+            removed: before.links_not_in(self),
+            added: self.links_not_in(before),
+        }
     }
 
     /// Returns the ends of links that another version does not have.
-    fn not_in(&self, other: &Paths) -> Vec<(Dpid, Dpid)> {
+    fn links_not_in(&self, other: &Paths) -> Vec<(Dpid, Dpid)> {
         let mut missing = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             // Consecutive versions share unchanged nodes, as long as the numbers of switches stay.
             let is_numbered_so = Arc::ptr_eq(&self.numbers, &other.numbers);
-            if is_numbered_so && other.nodes.get(at).is_some_and(|its| Arc::ptr_eq(node, its)) {
+            if is_numbered_so
+                && other.nodes.get(at).is_some_and(|other_node| Arc::ptr_eq(node, other_node))
+            {
                 continue;
             }
-            let its: Vec<Hop> = other.hops_of(node.dpid).collect();
-            let hops = self.hops_of(node.dpid).filter(|hop| !its.contains(hop));
+            let other_hops: Vec<Hop> = other.hops_of(node.dpid).collect();
+            let hops = self.hops_of(node.dpid).filter(|hop| !other_hops.contains(hop));
             missing.extend(hops.map(|hop| (hop.from.dpid, hop.to.dpid)));
         }
         missing
@@ -44,7 +51,7 @@ impl Paths {
 
     fn hops_of(&self, dpid: Dpid) -> impl Iterator<Item = Hop> {
         let nodes = self.number(dpid).and_then(|index| self.nodes.get(index));
-        nodes.into_iter().flat_map(|node| node.ways.iter().map(|way| self.hop(node, way)))
+        nodes.into_iter().flat_map(|node| node.links.iter().map(|link| self.hop(node, link)))
     }
 }
 
@@ -56,18 +63,19 @@ impl PathChanges<'_> {
     /// link that has come is on one. Costs a few look-ups for each changed link.
     #[must_use]
     pub fn affect(&self, from: Dpid, to: Dpid) -> bool {
-        self.gone.len() + self.come.len() > MAX_CHANGED
+        self.removed.len() + self.added.len() > MAX_CHANGED
             || self.before.distance(from, to) != self.after.distance(from, to)
-            || self.gone.iter().any(|link| self.before.is_on_way(*link, from, to))
-            || self.come.iter().any(|link| self.after.is_on_way(*link, from, to))
+            || self.removed.iter().any(|link| self.before.is_on_path(*link, from, to))
+            || self.added.iter().any(|link| self.after.is_on_path(*link, from, to))
     }
 }
 
 impl Paths {
     /// Whether a link is on a shortest path.
-    fn is_on_way(&self, (near, far): (Dpid, Dpid), from: Dpid, to: Dpid) -> bool {
+    fn is_on_path(&self, (first, last): (Dpid, Dpid), from: Dpid, to: Dpid) -> bool {
         let hops = |from, to| self.distance(from, to).map(u32::from);
-        let by_link = hops(from, near).zip(hops(far, to)).map(|(to_it, on)| to_it + 1 + on);
+        let by_link =
+            hops(from, first).zip(hops(last, to)).map(|(before, after)| before + 1 + after);
         by_link.is_some() && by_link == hops(from, to)
     }
 }

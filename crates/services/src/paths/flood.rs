@@ -47,11 +47,11 @@ fn grow(graph: &Graph, root: NodeIndex, is_found: &mut [bool], tree: &mut [Vec<P
     let mut next = 0;
     while let Some(index) = found.get(next).copied() {
         next += 1;
-        for way in &graph.nodes[index].ways {
-            let to = way.to as NodeIndex;
+        for link in &graph.nodes[index].links {
+            let to = link.to as NodeIndex;
             if !std::mem::replace(&mut is_found[to], true) {
-                tree[index].push(way.out);
-                tree[to].push(way.to_port);
+                tree[index].push(link.out_port);
+                tree[to].push(link.to_port);
                 found.push(to);
             }
         }

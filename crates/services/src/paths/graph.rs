@@ -10,7 +10,7 @@ use bellrock_api::{Dpid, Port, SwitchPort, Topology};
 const SPARE: usize = 64;
 
 /// Maximum number of switches with paths. Memory grows with its square, to 170 MB at this number.
-/// Further switches are left out ([`super::Paths::left_out`]).
+/// Further switches are left out ([`super::Paths::omitted_switches`]).
 pub const MAX_SWITCHES: usize = 4096;
 
 /// The index of a switch, also while it is down, until a [renumbering](Graph::renumber).
@@ -19,7 +19,7 @@ pub(super) type NodeIndex = usize;
 /// A link, from the side of the sending switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphLink {
-    pub(super) out: Port,
+    pub(super) out_port: Port,
     /// The switch at the other end, and its receiving port.
     pub(super) to: u32,
     pub(super) to_port: Port,
@@ -31,7 +31,7 @@ pub(super) struct GraphNode {
     pub(super) dpid: Dpid,
     pub(super) is_up: bool,
     /// Links that are up in both directions and lead to another switch, by port.
-    pub(super) ways: Vec<GraphLink>,
+    pub(super) links: Vec<GraphLink>,
     /// Edge ports, in order.
     pub(super) edge: Vec<Port>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Graph {
     /// The switches' indices, by datapath id.
     pub(super) numbers: Arc<Vec<(Dpid, u32)>>,
     /// Number of indices that the tables have space for.
-    pub(super) room: usize,
+    pub(super) capacity: usize,
 }
 
 /// The effect of a new topology on tables.
@@ -61,8 +61,9 @@ impl Graph {
         let changed = changed(old, new);
         let known = |dpid: &&Dpid| number(&self.numbers, **dpid).is_some();
         let added = new.switches.keys().filter(|dpid| !known(dpid)).count();
-        let gone = self.nodes.len() + added > new.switches.len();
-        if self.nodes.len() + added > self.room && (gone || self.room < MAX_SWITCHES) {
+        let has_removed = self.nodes.len() + added > new.switches.len();
+        if self.nodes.len() + added > self.capacity && (has_removed || self.capacity < MAX_SWITCHES)
+        {
             self.renumber(new);
             return GraphChange::Renumbered;
         }
@@ -74,7 +75,7 @@ impl Graph {
             // A link can name a switch that is in no topology.
             let Some(index) = number(&self.numbers, dpid) else { continue };
             let node = self.node(dpid, new);
-            if node.ways != self.nodes[index].ways {
+            if node.links != self.nodes[index].links {
                 relinked.push(index);
             }
             if node != *self.nodes[index] {
@@ -87,8 +88,8 @@ impl Graph {
     /// Numbers the switches that are up in order of their datapath ids, and forgets all others.
     fn renumber(&mut self, topology: &Topology) {
         let up = topology.switches.len();
-        self.room = (up + SPARE.max(up / 8)).min(MAX_SWITCHES);
-        let all = topology.switches.keys().take(self.room);
+        self.capacity = (up + SPARE.max(up / 8)).min(MAX_SWITCHES);
+        let all = topology.switches.keys().take(self.capacity);
         self.numbers = Arc::new(all.clone().copied().zip(0..).collect());
         self.nodes = all.map(|dpid| Arc::new(self.node(*dpid, topology))).collect();
     }
@@ -96,7 +97,7 @@ impl Graph {
     fn add_missing(&mut self, topology: &Topology) {
         let mut numbers = (*self.numbers).clone();
         for dpid in topology.switches.keys() {
-            if self.nodes.len() == self.room {
+            if self.nodes.len() == self.capacity {
                 break;
             }
             if let Err(at) = numbers.binary_search_by_key(dpid, |(dpid, _)| *dpid) {
@@ -111,16 +112,17 @@ impl Graph {
         if !topology.switches.contains_key(&dpid) {
             return GraphNode { dpid, ..GraphNode::default() };
         }
-        let ways = topology.links.range(ports_of(dpid)).filter_map(|(from, link)| {
+        let links = topology.links.range(ports_of(dpid)).filter_map(|(from, link)| {
             let back = topology.links.get(&link.to)?;
             let leads_away = back.to == *from && link.to.dpid != dpid;
             let to = number(&self.numbers, link.to.dpid)?;
             let is_up = topology.switches.contains_key(&link.to.dpid);
-            let way = GraphLink { out: from.port, to: to as u32, to_port: link.to.port };
-            (leads_away && is_up).then_some(way)
+            let graph_link =
+                GraphLink { out_port: from.port, to: to as u32, to_port: link.to.port };
+            (leads_away && is_up).then_some(graph_link)
         });
         let edge = topology.edge_of(dpid).collect();
-        GraphNode { dpid, is_up: true, ways: ways.collect(), edge }
+        GraphNode { dpid, is_up: true, links: links.collect(), edge }
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Paths {
     nodes: Vec<Arc<GraphNode>>,
     rows: PathRows,
     flood: Option<Arc<Flood>>,
-    left_out: usize,
+    omitted_switches: usize,
 }
 
 impl Paths {
@@ -93,7 +93,7 @@ impl Paths {
     pub fn next_hops(&self, from: Dpid, to: Dpid) -> impl Iterator<Item = Hop> {
         let both = self.number(from).zip(self.number(to));
         both.into_iter().flat_map(move |(from, to)| {
-            self.ways_to(from, to).map(move |way| self.hop(&self.nodes[from], way))
+            self.links_to(from, to).map(move |link| self.hop(&self.nodes[from], link))
         })
     }
 
@@ -105,7 +105,7 @@ impl Paths {
     #[must_use]
     pub fn next_hop(&self, from: Dpid, to: Dpid, key: u64) -> Option<Hop> {
         let (from, to) = (self.number(from)?, self.number(to)?);
-        self.choose(from, to, key).map(|way| self.hop(&self.nodes[from], way))
+        self.choose(from, to, key).map(|link| self.hop(&self.nodes[from], link))
     }
 
     /// Returns the hops of the shortest path for packets with this key, each chosen by
@@ -115,10 +115,10 @@ impl Paths {
         let mut at = self.number(from);
         std::iter::from_fn(move || {
             let here = at?;
-            let way = self.choose(here, to?, key)?;
+            let link = self.choose(here, to?, key)?;
             // Each hop is closer, so the walk ends.
-            at = Some(way.to as NodeIndex);
-            Some(self.hop(&self.nodes[here], way))
+            at = Some(link.to as NodeIndex);
+            Some(self.hop(&self.nodes[here], link))
         })
     }
 
@@ -136,8 +136,8 @@ impl Paths {
         let (start, end) = (self.number(from)?, self.number(to)?);
         let filter =
             SearchFilter { usable: &usable, switches: BTreeSet::new(), first: BTreeSet::new() };
-        let ways = self.search(start, end, &filter)?;
-        Some(self.named(from, to, &ways))
+        let path = self.search(start, end, &filter)?;
+        Some(self.to_path(from, to, &path))
     }
 
     /// Searches the `k` shortest paths over `usable` hops that pass no switch twice. The shortest
@@ -152,14 +152,14 @@ impl Paths {
     ) -> Vec<Path> {
         let Some((start, end)) = self.number(from).zip(self.number(to)) else { return Vec::new() };
         let all = self.search_k(start, end, k, &usable);
-        all.iter().map(|ways| self.named(from, to, ways)).collect()
+        all.iter().map(|path| self.to_path(from, to, path)).collect()
     }
 
     /// Returns the link at a port, if paths use it.
     #[must_use]
     pub fn hop_at(&self, from: SwitchPort) -> Option<Hop> {
         let node = &self.nodes[self.number(from.dpid)?];
-        node.way(from.port).map(|way| self.hop(node, way))
+        node.link_at(from.port).map(|link| self.hop(node, link))
     }
 
     /// Whether the network is known well enough to flood: [`Topology::settled`].
@@ -193,46 +193,49 @@ impl Paths {
 
     /// Number of switches without paths because there are more than [`MAX_SWITCHES`].
     #[must_use]
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    pub fn omitted_switches(&self) -> usize {
+        self.omitted_switches
     }
 
     fn number(&self, dpid: Dpid) -> Option<NodeIndex> {
         number(&self.numbers, dpid)
     }
 
-    fn ways_to(&self, from: NodeIndex, to: NodeIndex) -> impl Iterator<Item = &GraphLink> {
+    fn links_to(&self, from: NodeIndex, to: NodeIndex) -> impl Iterator<Item = &GraphLink> {
         let bytes = self.rows.next_hops[from].of(to);
-        let ways = self.nodes[from].ways.chunks(u8::BITS as usize);
-        bytes.zip(ways).flat_map(|(byte, ways)| {
-            let mut left = byte;
+        let links = self.nodes[from].links.chunks(u8::BITS as usize);
+        bytes.zip(links).flat_map(|(byte, links)| {
+            let mut remaining = byte;
             std::iter::from_fn(move || {
-                let way = ways.get(left.trailing_zeros() as usize)?;
-                left &= left - 1;
-                Some(way)
+                let link = links.get(remaining.trailing_zeros() as usize)?;
+                remaining &= remaining - 1;
+                Some(link)
             })
         })
     }
 
     fn choose(&self, from: NodeIndex, to: NodeIndex, key: u64) -> Option<&GraphLink> {
-        let here = mixed(key ^ mixed(self.nodes[from].dpid.0));
-        self.ways_to(from, to).max_by_key(|way| mixed(here ^ u64::from(way.out.0)))
+        let here = mix(key ^ mix(self.nodes[from].dpid.0));
+        self.links_to(from, to).max_by_key(|link| mix(here ^ u64::from(link.out_port.0)))
     }
 
-    fn hop(&self, node: &GraphNode, way: &GraphLink) -> Hop {
-        let next = self.nodes[way.to as NodeIndex].dpid;
-        Hop { from: SwitchPort::new(node.dpid, way.out), to: SwitchPort::new(next, way.to_port) }
+    fn hop(&self, node: &GraphNode, link: &GraphLink) -> Hop {
+        let next = self.nodes[link.to as NodeIndex].dpid;
+        Hop {
+            from: SwitchPort::new(node.dpid, link.out_port),
+            to: SwitchPort::new(next, link.to_port),
+        }
     }
 
-    fn named(&self, from: Dpid, to: Dpid, ways: &IndexedPath) -> Path {
-        let hops = ways.iter().map(|(at, way)| self.hop(&self.nodes[*at], way)).collect();
+    fn to_path(&self, from: Dpid, to: Dpid, indexed: &IndexedPath) -> Path {
+        let hops = indexed.iter().map(|(at, link)| self.hop(&self.nodes[*at], link)).collect();
         Path { from, to, hops }
     }
 }
 
 /// Spreads the bits of a number over all 64 (the finisher of SplitMix64: Steele, Lea and Flood,
 /// 2014).
-fn mixed(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
@@ -263,7 +266,7 @@ impl PathTracker {
             nodes,
             rows: self.rows.clone(),
             flood: topology.settled.then(|| Arc::new(Flood::of(&self.graph))),
-            left_out: topology.switches.len() - up,
+            omitted_switches: topology.switches.len() - up,
         }
     }
 }

@@ -15,25 +15,25 @@ pub(super) struct Repair<'g> {
     queue: BinaryHeap<Reverse<(u16, u16)>>,
     changed: Marked,
     /// The switches in `changed` and their neighbours.
-    around: Marked,
+    neighbourhood: Marked,
 }
 
 impl<'g> Repair<'g> {
     pub(super) fn new(nodes: &'g [Arc<GraphNode>]) -> Self {
-        let (changed, around) = (Marked::new(nodes.len()), Marked::new(nodes.len()));
-        Repair { nodes, queue: BinaryHeap::new(), changed, around }
+        let (changed, neighbourhood) = (Marked::new(nodes.len()), Marked::new(nodes.len()));
+        Repair { nodes, queue: BinaryHeap::new(), changed, neighbourhood }
     }
 
     /// Returns the switches whose distances the last repair has changed, and their neighbours.
     pub(super) fn changed_and_neighbours(&mut self) -> impl Iterator<Item = NodeIndex> {
-        self.around.clear();
+        self.neighbourhood.clear();
         for index in &self.changed.all {
-            self.around.mark(NodeIndex::from(*index));
-            for way in &self.nodes[NodeIndex::from(*index)].ways {
-                self.around.mark(way.to as NodeIndex);
+            self.neighbourhood.mark(NodeIndex::from(*index));
+            for link in &self.nodes[NodeIndex::from(*index)].links {
+                self.neighbourhood.mark(link.to as NodeIndex);
             }
         }
-        self.around.all.iter().map(|index| NodeIndex::from(*index))
+        self.neighbourhood.all.iter().map(|index| NodeIndex::from(*index))
     }
 
     /// Corrects distances to `to` that were right before the links of `relinked` switches changed.
@@ -49,10 +49,10 @@ impl<'g> Repair<'g> {
             distances[NodeIndex::from(*index)] = UNREACHABLE;
         }
         for at in 0..self.changed.all.len() {
-            self.look_at(NodeIndex::from(self.changed.all[at]), distances);
+            self.queue_nearer(NodeIndex::from(self.changed.all[at]), distances);
         }
         for index in relinked {
-            self.look_at(*index, distances);
+            self.queue_nearer(*index, distances);
         }
         while let Some(Reverse((distance, index))) = self.queue.pop() {
             let index = NodeIndex::from(index);
@@ -61,9 +61,9 @@ impl<'g> Repair<'g> {
             }
             self.changed.mark(index);
             distances[index] = distance;
-            for way in &self.nodes[index].ways {
-                if distance + 1 < distances[way.to as NodeIndex] {
-                    self.queue.push(Reverse((distance + 1, way.to as u16)));
+            for link in &self.nodes[index].links {
+                if distance + 1 < distances[link.to as NodeIndex] {
+                    self.queue.push(Reverse((distance + 1, link.to as u16)));
                 }
             }
         }
@@ -76,24 +76,25 @@ impl<'g> Repair<'g> {
         self.queue.extend(reachable.map(|index| Reverse((distances[*index], *index as u16))));
         while let Some(Reverse((distance, index))) = self.queue.pop() {
             let index = NodeIndex::from(index);
-            let ways = &self.nodes[index].ways;
-            let holds = |way: &GraphLink| {
-                let next = way.to as NodeIndex;
+            let links = &self.nodes[index].links;
+            let is_nearer = |link: &GraphLink| {
+                let next = link.to as NodeIndex;
                 distances[next] < distance && !self.changed.is_marked(next)
             };
-            if index == to || ways.iter().any(holds) || !self.changed.mark(index) {
+            if index == to || links.iter().any(is_nearer) || !self.changed.mark(index) {
                 continue;
             }
-            for way in ways.iter().filter(|way| distances[way.to as NodeIndex] == distance + 1) {
-                self.queue.push(Reverse((distance + 1, way.to as u16)));
+            for link in links.iter().filter(|way| distances[way.to as NodeIndex] == distance + 1) {
+                self.queue.push(Reverse((distance + 1, link.to as u16)));
             }
         }
     }
 
     /// Queues a switch if a neighbour gives it a smaller distance than its current one.
-    fn look_at(&mut self, index: NodeIndex, distances: &[u16]) {
-        let ways = self.nodes[index].ways.iter();
-        let nearest = ways.map(|way| distances[way.to as NodeIndex]).min().unwrap_or(UNREACHABLE);
+    fn queue_nearer(&mut self, index: NodeIndex, distances: &[u16]) {
+        let links = self.nodes[index].links.iter();
+        let nearest =
+            links.map(|link| distances[link.to as NodeIndex]).min().unwrap_or(UNREACHABLE);
         let distance = nearest.saturating_add(1);
         if distance < distances[index] {
             self.queue.push(Reverse((distance, index as u16)));

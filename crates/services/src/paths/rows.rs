@@ -28,14 +28,14 @@ const PLANE_LINKS: usize = u8::BITS as usize;
 /// byte for each destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PathRow {
-    room: usize,
+    capacity: usize,
     planes: Vec<u8>,
 }
 
 impl PathRow {
     /// Returns the bytes of all planes for one destination: which links begin a shortest path.
     pub(super) fn of(&self, to: NodeIndex) -> impl Iterator<Item = u8> {
-        self.planes.iter().skip(to).step_by(self.room.max(1)).copied()
+        self.planes.iter().skip(to).step_by(self.capacity.max(1)).copied()
     }
 }
 
@@ -54,7 +54,7 @@ impl PathRows {
             GraphChange::Links(changed) if changed.len() * MOST_CHANGED > graph.nodes.len() => {
                 self.compute(graph);
             }
-            GraphChange::Links(changed) => self.follow(graph, changed),
+            GraphChange::Links(changed) => self.update_changed(graph, changed),
         }
     }
 
@@ -63,71 +63,66 @@ impl PathRows {
         let links = DestinationLinks::of(graph);
         let mut search = Search::default();
         let all = 0..graph.nodes.len();
-        let distances = all.clone().map(|index| search.from(&links, index, graph.room).into());
+        let distances = all.clone().map(|index| search.from(&links, index, graph.capacity).into());
         self.distances = distances.collect();
-        let rows = all.map(|index| Arc::new(self.row(&graph.nodes[index], index, graph.room)));
+        let rows = all.map(|index| Arc::new(self.row(&graph.nodes[index], index, graph.capacity)));
         self.next_hops = rows.collect();
     }
 
     /// Updates the rows after the links of these switches have changed.
-    fn follow(&mut self, graph: &Graph, changed: &[NodeIndex]) {
+    fn update_changed(&mut self, graph: &Graph, changed: &[NodeIndex]) {
         for index in self.distances.len()..graph.nodes.len() {
-            let mut alone = vec![UNREACHABLE; graph.room];
-            alone[index] = 0;
-            self.distances.push(alone.into());
+            let mut distances = vec![UNREACHABLE; graph.capacity];
+            distances[index] = 0;
+            self.distances.push(distances.into());
             self.next_hops.push(Arc::default());
         }
-        let mut concerned = vec![false; graph.room];
+        let mut affected = vec![false; graph.capacity];
         for index in changed {
-            self.find_concerned(&graph.nodes[*index], *index, &mut concerned);
+            self.find_affected(&graph.nodes[*index], *index, &mut affected);
         }
         for index in changed {
-            self.next_hops[*index] = Arc::new(self.row(&graph.nodes[*index], *index, graph.room));
+            self.next_hops[*index] =
+                Arc::new(self.row(&graph.nodes[*index], *index, graph.capacity));
         }
         let mut repair = Repair::new(&graph.nodes);
-        for to in (0..graph.nodes.len()).filter(|to| concerned[*to]) {
+        for to in (0..graph.nodes.len()).filter(|to| affected[*to]) {
             let mut row = std::mem::take(&mut self.distances[to]);
             let distances = Arc::make_mut(&mut row);
             repair.distances_to(to, changed, distances);
             // This row has the distances to `to`. Their counterparts are in the rows of the changed
             // switches, which are concerned too: distances are the same in both directions.
             for index in repair.changed_and_neighbours() {
-                self.follow_distances(&graph.nodes[index], index, to, distances);
+                self.update_row(&graph.nodes[index], index, to, distances);
             }
             self.distances[to] = row;
         }
     }
 
     /// Computes from the distances which links begin shortest paths, for all destinations.
-    fn row(&self, node: &GraphNode, index: NodeIndex, room: usize) -> PathRow {
-        let mut planes = vec![0; node.ways.len().div_ceil(PLANE_LINKS) * room];
+    fn row(&self, node: &GraphNode, index: NodeIndex, capacity: usize) -> PathRow {
+        let mut planes = vec![0; node.links.len().div_ceil(PLANE_LINKS) * capacity];
         let own = &self.distances[index];
-        for (plane, ways) in planes.chunks_mut(room).zip(node.ways.chunks(PLANE_LINKS)) {
-            for (bit, way) in ways.iter().enumerate() {
-                let others = &self.distances[way.to as NodeIndex];
+        for (plane, links) in planes.chunks_mut(capacity).zip(node.links.chunks(PLANE_LINKS)) {
+            for (bit, link) in links.iter().enumerate() {
+                let others = &self.distances[link.to as NodeIndex];
                 for ((bits, own), other) in plane.iter_mut().zip(own.iter()).zip(others.iter()) {
                     *bits |= u8::from(is_next_hop(*own, *other)) << bit;
                 }
             }
         }
-        PathRow { room, planes }
+        PathRow { capacity, planes }
     }
 
     /// Updates this for one destination.
-    fn follow_distances(
-        &mut self,
-        node: &GraphNode,
-        index: NodeIndex,
-        to: NodeIndex,
-        distances: &[u16],
-    ) {
+    fn update_row(&mut self, node: &GraphNode, index: NodeIndex, to: NodeIndex, distances: &[u16]) {
         let own = distances[index];
-        for (plane, ways) in node.ways.chunks(PLANE_LINKS).enumerate() {
-            let bits = ways.iter().enumerate().fold(0, |bits, (bit, way): (_, &GraphLink)| {
-                bits | u8::from(is_next_hop(own, distances[way.to as NodeIndex])) << bit
+        for (plane, links) in node.links.chunks(PLANE_LINKS).enumerate() {
+            let bits = links.iter().enumerate().fold(0, |bits, (bit, link): (_, &GraphLink)| {
+                bits | u8::from(is_next_hop(own, distances[link.to as NodeIndex])) << bit
             });
             let row = &mut self.next_hops[index];
-            let at = plane * row.room + to;
+            let at = plane * row.capacity + to;
             if row.planes[at] != bits {
                 Arc::make_mut(row).planes[at] = bits;
             }
@@ -135,15 +130,18 @@ impl PathRows {
     }
 
     /// Marks destinations whose distance is not one more than that of the nearest neighbour.
-    fn find_concerned(&self, node: &GraphNode, index: NodeIndex, concerned: &mut [bool]) {
+    fn find_affected(&self, node: &GraphNode, index: NodeIndex, affected: &mut [bool]) {
         let own = &self.distances[index];
         let mut nearest = vec![UNREACHABLE; own.len()];
-        for way in &node.ways {
-            let others = self.distances[way.to as NodeIndex].iter();
-            nearest.iter_mut().zip(others).for_each(|(least, other)| *least = (*least).min(*other));
+        for link in &node.links {
+            let others = self.distances[link.to as NodeIndex].iter();
+            nearest
+                .iter_mut()
+                .zip(others)
+                .for_each(|(minimum, other)| *minimum = (*minimum).min(*other));
         }
         for (at, (own, nearest)) in own.iter().zip(nearest).enumerate() {
-            concerned[at] |= at != index && *own != nearest.saturating_add(1);
+            affected[at] |= at != index && *own != nearest.saturating_add(1);
         }
     }
 }
@@ -166,7 +164,7 @@ impl DestinationLinks {
         let mut links = DestinationLinks { first: vec![0], to: Vec::new() };
         for node in &graph.nodes {
             // There are fewer than 2^16 switches.
-            links.to.extend(node.ways.iter().map(|way| way.to as u16));
+            links.to.extend(node.links.iter().map(|link| link.to as u16));
             links.first.push(links.to.len() as u32);
         }
         links
@@ -187,20 +185,20 @@ struct Search {
 
 impl Search {
     /// Returns the distances of all switches from one, by breadth-first search.
-    fn from(&mut self, links: &DestinationLinks, start: NodeIndex, room: usize) -> &[u16] {
+    fn from(&mut self, links: &DestinationLinks, start: NodeIndex, capacity: usize) -> &[u16] {
         self.distances.clear();
-        self.distances.resize(room, UNREACHABLE);
+        self.distances.resize(capacity, UNREACHABLE);
         self.distances[start] = 0;
         self.found.clear();
         self.found.push(start as u16);
         let mut next = 0;
         while let Some(index) = self.found.get(next).copied() {
             next += 1;
-            let further = self.distances[NodeIndex::from(index)] + 1;
+            let distance_to_next = self.distances[NodeIndex::from(index)] + 1;
             for to in links.from(index.into()) {
                 let distance = &mut self.distances[NodeIndex::from(*to)];
                 if *distance == UNREACHABLE {
-                    *distance = further;
+                    *distance = distance_to_next;
                     self.found.push(*to);
                 }
             }

@@ -31,20 +31,20 @@ impl Paths {
         filter: &SearchFilter<'_>,
     ) -> Option<IndexedPath> {
         let distances = self.distances_to(to, from, filter);
-        let mut ways = Vec::new();
+        let mut path = Vec::new();
         let mut at = from;
         while at != to {
-            let closer = |way: &&GraphLink| {
-                let distance = distances[way.to as NodeIndex];
+            let closer = |link: &&GraphLink| {
+                let distance = distances[link.to as NodeIndex];
                 distance != UNREACHABLE
                     && distance + 1 == distances[at]
-                    && self.may_use(at, way, from, filter)
+                    && self.may_use(at, link, from, filter)
             };
-            let way = self.nodes[at].ways.iter().find(closer)?;
-            ways.push((at, *way));
-            at = way.to as NodeIndex;
+            let link = self.nodes[at].links.iter().find(closer)?;
+            path.push((at, *link));
+            at = link.to as NodeIndex;
         }
-        Some(ways)
+        Some(path)
     }
 
     /// Returns the distances of switches to `to`, as far as needed to find `from`.
@@ -56,13 +56,14 @@ impl Paths {
             if at == from {
                 break;
             }
-            for back in &self.nodes[at].ways {
+            for back in &self.nodes[at].links {
                 let before = back.to as NodeIndex;
                 if distances[before] != UNREACHABLE || filter.switches.contains(&before) {
                     continue;
                 }
-                let way = GraphLink { out: back.to_port, to: at as u32, to_port: back.out };
-                if self.may_use(before, &way, from, filter) {
+                let link =
+                    GraphLink { out_port: back.to_port, to: at as u32, to_port: back.out_port };
+                if self.may_use(before, &link, from, filter) {
                     distances[before] = distances[at] + 1;
                     found.push_back(before);
                 }
@@ -74,12 +75,12 @@ impl Paths {
     fn may_use(
         &self,
         at: NodeIndex,
-        way: &GraphLink,
+        link: &GraphLink,
         from: NodeIndex,
         filter: &SearchFilter<'_>,
     ) -> bool {
-        let is_banned = at == from && filter.first.contains(&way.out);
-        !is_banned && (filter.usable)(self.hop(&self.nodes[at], way))
+        let is_banned = at == from && filter.first.contains(&link.out_port);
+        !is_banned && (filter.usable)(self.hop(&self.nodes[at], link))
     }
 
     /// Returns the `k` shortest loop-free paths (Yen, Management Science 1971), the shortest first;
@@ -101,22 +102,22 @@ impl Paths {
             let last = &paths[paths.len() - 1];
             filter.switches.clear();
             for spur in 0..last.len() {
-                let (root, at) = (&last[..spur], last[spur].0);
+                let (root, spur_node) = (&last[..spur], last[spur].0);
                 // A new path that begins like this must leave here by a port that no known path
                 // takes.
                 filter.first = paths
                     .iter()
                     .filter(|path| path.len() > spur && path[..spur] == *root)
-                    .map(|path| path[spur].1.out)
+                    .map(|path| path[spur].1.out_port)
                     .collect();
-                if let Some(rest) = self.search(at, to, &filter) {
-                    candidates.insert(CandidatePath::new([root, &rest].concat()));
+                if let Some(spur_path) = self.search(spur_node, to, &filter) {
+                    candidates.insert(CandidatePath::new([root, &spur_path].concat()));
                 }
-                filter.switches.insert(at);
+                filter.switches.insert(spur_node);
             }
             filter.first.clear();
             let Some(best) = candidates.pop_first() else { break };
-            paths.push(best.ways);
+            paths.push(best.path);
         }
         paths
     }
@@ -126,12 +127,12 @@ impl Paths {
 #[derive(PartialEq, Eq)]
 struct CandidatePath {
     ports: Vec<Port>,
-    ways: IndexedPath,
+    path: IndexedPath,
 }
 
 impl CandidatePath {
-    fn new(ways: IndexedPath) -> Self {
-        CandidatePath { ports: ways.iter().map(|(_, way)| way.out).collect(), ways }
+    fn new(path: IndexedPath) -> Self {
+        CandidatePath { ports: path.iter().map(|(_, link)| link.out_port).collect(), path }
     }
 }
 
@@ -150,8 +151,8 @@ impl PartialOrd for CandidatePath {
 
 impl GraphNode {
     /// Returns the link at a port.
-    pub(super) fn way(&self, port: Port) -> Option<&GraphLink> {
-        let at = self.ways.binary_search_by_key(&port, |way| way.out).ok()?;
-        self.ways.get(at)
+    pub(super) fn link_at(&self, port: Port) -> Option<&GraphLink> {
+        let at = self.links.binary_search_by_key(&port, |link| link.out_port).ok()?;
+        self.links.get(at)
     }
 }

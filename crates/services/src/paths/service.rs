@@ -38,11 +38,11 @@ impl App for PathService {
                 (topology.clone(), Arc::<PathsPublisher>::clone(&published));
             async move {
                 let mut tracker = PathTracker::default();
-                let mut seen = topology.load();
+                let mut current = topology.load();
                 loop {
-                    published.0.publish(tracker.update(&seen));
+                    published.0.publish(tracker.update(&current));
                     // Only the latest topology is used.
-                    seen = topology.changed(seen.version()).await;
+                    current = topology.changed(current.version()).await;
                 }
             }
         });

@@ -34,7 +34,7 @@ pub struct ChangeReport {
     /// The change.
     pub change: Change,
     /// The outcome.
-    pub fate: PlanOutcome,
+    pub outcome: PlanOutcome,
 }
 
 /// A plan that was carried out: all its changes are confirmed.
@@ -103,15 +103,15 @@ impl fmt::Display for FirstFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_cause = |report: &&ChangeReport| {
             matches!(
-                report.fate,
+                report.outcome,
                 PlanOutcome::Refused(_) | PlanOutcome::NotSent(_) | PlanOutcome::Unknown(_)
             )
         };
         match self.0.iter().find(is_cause) {
             None => f.write_str("the plan failed")?,
-            Some(ChangeReport { dpid, change, fate }) => {
+            Some(ChangeReport { dpid, change, outcome }) => {
                 write!(f, "switch {dpid} did not {change}: ")?;
-                match fate {
+                match outcome {
                     PlanOutcome::Refused(refusal) => write!(f, "it refused ({refusal})")?,
                     PlanOutcome::NotSent(error) => write!(f, "{error}")?,
                     PlanOutcome::Unknown(loss) => write!(f, "{loss}")?,
@@ -119,9 +119,13 @@ impl fmt::Display for FirstFailure<'_> {
                 }
             }
         }
-        let count = |fate: PlanOutcome| self.0.iter().filter(|report| report.fate == fate).count();
-        let unknown =
-            self.0.iter().filter(|report| matches!(report.fate, PlanOutcome::Unknown(_))).count();
+        let count =
+            |outcome: PlanOutcome| self.0.iter().filter(|report| report.outcome == outcome).count();
+        let unknown = self
+            .0
+            .iter()
+            .filter(|report| matches!(report.outcome, PlanOutcome::Unknown(_)))
+            .count();
         write!(
             f,
             "; of {} changes, {} were rolled back, {} stay and {unknown} are unknown",
@@ -143,14 +147,14 @@ pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed
         if moment == Moment::Removed && from > 0 {
             network.sleep(DRAIN).await;
         }
-        if !round(network, steps.get_mut(from..until).unwrap_or_default()).await {
-            if !steps.iter().any(|step| matches!(step.fate, PlanOutcome::Unknown(_))) {
-                take_back(network, steps.get_mut(..until).unwrap_or_default()).await;
+        if !run_moment(network, steps.get_mut(from..until).unwrap_or_default()).await {
+            if !steps.iter().any(|step| matches!(step.outcome, PlanOutcome::Unknown(_))) {
+                roll_back(network, steps.get_mut(..until).unwrap_or_default()).await;
             }
             let report = |step: PlanStep| ChangeReport {
                 dpid: step.dpid,
                 change: step.change,
-                fate: step.fate,
+                outcome: step.outcome,
             };
             return Err(CommitError::Failed(steps.into_iter().map(report).collect()));
         }
@@ -160,12 +164,12 @@ pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed
 }
 
 /// Sends the changes of one moment to all their switches. Returns whether all are confirmed.
-async fn round(network: &Network, steps: &mut [PlanStep]) -> bool {
+async fn run_moment(network: &Network, steps: &mut [PlanStep]) -> bool {
     let all: Vec<usize> = (0..steps.len()).collect();
     let change = |step: &PlanStep| Some(step.change.clone());
     for (at, outcome) in send(network, steps, &all, change).await {
         if let Some(step) = steps.get_mut(at) {
-            step.fate = match outcome {
+            step.outcome = match outcome {
                 ChangeOutcome::Installed => PlanOutcome::Installed,
                 ChangeOutcome::Refused(refusal) => PlanOutcome::Refused(refusal),
                 ChangeOutcome::NotSent(error) => PlanOutcome::NotSent(error),
@@ -174,40 +178,40 @@ async fn round(network: &Network, steps: &mut [PlanStep]) -> bool {
             };
         }
     }
-    steps.iter().all(|step| step.fate == PlanOutcome::Installed)
+    steps.iter().all(|step| step.outcome == PlanOutcome::Installed)
 }
 
 /// Rolls back installed changes in reverse order of moments, and within a moment in reverse order.
 /// Before a flow is removed, packets that the flow before it sent to it have time to leave.
-async fn take_back(network: &Network, steps: &mut [PlanStep]) {
+async fn roll_back(network: &Network, steps: &mut [PlanStep]) {
     let mut until = steps.len();
     let mut has_changed = false;
     while let Some(moment) = until.checked_sub(1).and_then(|last| steps.get(last)).map(|s| s.moment)
     {
         let from = steps.iter().position(|step| step.moment == moment).unwrap_or(0);
         let installed =
-            |at: &usize| steps.get(*at).is_some_and(|s| s.fate == PlanOutcome::Installed);
+            |at: &usize| steps.get(*at).is_some_and(|s| s.outcome == PlanOutcome::Installed);
         let undone: Vec<usize> = (from..until).rev().filter(installed).collect();
-        let goes_away = |at: &usize| {
+        let is_removal = |at: &usize| {
             steps.get(*at).is_some_and(|step| matches!(step.undo, Some(Change::Remove(_))))
         };
-        if has_changed && undone.iter().any(goes_away) {
+        if has_changed && undone.iter().any(is_removal) {
             network.sleep(DRAIN).await;
         }
         has_changed |= !undone.is_empty();
-        let mut lost = false;
+        let mut has_failed = false;
         for (at, outcome) in send(network, steps, &undone, |step| step.undo.clone()).await {
             let Some(step) = steps.get_mut(at) else { continue };
             match outcome {
-                ChangeOutcome::Installed => step.fate = PlanOutcome::RolledBack,
-                ChangeOutcome::Unknown(loss) => step.fate = PlanOutcome::Unknown(loss),
+                ChangeOutcome::Installed => step.outcome = PlanOutcome::RolledBack,
+                ChangeOutcome::Unknown(loss) => step.outcome = PlanOutcome::Unknown(loss),
                 // The change was not undone: it is still installed.
                 ChangeOutcome::Refused(_) | ChangeOutcome::NotSent(_) | ChangeOutcome::Withheld => {
                 }
             }
-            lost |= outcome != ChangeOutcome::Installed;
+            has_failed |= outcome != ChangeOutcome::Installed;
         }
-        if lost {
+        if has_failed {
             // Going on could remove flows that a remaining flow leads to.
             return;
         }
@@ -215,27 +219,27 @@ async fn take_back(network: &Network, steps: &mut [PlanStep]) {
     }
 }
 
-/// Sends the change that `what` returns for each step, to each switch at once, and waits for all.
+/// Sends the change that `change` returns for each step, to each switch at once, and waits for all.
 async fn send(
     network: &Network,
     steps: &[PlanStep],
-    at: &[usize],
-    what: impl Fn(&PlanStep) -> Option<Change>,
+    indices: &[usize],
+    change: impl Fn(&PlanStep) -> Option<Change>,
 ) -> Vec<(usize, ChangeOutcome)> {
     let mut by_switch: Vec<(Dpid, usize)> =
-        at.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();
+        indices.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();
     // The sort is stable: changes of one switch stay in order.
     by_switch.sort_by_key(|(dpid, _)| *dpid);
-    let mut waiting: Vec<(Vec<usize>, ProgramFuture)> = Vec::new();
-    for of_one in by_switch.chunk_by(|(a, _), (b, _)| a == b) {
-        let Some((dpid, _)) = of_one.first() else { continue };
+    let mut programs: Vec<(Vec<usize>, ProgramFuture)> = Vec::new();
+    for group in by_switch.chunk_by(|(a, _), (b, _)| a == b) {
+        let Some((dpid, _)) = group.first() else { continue };
         let (places, changes): (Vec<usize>, Vec<Change>) =
-            of_one.iter().filter_map(|(_, at)| Some((*at, what(steps.get(*at)?)?))).unzip();
-        waiting.push((places, network.program(*dpid, changes)));
+            group.iter().filter_map(|(_, at)| Some((*at, change(steps.get(*at)?)?))).unzip();
+        programs.push((places, network.program(*dpid, changes)));
     }
-    let mut outcomes = Vec::with_capacity(at.len());
-    for (places, programmed) in waiting {
-        outcomes.extend(places.into_iter().zip(programmed.await));
+    let mut outcomes = Vec::with_capacity(indices.len());
+    for (places, program) in programs {
+        outcomes.extend(places.into_iter().zip(program.await));
     }
     outcomes
 }

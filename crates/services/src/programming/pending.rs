@@ -10,43 +10,43 @@ use bellrock_api::{ChangeOutcome, ProgramFuture};
 /// they end in the order in which the switches confirm.
 pub struct PendingPrograms<T> {
     programs: Vec<(T, ProgramFuture)>,
-    ended: Vec<(T, Vec<ChangeOutcome>)>,
+    finished: Vec<(T, Vec<ChangeOutcome>)>,
 }
 
 impl<T> Default for PendingPrograms<T> {
     fn default() -> Self {
-        PendingPrograms { programs: Vec::new(), ended: Vec::new() }
+        PendingPrograms { programs: Vec::new(), finished: Vec::new() }
     }
 }
 
 impl<T> PendingPrograms<T> {
     /// Adds a program.
-    pub fn push(&mut self, what: T, program: ProgramFuture) {
-        self.programs.push((what, program));
+    pub fn push(&mut self, key: T, program: ProgramFuture) {
+        self.programs.push((key, program));
     }
 
     /// Waits until at least one program has ended; forever if there are none. Safe to drop.
-    pub fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
+    pub fn any_finished(&mut self) -> impl Future<Output = ()> + '_ {
         poll_fn(|context| {
-            self.look(context);
-            if self.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+            self.poll_all(context);
+            if self.finished.is_empty() { Poll::Pending } else { Poll::Ready(()) }
         })
     }
 
     /// Returns the programs that have ended, with the outcomes of their changes.
-    pub fn take_ended(&mut self) -> Vec<(T, Vec<ChangeOutcome>)> {
-        std::mem::take(&mut self.ended)
+    pub fn take_finished(&mut self) -> Vec<(T, Vec<ChangeOutcome>)> {
+        std::mem::take(&mut self.finished)
     }
 
-    fn look(&mut self, context: &mut Context<'_>) {
+    fn poll_all(&mut self, context: &mut Context<'_>) {
         let mut outcomes = Vec::new();
         let is_over = |(_, program): &mut (T, ProgramFuture)| {
-            let Poll::Ready(of_one) = Pin::new(program).poll(context) else { return false };
-            outcomes.push(of_one);
+            let Poll::Ready(result) = Pin::new(program).poll(context) else { return false };
+            outcomes.push(result);
             true
         };
-        let over: Vec<(T, ProgramFuture)> = self.programs.extract_if(.., is_over).collect();
-        self.ended.extend(over.into_iter().map(|(what, _)| what).zip(outcomes));
+        let finished: Vec<(T, ProgramFuture)> = self.programs.extract_if(.., is_over).collect();
+        self.finished.extend(finished.into_iter().map(|(key, _)| key).zip(outcomes));
     }
 }
 
@@ -67,15 +67,15 @@ mod tests {
         under_way.push("first", ProgramFuture::in_parts([(1, answer)]));
         let (second, answer) = promise();
         under_way.push("second", ProgramFuture::in_parts([(1, answer)]));
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());
         second.keep(vec![ChangeOutcome::Installed]);
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready(), "nothing is lost");
-        assert_eq!(under_way.take_ended(), [("second", vec![ChangeOutcome::Installed])]);
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready());
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready(), "nothing is lost");
+        assert_eq!(under_way.take_finished(), [("second", vec![ChangeOutcome::Installed])]);
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());
         first.keep(vec![ChangeOutcome::Withheld]);
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
-        assert_eq!(under_way.take_ended(), [("first", vec![ChangeOutcome::Withheld])]);
-        assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready());
+        assert_eq!(under_way.take_finished(), [("first", vec![ChangeOutcome::Withheld])]);
+        assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct PlanStep {
     pub(super) change: Change,
     /// The change that undoes it, if there is one.
     pub(super) undo: Option<Change>,
-    pub(super) fate: PlanOutcome,
+    pub(super) outcome: PlanOutcome,
 }
 
 impl Plan {
@@ -203,8 +203,8 @@ impl Plan {
     }
 
     fn step(mut self, dpid: Dpid, moment: Moment, change: Change, undo: Option<Change>) -> Self {
-        let (role, fate) = (TagRole::Plain, PlanOutcome::NotReached);
-        self.steps.push(PlanStep { dpid, moment, role, change, undo, fate });
+        let (role, outcome) = (TagRole::Plain, PlanOutcome::NotReached);
+        self.steps.push(PlanStep { dpid, moment, role, change, undo, outcome });
         self
     }
 

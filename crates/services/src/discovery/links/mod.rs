@@ -37,8 +37,8 @@ pub(super) struct ReceivedAnnouncement {
     /// When it came in. It may have waited for the task since.
     pub(super) arrived: Duration,
     /// Estimated time on the link.
-    pub(super) took: Duration,
-    /// Uncertainty of `took`: the spread of the round trips to the receiving switch.
+    pub(super) latency: Duration,
+    /// Uncertainty of `latency`: the spread of the round trips to the receiving switch.
     pub(super) noise: Duration,
 }
 
@@ -76,14 +76,14 @@ pub(super) struct LinkTable {
     /// By sending port: where it was heard last. Removed with either port.
     pairs: BTreeMap<SwitchPort, PortPair>,
     /// The same pairs as (receiving port, sending port).
-    into: BTreeSet<(SwitchPort, SwitchPort)>,
+    by_receiver: BTreeSet<(SwitchPort, SwitchPort)>,
     /// The last nonces of ports that were up less than a round ago, and until when to keep them.
-    gone: BTreeMap<SwitchPort, (u64, Duration)>,
+    last_nonces: BTreeMap<SwitchPort, (u64, Duration)>,
     settled: bool,
     changed: bool,
     /// When all links were last checked. Once a round.
-    looked_over: Duration,
-    /// Median latency of the links that are up, as of `looked_over`.
+    last_check: Duration,
+    /// Median latency of the links that are up, as of `last_check`.
     median: Option<Duration>,
     /// When [`LinkTable::timers`] has work.
     due: Option<Duration>,
@@ -121,7 +121,7 @@ struct PortPair {
     /// Both ports lead to switches, as the operator states.
     is_trusted: bool,
     /// It was slow from the start.
-    slow: bool,
+    is_slow: bool,
     up: Option<LinkUp>,
 }
 
@@ -130,9 +130,9 @@ struct PortPair {
 struct LinkUp {
     link: Link,
     /// When its last announcement came in.
-    heard: Duration,
-    told_one_way: bool,
-    told_miswired: bool,
+    last_seen: Duration,
+    is_one_way_reported: bool,
+    is_miswired_reported: bool,
 }
 
 impl LinkTable {
@@ -147,11 +147,11 @@ impl LinkTable {
             trusted,
             switches: BTreeMap::new(),
             pairs: BTreeMap::new(),
-            into: BTreeSet::new(),
-            gone: BTreeMap::new(),
+            by_receiver: BTreeSet::new(),
+            last_nonces: BTreeMap::new(),
             settled: false,
             changed: false,
-            looked_over: Duration::ZERO,
+            last_check: Duration::ZERO,
             median: None,
             due: None,
             events: Vec::new(),
@@ -175,25 +175,25 @@ impl LinkTable {
     fn ports(&mut self, dpid: Dpid, since: Duration, ports: Vec<PortUp>, now: Duration) {
         self.changed |= !self.switches.contains_key(&dpid);
         let new = || PortTable { since, ports: BTreeMap::new() };
-        let known = self.switches.entry(dpid).or_insert_with(new);
-        let mut gone: BTreeSet<Port> = known.ports.keys().copied().collect();
+        let table = self.switches.entry(dpid).or_insert_with(new);
+        let mut removed: BTreeSet<Port> = table.ports.keys().copied().collect();
         for port in ports {
-            gone.remove(&port.port);
+            removed.remove(&port.port);
             self.port_up(dpid, since, port, now);
         }
-        gone.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
+        removed.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
     }
 
     /// Adds or updates a port that is up, of a switch that has been up since `since`.
     pub(super) fn port_up(&mut self, dpid: Dpid, since: Duration, port: PortUp, now: Duration) {
-        if !self.is_of(dpid, since) {
+        if !self.is_current(dpid, since) {
             return;
         }
-        let Some(known) = self.switches.get_mut(&dpid) else { return };
+        let Some(table) = self.switches.get_mut(&dpid) else { return };
         let PortUp { port, rate_kbps } = port;
-        let is_new = !known.ports.contains_key(&port);
-        let state = known.ports.entry(port).or_insert_with(|| {
-            let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
+        let is_new = !table.ports.contains_key(&port);
+        let state = table.ports.entry(port).or_insert_with(|| {
+            let nonce = self.last_nonces.remove(&SwitchPort::new(dpid, port));
             let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
             let (is_known, lost_switch) = (false, false);
             LinkPort { since: now, rate_kbps, nonce, is_known, lost_switch, alarms }
@@ -201,12 +201,12 @@ impl LinkTable {
         state.rate_kbps = rate_kbps;
         if is_new {
             self.changed = true;
-            self.look_at(now + NEW_PORT);
+            self.wake_at(now + NEW_PORT);
         }
     }
 
     /// Whether a switch is known and has been up since `since`.
-    pub(super) fn is_of(&self, dpid: Dpid, since: Duration) -> bool {
+    pub(super) fn is_current(&self, dpid: Dpid, since: Duration) -> bool {
         self.switches.get(&dpid).is_some_and(|known| known.since == since)
     }
 
@@ -215,7 +215,7 @@ impl LinkTable {
         let Some(ports) = self.switches.remove(&dpid) else { return };
         self.changed = true;
         for (port, state) in ports.ports {
-            self.forget(SwitchPort::new(dpid, port), state.nonce, LinkDown::Switch, now);
+            self.remove_links(SwitchPort::new(dpid, port), state.nonce, LinkDown::Switch, now);
         }
     }
 
@@ -224,34 +224,35 @@ impl LinkTable {
         let Some(ports) = self.switches.get_mut(&at.dpid) else { return };
         if let Some(state) = ports.ports.remove(&at.port) {
             self.changed = true;
-            self.forget(at, state.nonce, LinkDown::Port, now);
+            self.remove_links(at, state.nonce, LinkDown::Port, now);
         }
     }
 
     /// Removes the links at a port and its state, except its last nonce: used announcements stay
     /// used.
-    fn forget(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
-        self.gone.insert(at, (nonce, now + self.interval));
-        self.look_at(now + self.interval);
-        let mut senders = self.heard_by(at);
+    fn remove_links(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
+        self.last_nonces.insert(at, (nonce, now + self.interval));
+        self.wake_at(now + self.interval);
+        let mut senders = self.senders_to(at);
         senders.push(at);
         for from in senders {
             if let Some(pair) = self.pairs.remove(&from) {
-                self.into.remove(&(pair.to, from));
+                self.by_receiver.remove(&(pair.to, from));
                 self.changed |= self.is_unjudged(&pair);
-                self.down(pair.up, why);
+                self.link_down(pair.up, why);
             }
         }
     }
 
     /// Returns the ports that are heard at a port.
-    fn heard_by(&self, to: SwitchPort) -> Vec<SwitchPort> {
+    fn senders_to(&self, to: SwitchPort) -> Vec<SwitchPort> {
         let none = SwitchPort::new(Dpid(0), Port(0));
-        let range = self.into.range((to, none)..).take_while(|(its, _)| *its == to);
+        let range =
+            self.by_receiver.range((to, none)..).take_while(|(receiver, _)| *receiver == to);
         range.map(|(_, from)| *from).collect()
     }
 
-    fn down(&mut self, up: Option<LinkUp>, why: LinkDown) {
+    fn link_down(&mut self, up: Option<LinkUp>, why: LinkDown) {
         let Some(LinkUp { link, .. }) = up else { return };
         self.changed = true;
         self.events.push(Event::LinkDown { link, why });
@@ -265,7 +266,7 @@ impl LinkTable {
         }
     }
 
-    fn look_at(&mut self, at: Duration) {
+    fn wake_at(&mut self, at: Duration) {
         let at = round_up(at);
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -284,19 +285,20 @@ impl LinkTable {
     }
 
     /// Handles an announcement that this start of the controller signed.
-    pub(super) fn heard(
+    pub(super) fn handle_announcement(
         &mut self,
-        heard: ReceivedAnnouncement,
+        announcement: ReceivedAnnouncement,
         hosts: &Hosts,
         now: Duration,
     ) -> AnnouncementOutcome {
-        let ReceivedAnnouncement { from, to, nonce, sent, arrived, took, noise } = heard;
+        let ReceivedAnnouncement { from, to, nonce, sent, arrived, latency: took, noise } =
+            announcement;
         if from == to {
             self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
             return AnnouncementOutcome::Reflected;
         }
-        let (interval, hears) = (self.interval, self.port(to).is_some());
-        let Some(sender) = self.port_mut(from).filter(|_| hears) else {
+        let (interval, is_receiving) = (self.interval, self.port(to).is_some());
+        let Some(sender) = self.port_mut(from).filter(|_| is_receiving) else {
             return AnnouncementOutcome::Stale;
         };
         // The nonces of a port count up. One that is not above all accepted ones was used or
@@ -307,42 +309,47 @@ impl LinkTable {
         }
         sender.nonce = nonce;
         let rate_kbps = sender.rate_kbps;
-        let known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
-        if !known
+        let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
+        if !is_known
             && !self.is_trusted(from, to)
-            && let Some(why) = self.hosts_where_a_link_would_be(from, to, hosts, now)
+            && let Some(why) = self.suspicious_hosts(from, to, hosts, now)
         {
-            self.suspect(from, to, why, now);
+            self.report_suspicion(from, to, why, now);
             return AnnouncementOutcome::Suspected;
         }
-        if !known {
+        if !is_known {
             self.pair(from, to);
         }
-        let suspected = self.measure(from, (took, noise), now);
+        let is_suspected = self.measure(from, (took, noise), now);
         if let Some(up) = self.up_mut(from) {
-            up.heard = now;
+            up.last_seen = now;
         } else if !self.is_held(from) {
             self.link_up(Link { from, to, rate_kbps, since: now });
         }
-        if suspected { AnnouncementOutcome::Suspected } else { AnnouncementOutcome::Accepted }
+        if is_suspected { AnnouncementOutcome::Suspected } else { AnnouncementOutcome::Accepted }
     }
 
     /// Records that `to` hears `from`, for the first time or after another port heard it.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
         let is_trusted = self.is_trusted(from, to);
         let pair =
-            PortPair { to, latency: LinkLatency::default(), is_trusted, slow: false, up: None };
+            PortPair { to, latency: LinkLatency::default(), is_trusted, is_slow: false, up: None };
         // Its ports are no edge ports until its latency is judged.
         self.changed |= self.is_unjudged(&pair);
-        if let Some(before) = self.pairs.insert(from, pair) {
-            self.into.remove(&(before.to, from));
-            self.down(before.up, LinkDown::Moved);
+        if let Some(previous) = self.pairs.insert(from, pair) {
+            self.by_receiver.remove(&(previous.to, from));
+            self.link_down(previous.up, LinkDown::Moved);
         }
-        self.into.insert((to, from));
+        self.by_receiver.insert((to, from));
     }
 
     fn link_up(&mut self, link: Link) {
-        let up = LinkUp { link, heard: link.since, told_one_way: false, told_miswired: false };
+        let up = LinkUp {
+            link,
+            last_seen: link.since,
+            is_one_way_reported: false,
+            is_miswired_reported: false,
+        };
         if let Some(pair) = self.pairs.get_mut(&link.from) {
             pair.up = Some(up);
             self.changed = true;
@@ -352,15 +359,15 @@ impl LinkTable {
                 }
             }
             self.events.push(Event::LinkUp(link));
-            self.look_at(link.since + self.interval);
-            self.miswired(link);
+            self.wake_at(link.since + self.interval);
+            self.report_miswired(link);
         }
     }
 
     /// Whether a link stays down because it is slow, or until its latency is judged.
     fn is_held(&self, from: SwitchPort) -> bool {
         let Some(pair) = self.pairs.get(&from) else { return false };
-        self.is_unjudged(pair) || self.refuse_slow && pair.slow
+        self.is_unjudged(pair) || self.refuse_slow && pair.is_slow
     }
 
     /// Whether the operator states that both ports lead to switches.
@@ -377,7 +384,7 @@ impl LinkTable {
     /// Finds hosts where a new link would be. Between ports that have long been up, a link would
     /// have been found at once. If it is found only now and a port has hosts, they are what
     /// connects the ports.
-    fn hosts_where_a_link_would_be(
+    fn suspicious_hosts(
         &self,
         from: SwitchPort,
         to: SwitchPort,
@@ -385,8 +392,8 @@ impl LinkTable {
         now: Duration,
     ) -> Option<Suspicion> {
         let since = self.port(from)?.since.max(self.port(to)?.since);
-        let long_up = now > since + NEW_PORT + self.interval;
-        if !long_up {
+        let is_old = now > since + NEW_PORT + self.interval;
+        if !is_old {
             return None;
         }
         let at = [from, to].into_iter().find(|at| hosts.at(*at).next().is_some())?;
@@ -401,29 +408,31 @@ impl LinkTable {
         now: Duration,
     ) -> bool {
         let Some(pair) = self.pairs.get_mut(&from) else { return false };
-        let (to, finding) = (pair.to, pair.latency.add(took, noise));
+        let (to, change) = (pair.to, pair.latency.add(took, noise));
         if pair.is_trusted {
             return false;
         }
-        let (is, usual) = match finding {
+        let (latency, usual) = match change {
             LatencyChange::Nothing => return false,
-            LatencyChange::Late { is, usual } => (is, usual),
-            LatencyChange::Known(is) => match self.median {
-                Some(median) if is_late(is, median * TIMES_MEDIAN + noise) => (is, median),
+            LatencyChange::Late { current: is, usual } => (is, usual),
+            LatencyChange::Known(latency) => match self.median {
+                Some(median) if is_late(latency, median * TIMES_MEDIAN + noise) => {
+                    (latency, median)
+                }
                 _ => return false,
             },
         };
         if let Some(pair) = self.pairs.get_mut(&from) {
-            pair.slow |= matches!(finding, LatencyChange::Known(_));
+            pair.is_slow |= matches!(change, LatencyChange::Known(_));
             // The ports of a refused link count as edge ports from now on.
             self.changed |= pair.up.is_none();
         }
-        self.suspect(from, to, Suspicion::Latency { is, usual }, now);
+        self.report_suspicion(from, to, Suspicion::Latency { is: latency, usual }, now);
         true
     }
 
     /// Returns the median latency of the links that are up, if enough are known.
-    fn median_of_links(&self) -> Option<Duration> {
+    fn median_latency(&self) -> Option<Duration> {
         let up = self.pairs.values().filter(|pair| pair.up.is_some());
         let mut all: Vec<Duration> = up.filter_map(|pair| pair.latency.usual()).collect();
         if all.len() < COMPARED_LINKS {
@@ -433,12 +442,18 @@ impl LinkTable {
         Some(*all.select_nth_unstable(middle).1)
     }
 
-    fn suspect(&mut self, from: SwitchPort, to: SwitchPort, why: Suspicion, now: Duration) {
+    fn report_suspicion(
+        &mut self,
+        from: SwitchPort,
+        to: SwitchPort,
+        why: Suspicion,
+        now: Duration,
+    ) {
         self.alarm(to, Event::RelaySuspected { from, to, why }, now);
     }
 
     /// Reports an announcement whose signature is not the controller's.
-    pub(super) fn forged(&mut self, at: SwitchPort, now: Duration) {
+    pub(super) fn report_forged(&mut self, at: SwitchPort, now: Duration) {
         self.alarm(at, Event::ForgedAnnouncement { at }, now);
     }
 
@@ -458,9 +473,9 @@ impl LinkTable {
             return;
         }
         let (interval, silent) = (self.interval, self.silent_after());
-        self.gone.retain(|_, (_, until)| *until > now);
+        self.last_nonces.retain(|_, (_, until)| *until > now);
         let mut due = None;
-        let mut later = |at: Duration| {
+        let mut wake = |at: Duration| {
             let at = round_up(at);
             due = Some(due.map_or(at, |due: Duration| due.min(at)));
         };
@@ -472,22 +487,22 @@ impl LinkTable {
                 port.is_known = true;
                 self.changed = true;
             } else {
-                later(port.since + NEW_PORT);
+                wake(port.since + NEW_PORT);
             }
         }
-        let mut down = Vec::new();
+        let mut silent_links = Vec::new();
         for pair in self.pairs.values_mut() {
-            down.extend(pair.up.take_if(|up| up.heard + silent <= now));
+            silent_links.extend(pair.up.take_if(|up| up.last_seen + silent <= now));
         }
-        down.into_iter().for_each(|up| self.down(Some(up), LinkDown::Silent));
-        if self.links().next().is_some() || !self.gone.is_empty() {
-            later(now + interval);
+        silent_links.into_iter().for_each(|up| self.link_down(Some(up), LinkDown::Silent));
+        if self.links().next().is_some() || !self.last_nonces.is_empty() {
+            wake(now + interval);
         }
         self.due = due;
-        if self.looked_over + interval <= now {
-            self.looked_over = now;
-            self.median = self.median_of_links();
-            self.one_way(now);
+        if self.last_check + interval <= now {
+            self.last_check = now;
+            self.median = self.median_latency();
+            self.report_one_way(now);
         }
     }
 
@@ -497,13 +512,13 @@ impl LinkTable {
     }
 
     /// Reports each link that has carried nothing back for long enough, once.
-    fn one_way(&mut self, now: Duration) {
+    fn report_one_way(&mut self, now: Duration) {
         let after = self.interval + NEW_PORT;
         let old = self.links().map(|up| up.link).filter(|link| link.since + after <= now);
         let one_way: Vec<Link> = old.filter(|link| self.up(link.to).is_none()).collect();
         for link in one_way {
             if let Some(up) = self.up_mut(link.from)
-                && !std::mem::replace(&mut up.told_one_way, true)
+                && !std::mem::replace(&mut up.is_one_way_reported, true)
             {
                 self.events.push(Event::OneWay(link));
             }
@@ -512,15 +527,15 @@ impl LinkTable {
 
     /// Reports each link whose receiving port is heard elsewhere than at its sending port, once.
     /// Checks only links that lead to a port of `new`.
-    fn miswired(&mut self, new: Link) {
-        let mut senders = self.heard_by(new.from);
-        senders.extend(self.heard_by(new.to));
+    fn report_miswired(&mut self, new: Link) {
+        let mut senders = self.senders_to(new.from);
+        senders.extend(self.senders_to(new.to));
         for from in senders {
             let Some(link) = self.up(from).map(|up| up.link) else { continue };
             let Some(back) = self.up(link.to).map(|up| up.link.to) else { continue };
             if back != from
                 && let Some(up) = self.up_mut(from)
-                && !std::mem::replace(&mut up.told_miswired, true)
+                && !std::mem::replace(&mut up.is_miswired_reported, true)
             {
                 self.events.push(Event::Miswired { link, back });
             }

@@ -61,7 +61,7 @@ impl Scene {
             nonce: self.nonce,
             sent: self.now,
             arrived: self.now,
-            took,
+            latency: took,
             noise: Duration::ZERO,
         }
     }
@@ -69,7 +69,7 @@ impl Scene {
     /// Receives an announcement now.
     fn hears(&mut self, heard: ReceivedAnnouncement) -> AnnouncementOutcome {
         let heard = ReceivedAnnouncement { arrived: self.now, ..heard };
-        self.links.heard(heard, &self.hosts, self.now)
+        self.links.handle_announcement(heard, &self.hosts, self.now)
     }
 
     /// One port hears another.
@@ -206,7 +206,10 @@ fn an_announcement_that_waits_for_the_task_does_not_grow_old() {
     let mut scene = Scene::new(2);
     let heard = scene.announcement(at(1, 1), at(2, 1), MS);
     let much_later = scene.now + INTERVAL * 2;
-    assert_eq!(scene.links.heard(heard, &scene.hosts, much_later), AnnouncementOutcome::Accepted);
+    assert_eq!(
+        scene.links.handle_announcement(heard, &scene.hosts, much_later),
+        AnnouncementOutcome::Accepted
+    );
 }
 
 #[test]
@@ -371,8 +374,8 @@ fn a_port_that_is_heard_elsewhere_has_another_link() {
 #[test]
 fn forged_announcements_are_told_now_and_then() {
     let mut scene = Scene::new(1);
-    (0..1000).for_each(|_| scene.links.forged(at(1, 1), scene.now));
-    scene.links.forged(at(7, 1), s(1));
+    (0..1000).for_each(|_| scene.links.report_forged(at(1, 1), scene.now));
+    scene.links.report_forged(at(7, 1), s(1));
     assert_eq!(scene.events(), ["forged_announcement"]);
 }
 

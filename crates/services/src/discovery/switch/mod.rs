@@ -27,7 +27,7 @@ pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
 const ROUND_TRIPS: usize = 4;
 
 /// Name for operators of the flow that brings announcements.
-const BRINGS: &str = "flow for announcements";
+const FLOW_NAME: &str = "flow for announcements";
 
 /// Sends and reads the announcements of one switch.
 pub struct DiscoverySwitch {
@@ -39,7 +39,7 @@ pub struct DiscoverySwitch {
     ports: BTreeMap<Port, ProbedPort>,
     /// Ticks since the switch came up. They decide which ports are announced.
     second: u32,
-    control: ControlLatency,
+    control_latency: ControlLatency,
     topology: WatchReader<Topology>,
     /// The flow that brings announcements.
     flow: OwnFlows,
@@ -49,41 +49,41 @@ struct ProbedPort {
     frame: PreparedAnnouncement,
     since: Duration,
     /// LLDP frames since the last tick.
-    heard: u8,
+    lldp_frames: u8,
     /// Whether the port has answered an announcement since the last tick.
-    answered: bool,
+    is_answered: bool,
     /// Whether the port's announcement was due but did not fit.
-    is_owed: bool,
+    is_overdue: bool,
 }
 
 /// Measures round trips to the switch.
 #[derive(Default)]
 struct ControlLatency {
-    asked: Option<(Xid, Duration)>,
+    pending: Option<(Xid, Duration)>,
     recent: [Duration; ROUND_TRIPS],
     count: usize,
 }
 
 impl ControlLatency {
-    fn answered(&mut self, xid: Xid, now: Duration) {
-        if let Some((_, asked)) = self.asked.take_if(|(asked, _)| *asked == xid) {
-            self.recent[self.count % ROUND_TRIPS] = now.saturating_sub(asked);
+    fn record_reply(&mut self, xid: Xid, now: Duration) {
+        if let Some((_, sent_at)) = self.pending.take_if(|(asked, _)| *asked == xid) {
+            self.recent[self.count % ROUND_TRIPS] = now.saturating_sub(sent_at);
             self.count += 1;
         }
     }
 
     /// Returns the time of one way; zero until it is known.
-    fn one_way(&self) -> Duration {
-        self.known().min().unwrap_or_default() / 2
+    fn one_way_latency(&self) -> Duration {
+        self.samples().min().unwrap_or_default() / 2
     }
 
     /// Returns the spread of the round trips.
     fn noise(&self) -> Duration {
-        let known = self.known();
+        let known = self.samples();
         known.clone().max().unwrap_or_default() - known.min().unwrap_or_default()
     }
 
-    fn known(&self) -> impl Iterator<Item = Duration> + Clone {
+    fn samples(&self) -> impl Iterator<Item = Duration> + Clone {
         self.recent.iter().take(self.count).copied()
     }
 }
@@ -108,19 +108,28 @@ impl DiscoverySwitch {
             since: info.since,
             ports: BTreeMap::new(),
             second: 0,
-            control: ControlLatency::default(),
+            control_latency: ControlLatency::default(),
             topology: network.topology().reader(),
-            flow: OwnFlows::new(network, info, [(BRINGS, flow_for_announcements())]),
+            flow: OwnFlows::new(network, info, [(FLOW_NAME, flow_for_announcements())]),
         }
     }
 
-    fn add(&mut self, desc: &PortDesc, now: Duration) {
+    fn add_port(&mut self, desc: &PortDesc, now: Duration) {
         let from = SwitchPort::new(self.dpid, desc.port);
         let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
         let frame =
             PreparedAnnouncement::new(self.shared.secrets.instance, from, desc.address, ttl);
         let (heard, answered, is_owed) = (0, false, false);
-        self.ports.insert(desc.port, ProbedPort { frame, since: now, heard, answered, is_owed });
+        self.ports.insert(
+            desc.port,
+            ProbedPort {
+                frame,
+                since: now,
+                lldp_frames: heard,
+                is_answered: answered,
+                is_overdue: is_owed,
+            },
+        );
     }
 
     /// Sends an announcement out of a port.
@@ -128,7 +137,7 @@ impl DiscoverySwitch {
         let Some(state) = self.ports.get_mut(&port) else { return Ok(()) };
         let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
         // When it will be on the link.
-        let sent = switch.now() + self.control.one_way();
+        let sent = switch.now() + self.control_latency.one_way_latency();
         let data = state.frame.sign(key, sent, nonce);
         switch.send_packet(data, &[Action::output(port)])?;
         self.counts.announcements_sent.add(1);
@@ -136,21 +145,21 @@ impl DiscoverySwitch {
     }
 
     /// Announces as many of these ports as fit. The rest is owed.
-    fn announce_all(&mut self, switch: &mut Switch<'_>, due: &[Port]) {
-        let sent = due.iter().take(ANNOUNCEMENTS_PER_TURN);
+    fn announce_all(&mut self, switch: &mut Switch<'_>, ports: &[Port]) {
+        let sent = ports.iter().take(ANNOUNCEMENTS_PER_TURN);
         let sent = sent.take_while(|port| self.announce(switch, **port).is_ok()).count();
-        for port in due.iter().skip(sent) {
+        for port in ports.iter().skip(sent) {
             if let Some(state) = self.ports.get_mut(port) {
-                state.is_owed = true;
+                state.is_overdue = true;
             }
         }
     }
 
     /// Starts to measure a round trip.
-    fn ask(&mut self, switch: &mut Switch<'_>) {
+    fn start_measuring(&mut self, switch: &mut Switch<'_>) {
         // With too many requests open, the next round measures again.
         if let Ok(xid) = switch.barrier() {
-            self.control.asked = Some((xid, switch.now()));
+            self.control_latency.pending = Some((xid, switch.now()));
         }
     }
 
@@ -158,16 +167,16 @@ impl DiscoverySwitch {
     fn lldp(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Verdict {
         let at = SwitchPort::new(self.dpid, packet.in_port());
         let Some(state) = self.ports.get_mut(&at.port) else { return Verdict::Pass };
-        if state.heard == LLDP_PER_PORT_PER_S {
+        if state.lldp_frames == LLDP_PER_PORT_PER_S {
             self.counts.lldp_over_limit.add(1);
             return Verdict::Consume;
         }
-        state.heard += 1;
+        state.lldp_frames += 1;
         let announcement = match LldpKind::read(packet.data(), &self.shared.secrets.key) {
             LldpKind::Announcement(announcement) => announcement,
             LldpKind::Forged => {
                 self.counts.announcements_forged.add(1);
-                self.tell(DiscoveryMessage::Forged(at));
+                self.send(DiscoveryMessage::Forged(at));
                 return Verdict::Consume;
             }
             LldpKind::Foreign => {
@@ -180,32 +189,32 @@ impl DiscoverySwitch {
             return Verdict::Consume;
         }
         self.counts.announcements_heard.add(1);
-        let arrived = switch.now().saturating_sub(self.control.one_way());
-        self.tell(DiscoveryMessage::Heard(ReceivedAnnouncement {
+        let arrived = switch.now().saturating_sub(self.control_latency.one_way_latency());
+        self.send(DiscoveryMessage::Heard(ReceivedAnnouncement {
             from: announcement.from,
             to: at,
             nonce: announcement.nonce,
             sent: announcement.sent,
             arrived: switch.now(),
-            took: arrived.saturating_sub(announcement.sent),
-            noise: self.control.noise(),
+            latency: arrived.saturating_sub(announcement.sent),
+            noise: self.control_latency.noise(),
         }));
-        self.answer(switch, at);
+        self.announce_back(switch, at);
         Verdict::Consume
     }
 
     /// Announces a port on which a new link was heard: then both directions are known together.
-    fn answer(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
+    fn announce_back(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
         let is_known = self.topology.get().link(at).is_some();
         let Some(state) = self.ports.get_mut(&at.port) else { return };
-        if !is_known && !std::mem::replace(&mut state.answered, true) {
+        if !is_known && !std::mem::replace(&mut state.is_answered, true) {
             // If it does not fit now, the port's next turn sends it.
             let _ = self.announce(switch, at.port);
         }
     }
 
-    fn tell(&self, told: DiscoveryMessage) {
-        if self.shared.tell.try_send(told).is_err() {
+    fn send(&self, message: DiscoveryMessage) {
+        if self.shared.sender.try_send(message).is_err() {
             self.counts.announcements_lost.add(1);
         }
     }
@@ -229,10 +238,10 @@ impl PacketFilter for DiscoverySwitch {
 impl Handler for DiscoverySwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.flow.install(switch)?;
-        self.ask(switch);
+        self.start_measuring(switch);
         let now = switch.now();
         for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
-            self.add(desc, now);
+            self.add_port(desc, now);
         }
         let ports: Vec<Port> = self.ports.keys().copied().collect();
         self.announce_all(switch, &ports);
@@ -257,7 +266,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
-        self.flow.removed(switch, flow)
+        self.flow.handle_flow_removed(switch, flow)
     }
 
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
@@ -265,13 +274,13 @@ impl Handler for DiscoverySwitch {
         if status.reason == PortReason::Delete || !is_up(&status.desc) {
             if self.ports.remove(&port).is_some() {
                 let at = SwitchPort::new(self.dpid, port);
-                self.tell(DiscoveryMessage::PortDown { at, switch_since: self.since });
+                self.send(DiscoveryMessage::PortDown { at, switch_since: self.since });
             }
             return Ok(());
         }
         // A port above the switch's maximum is not in its ports, and is ignored here.
         if !self.ports.contains_key(&port) && switch.info().port(port).is_some() {
-            self.add(&status.desc, switch.now());
+            self.add_port(&status.desc, switch.now());
             self.announce_all(switch, &[port]);
         }
         Ok(())
@@ -279,13 +288,13 @@ impl Handler for DiscoverySwitch {
 
     fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
         let now = switch.now();
-        self.control.answered(xid, now);
-        self.flow.confirmed(xid, now);
+        self.control_latency.record_reply(xid, now);
+        self.flow.handle_barrier_reply(xid, now);
         Ok(())
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        if self.flow.refused(xid, error, switch.now()) {
+        if self.flow.handle_error(xid, error, switch.now()) {
             self.counts.announcement_flow_refused.add(1);
         }
         Ok(())
@@ -297,12 +306,12 @@ impl Handler for DiscoverySwitch {
         let (now, round) = (switch.now(), self.shared.interval_s);
         let turn = self.second % round;
         if turn == 0 {
-            self.ask(switch);
+            self.start_measuring(switch);
         }
         let (mut due, mut others) = (Vec::new(), Vec::new());
         for (index, (port, state)) in (0..).zip(&mut self.ports) {
-            (state.heard, state.answered) = (0, false);
-            if std::mem::take(&mut state.is_owed) {
+            (state.lldp_frames, state.is_answered) = (0, false);
+            if std::mem::take(&mut state.is_overdue) {
                 due.push(*port);
             } else if index % round == turn || now < state.since + NEW_PORT {
                 others.push(*port);

@@ -63,7 +63,7 @@ fn a_switch_with_very_many_ports_is_asked_in_turns_and_has_its_flow() {
     assert_eq!((packets, flows), (ANNOUNCEMENTS_PER_TURN, 1));
     // Owed announcements come first.
     assert_eq!(scene.second(ROOM_BYTES), ANNOUNCEMENTS_PER_TURN);
-    assert!(scene.handler.ports.values().skip(ANNOUNCEMENTS_PER_TURN).all(|port| !port.is_owed));
+    assert!(scene.handler.ports.values().skip(ANNOUNCEMENTS_PER_TURN).all(|port| !port.is_overdue));
     // The handler uses the space that is left.
     let some = scene.second(ROOM_BYTES / 16);
     assert!((100..ANNOUNCEMENTS_PER_TURN).contains(&some), "{some}");

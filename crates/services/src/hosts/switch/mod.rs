@@ -30,7 +30,7 @@ pub const REFRESH_S: u32 = 30;
 /// Tracks the hosts of one switch.
 pub struct HostTrackingSwitch {
     shared: Arc<TrackingShared>,
-    own: Arc<SwitchShared>,
+    state: Arc<SwitchShared>,
     dpid: Dpid,
     topology: WatchReader<Topology>,
     hosts: WatchReader<Hosts>,
@@ -39,7 +39,7 @@ pub struct HostTrackingSwitch {
     topology_version: u64,
     stale: u64,
     /// Sightings of each port since the last tick.
-    told: BTreeMap<Port, PortSightings>,
+    sightings: BTreeMap<Port, PortSightings>,
     second: u32,
     /// The flows that bring the answers to probes, whatever flows the apps have.
     flows: OwnFlows,
@@ -49,11 +49,11 @@ pub struct HostTrackingSwitch {
 #[derive(Default)]
 struct PortSightings {
     /// Of hosts that are new, or elsewhere, or state a new address.
-    news: u16,
+    new_hosts: u16,
     /// Of hosts at their known port.
-    seen_again: u16,
+    known_hosts: u16,
     /// Whether a frame from [`PROBE_SOURCE`] was reported.
-    impostor: bool,
+    is_impostor_reported: bool,
 }
 
 /// Returns the flows that bring the answers to probes, with their names. A forged ARP reply can
@@ -75,7 +75,7 @@ fn flows_for_answers() -> [(&'static str, Flow); 2] {
 impl HostTrackingSwitch {
     pub(super) fn new(
         shared: Arc<TrackingShared>,
-        own: Arc<SwitchShared>,
+        state: Arc<SwitchShared>,
         network: &Network,
         info: &SwitchInfo,
     ) -> Self {
@@ -83,13 +83,13 @@ impl HostTrackingSwitch {
         HostTrackingSwitch {
             cache: HostPortCache::new(shared.multiplier ^ dpid.0),
             shared,
-            own,
+            state,
             dpid,
             topology: network.topology().reader(),
             hosts: network.hosts().reader(),
             topology_version: 0,
             stale: 0,
-            told: BTreeMap::new(),
+            sightings: BTreeMap::new(),
             // Switches clear their caches at different times.
             second: (dpid.0 % u64::from(REFRESH_S)) as u32,
             flows: OwnFlows::new(network, info, flows_for_answers()),
@@ -100,7 +100,7 @@ impl HostTrackingSwitch {
     #[inline]
     fn refresh(&mut self) {
         let version = self.topology.get().version();
-        let stale = self.own.stale.load(Ordering::Relaxed);
+        let stale = self.state.stale.load(Ordering::Relaxed);
         if (version, stale) != (self.topology_version, self.stale) {
             (self.topology_version, self.stale) = (version, stale);
             self.cache.clear();
@@ -108,94 +108,94 @@ impl HostTrackingSwitch {
     }
 
     #[inline(never)]
-    fn is_news_of_others(&self, packet: &PacketIn<'_>) -> bool {
+    fn needs_look(&self, packet: &PacketIn<'_>) -> bool {
         let Some(frame) = FrameHeader::read(packet.data()) else { return false };
         let is_known = || self.cache.has(CacheKey::of(frame.host()), packet.in_port());
-        frame.may_tell() || frame.dst == PROBE_SOURCE || !is_known()
+        frame.may_state_address() || frame.dst == PROBE_SOURCE || !is_known()
     }
 
     /// Looks at a packet. Returns whether the apps get it.
-    fn look(&mut self, packet: &PacketIn<'_>) -> Verdict {
+    fn handle_packet(&mut self, packet: &PacketIn<'_>) -> Verdict {
         let Some(frame) = FrameHeader::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
         if frame.src == PROBE_SOURCE {
-            return self.impostor(at);
+            return self.drop_impostor(at);
         }
         if !frame.is_from_host() {
             return Verdict::Pass;
         }
         let (host, key) = (frame.host(), CacheKey::of(frame.host()));
         // A packet to the source address of probes is an answer.
-        let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
+        let verdict = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
         let topology = self.topology.get();
         if topology.is_trunk(at) {
             self.cache.insert(key, at.port);
-            return to_apps;
+            return verdict;
         }
         let is_edge = topology.is_edge(at);
-        let told = frame.told();
+        let addresses = frame.sender_addresses();
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
         if !is_edge {
             // For example a port that has just come up. A host that is known elsewhere is not
             // there.
-            return if is_known && !is_here { self.claim() } else { to_apps };
+            return if is_known && !is_here { self.drop_claim() } else { verdict };
         }
-        let is_new = match told {
+        let is_new = match addresses {
             SenderAddresses::Address(ip) => {
                 !known.is_some_and(|known| known.addresses.contains(&ip))
             }
             SenderAddresses::Used(_) | SenderAddresses::Nothing => false,
         };
         let was_seen = is_here && self.cache.has(key, at.port);
-        if was_seen && !is_new && to_apps == Verdict::Pass {
+        if was_seen && !is_new && verdict == Verdict::Pass {
             return Verdict::Pass;
         }
         // Each host at its known port is reported again once in a while.
-        if !self.may_tell(at.port, is_here && !was_seen) {
-            self.own.counts.sightings_over_limit.add(1);
-            return if is_known && !is_here { self.claim() } else { to_apps };
+        if !self.may_report(at.port, is_here && !was_seen) {
+            self.state.counts.sightings_over_limit.add(1);
+            return if is_known && !is_here { self.drop_claim() } else { verdict };
         }
-        match self.shared.tell.try_send(TrackingMessage::Seen(Sighting { host, at, told })) {
+        match self.shared.sender.try_send(TrackingMessage::Seen(Sighting { host, at, addresses })) {
             Ok(()) if is_here => self.cache.insert(key, at.port),
             Ok(()) => {}
-            Err(_) => self.own.counts.sightings_lost.add(1),
+            Err(_) => self.state.counts.sightings_lost.add(1),
         }
         // Until a claim is decided, packets with the host's address from another port are dropped.
-        if is_known && !is_here { self.claim() } else { to_apps }
+        if is_known && !is_here { self.drop_claim() } else { verdict }
     }
 
     /// Drops a packet from the source address of probes, and reports it: nothing but an attack
     /// sends it. Apps that learnt the address would send answers of hosts to that port.
-    fn impostor(&mut self, at: SwitchPort) -> Verdict {
-        self.own.counts.probe_address_used.add(1);
-        let told = self.told.entry(at.port).or_default();
-        if !std::mem::replace(&mut told.impostor, true) {
-            self.tell(TrackingMessage::ProbeAddress(at));
+    fn drop_impostor(&mut self, at: SwitchPort) -> Verdict {
+        self.state.counts.probe_address_used.add(1);
+        let sightings = self.sightings.entry(at.port).or_default();
+        if !std::mem::replace(&mut sightings.is_impostor_reported, true) {
+            self.send(TrackingMessage::ProbeAddress(at));
         }
         Verdict::Consume
     }
 
-    fn tell(&self, news: TrackingMessage) {
-        if self.shared.tell.try_send(news).is_err() {
-            self.own.counts.sightings_lost.add(1);
+    fn send(&self, message: TrackingMessage) {
+        if self.shared.sender.try_send(message).is_err() {
+            self.state.counts.sightings_lost.add(1);
         }
     }
 
     /// Drops a packet with the address of a host that is elsewhere.
-    fn claim(&self) -> Verdict {
-        self.own.counts.claims_dropped.add(1);
+    fn drop_claim(&self) -> Verdict {
+        self.state.counts.claims_dropped.add(1);
         Verdict::Consume
     }
 
-    fn may_tell(&mut self, port: Port, is_seen_again: bool) -> bool {
-        let told = self.told.entry(port).or_default();
-        let (count, most) = match is_seen_again {
-            true => (&mut told.seen_again, SEEN_AGAIN_PER_PORT_PER_S),
-            false => (&mut told.news, SIGHTINGS_PER_PORT_PER_S),
+    fn may_report(&mut self, port: Port, is_seen_again: bool) -> bool {
+        let sightings = self.sightings.entry(port).or_default();
+        let (count, maximum) = match is_seen_again {
+            true => (&mut sightings.known_hosts, SEEN_AGAIN_PER_PORT_PER_S),
+            false => (&mut sightings.new_hosts, SIGHTINGS_PER_PORT_PER_S),
         };
         *count = count.saturating_add(1);
-        *count <= most
+        *count <= maximum
     }
 }
 
@@ -209,7 +209,7 @@ impl PacketFilter for HostTrackingSwitch {
         if [t0, t1] == IPV4 {
             return !self.cache.has(CacheKey::untagged(header), packet.in_port());
         }
-        self.is_news_of_others(packet)
+        self.needs_look(packet)
     }
 }
 
@@ -225,7 +225,7 @@ impl Handler for HostTrackingSwitch {
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        let verdict = self.look(packet);
+        let verdict = self.handle_packet(packet);
         if verdict == Verdict::Consume && packet.buffer_id().is_some() {
             // Frees the switch's buffer.
             switch.packet_out_with(packet, &[])?;
@@ -234,21 +234,21 @@ impl Handler for HostTrackingSwitch {
     }
 
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
-        self.flows.removed(switch, flow)
+        self.flows.handle_flow_removed(switch, flow)
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        self.flows.refused(xid, error, switch.now());
+        self.flows.handle_error(xid, error, switch.now());
         Ok(())
     }
 
     fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
-        self.flows.confirmed(xid, switch.now());
+        self.flows.handle_barrier_reply(xid, switch.now());
         Ok(())
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.told.clear();
+        self.sightings.clear();
         self.second = self.second.wrapping_add(1);
         if self.second.is_multiple_of(REFRESH_S) {
             self.cache.clear();
@@ -258,11 +258,11 @@ impl Handler for HostTrackingSwitch {
 
     fn switch_down(&mut self, _: &SwitchInfo) {
         self.flows.forget();
-        self.shared.switches.remove(self.dpid, &self.own);
+        self.shared.switches.remove(self.dpid, &self.state);
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.own.counts.iter().for_each(|(name, n)| report(name, n));
+        self.state.counts.iter().for_each(|(name, n)| report(name, n));
     }
 }
 

@@ -64,7 +64,7 @@ impl Scene {
 
     /// Takes the sightings that wait for the task, and returns their number.
     fn told(&self) -> usize {
-        std::iter::from_fn(|| self.handler.shared.told.try_recv().ok()).count()
+        std::iter::from_fn(|| self.handler.shared.receiver.try_recv().ok()).count()
     }
 }
 
@@ -78,13 +78,13 @@ fn a_sighting_that_is_lost_comes_with_the_next_packet() {
     let other = TrackingMessage::Seen(Sighting {
         host: HostId::new(mac(7), None),
         at: AT,
-        told: SenderAddresses::Nothing,
+        addresses: SenderAddresses::Nothing,
     });
     for _ in 0..MAX_WAITING {
-        scene.handler.shared.tell.try_send(other).unwrap();
+        scene.handler.shared.sender.try_send(other).unwrap();
     }
     scene.sees(0);
-    assert_eq!((scene.told(), scene.handler.own.counts.sightings_lost.get()), (MAX_WAITING, 1));
+    assert_eq!((scene.told(), scene.handler.state.counts.sightings_lost.get()), (MAX_WAITING, 1));
     scene.sees(0);
     scene.sees(0);
     assert_eq!(scene.told(), 1);

@@ -11,12 +11,12 @@ impl HostTracker {
     /// Assumes these hosts at these ports, each once only: what is learnt later counts.
     pub(in crate::hosts) fn believe(
         &mut self,
-        all: &BelievedHosts,
+        believed: &BelievedHosts,
         topology: &Topology,
         now: Duration,
     ) {
-        for (host, at) in all {
-            if self.were_believed.insert(*host) && !self.entries.contains_key(host) {
+        for (host, at) in believed {
+            if self.once_believed.insert(*host) && !self.entries.contains_key(host) {
                 self.believed.insert(*host, *at);
             }
         }
@@ -28,13 +28,13 @@ impl HostTracker {
         let hosts: Vec<HostId> = self.believed.keys().copied().collect();
         for host in hosts {
             if self.believed.get(&host).is_some_and(|at| topology.is_edge(*at)) {
-                self.recall(host, topology, now);
+                self.learn_believed_host(host, topology, now);
             }
         }
     }
 
     /// Learns a host at its assumed port, unless no host can be there.
-    pub(super) fn recall(&mut self, host: HostId, topology: &Topology, now: Duration) {
+    pub(super) fn learn_believed_host(&mut self, host: HostId, topology: &Topology, now: Duration) {
         let Some(at) = self.believed.remove(&host) else { return };
         let is_down = topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
         if !self.entries.contains_key(&host) && !topology.is_trunk(at) && !is_down {

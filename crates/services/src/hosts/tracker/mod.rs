@@ -54,7 +54,7 @@ const ADDRESSES_PER_PROBE: usize = 4;
 pub(super) struct Sighting {
     pub(super) host: HostId,
     pub(super) at: SwitchPort,
-    pub(super) told: SenderAddresses,
+    pub(super) addresses: SenderAddresses,
 }
 
 /// A probe to send out of a port to a host there.
@@ -74,21 +74,21 @@ pub(super) struct HostTracker {
     /// Assumed hosts that have not sent yet, and their ports.
     believed: BelievedHosts,
     /// All hosts that were ever assumed: each is assumed once.
-    were_believed: BTreeSet<HostId>,
+    once_believed: BTreeSet<HostId>,
     /// Ports with hosts that went down and are not edge ports again yet.
-    away: BTreeSet<SwitchPort>,
+    down_ports: BTreeSet<SwitchPort>,
     /// When each host is looked at next.
     due: BTreeSet<(Duration, HostId)>,
     /// The hosts that are present.
     hosts: Hosts,
     changed: bool,
     /// When it was last reported that a port has too many hosts.
-    told_full: BTreeMap<SwitchPort, Duration>,
+    full_reported: BTreeMap<SwitchPort, Duration>,
     /// When it was last reported that a port used the source address of probes.
-    told_impostor: BTreeMap<SwitchPort, Duration>,
+    impostor_reported: BTreeMap<SwitchPort, Duration>,
     /// Probes to send.
     pub(super) probes: Vec<Probe>,
-    /// Hosts whose packet counts to request. Each answer goes to [`HostTracker::counted`].
+    /// Hosts whose packet counts to request. Each answer goes to [`HostTracker::handle_count`].
     pub(super) counts: Vec<CountedHost>,
     pub(super) events: Vec<Event>,
     /// Ports of which handlers may have outdated hosts in their caches.
@@ -116,18 +116,18 @@ struct TrackedHost {
     /// When the current second began, and how many addresses were replaced in it.
     replaced: (Duration, u32),
     /// The last source address of its packets. Probed if the host has stated no address.
-    used: Option<IpAddr>,
+    source_ip: Option<IpAddr>,
     since: Duration,
-    seen: Duration,
+    last_seen: Duration,
     due: Duration,
-    asked: Option<PendingProbe>,
+    probe: Option<PendingProbe>,
     /// Whether a packet count was requested and has not been answered.
     is_counted: bool,
     /// The packet count when the host was last silent.
     packets: Option<u64>,
     /// Until when claims are ignored, after a refused one.
-    paused: Duration,
-    told_claim: Option<Duration>,
+    paused_until: Duration,
+    claim_reported: Option<Duration>,
 }
 
 impl TrackedHost {
@@ -145,9 +145,9 @@ impl TrackedHost {
 /// A probe that waits for its answer.
 #[derive(Clone, Copy, Debug)]
 struct PendingProbe {
-    why: ProbeReason,
-    until: Duration,
-    again: Option<Duration>,
+    reason: ProbeReason,
+    deadline: Duration,
+    repeat_at: Option<Duration>,
     /// The packet count that was requested when the probe was repeated.
     packets: Option<u64>,
 }
@@ -175,13 +175,13 @@ impl HostTracker {
             entries: BTreeMap::new(),
             ports: HostPorts::default(),
             believed: BelievedHosts::new(),
-            were_believed: BTreeSet::new(),
-            away: BTreeSet::new(),
+            once_believed: BTreeSet::new(),
+            down_ports: BTreeSet::new(),
             due: BTreeSet::new(),
             hosts: Hosts::keyed(keys),
             changed: false,
-            told_full: BTreeMap::new(),
-            told_impostor: BTreeMap::new(),
+            full_reported: BTreeMap::new(),
+            impostor_reported: BTreeMap::new(),
             probes: Vec::new(),
             counts: Vec::new(),
             events: Vec::new(),
@@ -191,27 +191,32 @@ impl HostTracker {
     }
 
     /// Handles a sighting of a host.
-    pub(super) fn seen(&mut self, sighting: Sighting, topology: &Topology, now: Duration) {
-        let Sighting { host, at, told } = sighting;
+    pub(super) fn handle_sighting(
+        &mut self,
+        sighting: Sighting,
+        topology: &Topology,
+        now: Duration,
+    ) {
+        let Sighting { host, at, addresses } = sighting;
         if !topology.is_edge(at) {
             return;
         }
-        self.recall(host, topology, now);
+        self.learn_believed_host(host, topology, now);
         match self.entries.get(&host).map(|entry| (entry.present, entry.at == at)) {
             None => {
                 if !self.learn(host, at, now) {
                     return;
                 }
             }
-            Some((true, true)) => self.still_there(host, told, now),
-            Some((true, false)) => return self.claimed(host, at, told, now),
-            Some((false, _)) => self.returned(host, at, now),
+            Some((true, true)) => self.seen_at_port(host, addresses, now),
+            Some((true, false)) => return self.handle_claim(host, at, addresses, now),
+            Some((false, _)) => self.handle_return(host, at, now),
         }
-        match told {
-            SenderAddresses::Address(ip) => self.address(host, ip, now),
+        match addresses {
+            SenderAddresses::Address(ip) => self.handle_address(host, ip, now),
             SenderAddresses::Used(ip) => {
                 if let Some(entry) = self.entries.get_mut(&host) {
-                    entry.used = Some(ip);
+                    entry.source_ip = Some(ip);
                 }
             }
             SenderAddresses::Nothing => {}
@@ -220,17 +225,17 @@ impl HostTracker {
 
     /// Learns a new host. Returns whether it was accepted.
     fn learn(&mut self, host: HostId, at: SwitchPort, now: Duration) -> bool {
-        let here = self.ports.count(at);
-        if here >= self.settings.max_hosts_per_port {
+        let count = self.ports.count(at);
+        if count >= self.settings.max_hosts_per_port {
             self.refused.push(RefusedSighting::PortFull(at));
-            let told = self.told_full.get(&at);
-            if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
-                self.told_full.insert(at, now);
+            let reported = self.full_reported.get(&at);
+            if reported.is_none_or(|told| *told + ALARM_EVERY <= now) {
+                self.full_reported.insert(at, now);
                 self.events.push(Event::TooManyHosts { at });
             }
             return false;
         }
-        if self.entries.len() >= self.settings.max_hosts && !self.make_room(here) {
+        if self.entries.len() >= self.settings.max_hosts && !self.evict_for(count) {
             self.refused.push(RefusedSighting::Full(at));
             return false;
         }
@@ -242,15 +247,15 @@ impl HostTracker {
                 present: true,
                 addresses: Vec::new(),
                 replaced: (Duration::ZERO, 0),
-                used: None,
+                source_ip: None,
                 since: now,
-                seen: now,
+                last_seen: now,
                 due,
-                asked: None,
+                probe: None,
                 is_counted: false,
                 packets: None,
-                paused: Duration::ZERO,
-                told_claim: None,
+                paused_until: Duration::ZERO,
+                claim_reported: None,
             },
         );
         self.due.insert((due, host));
@@ -261,27 +266,29 @@ impl HostTracker {
     }
 
     /// Forgets the oldest host of the port with most hosts, if that port has more than `fewer + 1`.
-    fn make_room(&mut self, fewer: usize) -> bool {
-        let Some((most, at)) = self.ports.fullest() else { return false };
-        if most <= fewer + 1 {
+    fn evict_for(&mut self, limit: usize) -> bool {
+        let Some((count, at)) = self.ports.fullest() else { return false };
+        if count <= limit + 1 {
             return false;
         }
-        let oldest =
-            self.ports.hosts(at).min_by_key(|host| self.entries.get(host).map(|it| it.seen));
+        let oldest = self
+            .ports
+            .hosts(at)
+            .min_by_key(|host| self.entries.get(host).map(|entry| entry.last_seen));
         let Some(oldest) = oldest else { return false };
-        self.forget(oldest, HostGone::Evicted);
+        self.remove(oldest, HostGone::Evicted);
         true
     }
 
     /// A host was seen at its port.
-    fn still_there(&mut self, host: HostId, told: SenderAddresses, now: Duration) {
+    fn seen_at_port(&mut self, host: HostId, addresses: SenderAddresses, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        entry.seen = now;
-        match entry.asked.map(|asked| asked.why) {
+        entry.last_seen = now;
+        match entry.probe.map(|probe| probe.reason) {
             Some(ProbeReason::Address(ip, by)) => {
-                if told == SenderAddresses::Address(ip) {
-                    entry.asked = None;
-                    entry.paused = now + CLAIM_PAUSE;
+                if addresses == SenderAddresses::Address(ip) {
+                    entry.probe = None;
+                    entry.paused_until = now + CLAIM_PAUSE;
                     let refused = Event::AddressClaimRefused { ip, of: host, claimed_by: by };
                     self.refuse(host, by, refused, now);
                 }
@@ -290,22 +297,22 @@ impl HostTracker {
                 return self.refuse_claim(host, claimed_at, now);
             }
             Some(ProbeReason::Aged(_) | ProbeReason::Silent | ProbeReason::Returned) => {
-                entry.asked = None;
+                entry.probe = None;
             }
             None => return,
         }
-        self.look_at(host);
+        self.reschedule(host);
     }
 
     /// A host is still at its port, and its address was used elsewhere.
     fn refuse_claim(&mut self, host: HostId, claimed_at: SwitchPort, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        entry.asked = None;
-        entry.paused = now + CLAIM_PAUSE;
+        entry.probe = None;
+        entry.paused_until = now + CLAIM_PAUSE;
         let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
         self.refused.push(RefusedSighting::Claim(claimed_at));
         self.alarm(host, event, now);
-        self.look_at(host);
+        self.reschedule(host);
     }
 
     fn refuse(&mut self, host: HostId, by: HostId, event: Event, now: Duration) {
@@ -318,58 +325,67 @@ impl HostTracker {
     /// Reports a refused claim, at most once every [`ALARM_EVERY`].
     fn alarm(&mut self, host: HostId, event: Event, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        if entry.told_claim.is_none_or(|told| told + ALARM_EVERY <= now) {
-            entry.told_claim = Some(now);
+        if entry.claim_reported.is_none_or(|reported| reported + ALARM_EVERY <= now) {
+            entry.claim_reported = Some(now);
             self.events.push(event);
         }
     }
 
     /// A host was seen at another port. If it is still at its own, the sighting is a false claim.
-    fn claimed(&mut self, host: HostId, at: SwitchPort, told: SenderAddresses, now: Duration) {
+    fn handle_claim(
+        &mut self,
+        host: HostId,
+        at: SwitchPort,
+        addresses: SenderAddresses,
+        now: Duration,
+    ) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let is_claimed = |why| matches!(why, ProbeReason::Claim(_) | ProbeReason::SilentClaim(..));
-        if now < entry.paused || entry.asked.is_some_and(|asked| is_claimed(asked.why)) {
+        let is_claimed =
+            |reason| matches!(reason, ProbeReason::Claim(_) | ProbeReason::SilentClaim(..));
+        if now < entry.paused_until || entry.probe.is_some_and(|probe| is_claimed(probe.reason)) {
             return;
         }
         // If the host has stated no address, the claimed one serves for the probe.
-        if let (None, SenderAddresses::Address(ip) | SenderAddresses::Used(ip)) = (entry.used, told)
+        if let (None, SenderAddresses::Address(ip) | SenderAddresses::Used(ip)) =
+            (entry.source_ip, addresses)
         {
-            entry.used = Some(ip);
+            entry.source_ip = Some(ip);
         }
         // Clears the handler's cache, so that each packet from its port is reported.
         self.stale.push(entry.at);
-        self.ask(host, ProbeReason::Claim(at), now);
+        self.probe(host, ProbeReason::Claim(at), now);
     }
 
     /// A host that was gone was seen.
-    fn returned(&mut self, host: HostId, at: SwitchPort, now: Duration) {
-        if self.is_too_many(host, at) {
-            return self.forget(host, HostGone::Evicted);
+    fn handle_return(&mut self, host: HostId, at: SwitchPort, now: Duration) {
+        if self.is_port_full(host, at) {
+            return self.remove(host, HostGone::Evicted);
         }
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let from = std::mem::replace(&mut entry.at, at);
-        (entry.present, entry.since, entry.seen, entry.asked) = (true, now, now, None);
+        (entry.present, entry.since, entry.last_seen, entry.probe) = (true, now, now, None);
         self.ports.remove(from, host);
         self.ports.add(at, host);
         self.events.push(match from == at {
             true => Event::HostSeen { host, at },
             false => Event::HostMoved { host, from, to: at },
         });
-        self.look_at(host);
+        self.reschedule(host);
         self.publish(host);
     }
 
     /// A host has stated an address of its own.
-    fn address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
+    fn handle_address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
         let owner = self.hosts.by_ip(ip, host.vlan).map(|owner| owner.id);
         match owner {
             Some(owner) if owner == host => {}
             None => self.add_address(host, ip, now),
             Some(owner) => {
-                let asked = self.entries.get(&owner).is_none_or(|entry| entry.asked.is_some());
-                let paused = self.entries.get(&owner).is_some_and(|entry| now < entry.paused);
-                if !asked && !paused {
-                    self.ask(owner, ProbeReason::Address(ip, host), now);
+                let is_probed = self.entries.get(&owner).is_none_or(|entry| entry.probe.is_some());
+                let is_paused =
+                    self.entries.get(&owner).is_some_and(|entry| now < entry.paused_until);
+                if !is_probed && !is_paused {
+                    self.probe(owner, ProbeReason::Address(ip, host), now);
                 }
             }
         }
@@ -388,51 +404,51 @@ impl HostTracker {
     }
 
     /// Probes a host.
-    fn ask(&mut self, host: HostId, why: ProbeReason, now: Duration) {
+    fn probe(&mut self, host: HostId, reason: ProbeReason, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
-        entry.asked = Some(PendingProbe { why, until, again, packets: None });
-        self.send_probes(host, why);
-        self.look_at(host);
+        let (deadline, repeat_at) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
+        entry.probe = Some(PendingProbe { reason, deadline, repeat_at, packets: None });
+        self.send_probes(host, reason);
+        self.reschedule(host);
     }
 
     /// Reports that a port used the source address of probes.
     pub(super) fn probe_address_used(&mut self, at: SwitchPort, now: Duration) {
-        let told = self.told_impostor.get(&at);
-        if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
-            self.told_impostor.insert(at, now);
+        let reported = self.impostor_reported.get(&at);
+        if reported.is_none_or(|told| *told + ALARM_EVERY <= now) {
+            self.impostor_reported.insert(at, now);
             self.events.push(Event::ProbeAddressUsed { at });
         }
     }
 
-    fn send_probes(&mut self, host: HostId, why: ProbeReason) {
+    fn send_probes(&mut self, host: HostId, reason: ProbeReason) {
         let Some(entry) = self.entries.get(&host) else { return };
         let at = entry.at;
-        if let ProbeReason::Address(ip, _) = why {
+        if let ProbeReason::Address(ip, _) = reason {
             return self.probes.push(Probe { at, host, ip });
         }
         // The newest addresses are most likely in use.
-        let told = entry.addresses.iter().rev().take(ADDRESSES_PER_PROBE).copied();
-        let used = entry.used.filter(|_| entry.addresses.is_empty());
-        self.probes.extend(told.chain(used).map(|ip| Probe { at, host, ip }));
+        let stated = entry.addresses.iter().rev().take(ADDRESSES_PER_PROBE).copied();
+        let used = entry.source_ip.filter(|_| entry.addresses.is_empty());
+        self.probes.extend(stated.chain(used).map(|ip| Probe { at, host, ip }));
     }
 
     /// A probe could not be sent: it is sent a little later, and its time to answer begins then.
     pub(super) fn not_sent(&mut self, host: HostId, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        if let Some(asked) = &mut entry.asked {
-            let again = now + ASK_AGAIN_AFTER;
-            (asked.until, asked.again) = (again + ANSWER_WITHIN, Some(again));
-            self.look_at(host);
+        if let Some(probe) = &mut entry.probe {
+            let repeat_at = now + ASK_AGAIN_AFTER;
+            (probe.deadline, probe.repeat_at) = (repeat_at + ANSWER_WITHIN, Some(repeat_at));
+            self.reschedule(host);
         }
     }
 
     /// Updates when a host is looked at next.
-    fn look_at(&mut self, host: HostId) {
+    fn reschedule(&mut self, host: HostId) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let due = match entry.asked {
-            Some(asked) => asked.again.unwrap_or(asked.until),
-            None => entry.seen + self.settings.max_age,
+        let due = match entry.probe {
+            Some(probe) => probe.repeat_at.unwrap_or(probe.deadline),
+            None => entry.last_seen + self.settings.max_age,
         };
         let before = std::mem::replace(&mut entry.due, due);
         self.due.remove(&(before, host));
@@ -448,61 +464,61 @@ impl HostTracker {
 
     fn timer(&mut self, host: HostId, topology: &Topology, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let Some(asked) = &mut entry.asked else {
-            if entry.seen + self.settings.max_age > now {
+        let Some(probe) = &mut entry.probe else {
+            if entry.last_seen + self.settings.max_age > now {
                 // It was seen since.
-                return self.look_at(host);
+                return self.reschedule(host);
             }
             return match entry.present {
-                true => self.ask(host, ProbeReason::Aged(1), now),
-                false => self.forget(host, HostGone::Aged),
+                true => self.probe(host, ProbeReason::Aged(1), now),
+                false => self.remove(host, HostGone::Aged),
             };
         };
-        let (why, packets) = (asked.why, asked.packets);
-        if asked.until > now {
-            asked.again = None;
-            self.send_probes(host, why);
-            if matches!(why, ProbeReason::Claim(_)) {
+        let (reason, packets) = (probe.reason, probe.packets);
+        if probe.deadline > now {
+            probe.repeat_at = None;
+            self.send_probes(host, reason);
+            if matches!(reason, ProbeReason::Claim(_)) {
                 self.count(host);
             }
-            return self.look_at(host);
+            return self.reschedule(host);
         }
-        entry.asked = None;
-        match (why, packets) {
+        entry.probe = None;
+        match (reason, packets) {
             (ProbeReason::Aged(AGE_PROBES..), _) => {
-                return self.count_for(host, ProbeReason::Silent, now);
+                return self.request_count(host, ProbeReason::Silent, now);
             }
             (ProbeReason::Aged(times), _) => {
-                return self.ask(host, ProbeReason::Aged(times + 1), now);
+                return self.probe(host, ProbeReason::Aged(times + 1), now);
             }
-            (ProbeReason::Silent, _) => return self.forget(host, HostGone::Aged),
+            (ProbeReason::Silent, _) => return self.remove(host, HostGone::Aged),
             (ProbeReason::Claim(to), Some(packets)) => {
-                return self.count_for(host, ProbeReason::SilentClaim(to, packets), now);
+                return self.request_count(host, ProbeReason::SilentClaim(to, packets), now);
             }
             (ProbeReason::Claim(to) | ProbeReason::SilentClaim(to, _), _) => {
-                return self.claim_over(host, to, topology, now);
+                return self.accept_claim(host, to, topology, now);
             }
-            (ProbeReason::Address(ip, by), _) => self.take_address(host, ip, by, now),
+            (ProbeReason::Address(ip, by), _) => self.transfer_address(host, ip, by, now),
             // It may be back later.
             (ProbeReason::Returned, _) => {}
         }
-        self.look_at(host);
+        self.reschedule(host);
     }
 
     /// Whether a port has no space for a host from another port.
-    fn is_too_many(&self, host: HostId, at: SwitchPort) -> bool {
-        let elsewhere = self.entries.get(&host).is_some_and(|entry| entry.at != at);
-        elsewhere && self.ports.count(at) >= self.settings.max_hosts_per_port
+    fn is_port_full(&self, host: HostId, at: SwitchPort) -> bool {
+        let is_elsewhere = self.entries.get(&host).is_some_and(|entry| entry.at != at);
+        is_elsewhere && self.ports.count(at) >= self.settings.max_hosts_per_port
     }
 
     /// A host did not answer at its port, and was seen elsewhere.
-    fn moved(&mut self, host: HostId, to: SwitchPort, now: Duration) {
-        if self.is_too_many(host, to) {
-            return self.forget(host, HostGone::Evicted);
+    fn move_host(&mut self, host: HostId, to: SwitchPort, now: Duration) {
+        if self.is_port_full(host, to) {
+            return self.remove(host, HostGone::Evicted);
         }
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let from = std::mem::replace(&mut entry.at, to);
-        (entry.since, entry.seen, entry.packets) = (now, now, None);
+        (entry.since, entry.last_seen, entry.packets) = (now, now, None);
         self.ports.remove(from, host);
         self.ports.add(to, host);
         self.stale.push(from);
@@ -511,9 +527,9 @@ impl HostTracker {
     }
 
     /// A host does not answer for an address that another host states as its own.
-    fn take_address(&mut self, host: HostId, ip: IpAddr, by: HostId, now: Duration) {
+    fn transfer_address(&mut self, host: HostId, ip: IpAddr, by: HostId, now: Duration) {
         if let Some(entry) = self.entries.get_mut(&host) {
-            entry.addresses.retain(|its| *its != ip);
+            entry.addresses.retain(|address| *address != ip);
             self.publish(host);
         }
         self.add_address(by, ip, now);
@@ -529,48 +545,51 @@ impl HostTracker {
         let places: Vec<SwitchPort> = self.ports.all().collect();
         for at in places {
             if topology.is_trunk(at) {
-                self.each_at(at, |tracker, host| tracker.forget(host, HostGone::Link));
+                self.for_hosts_at(at, |tracker, host| tracker.remove(host, HostGone::Link));
             } else if topology.is_edge(at) {
-                if self.away.remove(&at) {
+                if self.down_ports.remove(&at) {
                     self.port_returned(at, now);
                 }
-            } else if is_down(at) && self.away.insert(at) {
-                self.each_at(at, |tracker, host| tracker.gone(host, HostGone::Port));
+            } else if is_down(at) && self.down_ports.insert(at) {
+                self.for_hosts_at(at, |tracker, host| tracker.mark_absent(host, HostGone::Port));
             }
         }
-        self.away.retain(|at| self.ports.count(*at) > 0);
-        self.told_full.retain(|at, _| topology.is_edge(*at));
-        self.told_impostor.retain(|at, _| topology.is_up(*at));
+        self.down_ports.retain(|at| self.ports.count(*at) > 0);
+        self.full_reported.retain(|at, _| topology.is_edge(*at));
+        self.impostor_reported.retain(|at, _| topology.is_up(*at));
     }
 
-    fn each_at(&mut self, at: SwitchPort, mut visit: impl FnMut(&mut Self, HostId)) {
+    fn for_hosts_at(&mut self, at: SwitchPort, mut visit: impl FnMut(&mut Self, HostId)) {
         let hosts: Vec<HostId> = self.ports.hosts(at).collect();
         hosts.into_iter().for_each(|host| visit(self, host));
     }
 
     /// A port is up again: probes its absent hosts, the last seen first.
     fn port_returned(&mut self, at: SwitchPort, now: Duration) {
-        let away = |host: &HostId| self.entries.get(host).filter(|entry| !entry.present);
-        let mut hosts: Vec<(Duration, HostId)> =
-            self.ports.hosts(at).filter_map(|host| Some((away(&host)?.seen, host))).collect();
+        let absent = |host: &HostId| self.entries.get(host).filter(|entry| !entry.present);
+        let mut hosts: Vec<(Duration, HostId)> = self
+            .ports
+            .hosts(at)
+            .filter_map(|host| Some((absent(&host)?.last_seen, host)))
+            .collect();
         hosts.sort_unstable_by(|a, b| b.cmp(a));
         for (_, host) in hosts.into_iter().take(ASKED_ON_RETURN) {
-            self.ask(host, ProbeReason::Returned, now);
+            self.probe(host, ProbeReason::Returned, now);
         }
     }
 
     /// A host is not present any more, and may come back.
-    fn gone(&mut self, host: HostId, why: HostGone) {
+    fn mark_absent(&mut self, host: HostId, why: HostGone) {
         let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
         let at = entry.at;
-        (entry.present, entry.asked) = (false, None);
+        (entry.present, entry.probe) = (false, None);
         self.changed |= self.hosts.remove(host).is_some();
         self.stale.push(at);
         self.events.push(Event::HostGone { host, at, why });
-        self.look_at(host);
+        self.reschedule(host);
     }
 
-    fn forget(&mut self, host: HostId, why: HostGone) {
+    fn remove(&mut self, host: HostId, why: HostGone) {
         let Some(entry) = self.entries.remove(&host) else { return };
         let at = entry.at;
         self.due.remove(&(entry.due, host));

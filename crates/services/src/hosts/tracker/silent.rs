@@ -17,16 +17,16 @@ impl HostTracker {
     }
 
     /// Requests the packet count, and leaves the host alone until the answer or [`COUNTED_WITHIN`].
-    pub(super) fn count_for(&mut self, host: HostId, why: ProbeReason, now: Duration) {
+    pub(super) fn request_count(&mut self, host: HostId, reason: ProbeReason, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        let until = now + COUNTED_WITHIN;
-        entry.asked = Some(PendingProbe { why, until, again: None, packets: None });
+        let deadline = now + COUNTED_WITHIN;
+        entry.probe = Some(PendingProbe { reason, deadline, repeat_at: None, packets: None });
         self.count(host);
-        self.look_at(host);
+        self.reschedule(host);
     }
 
     /// Handles a switch's packet count of a host. `None` if the switch did not answer.
-    pub(in crate::hosts) fn counted(
+    pub(in crate::hosts) fn handle_count(
         &mut self,
         CountedHost { host, at }: CountedHost,
         packets: Option<u64>,
@@ -37,21 +37,21 @@ impl HostTracker {
         entry.is_counted = false;
         // Flows that no packet has used prove nothing.
         let packets = packets.filter(|packets| *packets > 0 && entry.at == at);
-        let Some(asked) = &mut entry.asked else { return };
-        match asked.why {
-            ProbeReason::Claim(_) => asked.packets = packets,
+        let Some(probe) = &mut entry.probe else { return };
+        match probe.reason {
+            ProbeReason::Claim(_) => probe.packets = packets,
             ProbeReason::SilentClaim(to, before) => match packets {
                 Some(packets) if packets > before => self.refuse_claim(host, to, now),
-                _ => self.claim_over(host, to, topology, now),
+                _ => self.accept_claim(host, to, topology, now),
             },
             ProbeReason::Silent => {
                 // A lower count is a sign of life too: old flows are gone, and new ones have
                 // counted.
                 if packets.is_some() && packets != entry.packets {
-                    (entry.packets, entry.seen, entry.asked) = (packets, now, None);
-                    self.look_at(host);
+                    (entry.packets, entry.last_seen, entry.probe) = (packets, now, None);
+                    self.reschedule(host);
                 } else {
-                    self.forget(host, HostGone::Aged);
+                    self.remove(host, HostGone::Aged);
                 }
             }
             ProbeReason::Aged(_) | ProbeReason::Address(..) | ProbeReason::Returned => {}
@@ -59,7 +59,7 @@ impl HostTracker {
     }
 
     /// Accepts a claim: moves a host to the port that claims it, if that is an edge port.
-    pub(super) fn claim_over(
+    pub(super) fn accept_claim(
         &mut self,
         host: HostId,
         to: SwitchPort,
@@ -67,11 +67,11 @@ impl HostTracker {
         now: Duration,
     ) {
         if let Some(entry) = self.entries.get_mut(&host) {
-            entry.asked = None;
+            entry.probe = None;
         }
         if topology.is_edge(to) {
-            self.moved(host, to, now);
+            self.move_host(host, to, now);
         }
-        self.look_at(host);
+        self.reschedule(host);
     }
 }

@@ -45,8 +45,8 @@ impl Scene {
     }
 
     fn told(&mut self, n: u16, at: SwitchPort, told: SenderAddresses) {
-        let sighting = Sighting { host: host(n), at, told };
-        self.tracker.seen(sighting, &self.topology, self.now);
+        let sighting = Sighting { host: host(n), at, addresses: told };
+        self.tracker.handle_sighting(sighting, &self.topology, self.now);
     }
 
     fn seen(&mut self, n: u16, at: SwitchPort) {
@@ -60,7 +60,7 @@ impl Scene {
             for counted in std::mem::take(&mut self.tracker.counts) {
                 self.counted += 1;
                 let packets = self.packets.get(&counted.host).copied();
-                self.tracker.counted(counted, packets, &self.topology, at);
+                self.tracker.handle_count(counted, packets, &self.topology, at);
             }
         }
         self.now = now;
@@ -390,7 +390,7 @@ fn a_switch_that_is_asked_and_does_not_answer_holds_nothing_for_ever() {
     scene.tracker.timers(&scene.topology, last);
     assert_eq!(scene.place(1), None);
     // A late answer is about no host.
-    scene.tracker.counted(asked[0], Some(1), &scene.topology, last);
+    scene.tracker.handle_count(asked[0], Some(1), &scene.topology, last);
     assert_eq!(scene.tracker.due(), None);
 }
 
