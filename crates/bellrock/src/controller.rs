@@ -19,6 +19,8 @@ use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine:
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
 use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
+#[cfg(feature = "http")]
+use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
 use bellrock_query::Operator;
 use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, chain, check};
@@ -59,6 +61,10 @@ pub enum RunError {
     #[cfg(feature = "control")]
     #[error("there is no place for the control socket: {0}; choose one with --control")]
     ControlPlace(#[source] std::io::Error),
+    /// The HTTP server cannot start.
+    #[cfg(feature = "http")]
+    #[error(transparent)]
+    Http(#[from] bellrock_northbound::ServerError),
     /// No handler for the signals that stop the controller can be installed.
     #[error("signals cannot be handled: {0}")]
     Signals(#[source] std::io::Error),
@@ -116,6 +122,8 @@ pub struct ControllerBuilder {
     handles: Handles,
     #[cfg(feature = "control")]
     names: Names,
+    #[cfg(feature = "http")]
+    http: Option<HttpSettings>,
 }
 
 /// A change of a setting.
@@ -263,6 +271,13 @@ impl ControllerBuilder {
         self
     }
 
+    /// Answers REST, with these addresses, certificate and tokens (feature `http`).
+    #[cfg(feature = "http")]
+    pub fn http(mut self, settings: HttpSettings) -> Self {
+        self.http = Some(settings);
+        self
+    }
+
     /// The same without the feature `control`: a compile error that names the feature.
     #[cfg(not(feature = "control"))]
     pub fn control_socket(self) -> Self
@@ -360,7 +375,18 @@ impl ControllerBuilder {
             handles: self.handles,
             names: names.watch().clone(),
         });
+        #[cfg(feature = "http")]
+        let http_counters = HttpCounters::default();
+        #[cfg(feature = "http")]
+        let operator = match &self.http {
+            Some(_) => bellrock_northbound::counted(operator, &http_counters),
+            None => operator,
+        };
+        #[cfg(feature = "http")]
+        let http = self.http.map(|settings| serve_http(&settings, &operator, &http_counters));
         Ok(Controller {
+            #[cfg(feature = "http")]
+            http: http.transpose()?,
             #[cfg(feature = "control")]
             control: self.control.map(|place| place.open(&operator)).transpose()?,
             #[cfg(feature = "control")]
@@ -372,9 +398,25 @@ impl ControllerBuilder {
     }
 }
 
+#[cfg(feature = "http")]
+fn serve_http(
+    settings: &HttpSettings,
+    operator: &Arc<dyn Operator>,
+    counters: &HttpCounters,
+) -> Result<bellrock_northbound::Server> {
+    let server = bellrock_northbound::Server::start(settings, Arc::clone(operator), counters)?;
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    for address in server.addresses() {
+        tracing::info!("REST: {scheme}://{address}/v1");
+    }
+    Ok(server)
+}
+
 /// A running controller, in its own threads.
 #[must_use = "it is to be stopped"]
 pub struct Controller {
+    #[cfg(feature = "http")]
+    http: Option<bellrock_northbound::Server>,
     #[cfg(feature = "control")]
     control: Option<Server>,
     #[cfg(feature = "control")]
@@ -435,6 +477,13 @@ impl Controller {
         self.names.publish(names);
     }
 
+    /// Addresses on which the HTTP server listens (feature `http`).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http_addresses(&self) -> &[SocketAddr] {
+        self.http.as_ref().map_or(&[], bellrock_northbound::Server::addresses)
+    }
+
     /// Whether a thread of the engine has failed. Then the others were stopped.
     #[must_use]
     pub fn has_failed(&self) -> bool {
@@ -445,6 +494,8 @@ impl Controller {
     /// all threads to end.
     pub fn stop(self) {
         // First, so that no further client comes. One that is being answered may get an error.
+        #[cfg(feature = "http")]
+        drop(self.http);
         #[cfg(feature = "control")]
         drop(self.control);
         self.engine.stop();

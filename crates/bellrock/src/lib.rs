@@ -30,6 +30,8 @@ pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
 pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
+#[cfg(feature = "http")]
+pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;

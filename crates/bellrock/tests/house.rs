@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
     ("query", &["openflow", "api"]),
     ("control", &["openflow", "api", "query"]),
-    ("northbound", &["openflow", "api", "query"]),
+    ("northbound", &["openflow", "pace", "api", "query"]),
     ("cluster", &["openflow", "api"]),
 ];
 const FACE: &str = "bellrock";
@@ -71,10 +71,13 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("control", &[ASYNC, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
     ("northbound", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
-    ("cli", &[ASYNC, HTTP, STORES, PYTHON]),
+    ("cli", &[PYTHON]),
     // Its default features, which every author of an app compiles.
     ("bellrock", &[ASYNC, HTTP, STORES, PYTHON, COMMAND, PLOTS]),
 ];
+
+/// Crates that run an async runtime, each in a thread of its own, never in a worker's.
+const RUNTIME: &[&str] = &["northbound", "cluster"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] =
@@ -132,7 +135,9 @@ fn crates_stay_free_of_what_is_not_their_business() {
     for name in house.crates.keys().filter(|name| *name != "python") {
         let row = NEVER.iter().find(|(known, _)| known == name);
         let (_, never) = row.unwrap_or_else(|| panic!("crate `{name}` has no row in NEVER"));
-        let features = if name == FACE { "--no-default-features" } else { "--all-features" };
+        // Schemas of `query` are for faces that publish a document.
+        let is_split = [FACE, "query"].contains(&name.as_str());
+        let features = if is_split { "--no-default-features" } else { "--all-features" };
         let tree = packages(&package_name(name), &["-e", "normal,build", features]);
         assert!(
             tree.len() > 1 || ["pace", "tables"].contains(&name.as_str()),
@@ -148,6 +153,23 @@ fn crates_stay_free_of_what_is_not_their_business() {
     assert!(with_socket.contains_key("bellrock-control"), "the tree with the socket was read");
     for forbidden in [ASYNC, HTTP, STORES, COMMAND_LINE, PLOTS].into_iter().flatten() {
         assert!(!with_socket.contains_key(*forbidden), "a control socket compiles `{forbidden}`");
+    }
+}
+
+#[test]
+fn an_async_runtime_belongs_to_the_crates_with_a_thread_for_it() {
+    let house = House::read();
+    for name in house.crates.keys().filter(|name| !RUNTIME.contains(&name.as_str())) {
+        let manifest = house.manifest(name);
+        let dependencies = manifest["dependencies"].as_array().into_iter().flatten();
+        for dependency in dependencies.filter(|dependency| dependency["kind"].is_null()) {
+            let used = dependency["name"].as_str().unwrap_or_default();
+            assert!(
+                !["tokio", "async-std", "smol"].contains(&used),
+                "crate `{name}` uses `{used}`"
+            );
+            assert!(!HTTP.contains(&used), "crate `{name}` uses `{used}`");
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use super::operate::flows::FlowsArgs;
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
 use super::start::SharedTableKind;
+use super::token::TokenArgs;
 
 /// An OpenFlow controller.
 ///
@@ -56,6 +57,7 @@ pub(super) enum Command {
     Check(Check),
     /// Print the default configuration, with the settings of all apps
     Config,
+    Token(TokenArgs),
     /// Show the state of the running controller
     Status(Ask),
     /// List the switches that are up
@@ -190,6 +192,7 @@ fn flag(setting: &Setting<Config>) -> Arg {
         .hide_env_values(true)
         .help(format!("{} [default: {default}]", first.trim_end_matches('.')))
         .long_help(format!("{}\n\n[default: {default}]", setting.about));
+    let arg = if setting.key == "http.listen" { arg.visible_alias("http") } else { arg };
     match setting.takes_many() {
         true => arg.action(ArgAction::Append).value_delimiter(','),
         false => arg,

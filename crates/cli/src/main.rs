@@ -17,6 +17,7 @@ mod log;
 mod operate;
 mod show;
 mod start;
+mod token;
 mod usage_error;
 mod versions;
 
@@ -74,10 +75,11 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Run(run) => run_controller(&run),
         Command::Check(check) => check_file(&check.file, check.from.as_deref()),
+        Command::Token(args) => token::run(&args),
         Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),
         Command::Switches(asked) => {
-            ask_all(&asked, |page| query::ListSwitches { page }, show::switches)
+            ask_all(&asked, |page| query::ListSwitches { switch: None, page }, show::switches)
         }
         Command::Hosts(asked) => ask_all(&asked, |page| query::ListHosts { page }, show::hosts),
         Command::Apps(asked) => ask(&asked, query::ListApps {}, |apps| show::apps(apps)),

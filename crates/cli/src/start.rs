@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
+use bellrock::http::{HttpSettings, TlsFiles};
 use bellrock::{Controller, ControllerBuilder, RunError, Signals, StartError};
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
@@ -11,7 +12,7 @@ use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_config::apps::AppChoice;
 use bellrock_config::files::KeyFileError;
-use bellrock_config::{Config, Control};
+use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
@@ -95,6 +96,9 @@ fn builder(
         Control::Auto => builder.control_socket(),
         Control::Path(path) => builder.control_socket_at(path),
     };
+    if let Some(settings) = http(&config.http) {
+        builder = builder.http(settings);
+    }
     let mut block_list = None;
     for choice in &config.apps {
         builder = match choice {
@@ -130,6 +134,14 @@ fn builder(
         };
     }
     Ok((builder, block_list))
+}
+
+/// The settings of the HTTP server, if there is to be one.
+fn http(config: &HttpConfig) -> Option<HttpSettings> {
+    let HttpConfig { listen, certificate, key, tokens } = config.clone();
+    let files = certificate.zip(key);
+    let tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
+    (!listen.is_empty()).then_some(HttpSettings { listen, tls, tokens })
 }
 
 /// Logs which apps run, and what to do next.

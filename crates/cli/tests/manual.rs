@@ -95,12 +95,28 @@ fn the_manual_has_every_setting_with_its_default_and_when_a_change_takes_effect(
 }
 
 #[test]
-fn the_manual_has_every_counter_of_the_workers_with_its_meaning() {
+fn the_manual_has_every_counter_with_its_meaning() {
     let page = page("reference/counters.md");
-    let all = bellrock_engine::COUNTERS.iter().chain(bellrock_engine::TASK_COUNTERS);
+    let of_engine = bellrock_engine::COUNTERS.iter().chain(bellrock_engine::TASK_COUNTERS);
+    let all = of_engine.chain(bellrock::http::HTTP_COUNTERS);
     for (name, meaning) in all {
         let row = format!("| `{name}` | {} |", meaning.trim());
         assert!(page.contains(&row), "the manual has no {row}");
+    }
+}
+
+#[test]
+fn the_manual_has_every_route() {
+    let page = page("reference/rest.md");
+    let document = bellrock::http::openapi();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() > 15, "the document was read");
+    for (path, methods) in paths {
+        for (method, operation) in methods.as_object().unwrap() {
+            let summary = operation["summary"].as_str().unwrap();
+            let row = format!("| `{} {path}` | {summary}", method.to_uppercase());
+            assert!(page.contains(&row), "the manual has no {row}");
+        }
     }
 }
 

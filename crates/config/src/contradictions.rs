@@ -13,7 +13,7 @@ use super::apps::AppChoice;
 use super::form::Setting;
 use super::read::Places;
 use super::settings;
-use super::{Config, Control};
+use super::{Config, Control, HttpConfig};
 
 /// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
 const SHARED_BYTES_PER_HOST: usize = 29;
@@ -56,6 +56,7 @@ impl Config {
             .chain(self.of_listen())
             .chain(self.of_cores())
             .chain(self.of_control())
+            .chain(self.of_http())
             .chain(self.of_versions())
             .chain(self.of_services())
             .chain(self.apps.iter().flat_map(|app| self.of_app(app)))
@@ -142,11 +143,40 @@ impl Config {
             }
             _ => None,
         });
-        let has_none = self.control == Control::None;
+        let has_none = self.control == Control::None && self.http.listen.is_empty();
         asked_only.filter(move |_| has_none).map(|(name, why)| {
             let text = format!("the app {name:?} can do nothing: without a control socket {why}; leave `control` at auto");
             warning(&["control", &format!("apps.{name}")], text)
         })
+    }
+
+    fn of_http(&self) -> impl Iterator<Item = Contradiction> {
+        let http = &self.http;
+        let half = match (&http.certificate, &http.key) {
+            (Some(_), None) => {
+                Some(("http.certificate", "`http.certificate` has no key; set `http.key`"))
+            }
+            (None, Some(_)) => {
+                Some(("http.key", "`http.key` has no certificate; set `http.certificate`"))
+            }
+            _ => None,
+        };
+        let half = half.map(|(about, text)| error(&[about], text.to_owned()));
+        let is_protected = http.certificate.is_some() && http.tokens.is_some();
+        let open = http.listen.iter().find(|address| !address.ip().is_loopback());
+        let open = open.filter(|_| !is_protected).map(|address| {
+            let text = format!(
+                "`http.listen` {address} can be reached by other machines, which needs a certificate and tokens; set \
+                 `http.certificate`, `http.key` and `http.tokens`, or listen on 127.0.0.1"
+            );
+            error(&["http.listen"], text)
+        });
+        let is_idle = http.listen.is_empty() && *http != HttpConfig::default();
+        let idle = is_idle.then(|| {
+            let text = "the settings of `http` have no effect without `http.listen`";
+            warning(&["http.certificate", "http.key", "http.tokens"], text.to_owned())
+        });
+        half.into_iter().chain(open).chain(idle)
     }
 
     fn of_versions(&self) -> impl Iterator<Item = Contradiction> {

@@ -21,6 +21,7 @@ mod contradictions;
 mod difference;
 pub mod files;
 mod form;
+mod http;
 mod layers;
 mod names;
 mod print;
@@ -47,6 +48,7 @@ use yaml::{Entry, Node, Value};
 
 pub use difference::{Difference, SettingChange};
 pub use form::{Change, Form, MapForm, Setting};
+pub use http::HttpConfig;
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;
 pub use services::ServiceConfig;
@@ -81,6 +83,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Place of the control socket.
     pub control: Control,
+    /// The HTTP server.
+    pub http: HttpConfig,
     /// Network services.
     pub services: ServiceConfig,
     /// Limits of connections, reads and waiting bytes.
@@ -126,6 +130,7 @@ impl Default for Config {
             log_level: LogLevel::INFO,
             log_format: LogFormat::Human,
             control: Control::Auto,
+            http: HttpConfig::default(),
             services: ServiceConfig::default(),
             limits: engine.worker.limits,
             table_memory_bytes: 1 << 30,

@@ -35,8 +35,14 @@ pub fn default_yaml() -> String {
     file.comment("", HEADER);
     for (n, group) in GROUPS.iter().enumerate() {
         file.heading(group.heading);
+        let mut section = "";
         for setting in group.settings {
-            file.setting("", "", setting, &config);
+            let own = setting.key.rsplit_once('.').map_or("", |(section, _)| section);
+            if own != std::mem::replace(&mut section, own) && !own.is_empty() {
+                file.line("");
+                file.line(&format!("{own}:"));
+            }
+            file.setting(if own.is_empty() { "" } else { "  " }, "", setting, &config);
         }
         if n == 0 {
             file.chain(&config.apps);
@@ -89,7 +95,8 @@ impl File {
             Change::Live => self.comment(indent, &format!("{} (live)", setting.about)),
             Change::Restart => self.comment(indent, setting.about),
         }
-        let (value, key) = (setting.yaml(of), setting.key);
+        let value = setting.yaml(of);
+        let key = setting.key.rsplit_once('.').map_or(setting.key, |(_, key)| key);
         self.line(&format!("{indent}{off}{key}: {value}"));
     }
 

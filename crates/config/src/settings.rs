@@ -11,6 +11,7 @@ use bellrock_engine::session::Versions;
 use bellrock_engine::{IdleMode, Limits, MAX_WORKERS, Pinning, WriteMode};
 
 use super::form::{Change, Form, Setting};
+use super::http::HTTP;
 use super::names::NAMES;
 use super::services::SERVICES;
 use super::values::{self, Read, Wrong};
@@ -35,6 +36,7 @@ pub const GROUPS: &[Group] = &[
     Group { heading: "Names", settings: NAMES },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
+    Group { heading: "HTTP", settings: HTTP },
     Group { heading: "Network services", settings: SERVICES },
     Group { heading: "Limits", settings: LIMITS },
     Group { heading: "OpenFlow sessions", settings: SESSIONS },
@@ -444,6 +446,6 @@ fn show_bytes(bytes: usize) -> String {
     values::show_bytes(bytes as u64)
 }
 
-fn join<T: ToString>(items: &[T]) -> String {
+pub(crate) fn join<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }

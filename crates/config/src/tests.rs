@@ -232,6 +232,7 @@ write: immediate
 log_level: trace
 log_format: json
 control: /a/b
+http: {listen: ['127.0.0.1:1', '[::]:2'], certificate: /c, key: /k, tokens: /t}
 max_connections: 1
 max_switches_per_worker: 2
 bytes_per_turn: 8 KiB
@@ -274,6 +275,34 @@ max_hosts_per_port: 3
     assert_eq!(config.pin, Pinning::Cores(vec![0, 2, 4]));
     assert_eq!(config.write, WriteMode::Immediate);
     assert_eq!(config.session.dead_after, Duration::from_secs(120));
+}
+
+#[test]
+fn http_is_safe_or_an_error() {
+    let wrong = |text: &str| {
+        let all = read(text).contradictions();
+        let errors: Vec<_> = all.iter().filter(|one| one.is_error).map(|one| &*one.text).collect();
+        errors.join("\n")
+    };
+    for good in [
+        "http: {listen: 127.0.0.1:8080}",
+        "http: {listen: '[::1]:8080', tokens: /t}",
+        "http: {listen: 0.0.0.0:8443, certificate: /c, key: /k, tokens: /t}",
+    ] {
+        assert_eq!(wrong(good), "", "{good}");
+    }
+    let open = "can be reached by other machines, which needs a certificate and tokens";
+    for bad in [
+        "http: {listen: 0.0.0.0:8443}",
+        "http: {listen: [127.0.0.1:8080, 10.0.0.1:8443], tokens: /t}",
+        "http: {listen: 10.0.0.1:8443, certificate: /c, key: /k}",
+    ] {
+        assert!(wrong(bad).contains(open), "{bad}");
+    }
+    assert!(wrong("http: {listen: 127.0.0.1:1, certificate: /c}").contains("set `http.key`"));
+    assert!(wrong("http: {listen: 127.0.0.1:1, key: /k}").contains("set `http.certificate`"));
+    let idle = read("http: {tokens: /t}").contradictions();
+    assert!(idle.iter().any(|one| one.text.contains("no effect without `http.listen`")));
 }
 
 #[test]

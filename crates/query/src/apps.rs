@@ -13,6 +13,7 @@ pub struct ListApps {}
 
 /// An app of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AppRow {
     /// Its name.
     pub name: String,
@@ -42,6 +43,7 @@ pub struct ListTasks {
 
 /// A background task of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskRow {
     /// The app.
     pub app: String,
@@ -61,6 +63,7 @@ pub struct TaskRow {
 
 /// What a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskState {
@@ -84,6 +87,7 @@ pub struct GetCounters {}
 
 /// All counters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Counters {
     /// The counters of each worker, by name.
     pub workers: Vec<BTreeMap<String, u64>>,
@@ -91,4 +95,7 @@ pub struct Counters {
     pub tasks: BTreeMap<String, u64>,
     /// The counters of each app by name, summed over all switches.
     pub apps: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The counters of the HTTP server. Empty: there is none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub http: BTreeMap<String, u64>,
 }

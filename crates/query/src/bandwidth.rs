@@ -10,6 +10,7 @@ pub const MAX_RESERVE_WAIT_MS: u64 = 5000;
 
 /// Reserves bandwidth from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
     /// The host that sends: its Ethernet or IP address, its name, or `SWITCH:PORT`.
@@ -44,6 +45,7 @@ pub struct ListReservations {
 
 /// A reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReservationRow {
     /// Its number.
     pub id: u32,
@@ -66,6 +68,7 @@ pub struct ReservationRow {
 
 /// Whether a reservation is in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReservationState {

@@ -14,6 +14,7 @@ pub struct ListCircuits {
 
 /// A circuit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CircuitRow {
     /// Its name.
     pub name: String,
@@ -30,6 +31,7 @@ pub struct CircuitRow {
 
 /// Whether a circuit carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CircuitState {

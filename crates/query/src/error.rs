@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a request has no answer. It prints as a sentence that says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[error("{message}")]
 pub struct QueryError {
     /// What kind of error it is.
@@ -17,6 +18,7 @@ pub struct QueryError {
 
 /// Kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {

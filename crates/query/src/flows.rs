@@ -31,15 +31,18 @@ impl ListFlows {
 
 /// Some flows of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FlowPage {
     /// The switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Its name in the configuration.
     #[serde(default)]
     pub name: Option<String>,
     /// OpenFlow version of its connection.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub version: Version,
     /// The flows.
     #[serde(flatten)]
@@ -48,6 +51,7 @@ pub struct FlowPage {
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FlowRow {
     /// Number of its table.
     pub table: u8,
@@ -84,9 +88,11 @@ pub struct CountFlows {
 
 /// Numbers of flows of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SwitchFlows {
     /// The switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Its name in the configuration.
     #[serde(default)]
@@ -99,6 +105,7 @@ pub struct SwitchFlows {
 
 /// Number of flows of one app in a switch, and sums of their counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AppFlows {
     /// `None` for all foreign flows.
     pub app: Option<String>,

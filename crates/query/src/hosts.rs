@@ -17,18 +17,22 @@ pub struct ListHosts {
 
 /// A host at its edge port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HostRow {
     /// Its switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// The name of its switch in the configuration.
     #[serde(default)]
     pub switch_name: Option<String>,
     /// Its port.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub port: Port,
     /// Its Ethernet address.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub mac: MacAddr,
     /// Its name in the configuration.
     #[serde(default)]
@@ -36,6 +40,7 @@ pub struct HostRow {
     /// Its VLAN, if its packets have a tag.
     pub vlan: Option<u16>,
     /// IP addresses, if host tracking runs.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub addresses: Vec<IpAddr>,
     /// Time since a learning app saw it. `None` if none has.
     pub age_seconds: Option<u64>,

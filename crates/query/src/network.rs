@@ -12,6 +12,7 @@ pub struct GetTopology {}
 
 /// Switches and links found by discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TopologyAnswer {
     /// Whether discovery has probed every port.
     pub settled: bool,
@@ -23,9 +24,11 @@ pub struct TopologyAnswer {
 
 /// A switch in the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TopologySwitch {
     /// Its datapath id.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Its name in the configuration.
     #[serde(default)]
@@ -34,6 +37,7 @@ pub struct TopologySwitch {
     pub ports_up: usize,
     /// Ports where hosts can be.
     #[serde(with = "text::list")]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub edge_ports: Vec<Port>,
 }
 
@@ -47,24 +51,29 @@ pub struct ListLinks {
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LinkRow {
     /// The switch that sends.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub from_dpid: Dpid,
     /// The name of that switch in the configuration.
     #[serde(default)]
     pub from_name: Option<String>,
     /// The port that sends.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub from_port: Port,
     /// The switch that receives.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub to_dpid: Dpid,
     /// The name of that switch in the configuration.
     #[serde(default)]
     pub to_name: Option<String>,
     /// The port that receives.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub to_port: Port,
     /// Time since it came up.
     pub up_seconds: u64,
@@ -85,6 +94,7 @@ pub struct ListEvents {
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventRow {
     /// Time since the event.
     pub seconds_ago: u64,

@@ -86,6 +86,7 @@ impl TryFrom<PageFields> for Page {
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Rows<T> {
     /// Number of rows on all pages.
     pub total: usize,

@@ -18,20 +18,24 @@ pub struct ListPorts {
 
 /// A port with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PortStatsRow {
     /// The switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Name of the switch in the configuration.
     #[serde(default)]
     pub switch_name: Option<String>,
     /// The port's number, or `LOCAL`.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub port: Port,
     /// The port's name in the switch.
     pub name: String,
     /// The port's Ethernet address.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub mac: MacAddr,
     /// Its state.
     pub state: PortState,
@@ -46,6 +50,7 @@ pub struct PortStatsRow {
 
 /// State of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PortState {
@@ -68,6 +73,7 @@ pub enum PortState {
 /// Counters of a port since the switch started, or since it was added (1.3.5 §7.3.5.6, 1.0 §5.3.5).
 /// A counter that the switch does not keep is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct PortCounters {
     /// Packets received.

@@ -7,6 +7,7 @@ use crate::{Page, Rows, text};
 
 /// Blocks a host or a prefix at every switch, until the controller ends.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// An Ethernet address, an IPv4 or IPv6 address or prefix, or the name of a host.
@@ -23,6 +24,7 @@ pub struct Unblock {
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuarantineAnswer {
     /// This host is blocked now.
@@ -41,6 +43,7 @@ pub struct ListBlocked {
 
 /// A page of the blocked hosts, and the state of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockedList {
     /// The blocked hosts.
     #[serde(flatten)]
@@ -51,6 +54,7 @@ pub struct BlockedList {
 
 /// A blocked host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockedRow {
     /// Its address, or its prefix.
     pub host: String,
@@ -65,9 +69,11 @@ pub struct BlockedRow {
 
 /// A switch that does not block a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockGap {
     /// The switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Its name in the configuration.
     #[serde(default)]

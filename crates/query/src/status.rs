@@ -11,6 +11,7 @@ pub struct GetStatus {}
 
 /// The state of the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Status {
     /// Version of Bellrock.
     pub version: String,
@@ -19,6 +20,7 @@ pub struct Status {
     /// Time since its start.
     pub uptime_seconds: u64,
     /// Addresses where switches can connect.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub listen: Vec<SocketAddr>,
     /// The apps of the chain, in order.
     pub apps: Vec<String>,
@@ -39,6 +41,7 @@ pub struct Status {
 
 /// Memory that the tables of the apps use, and their limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TableMemory {
     /// Bytes used.
     pub table_memory_used_bytes: usize,

@@ -49,28 +49,36 @@ impl From<Dpid> for SwitchRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListSwitches {
+    /// Only this switch.
+    #[serde(with = "text::option")]
+    pub switch: Option<SwitchRef>,
     /// Which of them.
     pub page: Page,
 }
 
 /// A switch that is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SwitchRow {
     /// Its datapath id.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
     /// Its name in the configuration.
     #[serde(default)]
     pub name: Option<String>,
     /// OpenFlow version of the connection.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub version: Version,
     /// Role of the controller at the switch.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub role: ControllerRole,
     /// Whether the controller stands by: apps do not see the switch.
     pub standby: bool,
     /// Remote address of the connection.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub peer: SocketAddr,
     /// Time since it came up, or since the controller stands by.
     pub up_seconds: u64,
@@ -97,14 +105,17 @@ pub struct SwitchRow {
 
 /// A port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PortRow {
     /// Its number, or `LOCAL`.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub port: Port,
     /// Its name.
     pub name: String,
     /// Its Ethernet address.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub mac: MacAddr,
     /// Its state.
     pub state: PortState,
@@ -112,6 +123,7 @@ pub struct PortRow {
 
 /// One of the controller's own flows, which a switch refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RefusedFlowRow {
     /// The flow.
     pub flow: String,

@@ -52,7 +52,7 @@ fn every_request_is_read_as_it_was_written() {
     let host = "10.0.0.7".to_owned();
     let requests = [
         Request::from(GetStatus {}),
-        ListSwitches { page }.into(),
+        ListSwitches { switch: None, page }.into(),
         ListPorts { switch: Some(switch.clone()), page }.into(),
         ListHosts { page }.into(),
         ListApps {}.into(),

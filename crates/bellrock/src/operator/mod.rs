@@ -65,7 +65,12 @@ impl Operator for ControllerOperator {
         Ok(match request {
             Request::GetStatus(_) => Answer::GetStatus(self.status()),
             Request::ListSwitches(query) => {
-                Answer::ListSwitches(Rows::of(self.switches(names), query.page))
+                let mut rows = self.switches(names);
+                if let Some(switch) = &query.switch {
+                    let dpid = self.dpid(names, switch)?;
+                    rows.retain(|row| row.dpid == dpid);
+                }
+                Answer::ListSwitches(Rows::of(rows, query.page))
             }
             Request::ListPorts(query) => {
                 let switches = match &query.switch {
@@ -140,18 +145,23 @@ fn carried_out<T>(answer: bellrock_api::runtime::PromiseFuture<T>) -> Result<T, 
 impl ControllerOperator {
     /// The switch that an operator means, if it is up.
     fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
-        let dpid = match switch {
-            SwitchRef::Dpid(dpid) => *dpid,
-            SwitchRef::Name(name) => names
-                .switch(name)
-                .ok_or_else(|| names::unknown("switch", name, NameKind::Switch))?,
-        };
+        let dpid = self.dpid(names, switch)?;
         self.network.switch(dpid).ok_or_else(|| {
             let why = format!(
                 "switch {switch} is not connected; `bellrock switches` lists those that are"
             );
             QueryError::not_found("switch", why)
         })
+    }
+
+    /// The datapath id of the switch that an operator means.
+    fn dpid(&self, names: &Names, switch: &SwitchRef) -> Result<Dpid, QueryError> {
+        match switch {
+            SwitchRef::Dpid(dpid) => Ok(*dpid),
+            SwitchRef::Name(name) => {
+                names.switch(name).ok_or_else(|| names::unknown("switch", name, NameKind::Switch))
+            }
+        }
     }
 
     fn block_lists(&self) -> Result<&BlockLists, QueryError> {
@@ -266,7 +276,8 @@ impl ControllerOperator {
             apps.entry(app.to_owned()).or_default().insert(name.to_owned(), n);
         }
         let workers = self.monitor.worker_counters().into_iter().map(named).collect();
-        Counters { workers, tasks: named(self.monitor.task_counters()), apps }
+        let tasks = named(self.monitor.task_counters());
+        Counters { workers, tasks, apps, http: BTreeMap::new() }
     }
 }
 

@@ -165,6 +165,11 @@ pub(crate) fn counters(counters: &Counters) -> String {
     });
     text.push('\n');
     text.push_str(&table(&["TASKS", "SUM"], of_tasks));
+    if !counters.http.is_empty() {
+        let rows = counters.http.iter().map(|(name, n)| vec![printable(name), n.to_string()]);
+        text.push('\n');
+        text.push_str(&table(&["HTTP", "SUM"], rows));
+    }
     for (app, values) in &counters.apps {
         let rows = values.iter().map(|(name, n)| vec![printable(name), n.to_string()]);
         text.push('\n');

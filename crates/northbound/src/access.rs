@@ -1,0 +1,222 @@
+//! Who may do what: the checks that each request passes before its route.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bellrock_pace::RateLimit;
+
+use crate::answer::Shared;
+use crate::limits::{
+    MAX_CLIENTS, MAX_REQUESTS_PER_SECOND, MAX_WRONG_TOKENS_PER_SECOND, REQUEST_TIMEOUT,
+};
+use crate::problem::Problem;
+use crate::tokens::Scope;
+
+/// Paths that need no token anywhere: for supervisors, which tell only whether it runs.
+const WITHOUT_TOKEN: &[&str] = &["/healthz", "/readyz"];
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    pub(crate) ip: IpAddr,
+    /// Whether the address that the client connected to is of the loopback.
+    pub(crate) is_local: bool,
+}
+
+/// Who asks: the name of a token, or nobody in particular.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(pub(crate) Option<String>);
+
+/// The rates of remote addresses.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    start: Instant,
+    clients: Mutex<HashMap<IpAddr, ClientRates>>,
+}
+
+#[derive(Debug)]
+struct ClientRates {
+    requests: RateLimit,
+    wrong_tokens: RateLimit,
+    last: Instant,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Rates { start: Instant::now(), clients: Mutex::default() }
+    }
+}
+
+impl Rates {
+    /// Does something with the rates of a remote address.
+    fn with<T>(
+        &self,
+        ip: IpAddr,
+        act: impl FnOnce(&mut ClientRates, std::time::Duration) -> T,
+    ) -> T {
+        let now = Instant::now();
+        // Each change of it is one insertion or removal, or one of a rate.
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&ip) {
+            let oldest = clients.iter().min_by_key(|(_, rates)| rates.last).map(|(ip, _)| *ip);
+            oldest.and_then(|oldest| clients.remove(&oldest));
+        }
+        let rates = clients.entry(ip).or_insert_with(|| ClientRates {
+            requests: RateLimit::per_second(MAX_REQUESTS_PER_SECOND),
+            wrong_tokens: RateLimit::per_second(MAX_WRONG_TOKENS_PER_SECOND),
+            last: now,
+        });
+        rates.last = now;
+        act(rates, now.saturating_duration_since(self.start))
+    }
+}
+
+/// Checks a request, and limits its time.
+pub(crate) async fn check(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    shared.counters.requests();
+    let Some(client) = request.extensions().get::<Client>().copied() else {
+        return Problem::internal("the request has no remote address").into_response();
+    };
+    match allow(&shared, client, &request) {
+        Ok(caller) => request.extensions_mut().insert(caller),
+        Err(problem) => return problem.into_response(),
+    };
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            shared.counters.requests_timed_out();
+            let limit = REQUEST_TIMEOUT.as_secs();
+            Problem::busy(format!("there is no answer after {limit} s")).into_response()
+        }
+    }
+}
+
+/// Whether a request may pass, and who asks.
+fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, Problem> {
+    if !shared.rates.with(client.ip, |rates, now| rates.requests.pass(now)) {
+        shared.counters.requests_over_limit();
+        let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
+        return Err(Problem::too_many(why));
+    }
+    if client.is_local {
+        check_host(request).inspect_err(|_| shared.counters.hosts_refused())?;
+    }
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let needed = if changes { Scope::Write } else { Scope::Read };
+    match bearer(request.headers()) {
+        Some(token) => with_token(shared, client, token, needed),
+        None if WITHOUT_TOKEN.contains(&request.uri().path()) => Ok(Caller(None)),
+        None if client.is_local && !changes => Ok(Caller(None)),
+        None => {
+            shared.counters.requests_unauthorized();
+            Err(Problem::unauthorized(no_token(shared, changes)))
+        }
+    }
+}
+
+fn no_token(shared: &Shared, changes: bool) -> String {
+    let what = if changes { "changes need" } else { "on this address requests need" };
+    let how = match shared.tokens {
+        Some(_) => "send it as `Authorization: Bearer TOKEN`; `bellrock token` makes one",
+        None => "`bellrock token` makes one, and the setting `http.tokens` names the file of them",
+    };
+    format!("{what} a token: {how}")
+}
+
+/// The token of a request. Anything else in the header counts as a wrong one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
+}
+
+fn with_token(
+    shared: &Shared,
+    client: Client,
+    token: &str,
+    needed: Scope,
+) -> Result<Caller, Problem> {
+    let over = || {
+        shared.counters.requests_over_limit();
+        let limit = MAX_WRONG_TOKENS_PER_SECOND;
+        Problem::too_many(format!("one address may send {limit} wrong tokens per second"))
+    };
+    if !shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.allows(now)) {
+        return Err(over());
+    }
+    let Some(entry) = shared.tokens.as_ref().and_then(|book| book.find(token)) else {
+        shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.pass(now));
+        shared.counters.requests_unauthorized();
+        let why = match shared.tokens {
+            Some(_) => "the token is not in the controller's file of tokens",
+            None => "the controller has no file of tokens; the setting `http.tokens` names one",
+        };
+        return Err(Problem::unauthorized(why));
+    };
+    if entry.scope < needed {
+        shared.counters.requests_forbidden();
+        let why = format!("the token {} has the scope read, and this is a change", entry.name);
+        return Err(Problem::forbidden(why));
+    }
+    Ok(Caller(Some(entry.name)))
+}
+
+/// On the loopback, only its own names are asked for.
+fn check_host(request: &Request) -> Result<(), Problem> {
+    let header = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = request.uri().authority().map(|authority| authority.as_str()).or(header);
+    match host {
+        Some(host) if is_loopback(host) => Ok(()),
+        host => Err(Problem::other_host(host.unwrap_or_default())),
+    }
+}
+
+/// Whether `HOST` or `HOST:PORT` is a name of this machine's loopback.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((v6, rest)) if rest.is_empty() || rest.starts_with(':') => v6,
+        Some(_) => return false,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_loopback_are_told_from_others() {
+        for good in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.8.9.1", "[::1]:1", "[::1]"]
+        {
+            assert!(is_loopback(good), "{good}");
+        }
+        for bad in ["", "evil.example", "localhost.evil.example", "10.0.0.1:80", "[::1]x", "[::2]"]
+        {
+            assert!(!is_loopback(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_client_that_was_silent_longest_is_forgotten() {
+        let rates = Rates::default();
+        let ip = |n: usize| IpAddr::from((n as u128 + 1).to_be_bytes());
+        for n in 0..MAX_CLIENTS + 10 {
+            assert!(rates.with(ip(n), |rates, now| rates.requests.pass(now)));
+        }
+        let clients = rates.clients.lock().unwrap();
+        assert_eq!(clients.len(), MAX_CLIENTS);
+        assert!(!clients.contains_key(&ip(0)) && clients.contains_key(&ip(MAX_CLIENTS)));
+    }
+}

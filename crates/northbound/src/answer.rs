@@ -1,0 +1,209 @@
+//! From a request to the operator's answer.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bellrock_query::{Operator, Query};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::HttpCounters;
+use crate::access::{Caller, Rates};
+use crate::limits::{MAX_ASKING, MAX_BODY_BYTES, TURN_TIMEOUT};
+use crate::problem::Problem;
+use crate::tokens::TokenBook;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    operator: Arc<dyn Operator>,
+    /// Turns of requests that the operator answers.
+    turns: Arc<Semaphore>,
+    pub(crate) counters: HttpCounters,
+    pub(crate) rates: Rates,
+    pub(crate) tokens: Option<TokenBook>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        operator: Arc<dyn Operator>,
+        counters: &HttpCounters,
+        tokens: Option<TokenBook>,
+    ) -> Self {
+        Shared {
+            operator,
+            turns: Arc::new(Semaphore::new(MAX_ASKING)),
+            counters: counters.clone(),
+            rates: Rates::default(),
+            tokens,
+        }
+    }
+
+    /// Asks the operator, in a thread that may wait.
+    pub(crate) async fn ask<Q>(&self, query: Q) -> Result<Q::Answer, Problem>
+    where
+        Q: Query + Send + 'static,
+        Q::Answer: Send,
+    {
+        let turns = Arc::clone(&self.turns).acquire_owned();
+        let Ok(Ok(turn)) = tokio::time::timeout(TURN_TIMEOUT, turns).await else {
+            self.counters.requests_timed_out();
+            let limit = TURN_TIMEOUT.as_secs();
+            let why = format!("{MAX_ASKING} other requests were not answered within {limit} s");
+            return Err(Problem::busy(why));
+        };
+        let operator = Arc::clone(&self.operator);
+        let answering = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            operator.ask(query)
+        });
+        match answering.await {
+            Ok(answer) => Ok(answer?),
+            Err(error) if error.is_panic() => {
+                let why = format!("{} has panicked; the controller's log has the place", Q::NAME);
+                Err(Problem::internal(why))
+            }
+            Err(_) => Err(Problem::busy("the controller stops")),
+        }
+    }
+
+    /// Gives an order, and logs who gave it.
+    pub(crate) async fn order<Q>(&self, caller: &Caller, order: Q) -> Result<Q::Answer, Problem>
+    where
+        Q: Query + Serialize + Send + 'static,
+        Q::Answer: Send,
+    {
+        let text = serde_json::to_string(&order).unwrap_or_default();
+        let (token, name) = (caller.0.as_deref().unwrap_or_default(), Q::NAME);
+        let answer = self.ask(order).await;
+        let outcome = match &answer {
+            Ok(_) => {
+                self.counters.changes();
+                "done"
+            }
+            Err(problem) => problem.title(),
+        };
+        tracing::info!(target: "audit", "token {token} ordered {name} {text}: {outcome}");
+        answer
+    }
+}
+
+/// JSON of a body. Errors name the field.
+pub(crate) struct Fields<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let body = Limited::new(request.into_body(), MAX_BODY_BYTES);
+        let bytes = body.collect().await.map_err(|error| match error.is::<LengthLimitError>() {
+            true => {
+                shared.counters.bodies_too_large();
+                Problem::too_large(MAX_BODY_BYTES)
+            }
+            false => Problem::invalid("the body ended early"),
+        })?;
+        let bytes = bytes.to_bytes();
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let path = error.path().to_string();
+            let problem = Problem::invalid(format!("the body is wrong: {}", error.inner()));
+            if path == "." { problem } else { problem.at(&path) }
+        })?;
+        reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
+        Ok(Fields(value))
+    }
+}
+
+/// The parameters behind the `?` of a path.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let params = UrlQuery::<T>::try_from_uri(&parts.uri);
+        params.map(|UrlQuery(params)| Params(params)).map_err(|error| {
+            use std::error::Error as _;
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Problem::invalid(format!("the parameters are wrong: {why}"))
+        })
+    }
+}
+
+/// A part of the path, such as the name of a switch.
+pub(crate) struct Part<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Part<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let part = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        part.map(|axum::extract::Path(part)| Part(part))
+            .map_err(|error| Problem::invalid(format!("the path is wrong: {}", error.body_text())))
+    }
+}
+
+/// The operator's answer as JSON, with a tag of its content. A client that has the same content
+/// already gets status 304 (RFC 9110 §13.1.2).
+pub(crate) struct Tagged<T> {
+    pub(crate) answer: T,
+    /// `If-None-Match` of the request.
+    pub(crate) known: Known,
+}
+
+/// The tags that a client has.
+pub(crate) struct Known(Option<HeaderValue>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Known {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Known(parts.headers.get(header::IF_NONE_MATCH).cloned()))
+    }
+}
+
+impl Known {
+    fn has(&self, tag: &str) -> bool {
+        let known = self.0.as_ref().and_then(|known| known.to_str().ok()).unwrap_or_default();
+        known.split(',').map(str::trim).any(|known| known == tag || known == "*")
+    }
+}
+
+impl<T: Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        let Ok(bytes) = serde_json::to_vec(&self.answer) else {
+            return Problem::internal("the answer is no JSON").into_response();
+        };
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let tag = u64::from_be_bytes(digest[..8].try_into().unwrap_or_default());
+        let tag = format!("\"{tag:016x}\"");
+        let (status, body) = match self.known.has(&tag) {
+            true => (StatusCode::NOT_MODIFIED, Body::empty()),
+            false => (StatusCode::OK, Body::from(bytes)),
+        };
+        let headers = [
+            (header::CONTENT_TYPE, "application/json"),
+            (header::CACHE_CONTROL, "no-cache"),
+            (header::ETAG, tag.as_str()),
+        ];
+        (status, headers, body).into_response()
+    }
+}
+
+/// A row of a list that has at most one.
+pub(crate) fn only<T>(rows: Vec<T>, missing: impl FnOnce() -> String) -> Result<T, Problem> {
+    rows.into_iter().next().ok_or_else(|| Problem::not_found(missing()))
+}
+
+/// A created thing, with its path.
+pub(crate) fn created<T: Serialize>(path: &str, thing: T) -> Response {
+    (StatusCode::CREATED, [(header::LOCATION, path)], Json(thing)).into_response()
+}

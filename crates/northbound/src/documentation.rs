@@ -1,0 +1,121 @@
+//! The OpenAPI document, and a page to read it without a program of somebody else.
+
+use std::fmt::Write as _;
+
+use axum::http::{HeaderName, header};
+use serde_json::Value;
+
+/// Headers of the page: it loads its style, and runs nothing.
+pub(crate) const PAGE_POLICY: [(HeaderName, &str); 2] = [
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'self'"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+/// Style of the page.
+pub(crate) const PAGE_STYLE: &str = "\
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+code, dt { font-family: ui-monospace, monospace }
+h2 { margin-top: 2.5rem }
+h3 { margin: .5rem 0 }
+section { border-top: 1px solid #8888; padding: .5rem 0 }
+dd { margin: 0 0 .4rem 2rem }
+";
+
+/// The document as JSON. Links of the sources in its texts become plain words.
+pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
+    let mut value = serde_json::to_value(document).unwrap_or_default();
+    if let Some(info) = value.pointer_mut("/info").and_then(Value::as_object_mut) {
+        info.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+    }
+    unlink(&mut value);
+    value
+}
+
+/// Takes rustdoc's brackets out of all descriptions.
+fn unlink(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(text) if key == "description" || key == "summary" => {
+                        *text = text.replace("[`", "`").replace("`]", "`");
+                    }
+                    value => unlink(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(unlink),
+        _ => {}
+    }
+}
+
+/// The page: each path with its methods, parameters and answers.
+pub(crate) fn page(document: &Value) -> String {
+    let mut page = String::from(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Bellrock: REST</title>\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <link rel=\"stylesheet\" href=\"/v1/page.css\"></head><body>\
+         <h1>Bellrock: REST</h1>",
+    );
+    let text = |value: &Value, key: &str| escape(value[key].as_str().unwrap_or_default());
+    for line in document["info"]["description"].as_str().unwrap_or_default().split("\n\n") {
+        let _ = write!(page, "<p>{}</p>", escape(line));
+    }
+    page.push_str(
+        "<p>For programs: <a href=\"/v1/openapi.json\">/v1/openapi.json</a> (OpenAPI 3.1), made from the code.</p>",
+    );
+    let empty = Vec::new();
+    for tag in document["tags"].as_array().unwrap_or(&empty) {
+        let _ = write!(page, "<h2>{}</h2>", text(tag, "description"));
+        let paths = document["paths"].as_object().into_iter().flatten();
+        for (path, methods) in paths {
+            for (method, operation) in methods.as_object().into_iter().flatten() {
+                if operation["tags"][0] != tag["name"] {
+                    continue;
+                }
+                let _ = write!(
+                    page,
+                    "<section><h3><code>{} {}</code></h3><p>{}{}</p>",
+                    method.to_uppercase(),
+                    escape(path),
+                    text(operation, "summary"),
+                    match operation["description"].as_str() {
+                        Some(more) => format!(". {}", escape(more)),
+                        None => ".".to_owned(),
+                    }
+                );
+                let params = operation["parameters"].as_array().unwrap_or(&empty);
+                let params =
+                    params.iter().map(|param| (text(param, "name"), text(param, "description")));
+                let body = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+                let fields = body.and_then(Value::as_str).map(|name| fields(document, name));
+                let all: Vec<_> = params.chain(fields.into_iter().flatten()).collect();
+                if !all.is_empty() {
+                    page.push_str("<dl>");
+                    for (name, about) in all {
+                        let _ = write!(page, "<dt>{name}</dt><dd>{about}</dd>");
+                    }
+                    page.push_str("</dl>");
+                }
+                page.push_str("</section>");
+            }
+        }
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+/// Names and meanings of the fields of a schema, escaped.
+fn fields(document: &Value, reference: &str) -> Vec<(String, String)> {
+    let properties = reference.strip_prefix('#').and_then(|path| document.pointer(path));
+    let properties = properties.and_then(|schema| schema["properties"].as_object());
+    let field = |(name, schema): (&String, &Value)| {
+        (escape(name), escape(schema["description"].as_str().unwrap_or_default()))
+    };
+    properties.into_iter().flatten().map(field).collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,38 @@
+//! HTTP over the operator of a controller.
+//!
+//! - `/v1` is REST: every query and every order of [`bellrock_query`], as JSON. The document of it
+//!   (OpenAPI 3.1) is made from the code, and is served at `/v1/openapi.json`.
+//! - `/healthz` and `/readyz` are for supervisors.
+//!
+//! [`Server`] runs in one thread of its own with an async runtime, which no other part of the
+//! controller uses. Requests that an operator answers block threads of a small pool. So a slow
+//! switch, or a slow client, costs workers nothing.
+//!
+//! # Who may do what
+//! On a loopback address anybody may read, and changes need a token ([`tokens`]). Any other address
+//! needs TLS, and a token for everything but the two paths for supervisors. A name in the `Host`
+//! header that is not of the loopback is refused there, since a web page could have made a browser
+//! send it (DNS rebinding).
+//!
+//! # Limits
+//! Each has a constant in [`limits`], and a counter in [`HttpCounters`].
+//!
+//! # What it is not
+//! It knows no switches and no apps: only an [`Operator`](bellrock_query::Operator).
+
+mod access;
+mod answer;
+mod counters;
+mod documentation;
+pub mod limits;
+mod problem;
+mod routes;
+mod server;
+mod settings;
+mod tls;
+pub mod tokens;
+
+pub use counters::{HTTP_COUNTERS, HttpCounters, counted};
+pub use routes::openapi;
+pub use server::{Server, ServerError};
+pub use settings::{HttpSettings, TlsFiles};

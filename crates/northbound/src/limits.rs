@@ -1,0 +1,59 @@
+//! The bounds of the server. What happens at each is counted ([`HttpCounters`](crate::HttpCounters)).
+
+use std::time::Duration;
+
+/// Maximum number of connections. A further one is closed at once (`connections_refused`).
+pub const MAX_CONNECTIONS: usize = 256;
+
+/// Maximum number of connections of one remote address, except those of the loopback
+/// (`connections_refused`).
+pub const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
+
+/// Maximum number of requests per second of one remote address, and the most at once. Further ones
+/// are refused with status 429 (`requests_over_limit`).
+pub const MAX_REQUESTS_PER_SECOND: u32 = 10_000;
+
+/// Maximum number of wrong tokens per second of one remote address. Then its requests with tokens
+/// are refused with status 429 (`requests_over_limit`).
+pub const MAX_WRONG_TOKENS_PER_SECOND: u32 = 10;
+
+/// Maximum number of remote addresses whose rates are remembered. The one that was silent longest
+/// is forgotten for a new one.
+pub const MAX_CLIENTS: usize = 1024;
+
+/// Maximum size of a request's body, in bytes. A larger one is refused with status 413
+/// (`bodies_too_large`).
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+
+/// Maximum size of a request's line and header fields, in bytes. A larger one is refused with status
+/// 431.
+pub const MAX_HEAD_BYTES: usize = 32 << 10;
+
+/// Time for a whole TLS handshake (`handshakes_failed`).
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for the head of a request, and for which a connection may be idle.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Time in which a client must send, or take, at least one byte of those that are due.
+pub const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time for a request from its head to its answer. Then it is refused with status 503
+/// (`requests_timed_out`).
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum number of requests that the operator answers at a time. Others wait for their turn.
+pub const MAX_ASKING: usize = 8;
+
+/// Maximum time to wait for that turn. Then a request is refused with status 503
+/// (`requests_timed_out`).
+pub const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time that requests have to end when the server stops.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Maximum size of the file of the tokens, in bytes.
+pub const MAX_TOKEN_FILE_BYTES: u64 = 1 << 20;
+
+/// Minimum time between two looks whether that file has changed.
+pub const TOKEN_FILE_LOOK: Duration = Duration::from_secs(1);

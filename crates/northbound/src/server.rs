@@ -1,0 +1,279 @@
+//! The server: one thread that accepts and serves all connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Request;
+use bellrock_query::Operator;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::access::Client;
+use crate::answer::Shared;
+use crate::limits::{
+    HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT,
+    MAX_HEAD_BYTES, PROGRESS_TIMEOUT, STOP_TIMEOUT,
+};
+use crate::tls::{self, TlsError};
+use crate::tokens::{TokenBook, TokenError};
+use crate::{HttpCounters, HttpSettings, routes};
+
+/// Time until the acceptor tries again after the system ran out of sockets.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Why the server does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// An address that others can reach has no TLS or no tokens.
+    #[error(
+        "HTTP on {0}, which other machines can reach, needs a certificate and tokens; set `http.certificate`, \
+         `http.key` and `http.tokens`, or listen on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+    /// The system refuses an address.
+    #[error("HTTP cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The system refuses a thread or a poller.
+    #[error("HTTP cannot start: {0}")]
+    System(io::Error),
+}
+
+/// A server that answers until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens, and answers requests in a thread of its own.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start(
+        settings: &HttpSettings,
+        operator: Arc<dyn Operator>,
+        counters: &HttpCounters,
+    ) -> Result<Self, ServerError> {
+        if let Some(address) = settings.unprotected() {
+            return Err(ServerError::Unprotected(address));
+        }
+        let tokens = settings.tokens.as_deref().map(TokenBook::open).transpose()?;
+        let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
+        let listeners = settings.listen.iter().map(|address| listen(*address));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let addresses: Result<Vec<_>, _> =
+            listeners.iter().map(std::net::TcpListener::local_addr).collect();
+        let addresses = addresses.map_err(ServerError::System)?;
+        let shared = Arc::new(Shared::new(operator, counters, tokens));
+        let accepting = Accepting {
+            router: routes::router(&shared),
+            tls,
+            places: Arc::default(),
+            counters: counters.clone(),
+            graceful: GracefulShutdown::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(MAX_ASKING)
+            .thread_name("http-ask")
+            .build()
+            .map_err(ServerError::System)?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("http".into())
+            .spawn(move || {
+                runtime.block_on(accepting.run(listeners, stopped));
+                // Requests that switches have not answered end with the process.
+                runtime.shutdown_background();
+            })
+            .map_err(ServerError::System)?;
+        Ok(Server { addresses, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Addresses on which it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<std::net::TcpListener, ServerError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|error| ServerError::Listen { address, error })
+}
+
+/// What a connection needs.
+struct Accepting {
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    places: Arc<Places>,
+    counters: HttpCounters,
+    graceful: GracefulShutdown,
+}
+
+impl Accepting {
+    /// Accepts until `stopped`, and then lets requests end.
+    async fn run(self, listeners: Vec<std::net::TcpListener>, stopped: oneshot::Receiver<()>) {
+        let accepting = Arc::new(self);
+        let mut acceptors = tokio::task::JoinSet::new();
+        for listener in listeners {
+            let accepting = Arc::clone(&accepting);
+            acceptors.spawn(async move {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => accepting.accept(listener).await,
+                    Err(error) => tracing::error!("HTTP cannot accept: {error}"),
+                }
+            });
+        }
+        // An error means that the sender is dropped, which stops the server too.
+        let _ = stopped.await;
+        acceptors.shutdown().await;
+        if let Some(accepting) = Arc::into_inner(accepting) {
+            let _ = tokio::time::timeout(STOP_TIMEOUT, accepting.graceful.shutdown()).await;
+        }
+    }
+
+    async fn accept(&self, listener: TcpListener) {
+        let is_local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+        loop {
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            };
+            self.counters.connections();
+            let client = Client { ip: peer.ip().to_canonical(), is_local };
+            let Some(place) = Place::take(&self.places, client.ip) else {
+                self.counters.connections_refused();
+                continue;
+            };
+            let (router, tls) = (self.router.clone(), self.tls.clone());
+            let (counters, watcher) = (self.counters.clone(), self.graceful.watcher());
+            tokio::spawn(async move {
+                let _place = place;
+                serve(stream, client, router, tls, &counters, watcher).await;
+            });
+        }
+    }
+}
+
+/// Serves a connection until its end. Errors of a client that is gone or slow do not matter.
+async fn serve(
+    stream: TcpStream,
+    client: Client,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    counters: &HttpCounters,
+    watcher: Watcher,
+) {
+    let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(PROGRESS_TIMEOUT));
+    let stream = Box::pin(stream);
+    let Some(tls) = tls else {
+        return http(stream, client, router, watcher).await;
+    };
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => http(Box::pin(stream), client, router, watcher).await,
+        _ => counters.handshakes_failed(),
+    }
+}
+
+async fn http<S>(stream: Pin<Box<S>>, client: Client, router: Router, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + 'static,
+{
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
+        router.clone().oneshot(request)
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let _ = watcher.watch(connection).await;
+}
+
+/// Numbers of connections, in all and of each remote address.
+#[derive(Debug, Default)]
+struct Places(Mutex<HashMap<IpAddr, usize>>);
+
+/// A place of a connection. Dropping it frees the place.
+struct Place {
+    places: Arc<Places>,
+    ip: IpAddr,
+}
+
+impl Place {
+    /// Takes a place. `None`: all are taken.
+    fn take(places: &Arc<Places>, ip: IpAddr) -> Option<Self> {
+        // Each change of it is one insertion, removal or assignment.
+        let mut taken = places.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = taken.values().sum();
+        let own = taken.entry(ip).or_default();
+        let is_full = *own >= MAX_CONNECTIONS_PER_CLIENT && !ip.is_loopback();
+        if all >= MAX_CONNECTIONS || is_full {
+            if *own == 0 {
+                taken.remove(&ip);
+            }
+            return None;
+        }
+        *own += 1;
+        Some(Place { places: Arc::clone(places), ip })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = taken.get_mut(&self.ip) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.ip);
+            }
+        }
+    }
+}

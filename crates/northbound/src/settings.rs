@@ -1,0 +1,35 @@
+//! What the server is started with.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Settings of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Addresses to listen on. One that is not of the loopback needs `tls` and `tokens`.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate. `None`: plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The file of the tokens. It is read again when it has changed. `None`: nobody may change
+    /// anything.
+    pub tokens: Option<PathBuf>,
+}
+
+/// Files of a certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and those of the authorities between it and the root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl HttpSettings {
+    /// The first address that others than this machine can reach, if TLS or tokens are missing.
+    #[must_use]
+    pub fn unprotected(&self) -> Option<SocketAddr> {
+        let is_protected = self.tls.is_some() && self.tokens.is_some();
+        let is_open = |address: &&SocketAddr| !address.ip().is_loopback() && !is_protected;
+        self.listen.iter().find(is_open).copied()
+    }
+}

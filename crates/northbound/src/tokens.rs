@@ -1,0 +1,365 @@
+//! Tokens: who may ask, and who may change something.
+//!
+//! A token is a random text that a client sends as `Authorization: Bearer TOKEN`. The controller
+//! keeps a file with a line for each: a name, which the log shows, a scope, and the SHA-256 of the
+//! token. So who reads the file cannot use a token. A token has 256 random bits, so a plain hash of
+//! it cannot be guessed.
+//!
+//! ```text
+//! # name   scope  SHA-256 of the token
+//! grafana  read   5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
+//! ```
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::limits::{MAX_TOKEN_FILE_BYTES, TOKEN_FILE_LOOK};
+
+/// Number of random bytes in a token.
+const TOKEN_BYTES: usize = 32;
+
+/// Start of each token, by which scanners of leaked secrets find it.
+const TOKEN_PREFIX: &str = "bellrock_";
+
+/// Maximum length of a token's name, in bytes.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// To ask.
+    Read,
+    /// To ask, and to change something.
+    Write,
+}
+
+impl Scope {
+    /// The scope as it is written.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Write => "write",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "read" => Ok(Scope::Read),
+            "write" => Ok(Scope::Write),
+            _ => Err(format!("{text:?} is no scope; give read or write")),
+        }
+    }
+}
+
+/// A token as the controller knows it: without the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenEntry {
+    /// Its name, for the log.
+    pub name: String,
+    /// What it allows.
+    pub scope: Scope,
+    hash: [u8; 32],
+}
+
+impl TokenEntry {
+    /// Makes a new token. Returns the entry for the file, and the token, which is not kept.
+    ///
+    /// # Errors
+    /// The name is not possible, or the system has no random numbers.
+    pub fn make(name: &str, scope: Scope) -> Result<(TokenEntry, String), TokenError> {
+        check_name(name).map_err(TokenError::Name)?;
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
+        let token = format!("{TOKEN_PREFIX}{}", hex(&bytes));
+        Ok((TokenEntry { name: name.to_owned(), scope, hash: hash(&token) }, token))
+    }
+
+    /// Adds the entry to a file. A new file is readable for its owner only.
+    ///
+    /// # Errors
+    /// The file has this name already, is wrong, or cannot be written.
+    pub fn add_to(&self, path: &Path) -> Result<(), TokenError> {
+        let failed = |error| TokenError::File { path: path.into(), error };
+        let text = match read_text(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        if parse(path, &text)?.iter().any(|other| other.name == self.name) {
+            return Err(TokenError::Taken { name: self.name.clone(), path: path.into() });
+        }
+        let is_open = !text.is_empty() && !text.ends_with('\n');
+        let line = format!("{}{self}\n", if is_open { "\n" } else { "" });
+        let mut options = OpenOptions::new();
+        let mut file = options.append(true).create(true).mode(0o600).open(path).map_err(failed)?;
+        file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+    }
+}
+
+/// The line of the file.
+impl fmt::Display for TokenEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.name, self.scope.word(), hex(&self.hash))
+    }
+}
+
+/// Why there are no tokens, or no new one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A line of the file is wrong.
+    #[error("{}:{line}: {why}; a line is NAME SCOPE HASH, as `bellrock token` writes it", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// The name is not possible.
+    #[error("{0}")]
+    Name(String),
+    /// The file has a token of this name.
+    #[error("{} has a token called {name} already; choose another name, or remove its line", path.display())]
+    Taken {
+        /// The name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no random numbers.
+    #[error("the system has no random numbers: {0}")]
+    Random(String),
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_good) {
+        return Ok(());
+    }
+    Err(format!(
+        "a token cannot be called {name:?}; give up to {MAX_NAME_BYTES} letters, digits, dots, hyphens and \
+         underscores"
+    ))
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_TOKEN_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_TOKEN_FILE_BYTES {
+        let why = format!("it has more than {MAX_TOKEN_FILE_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<TokenEntry>, TokenError> {
+    let mut entries = Vec::<TokenEntry>::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let entry = parse_line(line).and_then(|entry| {
+            match entries.iter().any(|other| other.name == entry.name) {
+                true => Err(format!("the name {} stands twice", entry.name)),
+                false => Ok(entry),
+            }
+        });
+        let wrong = |why| TokenError::Line { path: path.into(), line: index + 1, why };
+        entries.push(entry.map_err(wrong)?);
+    }
+    Ok(entries)
+}
+
+fn parse_line(line: &str) -> Result<TokenEntry, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, scope, hash] = words[..] else {
+        return Err(format!("{} words", words.len()));
+    };
+    check_name(name)?;
+    let hash = from_hex(hash).ok_or_else(|| "the hash is not 64 hexadecimal digits".to_owned())?;
+    Ok(TokenEntry { name: name.to_owned(), scope: scope.parse()?, hash })
+}
+
+/// The tokens of a file, which is read again when it has changed.
+#[derive(Debug)]
+pub(crate) struct TokenBook {
+    path: PathBuf,
+    state: Mutex<BookState>,
+}
+
+#[derive(Debug)]
+struct BookState {
+    entries: Arc<[TokenEntry]>,
+    modified: Option<SystemTime>,
+    looked_at: Instant,
+}
+
+impl TokenBook {
+    /// Reads a file.
+    pub(crate) fn open(path: &Path) -> Result<Self, TokenError> {
+        let modified = modified(path);
+        let entries = load(path)?;
+        let state = BookState { entries, modified, looked_at: Instant::now() };
+        Ok(TokenBook { path: path.into(), state: Mutex::new(state) })
+    }
+
+    /// The entry of this token.
+    pub(crate) fn find(&self, token: &str) -> Option<TokenEntry> {
+        let hash = hash(token);
+        let entries = self.entries();
+        // No early end, so that the time does not show which entry is alike.
+        let mut found = None;
+        for entry in entries.iter() {
+            if hash.ct_eq(&entry.hash).into() {
+                found = Some(entry.clone());
+            }
+        }
+        found
+    }
+
+    /// The present entries. A file that has become wrong changes nothing, and is logged.
+    fn entries(&self) -> Arc<[TokenEntry]> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.looked_at.elapsed() >= TOKEN_FILE_LOOK {
+            state.looked_at = Instant::now();
+            let modified = modified(&self.path);
+            if modified != state.modified {
+                state.modified = modified;
+                match load(&self.path) {
+                    Ok(entries) => {
+                        tracing::info!("{}: {} tokens", self.path.display(), entries.len());
+                        state.entries = entries;
+                    }
+                    Err(error) => tracing::error!("{error}; the earlier tokens stay in force"),
+                }
+            }
+        }
+        Arc::clone(&state.entries)
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok()
+}
+
+fn load(path: &Path) -> Result<Arc<[TokenEntry]>, TokenError> {
+    let text = read_text(path).map_err(|error| TokenError::File { path: path.into(), error })?;
+    Ok(parse(path, &text)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_found_by_its_text_only() {
+        let (read, token) = TokenEntry::make("grafana", Scope::Read).unwrap();
+        let (write, other) = TokenEntry::make("scripts", Scope::Write).unwrap();
+        assert_ne!(token, other);
+        let text = format!("# tokens\n{read}\n\n{write} # of the operator\n");
+        assert!(!text.contains(&token));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        fs::write(&path, text).unwrap();
+        let book = TokenBook::open(&path).unwrap();
+        assert_eq!(book.find(&token), Some(read.clone()));
+        assert_eq!(book.find(&other), Some(write));
+        for wrong in ["", "x", &token[..token.len() - 1], &hex(&read.hash)] {
+            assert_eq!(book.find(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_token_is_in_force_without_a_restart_and_a_broken_file_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (first, token) = TokenEntry::make("first", Scope::Read).unwrap();
+        first.add_to(&path).unwrap();
+        let book = TokenBook::open(&path).unwrap();
+        let again = |changed_at| {
+            let file = OpenOptions::new().append(true).open(&path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + changed_at).unwrap();
+            let mut state = book.state.lock().unwrap();
+            state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
+        };
+        let (second, other) = TokenEntry::make("second", Scope::Write).unwrap();
+        second.add_to(&path).unwrap();
+        again(std::time::Duration::from_secs(1));
+        assert_eq!(book.find(&other), Some(second));
+        fs::write(&path, "second write\n").unwrap();
+        again(std::time::Duration::from_secs(2));
+        assert!(book.find(&token).is_some() && book.find(&other).is_some());
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let hash = "0".repeat(64);
+        let error = |text: &str| parse(Path::new("t"), text).unwrap_err().to_string();
+        assert!(error("a read\n").starts_with("t:1: 2 words; a line is NAME SCOPE HASH"));
+        assert!(error(&format!("\na admin {hash}\n")).contains("t:2: \"admin\" is no scope"));
+        assert!(error("a read 12\n").contains("the hash is not 64 hexadecimal digits"));
+        assert!(
+            error(&format!("a read {hash}\na write {hash}\n"))
+                .contains("t:2: the name a stands twice")
+        );
+        assert!(error(&format!("a/b read {hash}\n")).contains("cannot be called \"a/b\""));
+    }
+
+    #[test]
+    fn a_name_is_given_once_and_the_file_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (entry, _) = TokenEntry::make("a", Scope::Read).unwrap();
+        entry.add_to(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let error = entry.add_to(&path).unwrap_err().to_string();
+        assert!(error.contains("has a token called a already"), "{error}");
+        assert!(TokenEntry::make("", Scope::Read).is_err());
+    }
+}

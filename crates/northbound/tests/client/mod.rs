@@ -1,0 +1,249 @@
+//! An operator with fixed answers, and a client that sends bytes as it likes.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each program uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellrock_northbound::tokens::{Scope, TokenEntry};
+use bellrock_northbound::{HttpCounters, HttpSettings, Server};
+use bellrock_query::{
+    Answer, BlockedList, Counters, ErrorKind, FlowPage, Operator, QuarantineAnswer, QueryError,
+    Request, ReservationRow, ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
+};
+use serde_json::{Value, json};
+
+/// Time limit of every read and write, far more than needed on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers from a network with one switch, `s1`, and records the requests.
+#[derive(Default)]
+pub struct Fixed {
+    pub requests: Mutex<Vec<Request>>,
+}
+
+fn switch_row() -> SwitchRow {
+    let row = json!({
+        "dpid": "00000000000000a1", "name": "s1", "version": "1.3", "role": "equal", "standby": false,
+        "peer": "127.0.0.1:40000", "up_seconds": 3, "n_tables": 254, "n_buffers": 0,
+        "manufacturer": "M", "hardware": "H", "software": "S", "serial_number": "N", "description": "D",
+        "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up"}],
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+pub fn reservation() -> ReservationRow {
+    ReservationRow {
+        id: 7,
+        from: "h1".into(),
+        to: "h2".into(),
+        rate_kbps: 1000,
+        queue: None,
+        state: ReservationState::Installed,
+        why: None,
+        path: vec!["s1:2".into()],
+    }
+}
+
+impl Operator for Fixed {
+    fn answer(&self, request: Request) -> Result<Answer, QueryError> {
+        self.requests.lock().unwrap().push(request.clone());
+        Ok(match request {
+            Request::GetStatus(_) => Answer::GetStatus(Status {
+                version: "0".into(),
+                pid: 1,
+                uptime_seconds: 2,
+                listen: vec![SocketAddr::from(([127, 0, 0, 1], 6653))],
+                apps: vec!["learning".into()],
+                workers: 1,
+                connections: 1,
+                accepted: 1,
+                refused: 0,
+                switches: 1,
+                table_memory: None,
+            }),
+            Request::ListSwitches(query) => {
+                let is_it = |name: &str| ["s1", "00000000000000a1"].contains(&name);
+                let rows = match query.switch.map(|switch| switch.to_string()) {
+                    Some(name) if !is_it(&name) => vec![],
+                    _ => vec![switch_row()],
+                };
+                Answer::ListSwitches(Rows::of(rows, query.page))
+            }
+            Request::ListPorts(query) => Answer::ListPorts(Rows::of([], query.page)),
+            Request::ListHosts(query) => Answer::ListHosts(Rows::of([], query.page)),
+            Request::ListApps(_) => Answer::ListApps(vec![]),
+            Request::ListTasks(query) => Answer::ListTasks(Rows::of([], query.page)),
+            Request::GetCounters(_) => Answer::GetCounters(Counters {
+                workers: vec![BTreeMap::from([("packet_ins".to_owned(), 5)])],
+                tasks: BTreeMap::new(),
+                apps: BTreeMap::new(),
+                http: BTreeMap::new(),
+            }),
+            Request::GetTopology(_) => Answer::GetTopology(TopologyAnswer {
+                settled: true,
+                switches: vec![],
+                links: vec![],
+            }),
+            Request::ListLinks(query) => Answer::ListLinks(Rows::of([], query.page)),
+            Request::ListEvents(query) => Answer::ListEvents(Rows::of([], query.page)),
+            Request::ListFlows(query) => Answer::ListFlows(FlowPage {
+                dpid: switch_row().dpid,
+                name: None,
+                version: switch_row().version,
+                flows: Rows::of([], query.page),
+            }),
+            Request::CountFlows(query) => Answer::CountFlows(Rows::of([], query.page)),
+            Request::Block(order) if order.host == "panic" => panic!("as asked"),
+            Request::Block(order) => Answer::Block(QuarantineAnswer::Blocked(order.host)),
+            Request::Unblock(order) => Answer::Unblock(QuarantineAnswer::LetBack(order.host)),
+            Request::ListBlocked(query) => Answer::ListBlocked(BlockedList {
+                hosts: Rows::of([], query.page),
+                file_problem: None,
+            }),
+            Request::Reserve(order) if order.rate_kbps == 0 => {
+                return Err(QueryError::invalid("rate_kbps", "a rate is at least 1 kbit/s"));
+            }
+            Request::Reserve(_) => Answer::Reserve(reservation()),
+            Request::Release(order) if order.id != 7 => {
+                let why = format!("there is no reservation {}", order.id);
+                return Err(QueryError::not_found("id", why));
+            }
+            Request::Release(_) => Answer::Release(reservation()),
+            Request::ListReservations(query) => {
+                Answer::ListReservations(Rows::of([reservation()], query.page))
+            }
+            Request::ListCircuits(_) => {
+                let why = "this needs the app `provisioning`";
+                return Err(QueryError::new(ErrorKind::AppNotRunning, why));
+            }
+        })
+    }
+}
+
+/// A server with a token of each scope.
+pub struct Lab {
+    pub server: Server,
+    pub counters: HttpCounters,
+    pub operator: Arc<Fixed>,
+    pub read: String,
+    pub write: String,
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab::with(|_| ())
+    }
+
+    pub fn with(change: impl FnOnce(&mut HttpSettings)) -> Lab {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (reader, read) = TokenEntry::make("reader", Scope::Read).unwrap();
+        let (writer, write) = TokenEntry::make("writer", Scope::Write).unwrap();
+        reader.add_to(&path).unwrap();
+        writer.add_to(&path).unwrap();
+        let mut settings = HttpSettings {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            tls: None,
+            tokens: Some(path),
+        };
+        change(&mut settings);
+        let (counters, operator) = (HttpCounters::default(), Arc::new(Fixed::default()));
+        let server = Server::start(&settings, operator.clone(), &counters).unwrap();
+        Lab { server, counters, operator, read, write, directory }
+    }
+
+    pub fn file(&self, name: &str, contents: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::write(&path, contents).unwrap();
+        path
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.values()[name]
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.server.addresses()[0]).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends a request, with these header fields, and returns the reply.
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        exchange(&mut self.connect(), method, path, headers, body)
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], "")
+    }
+
+    /// Sends a request with a token.
+    pub fn order(&self, token: &str, method: &str, path: &str, body: &str) -> Reply {
+        let bearer = format!("Bearer {token}");
+        self.send(method, path, &[("authorization", &bearer)], body)
+    }
+}
+
+/// A reply.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// In small letters.
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The problem, after a check that it is one.
+    pub fn problem(&self, status: u16, kind: &str) -> Value {
+        assert!(self.head.contains("content-type: application/problem+json"), "{self:?}");
+        let problem = self.json();
+        assert_eq!((self.status, &problem["status"]), (status, &json!(status)), "{self:?}");
+        assert_eq!(problem["type"], format!("urn:bellrock:{kind}"), "{self:?}");
+        assert!(!problem["title"].as_str().unwrap().is_empty());
+        problem
+    }
+}
+
+/// Sends a request on a connection that ends with it.
+pub fn exchange<S: Read + Write>(
+    stream: &mut S,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        head.push_str("host: localhost\r\n");
+    }
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+    stream.write_all(head.as_bytes()).unwrap();
+    // A body that is too large may be refused before it is sent.
+    let _ = stream.write_all(body.as_bytes());
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    reply(&bytes)
+}
+
+pub fn reply(bytes: &[u8]) -> Reply {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Reply { status, head: head.to_lowercase(), body: body.to_owned() }
+}

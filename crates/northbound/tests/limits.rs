@@ -1,0 +1,169 @@
+//! Clients that are too many, slow, rude or gone cost the others nothing.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod client;
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bellrock_northbound::limits::MAX_CONNECTIONS;
+use bellrock_northbound::{HttpCounters, HttpSettings, Server, TlsFiles};
+use client::{Fixed, Lab, PATIENCE, exchange, reply};
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn connections_above_the_limit_are_closed_and_counted_and_free_their_places() {
+    let lab = Lab::new();
+    let held: Vec<_> = (0..MAX_CONNECTIONS).map(|_| lab.connect()).collect();
+    until("all are accepted", || lab.counter("connections") == MAX_CONNECTIONS as u64);
+    let mut over = lab.connect();
+    let mut bytes = [0; 1];
+    assert!(matches!(over.read(&mut bytes), Ok(0) | Err(_)), "it is closed");
+    assert_eq!(lab.counter("connections_refused"), 1);
+    // One of those that are held asks.
+    let mut first = held.into_iter().next().unwrap();
+    assert_eq!(exchange(&mut first, "GET", "/v1/status", &[], "").status, 200);
+    until("places are free again", || {
+        let mut stream = lab.connect();
+        let _ = stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text.ends_with("ok\n")
+    });
+}
+
+#[test]
+fn what_is_no_http_is_closed_and_others_go_on() {
+    let lab = Lab::new();
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
+    for bytes in
+        [&b"\x04\x00\x00\x08\x00\x00\x00\x01"[..], b"\x16\x03\x01", b"\r\n\r\n\0", long.as_bytes()]
+    {
+        let mut stream = lab.connect();
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        if !answer.is_empty() {
+            assert!((400..500).contains(&reply(&answer).status));
+        }
+    }
+    assert_eq!(lab.get("/v1/status").status, 200);
+}
+
+#[test]
+fn several_requests_on_one_connection_are_answered_in_order() {
+    let lab = Lab::new();
+    let mut stream = lab.connect();
+    let one =
+        |path: &str, end: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{end}\r\n");
+    let all = [one("/healthz", ""), one("/v1/none", ""), one("/readyz", "connection: close\r\n")];
+    stream.write_all(all.concat().as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let places = ["ok\n", "urn:bellrock:not_found", "ready\n"].map(|what| text.find(what).unwrap());
+    assert!(places.is_sorted(), "{text}");
+}
+
+#[test]
+fn an_address_that_others_reach_needs_tls_and_tokens() {
+    let open = SocketAddr::from(([0, 0, 0, 0], 0));
+    let start = |settings: &HttpSettings| {
+        Server::start(settings, Arc::new(Fixed::default()), &HttpCounters::default())
+    };
+    let lab = Lab::new();
+    let tokens = lab.file("other-tokens", "");
+    let settings = HttpSettings { listen: vec![open], tls: None, tokens: Some(tokens) };
+    let error = start(&settings).unwrap_err().to_string();
+    assert!(
+        error.contains("0.0.0.0:0, which other machines can reach, needs a certificate"),
+        "{error}"
+    );
+    let missing = lab.file("none", "").with_file_name("missing");
+    let settings = HttpSettings { listen: vec![], tls: None, tokens: Some(missing) };
+    assert!(start(&settings).unwrap_err().to_string().contains("missing: No such file"));
+    let taken = HttpSettings { listen: lab.server.addresses().to_vec(), ..HttpSettings::default() };
+    assert!(start(&taken).unwrap_err().to_string().contains("HTTP cannot listen on 127.0.0.1"));
+}
+
+#[test]
+fn with_tls_everything_but_the_checks_of_supervisors_needs_a_token() {
+    let made = rcgen::generate_simple_self_signed(["controller.example".to_owned()]).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let certificate = write("certificate.pem", made.cert.pem());
+    let key = write("key.pem", made.signing_key.serialize_pem());
+    let lab = Lab::with(|settings| {
+        settings.listen = vec![SocketAddr::from(([0, 0, 0, 0], 0))];
+        settings.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+    });
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let config = Arc::new(config);
+    let port = lab.server.addresses()[0].port();
+    let send = |path: &str, headers: &[(&str, &str)]| {
+        let name = "controller.example".try_into().unwrap();
+        let session = rustls::ClientConnection::new(Arc::clone(&config), name).unwrap();
+        let socket = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let headers = [headers, &[("host", "controller.example")]].concat();
+        exchange(&mut rustls::StreamOwned::new(session, socket), "GET", path, &headers, "")
+    };
+    send("/v1/status", &[]).problem(401, "unauthorized");
+    assert_eq!(send("/healthz", &[]).status, 200);
+    let bearer = format!("Bearer {}", lab.read);
+    assert_eq!(send("/v1/status", &[("authorization", &bearer)]).status, 200);
+
+    // Plain HTTP, and nothing at all.
+    let mut plain = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let _ = plain.read_to_end(&mut Vec::new());
+    until("the failed handshake is counted", || lab.counter("handshakes_failed") == 1);
+
+    // What cannot be used is named.
+    let start = |certificate: &std::path::Path, key: &std::path::Path| {
+        let tls = Some(TlsFiles { certificate: certificate.into(), key: key.into() });
+        let settings = HttpSettings { tls, ..HttpSettings::default() };
+        let started =
+            Server::start(&settings, Arc::new(Fixed::default()), &HttpCounters::default());
+        started.unwrap_err().to_string()
+    };
+    assert!(start(&key, &key).contains("it has no certificate in PEM"));
+    assert!(start(&certificate, &certificate).contains("it has no private key in PEM"));
+    let other = rcgen::generate_simple_self_signed(["other.example".to_owned()]).unwrap();
+    let other = write("other.pem", other.signing_key.serialize_pem());
+    assert!(start(&certificate, &other).contains("cannot be used with its key"));
+}
+
+#[test]
+fn requests_that_are_answered_end_before_the_server_does() {
+    let lab = Lab::new();
+    let mut stream = lab.connect();
+    stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    until("it is asked", || lab.counter("requests") == 1);
+    drop(lab.server);
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    assert_eq!(reply(&bytes).status, 200);
+}

@@ -1,0 +1,201 @@
+//! REST over a fixed operator: every route, who may do what, and what is wrong.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod client;
+
+use bellrock_northbound::openapi;
+use bellrock_query::Request;
+use client::Lab;
+use serde_json::{Value, json};
+
+/// A path of the document with values for its parameters.
+fn filled(path: &str) -> String {
+    path.replace("{switch}", "s1").replace("{id}", "7").replace("{host}", "10.0.0.0%2F8")
+}
+
+#[test]
+fn every_route_of_the_document_answers() {
+    let lab = Lab::new();
+    let document = lab.get("/v1/openapi.json").json();
+    assert_eq!(document, openapi());
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut routes = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let body = match (method.as_str(), path.as_str()) {
+                ("post", "/v1/reservations") => {
+                    json!({"from": "h1", "to": "h2", "rate_kbps": 1000}).to_string()
+                }
+                ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}).to_string(),
+                _ => String::new(),
+            };
+            let reply = lab.order(&lab.write, &method.to_uppercase(), &filled(path), &body);
+            let about = format!("{method} {path}: {reply:?}");
+            if path == "/v1/circuits" {
+                reply.problem(409, "app_not_running");
+            } else {
+                assert!(operation["responses"].get(reply.status.to_string()).is_some(), "{about}");
+                assert!((200..300).contains(&reply.status), "{about}");
+            }
+            assert!(operation["summary"].is_string() && operation["tags"].is_array(), "{about}");
+            routes += 1;
+        }
+    }
+    assert!(routes >= 23, "{routes}");
+}
+
+#[test]
+fn every_request_has_a_route() {
+    let lab = Lab::new();
+    for (path, methods) in openapi()["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let body = r#"{"from": "h1", "to": "h2", "rate_kbps": 1000}"#;
+            let body = if path.contains("quarantine") { r#"{"host": "h1"}"# } else { body };
+            lab.order(&lab.write, &method.to_uppercase(), &filled(path), body);
+        }
+    }
+    let asked = lab.operator.requests.lock().unwrap();
+    for name in Request::NAMES {
+        assert!(asked.iter().any(|request| request.name() == *name), "no route asks {name}");
+    }
+}
+
+#[test]
+fn rows_parameters_and_parts_of_paths_arrive() {
+    let lab = Lab::new();
+    let rows = lab.get("/v1/switches?limit=5").json();
+    assert_eq!((&rows["total"], &rows["rows"][0]["name"]), (&json!(1), &json!("s1")));
+    assert_eq!(lab.get("/v1/switches/00000000000000a1").json()["name"], "s1");
+    lab.get("/v1/switches/s1/flows?app=learning&skip=3&limit=4");
+    let expected = json!({"list_flows": {
+        "switch": "s1", "app": "learning", "page": {"skip": 3, "limit": 4},
+    }});
+    let last = lab.operator.requests.lock().unwrap().last().cloned();
+    assert_eq!(serde_json::to_value(last).unwrap(), expected);
+    let reply = lab.order(&lab.write, "DELETE", "/v1/quarantine/10.0.0.0%2F8", "");
+    assert_eq!(reply.json(), json!({"let_back": "10.0.0.0/8"}));
+    let reply = lab.order(
+        &lab.write,
+        "POST",
+        "/v1/reservations",
+        r#"{"from": "h1", "to": "h2", "rate_kbps": 5}"#,
+    );
+    assert_eq!(reply.status, 201);
+    assert!(reply.head.contains("location: /v1/reservations/7"), "{reply:?}");
+    assert_eq!(lab.counter("changes"), 2);
+}
+
+#[test]
+fn what_is_wrong_is_a_problem_that_names_it() {
+    let lab = Lab::new();
+    let detail = |problem: &Value| problem["detail"].as_str().unwrap().to_owned();
+
+    let problem = lab.get("/v1/switch").problem(404, "not_found");
+    assert!(detail(&problem).contains("/v1/openapi.json"));
+    lab.get("/v1/switches/s9").problem(404, "not_found");
+    let problem = lab.order(&lab.write, "PUT", "/v1/switches", "").problem(405, "wrong_method");
+    assert!(detail(&problem).contains("/v1/switches has no PUT"));
+
+    let problem = lab.get("/v1/hosts?limt=3").problem(400, "invalid");
+    assert!(detail(&problem).contains("unknown field `limt`"), "{problem}");
+    let problem = lab.get("/v1/hosts?limit=x").problem(400, "invalid");
+    assert!(detail(&problem).contains("invalid digit"), "{problem}");
+    let problem = lab.get("/v1/hosts?limit=0").problem(400, "invalid");
+    assert_eq!(problem["field"], "limit");
+
+    let post = |body: &str| lab.order(&lab.write, "POST", "/v1/reservations", body);
+    let problem = post(r#"{"from": "a", "to": "b", "rate_kbps": "fast"}"#).problem(400, "invalid");
+    assert_eq!(problem["field"], "rate_kbps");
+    let problem = post(r#"{"from": "a", "to": "b"}"#).problem(400, "invalid");
+    assert!(detail(&problem).contains("missing field `rate_kbps`"), "{problem}");
+    let problem = post(r#"{"from": "a", "to": "b", "rate_kbps": 0}"#).problem(400, "invalid");
+    assert_eq!(problem["field"], "rate_kbps");
+    for body in ["", "{", "[]", r#"{"from": "a", "to": "b", "rate_kbps": 1} x"#, "\u{0}"] {
+        post(body).problem(400, "invalid");
+    }
+    lab.order(&lab.write, "DELETE", "/v1/reservations/x", "").problem(400, "invalid");
+    lab.order(&lab.write, "DELETE", "/v1/reservations/8", "").problem(404, "not_found");
+    lab.order(&lab.write, "POST", "/v1/quarantine", r#"{"host": "panic"}"#)
+        .problem(500, "internal");
+
+    let large = format!(r#"{{"host": "{}"}}"#, "x".repeat(2 << 20));
+    lab.order(&lab.write, "POST", "/v1/quarantine", &large).problem(413, "too_large");
+    assert_eq!(lab.counter("bodies_too_large"), 1);
+    assert_eq!(lab.get("/v1/status").status, 200, "it goes on");
+}
+
+#[test]
+fn changes_need_a_token_with_the_scope() {
+    let lab = Lab::new();
+    let body = r#"{"host": "10.0.0.1"}"#;
+    let block = |headers: &[(&str, &str)]| lab.send("POST", "/v1/quarantine", headers, body);
+    let reply = block(&[]);
+    reply.problem(401, "unauthorized");
+    assert!(reply.head.contains("www-authenticate: bearer"), "{reply:?}");
+    block(&[("authorization", "Bearer bellrock_00")]).problem(401, "unauthorized");
+    block(&[("authorization", "Basic dTpw")]).problem(401, "unauthorized");
+    lab.order(&lab.read, "POST", "/v1/quarantine", body).problem(403, "forbidden");
+    assert_eq!(lab.operator.requests.lock().unwrap().len(), 0, "nothing was asked");
+    assert_eq!(lab.order(&lab.write, "POST", "/v1/quarantine", body).status, 200);
+    assert_eq!((lab.counter("requests_unauthorized"), lab.counter("requests_forbidden")), (3, 1));
+    // A wrong token is an error where none is needed too: a script would never notice.
+    lab.order("bellrock_00", "GET", "/v1/status", "").problem(401, "unauthorized");
+}
+
+#[test]
+fn wrong_tokens_are_limited_and_the_right_one_waits_with_them() {
+    let lab = Lab::new();
+    let mut statuses = Vec::new();
+    for _ in 0..60 {
+        statuses.push(lab.order("bellrock_00", "GET", "/v1/status", "").status);
+    }
+    assert_eq!(statuses[..10], [401; 10]);
+    assert!(lab.counter("requests_unauthorized") + lab.counter("requests_over_limit") == 60);
+    assert_eq!(lab.get("/v1/status").status, 200, "requests without one are not affected");
+}
+
+#[test]
+fn a_server_without_tokens_lets_nobody_change_anything() {
+    let lab = Lab::with(|settings| settings.tokens = None);
+    assert_eq!(lab.get("/v1/status").status, 200);
+    let problem = lab.send("POST", "/v1/quarantine", &[], "{}").problem(401, "unauthorized");
+    assert!(problem["detail"].as_str().unwrap().contains("`http.tokens`"), "{problem}");
+    lab.order(&lab.write, "GET", "/v1/status", "").problem(401, "unauthorized");
+}
+
+#[test]
+fn a_page_of_somebody_else_cannot_ask_by_a_name_of_its_own() {
+    let lab = Lab::new();
+    let with = |host: &str| lab.send("GET", "/v1/status", &[("host", host)], "");
+    for good in ["localhost", "127.0.0.1:8080", "[::1]:80"] {
+        assert_eq!(with(good).status, 200, "{good}");
+    }
+    for bad in ["evil.example", "10.0.0.1", "localhost.evil.example:80"] {
+        with(bad).problem(421, "other_host");
+    }
+    assert_eq!(lab.counter("hosts_refused"), 3);
+}
+
+#[test]
+fn a_client_that_has_the_content_does_not_get_it_again() {
+    let lab = Lab::new();
+    let first = lab.get("/v1/reservations");
+    let tag = first.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let again = lab.send("GET", "/v1/reservations", &[("if-none-match", tag)], "");
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let other = lab.send("GET", "/v1/reservations", &[("if-none-match", "\"0\"")], "");
+    assert_eq!((other.status, other.body), (200, first.body));
+}
+
+#[test]
+fn the_page_of_the_interface_lists_all_paths_and_loads_nothing() {
+    let lab = Lab::new();
+    let page = lab.get("/v1");
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    for path in openapi()["paths"].as_object().unwrap().keys() {
+        assert!(page.body.contains(path), "{path}");
+    }
+    assert!(!page.body.contains("<script") && !page.body.contains("src="));
+    let text = openapi().to_string();
+    assert!(!text.contains("[`"), "links of the sources");
+}

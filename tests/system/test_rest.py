@@ -1,0 +1,130 @@
+"""REST on real switches: its answers fit its own document and those of the command, and its orders change the switches."""
+
+import json
+import os
+import ssl
+import urllib.error
+import urllib.request
+
+import jsonschema
+
+from harness.case import SystemTest, on_both_versions
+from harness.network import Line
+from harness.openvswitch import command
+from harness.waiting import until
+
+HTTP = "127.0.0.1:8080"
+HTTPS = "0.0.0.0:8443"
+LIMIT_S = 30
+NOTICE_LIMIT_S = 30
+
+
+class Rest(SystemTest):
+    """A controller with quarantine, bandwidth and routing, asked by HTTP."""
+
+    def start(self, version, http=None):
+        """A line of two switches, called `left` and `right`, with a host each."""
+        self.tokens = self.logs / "tokens"
+        self.write = self.token("writer", "write")
+        self.read = self.token("reader", "read")
+        http = {"listen": HTTP, "tokens": str(self.tokens)} if http is None else http
+        names = {"left": "0000000000000001", "right": "0000000000000002"}
+        config = {"apps": ["quarantine", "bandwidth", "routing"], "switches": names, "http": http}
+        controller = self.controller(config=config)
+        network = self.network(Line(switches=2, hosts=(1, 2)), version)
+        until(lambda: network.ping_all() == 0, NOTICE_LIMIT_S, "the hosts are found")
+        return controller, network
+
+    def token(self, name, scope):
+        """The text of a new token."""
+        return command(os.environ["BELLROCK_BIN"], "token", name, "--scope", scope, "--file", str(self.tokens)).strip()
+
+    def ask(self, path, method="GET", body=None, token=None, base=f"http://{HTTP}", tls=None):
+        """The status, and the body as JSON or text."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(base + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S, context=tls) as reply:
+                status, kind, text = reply.status, reply.headers["Content-Type"], reply.read().decode()
+        except urllib.error.HTTPError as error:
+            status, kind, text = error.code, error.headers["Content-Type"], error.read().decode()
+        return status, json.loads(text) if "json" in (kind or "") else text
+
+    def validated(self, document, path, template=None):
+        """A row of the network, after a check against its schema."""
+        status, answer = self.ask(path)
+        responses = document["paths"][template or path]["get"]["responses"]
+        self.assertIn(str(status), responses, f"{path}: {answer}")
+        schema = responses[str(status)]["content"]["application/json"]["schema"]
+        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(answer)
+        return answer
+
+    @on_both_versions
+    def answers_fit_the_document_and_the_command(self, version):
+        """Every path that is read, on a network with hosts, links and flows."""
+        controller, network = self.start(version)
+        until(lambda: len(controller.ask("links")) == 2, NOTICE_LIMIT_S, "the link is found")
+        _, document = self.ask("/v1/openapi.json")
+        seen = 0
+        for template, methods in document["paths"].items():
+            if "get" not in methods or not template.startswith("/v1/") or template == "/v1/circuits":
+                continue
+            for switch in ("left", "0000000000000002") if "{switch}" in template else ("",):
+                self.validated(document, template.replace("{switch}", switch), template)
+                seen += 1
+        self.assertGreater(seen, 18)
+        for path, words in (("/v1/hosts", ["hosts"]), ("/v1/switches", ["switches"]), ("/v1/links", ["links"])):
+            rows = self.ask(path)[1]["rows"]
+            told = controller.ask(*words)
+            same = [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
+            self.assertEqual(same, [{key: value for key, value in row.items() if "seconds" not in key} for row in told], path)
+        flows = self.ask("/v1/switches/left/flows?limit=10000")[1]
+        self.assertEqual(flows["total"], len(network.flows("s1")))
+        self.assertEqual(self.ask("/v1/circuits")[1]["type"], "urn:bellrock:app_not_running")
+
+    @on_both_versions
+    def a_host_is_blocked_and_let_back(self, version):
+        """By a token that may; the log has its name."""
+        controller, network = self.start(version)
+        host = network["h2"].IP()
+        order = {"host": host}
+        for token, status in ((None, 401), ("bellrock_00", 401), (self.read, 403)):
+            self.assertEqual(self.ask("/v1/quarantine", "POST", order, token)[0], status)
+        self.assertEqual(network.ping_all(), 0, "nothing has changed")
+        self.assertEqual(self.ask("/v1/quarantine", "POST", order, self.write), (200, {"blocked": host}))
+        until(lambda: network.ping_all() == 100, NOTICE_LIMIT_S, "it is blocked")
+        self.assertEqual(self.ask(f"/v1/quarantine/{host}", "DELETE", token=self.write), (200, {"let_back": host}))
+        until(lambda: network.ping_all() == 0, NOTICE_LIMIT_S, "it is let back")
+        counters = self.ask("/v1/counters")[1]["http"]
+        self.assertEqual((counters["changes"], counters["requests_unauthorized"], counters["requests_forbidden"]), (2, 2, 1))
+        self.assertIn(f'token writer ordered block {{"host":"{host}"}}: done', controller.text())
+
+    def test_bandwidth_is_reserved_and_released_openflow13(self):
+        """The meter comes and goes."""
+        _, network = self.start("OpenFlow13")
+        order = {"from": network["h1"].IP(), "to": network["h2"].IP(), "rate_kbps": 2000}
+        status, row = self.ask("/v1/reservations", "POST", order, self.write)
+        self.assertEqual((status, row["state"]), (201, "installed"), row)
+        self.assertEqual([port.partition(":")[0] for port in row["path"]], ["left", "right"])
+        meters = ["ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"]
+        self.assertIn("rate=2000", command(*meters))
+        status, problem = self.ask("/v1/reservations", "POST", order, self.write)
+        self.assertEqual((status, problem["type"]), (409, "urn:bellrock:refused"), problem)
+        self.assertEqual(self.ask(f"/v1/reservations/{row['id']}", "DELETE", token=self.write)[0], 200)
+        self.assertNotIn("rate=2000", command(*meters))
+
+    def test_by_tls_everything_needs_a_token_openflow13(self):
+        """With a certificate that openssl made."""
+        certificate, key = self.logs / "http.pem", self.logs / "http-key.pem"
+        command("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=controller",
+                "-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key))
+        http = {"listen": HTTPS, "certificate": str(certificate), "key": str(key), "tokens": str(self.logs / "tokens")}
+        self.start("OpenFlow13", http)
+        trust = ssl.create_default_context(cafile=certificate)
+        ask = {"base": "https://127.0.0.1:8443", "tls": trust}
+        self.assertEqual(self.ask("/v1/status", **ask)[0], 401)
+        self.assertEqual(self.ask("/readyz", **ask)[0], 200)
+        self.assertEqual(self.ask("/v1/status", token=self.read, **ask)[1]["switches"], 2)
+        later = self.token("later", "read")
+        until(lambda: self.ask("/v1/status", token=later, **ask)[0] == 200, NOTICE_LIMIT_S, "a new token works")
