@@ -74,8 +74,22 @@ impl Shared {
         }
     }
 
-    /// Gives an order, and logs who gave it.
-    pub(crate) async fn order<Q>(&self, caller: &Caller, order: Q) -> Result<Q::Answer, Problem>
+    /// Gives an order, and logs who gave it. Both happen even if the client does not wait.
+    pub(crate) async fn order<Q>(
+        self: &Arc<Self>,
+        caller: Caller,
+        order: Q,
+    ) -> Result<Q::Answer, Problem>
+    where
+        Q: Query + Serialize + Send + 'static,
+        Q::Answer: Send,
+    {
+        let shared = Arc::clone(self);
+        let carried_out = tokio::spawn(async move { shared.carry_out(&caller, order).await });
+        carried_out.await.unwrap_or_else(|_| Err(Problem::busy("the controller stops")))
+    }
+
+    async fn carry_out<Q>(&self, caller: &Caller, order: Q) -> Result<Q::Answer, Problem>
     where
         Q: Query + Serialize + Send + 'static,
         Q::Answer: Send,

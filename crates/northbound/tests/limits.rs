@@ -157,6 +157,21 @@ fn with_tls_everything_but_the_checks_of_supervisors_needs_a_token() {
 }
 
 #[test]
+fn an_order_of_a_client_that_is_gone_is_carried_out_and_counted() {
+    let lab = Lab::new();
+    let body = r#"{"host": "10.0.0.1"}"#;
+    let mut stream = lab.connect();
+    let head = format!(
+        "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
+        lab.write,
+        body.len()
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    drop(stream);
+    until("it is carried out", || lab.counter("changes") == 1);
+}
+
+#[test]
 fn requests_that_are_answered_end_before_the_server_does() {
     let lab = Lab::new();
     let mut stream = lab.connect();

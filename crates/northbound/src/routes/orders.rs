@@ -54,7 +54,7 @@ pub(super) async fn reserve(
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<Reserve>,
 ) -> Result<Response, Problem> {
-    let row = shared.order(&caller, order).await?;
+    let row = shared.order(caller, order).await?;
     Ok(created(&format!("/v1/reservations/{}", row.id), row).into_response())
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn release(
     Extension(caller): Extension<Caller>,
     Part(id): Part<u32>,
 ) -> Result<axum::Json<ReservationRow>, Problem> {
-    Ok(axum::Json(shared.order(&caller, Release { id }).await?))
+    Ok(axum::Json(shared.order(caller, Release { id }).await?))
 }
 
 /// The blocked hosts
@@ -102,7 +102,7 @@ pub(super) async fn block(
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<Block>,
 ) -> Result<axum::Json<QuarantineAnswer>, Problem> {
-    Ok(axum::Json(shared.order(&caller, order).await?))
+    Ok(axum::Json(shared.order(caller, order).await?))
 }
 
 /// End the block of a host or a prefix
@@ -117,5 +117,5 @@ pub(super) async fn unblock(
     Extension(caller): Extension<Caller>,
     Part(host): Part<String>,
 ) -> Result<axum::Json<QuarantineAnswer>, Problem> {
-    Ok(axum::Json(shared.order(&caller, Unblock { host }).await?))
+    Ok(axum::Json(shared.order(caller, Unblock { host }).await?))
 }
