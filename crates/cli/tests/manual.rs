@@ -150,6 +150,21 @@ fn links_lead_somewhere() {
     assert!(links > 20, "the links were found");
 }
 
+/// Pages name files as `CRATE/src/...`.
+#[test]
+fn the_files_that_the_manual_names_exist() {
+    let mut names = 0;
+    for name in ["internals/crates.md", "internals/operators.md", "reference/limits.md"] {
+        let text = page(name);
+        let quoted = text.split('`').skip(1).step_by(2);
+        for file in quoted.filter(|word| word.contains("/src/") && !word.contains(' ')) {
+            assert!(root().join("crates").join(file).exists(), "{name}: there is no {file}");
+            names += 1;
+        }
+    }
+    assert!(names > 60, "the names were found: {names}");
+}
+
 #[test]
 fn every_page_is_in_the_table_of_contents() {
     let summary = page("SUMMARY.md");
