@@ -52,7 +52,7 @@ pub(super) async fn run(
         for message in first.take().into_iter().chain(further).take(MESSAGES_PER_TURN) {
             match message {
                 TrackingMessage::Seen(sighting) => {
-                    tracker.handle_sighting(sighting, &topology, now)
+                    tracker.handle_sighting(sighting, &topology, now);
                 }
                 TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
             }
