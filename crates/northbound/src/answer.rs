@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::HttpCounters;
 use crate::access::{Caller, Rates};
-use crate::limits::{MAX_ASKING, MAX_BODY_BYTES, TURN_TIMEOUT};
+use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, TURN_TIMEOUT};
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
 
@@ -116,8 +116,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        let body = Limited::new(request.into_body(), MAX_BODY_BYTES);
-        let bytes = body.collect().await.map_err(|error| match error.is::<LengthLimitError>() {
+        let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+        let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, body).await else {
+            shared.counters.requests_timed_out();
+            return Err(Problem::too_slow(BODY_TIMEOUT));
+        };
+        let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
             true => {
                 shared.counters.bodies_too_large();
                 Problem::too_large(MAX_BODY_BYTES)

@@ -35,7 +35,11 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the head of a request, and for which a connection may be idle.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Time in which a client must send, or take, at least one byte of those that are due.
+/// Time for the body of a request, after its head. Then it is refused with status 408
+/// (`requests_timed_out`).
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time in which a client must take at least one byte of its answer. Then its connection is closed.
 pub const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time for a request from its head to its answer. Then it is refused with status 503

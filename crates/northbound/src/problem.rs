@@ -1,5 +1,7 @@
 //! Errors as problems (RFC 9457).
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -130,6 +132,13 @@ impl Problem {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let problem = Problem::new(status, "urn:bellrock:too_many", "Too many requests", detail);
         Problem { advice: Advice::TryAgain, ..problem }
+    }
+
+    /// The body did not come in time.
+    pub(crate) fn too_slow(limit: Duration) -> Self {
+        let detail = format!("the body was not complete after {} s", limit.as_secs());
+        let status = StatusCode::REQUEST_TIMEOUT;
+        Problem::new(status, "urn:bellrock:too_slow", "The body came too slowly", detail)
     }
 
     /// The body is too large.

@@ -6,6 +6,7 @@ mod client;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bellrock_northbound::limits::MAX_CONNECTIONS;
@@ -157,9 +158,27 @@ fn with_tls_everything_but_the_checks_of_supervisors_needs_a_token() {
 }
 
 #[test]
-fn an_order_of_a_client_that_is_gone_is_carried_out_and_counted() {
+fn a_body_that_never_ends_is_refused_and_an_unfinished_head_is_closed() {
     let lab = Lab::new();
-    let body = r#"{"host": "10.0.0.1"}"#;
+    let (mut head, mut body) = (lab.connect(), lab.connect());
+    head.write_all(b"GET /v1/status HTTP/1.1\r\nhost: loc").unwrap();
+    let text = format!(
+        "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: 9\r\n\r\n{{",
+        lab.write
+    );
+    body.write_all(text.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    // The connection ends with the answer, since the rest of the body may still come.
+    body.read_to_end(&mut bytes).unwrap();
+    reply(&bytes).problem(408, "too_slow");
+    assert_eq!(lab.counter("requests_timed_out"), 1);
+    assert!(matches!(head.read(&mut [0; 1]), Ok(0) | Err(_)), "it is closed");
+}
+
+#[test]
+fn an_order_whose_client_goes_meanwhile_is_carried_out_and_counted() {
+    let lab = Lab::new();
+    let body = r#"{"host": "slow"}"#;
     let mut stream = lab.connect();
     let head = format!(
         "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
@@ -167,7 +186,10 @@ fn an_order_of_a_client_that_is_gone_is_carried_out_and_counted() {
         body.len()
     );
     stream.write_all((head + body).as_bytes()).unwrap();
+    until("it is asked", || lab.operator.requests.lock().unwrap().len() == 1);
     drop(stream);
+    lab.get("/v1/status");
+    lab.operator.goes_on.store(true, Ordering::Relaxed);
     until("it is carried out", || lab.counter("changes") == 1);
 }
 

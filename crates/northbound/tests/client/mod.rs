@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub struct Fixed {
     pub requests: Mutex<Vec<Request>>,
+    /// Whether a slow order is carried out.
+    pub goes_on: AtomicBool,
 }
 
 fn switch_row() -> SwitchRow {
@@ -100,6 +103,12 @@ impl Operator for Fixed {
             }),
             Request::CountFlows(query) => Answer::CountFlows(Rows::of([], query.page)),
             Request::Block(order) if order.host == "panic" => panic!("as asked"),
+            Request::Block(order) if order.host == "slow" => {
+                while !self.goes_on.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Answer::Block(QuarantineAnswer::Blocked(order.host))
+            }
             Request::Block(order) => Answer::Block(QuarantineAnswer::Blocked(order.host)),
             Request::Unblock(order) => Answer::Unblock(QuarantineAnswer::LetBack(order.host)),
             Request::ListBlocked(query) => Answer::ListBlocked(BlockedList {
