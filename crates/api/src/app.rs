@@ -191,7 +191,7 @@ pub trait Handler: Send + 'static {
     /// An app with a table larger than the CPU cache overrides it, to hash and prefetch all keys
     /// before the first look-up.
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        batch.each(switch, self);
+        batch.for_each(switch, self);
     }
 
     /// A port was added, removed or changed. [`Switch::info`] already shows the change.

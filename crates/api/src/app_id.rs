@@ -47,7 +47,11 @@ impl AppId {
     /// [`Error::Priority`]. In 1.0, commands that match several flows are unsupported: cookies
     /// cannot restrict them to one app there.
     #[inline]
-    pub fn own<'f>(self, version: Version, flow: &FlowMod<'f>) -> Result<FlowMod<'f>, Error> {
+    pub fn owned_flow_mod<'f>(
+        self,
+        version: Version,
+        flow: &FlowMod<'f>,
+    ) -> Result<FlowMod<'f>, Error> {
         let priority = self.band.lift(flow.priority);
         let priority = priority.ok_or(Error::Priority { priority: flow.priority })?;
         let cookie = self.cookie.with(flow.cookie);

@@ -21,9 +21,9 @@ pub struct Batch<'b> {
     messages: [&'b [u8]; BATCH_PACKETS],
     len: usize,
     /// Packets that the current handler has not finished, one bit each. The lowest is next.
-    waiting: u64,
+    pending: u64,
     /// Whether a packet is with the handler now.
-    in_each: bool,
+    is_iterating: bool,
     /// Packets that the current handler has passed on. Packets in neither set are consumed.
     passed: u64,
     /// Length of the send buffer before the current packet was handled.
@@ -43,8 +43,8 @@ impl<'b> Batch<'b> {
             version: Versions::ALL.highest(),
             messages: [&[]; BATCH_PACKETS],
             len: 0,
-            waiting: 0,
-            in_each: false,
+            pending: 0,
+            is_iterating: false,
             passed: 0,
             mark: 0,
             errors: 0,
@@ -59,19 +59,21 @@ impl<'b> Batch<'b> {
         let end = start + rest.len();
         let mut len = self.len;
         for slot in self.messages.iter_mut().skip(len) {
-            let Some((message, behind)) = PacketInView::split_common(version, rest) else { break };
+            let Some((message, remaining)) = PacketInView::split_common(version, rest) else {
+                break;
+            };
             *slot = message;
-            rest = behind;
+            rest = remaining;
             len += 1;
         }
-        self.added(len);
+        self.set_len(len);
         end - rest.len()
     }
 
     /// Sets the number of messages. The new ones wait.
     #[inline]
-    fn added(&mut self, len: usize) {
-        self.waiting |= first(len) & !first(self.len);
+    fn set_len(&mut self, len: usize) {
+        self.pending |= low_bits(len) & !low_bits(self.len);
         self.len = len;
     }
 
@@ -110,20 +112,20 @@ impl<'b> Batch<'b> {
     #[must_use]
     #[inline]
     pub fn is_consumed(&self, index: usize) -> bool {
-        index < self.len && (self.waiting | self.passed) >> index & 1 == 0
+        index < self.len && (self.pending | self.passed) >> index & 1 == 0
     }
 
     /// Number of consumed packets.
     #[must_use]
     pub fn consumed(&self) -> u32 {
-        self.len as u32 - (self.waiting | self.passed).count_ones()
+        self.len as u32 - (self.pending | self.passed).count_ones()
     }
 
     /// Whether all packets are consumed.
     #[must_use]
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.waiting | self.passed == 0
+        self.pending | self.passed == 0
     }
 
     /// Number of errors that handlers returned, and the last one with its app.
@@ -135,21 +137,21 @@ impl<'b> Batch<'b> {
     /// Calls [`Handler::packet_in`] for each packet that is not consumed, in order. After an error,
     /// discards the messages written for that packet.
     #[inline(always)]
-    pub fn each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
+    pub fn for_each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // The version is a constant in each call. So is the place of each field where the handler
         // is inlined.
-        by_constant_version!(self.version, VERSION => self.each_of(VERSION, switch, handler));
+        by_constant_version!(self.version, VERSION => self.for_each_of(VERSION, switch, handler));
     }
 
     #[inline(always)]
-    fn each_of<H: Handler + ?Sized>(
+    fn for_each_of<H: Handler + ?Sized>(
         &mut self,
         version: Version,
         switch: &mut Switch<'_>,
         handler: &mut H,
     ) {
-        self.in_each = true;
-        while self.waiting != 0 {
+        self.is_iterating = true;
+        while self.pending != 0 {
             // `abandon_current` needs it after a panic.
             self.mark = switch.mark();
             let message = self.messages[self.current()];
@@ -159,36 +161,36 @@ impl<'b> Batch<'b> {
                 match handler.packet_in(switch, &PacketIn::new(packet)) {
                     Ok(Verdict::Consume) => {}
                     Ok(Verdict::Pass) => self.pass(),
-                    Err(error) => self.failed(switch, error),
+                    Err(error) => self.record_error(switch, error),
                 }
             } else {
                 cold_path();
-                match out_of_the_common(message, switch, handler) {
+                match handle_uncommon(message, switch, handler) {
                     Ok(Verdict::Consume) => {}
                     Ok(Verdict::Pass) => self.pass(),
-                    Err(error) => self.failed(switch, error),
+                    Err(error) => self.record_error(switch, error),
                 }
             }
-            self.waiting &= self.waiting - 1;
+            self.pending &= self.pending - 1;
         }
-        self.in_each = false;
+        self.is_iterating = false;
         self.mark = switch.mark();
     }
 
-    /// Like [`Batch::each`], but only with packets that the handler wants. The others are passed
-    /// on, at a few instructions each.
+    /// Like [`Batch::for_each`], but only with packets that the handler wants. The others are
+    /// passed on, at a few instructions each.
     ///
     /// [`PacketFilter::wants`] is called for all packets before the handler gets the first.
     #[inline(always)]
-    pub fn each_wanted<H: PacketFilter>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
-        // As in `each`.
+    pub fn for_each_wanted<H: PacketFilter>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
+        // As in `for_each`.
         let wanted =
             by_constant_version!(self.version, VERSION => self.wanted_of(VERSION, handler));
-        self.passed |= self.waiting & !wanted;
-        self.waiting = wanted;
+        self.passed |= self.pending & !wanted;
+        self.pending = wanted;
         if wanted != 0 {
             cold_path();
-            self.each(switch, handler);
+            self.for_each(switch, handler);
         }
     }
 
@@ -208,13 +210,13 @@ impl<'b> Batch<'b> {
                 wanted |= 1 << index;
             }
         }
-        wanted & self.waiting
+        wanted & self.pending
     }
 
     /// Index of the packet that is next: the lowest waiting one. Only valid while some wait.
     #[inline(always)]
     fn current(&self) -> usize {
-        self.waiting.trailing_zeros() as usize % BATCH_PACKETS
+        self.pending.trailing_zeros() as usize % BATCH_PACKETS
     }
 
     #[inline]
@@ -223,7 +225,7 @@ impl<'b> Batch<'b> {
     }
 
     #[cold]
-    fn failed(&mut self, switch: &mut Switch<'_>, error: HandlerError) {
+    fn record_error(&mut self, switch: &mut Switch<'_>, error: HandlerError) {
         self.pass();
         switch.undo_to(self.mark);
         self.errors += 1;
@@ -249,30 +251,31 @@ impl<'b> BatchControl<'b> for Batch<'b> {
         debug_assert!(!self.is_full(), "the caller asks is_full first");
         if let Some(slot) = self.messages.get_mut(self.len) {
             *slot = message;
-            self.added(self.len + 1);
+            self.set_len(self.len + 1);
         }
     }
 
     #[inline]
     fn clear(&mut self) {
-        (self.len, self.waiting, self.passed) = (0, 0, 0);
+        (self.len, self.pending, self.passed) = (0, 0, 0);
         (self.errors, self.last_error) = (0, None);
     }
 
     fn rewind(&mut self, switch: &Switch<'_>) {
-        self.waiting |= std::mem::take(&mut self.passed);
+        self.pending |= std::mem::take(&mut self.passed);
         self.mark = switch.mark();
     }
 
     fn abandon_current(&mut self, switch: &mut Switch<'_>) {
         switch.undo_to(self.mark);
-        if std::mem::take(&mut self.in_each) {
-            self.waiting &= self.waiting.wrapping_sub(1);
+        if std::mem::take(&mut self.is_iterating) {
+            self.pending &= self.pending.wrapping_sub(1);
         }
     }
 }
 
-/// A handler that ignores most packets, and can decide quickly which: see [`Batch::each_wanted`].
+/// A handler that ignores most packets, and can decide quickly which: see
+/// [`Batch::for_each_wanted`].
 ///
 /// It is a trait, not a closure, so that the check can be inlined into the loop
 /// (`#[inline(always)]`).
@@ -282,12 +285,12 @@ pub trait PacketFilter: Handler {
 }
 
 /// A mask of the lowest `bits` bits.
-fn first(bits: usize) -> u64 {
+fn low_bits(bits: usize) -> u64 {
     if bits < BATCH_PACKETS { (1 << bits) - 1 } else { u64::MAX }
 }
 
 #[cold]
-fn out_of_the_common<H: Handler + ?Sized>(
+fn handle_uncommon<H: Handler + ?Sized>(
     message: &[u8],
     switch: &mut Switch<'_>,
     handler: &mut H,

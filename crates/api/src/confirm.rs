@@ -30,7 +30,7 @@ pub struct Program {
     /// The app that made the changes.
     pub app: AppId,
     /// The switch.
-    pub to: Dpid,
+    pub dpid: Dpid,
     /// The changes, in order.
     pub changes: Vec<Change>,
     /// Time for the switch to confirm the changes, from when they were written.
@@ -47,20 +47,20 @@ pub struct ProgramFuture {
     /// Outcomes known so far.
     outcomes: Vec<ChangeOutcome>,
     /// Parts that are still to come, in order, each with its number of changes.
-    waiting: std::collections::VecDeque<(usize, PromiseFuture<Vec<ChangeOutcome>>)>,
+    pending: std::collections::VecDeque<(usize, PromiseFuture<Vec<ChangeOutcome>>)>,
 }
 
 impl ProgramFuture {
     /// For runtimes: all outcomes are known already.
     pub fn ready(outcomes: Vec<ChangeOutcome>) -> Self {
-        ProgramFuture { outcomes, waiting: Default::default() }
+        ProgramFuture { outcomes, pending: Default::default() }
     }
 
     /// For runtimes: the outcomes come in parts, each for this number of changes.
     pub fn in_parts(
         parts: impl IntoIterator<Item = (usize, PromiseFuture<Vec<ChangeOutcome>>)>,
     ) -> Self {
-        ProgramFuture { outcomes: Vec::new(), waiting: parts.into_iter().collect() }
+        ProgramFuture { outcomes: Vec::new(), pending: parts.into_iter().collect() }
     }
 }
 
@@ -68,7 +68,7 @@ impl Future for ProgramFuture {
     type Output = Vec<ChangeOutcome>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<ChangeOutcome>> {
-        while let Some((changes, answer)) = self.waiting.front_mut() {
+        while let Some((changes, answer)) = self.pending.front_mut() {
             let Poll::Ready(outcomes) = Pin::new(answer).poll(context) else {
                 return Poll::Pending;
             };
@@ -76,7 +76,7 @@ impl Future for ProgramFuture {
             let lost = || vec![ChangeOutcome::Unknown(NoConfirmation::Disconnected); *changes];
             let mut outcomes = outcomes.unwrap_or_else(lost);
             self.outcomes.append(&mut outcomes);
-            self.waiting.pop_front();
+            self.pending.pop_front();
         }
         Poll::Ready(std::mem::take(&mut self.outcomes))
     }
@@ -201,7 +201,7 @@ pub fn promise<T>() -> (Promise<T>, PromiseFuture<T>) {
 
 impl<T> Promise<T> {
     /// Delivers the value.
-    pub fn keep(mut self, value: T) {
+    pub fn resolve(mut self, value: T) {
         if let Some(sender) = self.0.take() {
             contain(|| drop(sender.send(value)));
         }
@@ -242,7 +242,7 @@ mod tests {
         let (promise, answer) = promise();
         let mut answer = pin!(answer);
         assert!(poll(answer.as_mut()).is_pending());
-        promise.keep(3);
+        promise.resolve(3);
         assert_eq!(poll(answer.as_mut()), Poll::Ready(Some(3)));
         let (promise, answer) = super::promise::<u8>();
         drop(promise);
@@ -264,7 +264,7 @@ mod tests {
             let mut answer = pin!(answer);
             assert!(answer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             match value {
-                Some(value) => promise.keep(value),
+                Some(value) => promise.resolve(value),
                 None => drop(promise),
             }
             assert_eq!(poll(answer.as_mut()), Poll::Ready(value));
@@ -278,7 +278,7 @@ mod tests {
         let mut programmed = pin!(ProgramFuture::in_parts([(2, answer_first), (1, answer_second)]));
         drop(second);
         assert!(poll(programmed.as_mut()).is_pending());
-        first.keep(vec![ChangeOutcome::Installed; 2]);
+        first.resolve(vec![ChangeOutcome::Installed; 2]);
         let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
         let all = vec![ChangeOutcome::Installed, ChangeOutcome::Installed, lost];
         assert_eq!(poll(programmed), Poll::Ready(all));

@@ -45,7 +45,7 @@ impl Runtime for EmptyNetwork {
     }
 
     fn program(&self, program: Program) -> ProgramFuture {
-        let unknown = ChangeOutcome::NotSent(Error::UnknownSwitch(program.to));
+        let unknown = ChangeOutcome::NotSent(Error::UnknownSwitch(program.dpid));
         ProgramFuture::ready(vec![unknown; program.changes.len()])
     }
 

@@ -171,20 +171,20 @@ pub enum Error {
     },
     /// The switch sent only the beginning of the packet and kept no copy, so the packet cannot be
     /// sent on. Configure whole packets (`miss_send_len: 65535`, the default).
-    #[error("the packet came cut to {have} of {total} bytes, and unbuffered: it cannot be sent on")]
+    #[error("the packet came cut to {received} of {total} bytes, and unbuffered: it cannot be sent on")]
     Truncated {
         /// Number of bytes received.
-        have: usize,
+        received: usize,
         /// Number of bytes of the whole packet.
         total: usize,
     },
     /// Too many requests to this switch are unanswered.
     #[error(
-        "{waiting} requests to this switch are unanswered; wait for answers before asking more"
+        "{unanswered} requests to this switch are unanswered; wait for answers before asking more"
     )]
     TooManyRequests {
         /// Number of unanswered requests.
-        waiting: usize,
+        unanswered: usize,
     },
     /// The controller itself sent a command that only an app can send: flows belong to an app.
     #[error("flows belong to an app; the controller's own handle to the network can install none")]

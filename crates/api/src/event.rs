@@ -80,7 +80,7 @@ pub enum Event {
         /// The link in one direction.
         link: Link,
         /// The port that hears what the receiving port sends.
-        back: SwitchPort,
+        receiver: SwitchPort,
     },
     /// An announcement came in that the controller did not make: a host pretends to be a switch.
     ForgedAnnouncement {
@@ -93,7 +93,7 @@ pub enum Event {
         /// Port where it came in.
         at: SwitchPort,
         /// Port that the announcement was made for.
-        of: SwitchPort,
+        sender: SwitchPort,
     },
     /// An announcement came in at the port that sent it: a host, or a loopback plug, returns what
     /// it receives.
@@ -141,7 +141,7 @@ pub enum Event {
         /// The address.
         ip: IpAddr,
         /// Host that has the address.
-        of: HostId,
+        owner: HostId,
         /// Host that claimed it.
         claimed_by: HostId,
     },
@@ -218,7 +218,7 @@ pub enum Event {
         /// The app that floods.
         app: &'static str,
         /// Time from the first sign to the last.
-        lasted: Duration,
+        duration: Duration,
     },
     /// A switch refuses a flow of the controller's own. Without it, the switch does not send what
     /// the controller must see. The flow is sent again, at growing intervals. Published at most
@@ -318,9 +318,9 @@ pub enum Suspicion {
     /// Announcements take longer than before, or than over other links.
     Latency {
         /// Measured latency.
-        is: Duration,
+        measured: Duration,
         /// Expected latency.
-        usual: Duration,
+        expected: Duration,
     },
 }
 
@@ -366,7 +366,7 @@ impl Event {
     /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
     #[must_use]
     pub fn is_alarming(&self) -> bool {
-        if let Some(why) = self.ended() {
+        if let Some(why) = self.connection_end() {
             return why.reason.is_alarming();
         }
         if let Event::App { event, .. } = self {
@@ -402,7 +402,7 @@ impl Event {
 
     /// Why a connection ended, if the event reports that.
     #[must_use]
-    pub fn ended(&self) -> Option<&ConnectionEnd> {
+    pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Event::SwitchDown { why, .. }
             | Event::ConnectionEnded { why, .. }
@@ -461,11 +461,11 @@ impl fmt::Display for Event {
             Event::LinkUp(link) => write!(f, "link up: {link}"),
             Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
             Event::OneWay(link) => write!(f, "{link} works in one direction only"),
-            Event::Miswired { link, back } => {
+            Event::Miswired { link, receiver: back } => {
                 write!(f, "{link}, but {} is heard at {back}", link.to)
             }
             Event::ForgedAnnouncement { at } => write!(f, "a forged announcement came in at {at}"),
-            Event::ReplayedAnnouncement { at, of } => {
+            Event::ReplayedAnnouncement { at, sender: of } => {
                 write!(f, "an announcement of {of} that was used before came in at {at}")
             }
             Event::ReflectedAnnouncement { at } => {
@@ -485,7 +485,7 @@ impl fmt::Display for Event {
             Event::HostMoveRefused { host, at, claimed_at } => {
                 write!(f, "host {host} answers at {at}, and its address was used at {claimed_at}")
             }
-            Event::AddressClaimRefused { ip, of, claimed_by } => {
+            Event::AddressClaimRefused { ip, owner: of, claimed_by } => {
                 write!(f, "{claimed_by} claimed {ip}, but {of} has it and still answers")
             }
             Event::HostGone { host, at, why } => {
@@ -550,7 +550,7 @@ impl fmt::Display for Event {
                      (bellrock run --app routing), which works on any topology, or take a link out of the loop"
                 )
             }
-            Event::StormOver { app, lasted } => {
+            Event::StormOver { app, duration: lasted } => {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
             }
             Event::OwnFlowRefused { dpid, flow, why, times } => {
@@ -597,10 +597,10 @@ impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
-            Suspicion::Latency { is, usual: Duration::ZERO } => {
+            Suspicion::Latency { measured: is, expected: Duration::ZERO } => {
                 write!(f, "its latency is {is:?}, usually too low to measure")
             }
-            Suspicion::Latency { is, usual } => {
+            Suspicion::Latency { measured: is, expected: usual } => {
                 write!(f, "its latency is {is:?}, usually {usual:?}")
             }
         }

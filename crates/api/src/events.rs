@@ -32,7 +32,7 @@ const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT - APP_EV
 #[non_exhaustive]
 pub struct EventRecord {
     /// Time of the event.
-    pub at: Duration,
+    pub time: Duration,
     /// The event.
     pub event: Event,
 }
@@ -51,12 +51,12 @@ struct EventLog {
     /// The latest events of connections.
     connections: VecDeque<(u64, EventRecord)>,
     /// The latest events of apps' own.
-    of_apps: VecDeque<(u64, EventRecord)>,
+    apps: VecDeque<(u64, EventRecord)>,
     /// The latest of all other events.
     others: VecDeque<(u64, EventRecord)>,
     /// Number of events published.
     count: u64,
-    waiting: WakerList,
+    wakers: WakerList,
 }
 
 /// What a subscription returns.
@@ -78,22 +78,22 @@ pub struct Subscription {
 
 impl Events {
     pub(crate) fn record(&self, at: Duration, event: Event) {
-        let mut kept = self.kept();
-        let number = kept.count;
-        kept.count += 1;
-        let (ring, most) = match &event {
-            Event::App { .. } => (&mut kept.of_apps, APP_EVENTS_KEPT),
-            event if event.is_about_connection() => (&mut kept.connections, CONNECTIONS_KEPT),
-            event if event.is_alarming() => (&mut kept.alarms, ALARMS_KEPT),
-            _ => (&mut kept.others, OTHERS_KEPT),
+        let mut log = self.lock();
+        let number = log.count;
+        log.count += 1;
+        let (ring, maximum) = match &event {
+            Event::App { .. } => (&mut log.apps, APP_EVENTS_KEPT),
+            event if event.is_about_connection() => (&mut log.connections, CONNECTIONS_KEPT),
+            event if event.is_alarming() => (&mut log.alarms, ALARMS_KEPT),
+            _ => (&mut log.others, OTHERS_KEPT),
         };
-        if ring.len() == most {
+        if ring.len() == maximum {
             ring.pop_front();
         }
-        ring.push_back((number, EventRecord { at, event }));
-        let woken = kept.waiting.take();
-        drop(kept);
-        woken.for_each(wake);
+        ring.push_back((number, EventRecord { time: at, event }));
+        let woken_tasks = log.wakers.take();
+        drop(log);
+        woken_tasks.for_each(wake);
     }
 
     /// Subscribes to all later events.
@@ -105,23 +105,23 @@ impl Events {
 
     /// The last events, at most this many, oldest first.
     #[must_use]
-    pub fn latest(&self, most: usize) -> Vec<EventRecord> {
-        let kept = self.kept();
-        let all = [&kept.alarms, &kept.connections, &kept.of_apps, &kept.others];
+    pub fn latest(&self, maximum: usize) -> Vec<EventRecord> {
+        let log = self.lock();
+        let all = [&log.alarms, &log.connections, &log.apps, &log.others];
         let mut all: Vec<&(u64, EventRecord)> = all.into_iter().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| *number);
-        let skipped = all.len().saturating_sub(most);
-        all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
+        let skipped = all.len().saturating_sub(maximum);
+        all.into_iter().skip(skipped).map(|(_, record)| record.clone()).collect()
     }
 
     /// Number of events published.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.kept().count
+        self.lock().count
     }
 
     /// A panic under this lock leaves the lists consistent: each change is one call.
-    fn kept(&self) -> MutexGuard<'_, EventLog> {
+    fn lock(&self) -> MutexGuard<'_, EventLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,11 +132,11 @@ impl Subscription {
         let Subscription { events, next } = self;
         let mut wait = EventWait { events, number: None };
         poll_fn(|context| {
-            let mut kept = wait.events.kept();
-            if let Some(heard) = kept.after(next) {
-                return Poll::Ready(heard);
+            let mut log = wait.events.lock();
+            if let Some(item) = log.after(next) {
+                return Poll::Ready(item);
             }
-            kept.waiting.wait(&mut wait.number, context.waker());
+            log.wakers.wait(&mut wait.number, context.waker());
             Poll::Pending
         })
         .await
@@ -144,29 +144,29 @@ impl Subscription {
 
     /// Returns the next event, if there is one already.
     pub fn take(&mut self) -> Option<SubscriptionItem> {
-        self.events.kept().after(&mut self.next)
+        self.events.lock().after(&mut self.next)
     }
 }
 
 impl EventLog {
-    /// The next item for a subscriber that has received `heard` events.
-    fn after(&self, heard: &mut u64) -> Option<SubscriptionItem> {
-        let rings = [&self.alarms, &self.connections, &self.of_apps, &self.others];
-        let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *heard));
-        let (number, happened) = firsts.min_by_key(|(number, _)| *number)?;
-        if *number > *heard {
-            let missed = *number - *heard;
-            *heard = *number;
+    /// The next item for a subscriber that has received `received` events.
+    fn after(&self, received: &mut u64) -> Option<SubscriptionItem> {
+        let rings = [&self.alarms, &self.connections, &self.apps, &self.others];
+        let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *received));
+        let (number, record) = firsts.min_by_key(|(number, _)| *number)?;
+        if *number > *received {
+            let missed = *number - *received;
+            *received = *number;
             return Some(SubscriptionItem::Missed(missed));
         }
-        *heard += 1;
-        Some(SubscriptionItem::Event(happened.clone()))
+        *received += 1;
+        Some(SubscriptionItem::Event(record.clone()))
     }
 }
 
 /// The first event of a list with at least this number.
 fn first_from(ring: &VecDeque<(u64, EventRecord)>, number: u64) -> Option<&(u64, EventRecord)> {
-    ring.get(ring.partition_point(|(its, _)| *its < number))
+    ring.get(ring.partition_point(|(other, _)| *other < number))
 }
 
 /// A waiting subscriber. When dropped early, it removes its waker.
@@ -178,7 +178,7 @@ struct EventWait<'a> {
 impl Drop for EventWait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.events.kept().waiting.forget(number);
+            self.events.lock().wakers.forget(number);
         }
     }
 }
@@ -212,7 +212,7 @@ mod tests {
         (1..=ALARMS_KEPT as u32 + 3).for_each(|n| publish(&events, n));
         assert_eq!(heard.take(), Some(SubscriptionItem::Missed(3)));
         let Some(SubscriptionItem::Event(next)) = heard.take() else { panic!("there is one") };
-        assert_eq!((next.at, next.event), (Duration::from_secs(4), event(4)));
+        assert_eq!((next.time, next.event), (Duration::from_secs(4), event(4)));
         assert_eq!(events.count(), ALARMS_KEPT as u64 + 4);
         let latest = events.latest(2);
         assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(ALARMS_KEPT as u32 + 3)));

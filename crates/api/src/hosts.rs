@@ -76,7 +76,7 @@ pub struct Hosts {
     /// Sorted by Ethernet address, to find all VLANs of one.
     ids: RedBlackTreeSetSync<HostId>,
     /// Sorted by port, to find the hosts at a port and to iterate in the same order in each run.
-    places: RedBlackTreeSetSync<(SwitchPort, HostId)>,
+    by_port: RedBlackTreeSetSync<(SwitchPort, HostId)>,
 }
 
 /// Secret keys of the hash. Hosts choose their addresses, and must not be able to choose colliding
@@ -97,13 +97,13 @@ impl Hosts {
     /// An empty table with these hash keys. The keys must be secret where strangers choose
     /// addresses.
     #[must_use]
-    pub fn keyed(keys: [u64; 2]) -> Self {
+    pub fn with_keys(keys: [u64; 2]) -> Self {
         let keys = Keys(keys);
         Hosts {
             by_id: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
             by_ip: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
             ids: RedBlackTreeSetSync::new_sync(),
-            places: RedBlackTreeSetSync::new_sync(),
+            by_port: RedBlackTreeSetSync::new_sync(),
         }
     }
 
@@ -130,13 +130,13 @@ impl Hosts {
     pub fn at(&self, at: SwitchPort) -> impl Iterator<Item = &Host> {
         let first = HostId { mac: MacAddr::ZERO, vlan: None };
         let last = HostId { mac: MacAddr::BROADCAST, vlan: Some(u16::MAX) };
-        let range = self.places.range((at, first)..=(at, last));
+        let range = self.by_port.range((at, first)..=(at, last));
         self.known(range.map(|(_, id)| id))
     }
 
     /// All hosts, sorted by their ports.
     pub fn iter(&self) -> impl Iterator<Item = &Host> {
-        self.known(self.places.iter().map(|(_, id)| id))
+        self.known(self.by_port.iter().map(|(_, id)| id))
     }
 
     /// The hosts with these ids, in this order.
@@ -166,10 +166,10 @@ impl Hosts {
     pub fn insert(&mut self, host: Host) {
         self.remove(host.id);
         for ip in &host.addresses {
-            self.take_address(*ip, host.id);
+            self.remove_address(*ip, host.id);
             self.by_ip.insert_mut((*ip, host.id.vlan), host.id);
         }
-        self.places.insert_mut((host.at, host.id));
+        self.by_port.insert_mut((host.at, host.id));
         self.ids.insert_mut(host.id);
         self.by_id.insert_mut(host.id, Arc::new(host));
     }
@@ -178,7 +178,7 @@ impl Hosts {
     pub fn remove(&mut self, id: HostId) -> Option<Arc<Host>> {
         let host = Arc::clone(self.by_id.get(&id)?);
         self.by_id.remove_mut(&id);
-        self.places.remove_mut(&(host.at, id));
+        self.by_port.remove_mut(&(host.at, id));
         self.ids.remove_mut(&id);
         for ip in &host.addresses {
             self.by_ip.remove_mut(&(*ip, id.vlan));
@@ -187,11 +187,11 @@ impl Hosts {
     }
 
     /// Removes the IP address from another host of the VLAN.
-    fn take_address(&mut self, ip: IpAddr, id: HostId) {
+    fn remove_address(&mut self, ip: IpAddr, id: HostId) {
         let other = self.by_ip.get(&(ip, id.vlan)).filter(|other| **other != id);
         if let Some(host) = other.and_then(|other| self.by_id.get(other)) {
             let mut host = Host::clone(host);
-            host.addresses.retain(|its| *its != ip);
+            host.addresses.retain(|address| *address != ip);
             self.by_id.insert_mut(host.id, Arc::new(host));
         }
     }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_older_value_stays_what_it_was() {
-        let mut hosts = Hosts::keyed([1, 2]);
+        let mut hosts = Hosts::with_keys([1, 2]);
         hosts.insert(host(1, 1, &["10.0.0.1"]));
         let before = hosts.clone();
         hosts.insert(host(1, 2, &["10.0.0.1", "fe80::1"]));

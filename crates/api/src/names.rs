@@ -17,9 +17,9 @@ pub const MAX_NAMES: usize = 65_536;
 /// Names of switches and of hosts. Each name has one switch (or host), and each switch (or host) at
 /// most one name.
 ///
-/// A name has 1 to [`MAX_NAME_CHARS`] characters: letters, digits, `-`, `_` and `.` (ASCII). The name
-/// of a switch cannot be read as a datapath id, and that of a host not as an IP address. So no text is
-/// both a name and an identifier.
+/// A name has 1 to [`MAX_NAME_CHARS`] characters: letters, digits, `-`, `_` and `.` (ASCII). The
+/// name of a switch cannot be read as a datapath id, and that of a host not as an IP address. So no
+/// text is both a name and an identifier.
 ///
 /// ```
 /// use bellrock_api::{Dpid, Names};
@@ -52,12 +52,12 @@ pub enum NameError {
     #[error("{0:?} reads as an IP address, so it cannot be a name; give another, such as h-{0}")]
     IsAddress(String),
     /// Another one has the name.
-    #[error("{name:?} is the name of {has} already; give each its own name")]
+    #[error("{name:?} is the name of {owner} already; give each its own name")]
     Taken {
         /// The name.
         name: String,
         /// Its datapath id or Ethernet address.
-        has: String,
+        owner: String,
     },
     /// It has another name.
     #[error("{id} has the name {name:?} already; give it only one")]
@@ -83,7 +83,7 @@ impl Names {
     /// # Errors
     /// [`NameError`].
     pub fn add_switch(&mut self, name: &str, dpid: Dpid) -> Result<(), NameError> {
-        let name = checked(name)?;
+        let name = valid_name(name)?;
         if name.parse::<Dpid>().is_ok() {
             return Err(NameError::IsDpid(name.into()));
         }
@@ -95,7 +95,7 @@ impl Names {
     /// # Errors
     /// [`NameError`].
     pub fn add_host(&mut self, name: &str, mac: MacAddr) -> Result<(), NameError> {
-        let name = checked(name)?;
+        let name = valid_name(name)?;
         if name.parse::<IpAddr>().is_ok() {
             return Err(NameError::IsAddress(name.into()));
         }
@@ -129,8 +129,8 @@ impl Names {
         self.hosts.names.get(&mac).map(|name| &**name)
     }
 
-    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`, else
-    /// that of a host, which `@` can follow. Other texts stay as they are.
+    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`,
+    /// else that of a host, which `@` can follow. Other texts stay as they are.
     ///
     /// ```
     /// use bellrock_api::{Dpid, Names};
@@ -183,7 +183,7 @@ pub enum NameKind {
 #[must_use]
 pub fn name_in(text: &str) -> Option<(&str, NameKind)> {
     let (name, rest) = split(text);
-    let name = checked(name).ok()?;
+    let name = valid_name(name).ok()?;
     let (is_id, kind) = match rest.starts_with(':') {
         true => (name.parse::<Dpid>().is_ok(), NameKind::Switch),
         false => (name.parse::<IpAddr>().is_ok(), NameKind::Host),
@@ -196,10 +196,10 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find([':', '@']).unwrap_or(text.len()))
 }
 
-fn checked(name: &str) -> Result<&str, NameError> {
+fn valid_name(name: &str) -> Result<&str, NameError> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let fits = (1..=MAX_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_part);
-    if fits { Ok(name) } else { Err(NameError::NoName(name.into())) }
+    let is_valid = (1..=MAX_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_part);
+    if is_valid { Ok(name) } else { Err(NameError::NoName(name.into())) }
 }
 
 /// A name for each identifier, and the identifier of each name.
@@ -217,8 +217,8 @@ impl<T> Default for Named<T> {
 
 impl<T: Copy + Ord + ToString> Named<T> {
     fn add(&mut self, name: &str, id: T) -> Result<(), NameError> {
-        if let Some(has) = self.ids.get(name) {
-            return Err(NameError::Taken { name: name.into(), has: has.to_string() });
+        if let Some(owner) = self.ids.get(name) {
+            return Err(NameError::Taken { name: name.into(), owner: owner.to_string() });
         }
         if let Some(other) = self.names.get(&id) {
             return Err(NameError::Second { id: id.to_string(), name: (&**other).into() });

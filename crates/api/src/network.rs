@@ -251,7 +251,7 @@ impl Network {
         within: Duration,
     ) -> ProgramFuture {
         match self.app_id() {
-            Some(app) => self.runtime.program(Program { app, to: dpid, changes, within }),
+            Some(app) => self.runtime.program(Program { app, dpid, changes, within }),
             None => {
                 ProgramFuture::ready(vec![ChangeOutcome::NotSent(Error::NotAnApp); changes.len()])
             }

@@ -23,66 +23,73 @@ const FLOWS_REPORTED_APART: usize = 1024;
 pub struct OwnFlow {
     name: &'static str,
     /// Transaction id of the last flow_mod.
-    sent: Option<u32>,
+    xid: Option<u32>,
     /// Transaction id of the barrier behind it. Its reply means that the flow is installed.
     barrier: Option<u32>,
     /// The pauses after refusals; `None` if it was not refused since it was last installed.
-    refused: Option<Backoff>,
+    backoff: Option<Backoff>,
     /// Whether one of these refusals was published.
     is_reported: bool,
     /// Time to send it again.
-    again: Option<Duration>,
+    retry_at: Option<Duration>,
 }
 
 impl OwnFlow {
     /// A flow with this name in events, such as `table-miss entry`.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        OwnFlow { name, sent: None, barrier: None, refused: None, is_reported: false, again: None }
+        OwnFlow {
+            name,
+            xid: None,
+            barrier: None,
+            backoff: None,
+            is_reported: false,
+            retry_at: None,
+        }
     }
 
     /// Notes that the flow was sent with this transaction id.
-    pub fn sent(&mut self, xid: u32, now: Duration) {
-        (self.sent, self.barrier) = (Some(xid), None);
+    pub fn record_sent(&mut self, xid: u32, now: Duration) {
+        (self.xid, self.barrier) = (Some(xid), None);
         // For the case that neither an error nor the barrier reply comes.
-        self.again = self.refused.map(|_| now + Backoff::LONGEST);
+        self.retry_at = self.backoff.map(|_| now + Backoff::LONGEST);
     }
 
     /// Notes that a barrier was sent behind it.
-    pub fn followed(&mut self, barrier: u32) {
+    pub fn record_barrier(&mut self, barrier: u32) {
         self.barrier = Some(barrier);
     }
 
     /// Whether the switch has refused it since it was last installed.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        self.refused.is_some()
+        self.backoff.is_some()
     }
 
     /// Whether to send it again, with a barrier behind it.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
-        self.again.is_some_and(|again| again <= now)
+        self.retry_at.is_some_and(|time| time <= now)
     }
 
     /// Handles an error message. Returns whether it is about this flow.
-    pub fn refused(
+    pub fn handle_error(
         &mut self,
         (network, dpid): (&Network, Dpid),
         xid: u32,
         error: &ErrorMessage<'_>,
         now: Duration,
     ) -> bool {
-        if self.sent != Some(xid) {
+        if self.xid != Some(xid) {
             return false;
         }
-        let pause = self.refused.get_or_insert_default();
+        let pause = self.backoff.get_or_insert_default();
         pause.failed(now);
-        self.again = Some(pause.until());
+        self.retry_at = Some(pause.until());
         self.barrier = None;
         let why = Refusal::from(error);
         let refused = network.extension::<RefusedFlows>();
-        refused.note(dpid, self.name, Some(why));
+        refused.record(dpid, self.name, Some(why));
         if !self.is_reported
             && let Some(times) = refused.is_to_report(dpid, self.name, now)
         {
@@ -94,7 +101,7 @@ impl OwnFlow {
     }
 
     /// Handles a barrier reply. Returns whether it belongs to this flow, which is then installed.
-    pub fn confirmed(
+    pub fn handle_barrier_reply(
         &mut self,
         (network, dpid): (&Network, Dpid),
         barrier: u32,
@@ -103,10 +110,10 @@ impl OwnFlow {
         if self.barrier != Some(barrier) {
             return false;
         }
-        (self.barrier, self.again) = (None, None);
-        if self.refused.take().is_some() {
+        (self.barrier, self.retry_at) = (None, None);
+        if self.backoff.take().is_some() {
             let refused = network.extension::<RefusedFlows>();
-            refused.note(dpid, self.name, None);
+            refused.record(dpid, self.name, None);
             if refused.was_reported(dpid, self.name) || self.is_reported {
                 network.events().record(now, Event::OwnFlowInstalled { dpid, flow: self.name });
             }
@@ -117,8 +124,8 @@ impl OwnFlow {
 
     /// Cleans up after the switch is gone.
     pub fn forget(&self, network: &Network, dpid: Dpid) {
-        if self.refused.is_some() {
-            network.extension::<RefusedFlows>().note(dpid, self.name, None);
+        if self.backoff.is_some() {
+            network.extension::<RefusedFlows>().record(dpid, self.name, None);
         }
     }
 }
@@ -150,12 +157,12 @@ impl Default for RefusedFlows {
 impl RefusedFlows {
     /// Names of the flows that a switch refuses now, and why.
     #[must_use]
-    pub fn of(&self, dpid: Dpid) -> Vec<(&'static str, Refusal)> {
+    pub fn of_switch(&self, dpid: Dpid) -> Vec<(&'static str, Refusal)> {
         let inner = self.inner();
         inner.refused.get(&dpid).into_iter().flatten().map(|(name, why)| (*name, *why)).collect()
     }
 
-    fn note(&self, dpid: Dpid, name: &'static str, why: Option<Refusal>) {
+    fn record(&self, dpid: Dpid, name: &'static str, why: Option<Refusal>) {
         let all = &mut self.inner().refused;
         let of_switch = all.entry(dpid).or_default();
         match why {
@@ -202,29 +209,29 @@ mod tests {
         let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
         let mut flow = OwnFlow::new("table-miss entry");
         let (mut now, mut waits) = (Duration::ZERO, Vec::new());
-        flow.sent(1, now);
+        flow.record_sent(1, now);
         for xid in 1..10 {
-            assert!(!flow.refused((&network, DPID), 99, &error, now), "of another message");
-            assert!(flow.refused((&network, DPID), xid, &error, now));
+            assert!(!flow.handle_error((&network, DPID), 99, &error, now), "of another message");
+            assert!(flow.handle_error((&network, DPID), xid, &error, now));
             assert!(!flow.is_due(now));
             let before = now;
             while !flow.is_due(now) {
                 now += Duration::from_secs(1);
             }
             waits.push((now - before).as_secs());
-            flow.sent(xid + 1, now);
-            flow.followed(100 + xid);
+            flow.record_sent(xid + 1, now);
+            flow.record_barrier(100 + xid);
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         let refused = network.extension::<RefusedFlows>();
-        assert_eq!(refused.of(DPID).len(), 1);
-        assert_eq!(refused.of(Dpid(8)), []);
+        assert_eq!(refused.of_switch(DPID).len(), 1);
+        assert_eq!(refused.of_switch(Dpid(8)), []);
         // Neither an error nor a reply: it is sent again later.
         assert!(flow.is_due(now + Backoff::LONGEST));
-        assert!(!flow.confirmed((&network, DPID), 108, now), "the one before");
-        assert!(flow.confirmed((&network, DPID), 109, now));
+        assert!(!flow.handle_barrier_reply((&network, DPID), 108, now), "the one before");
+        assert!(flow.handle_barrier_reply((&network, DPID), 109, now));
         assert!(!flow.is_due(now + Backoff::LONGEST));
-        assert_eq!(refused.of(DPID), []);
+        assert_eq!(refused.of_switch(DPID), []);
         let events: Vec<&str> =
             network.events().latest(10).iter().map(|it| it.event.name()).collect();
         assert_eq!(events, ["own_flow_refused", "own_flow_installed"]);
@@ -239,8 +246,8 @@ mod tests {
         let mut now = Duration::ZERO;
         for _ in 0..60 * MINUTES {
             let mut flow = OwnFlow::new("table-miss entry");
-            flow.sent(1, now);
-            assert!(flow.refused((&network, DPID), 1, &error, now));
+            flow.record_sent(1, now);
+            assert!(flow.handle_error((&network, DPID), 1, &error, now));
             flow.forget(&network, DPID);
             now += Duration::from_secs(1);
         }
@@ -251,11 +258,11 @@ mod tests {
         // The last event about the flow is true; a further refusal in the same minute has no event.
         for xid in [1, 3] {
             let mut flow = OwnFlow::new("table-miss entry");
-            flow.sent(xid, now);
-            assert!(flow.refused((&network, DPID), xid, &error, now));
-            flow.sent(xid + 1, now);
-            flow.followed(100);
-            assert!(flow.confirmed((&network, DPID), 100, now));
+            flow.record_sent(xid, now);
+            assert!(flow.handle_error((&network, DPID), xid, &error, now));
+            flow.record_sent(xid + 1, now);
+            flow.record_barrier(100);
+            assert!(flow.handle_barrier_reply((&network, DPID), 100, now));
         }
         let names: Vec<_> = network.events().latest(2).iter().map(|it| it.event.name()).collect();
         assert_eq!(names, ["own_flow_refused", "own_flow_installed"]);
@@ -268,8 +275,8 @@ mod tests {
         let now = Duration::ZERO;
         for dpid in 0..2 * FLOWS_REPORTED_APART as u64 {
             let mut flow = OwnFlow::new("table-miss entry");
-            flow.sent(1, now);
-            assert!(flow.refused((&network, Dpid(dpid)), 1, &error, now));
+            flow.record_sent(1, now);
+            assert!(flow.handle_error((&network, Dpid(dpid)), 1, &error, now));
             flow.forget(&network, Dpid(dpid));
         }
         assert_eq!(network.events().count(), FLOWS_REPORTED_APART as u64 + 1);

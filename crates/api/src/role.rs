@@ -187,14 +187,14 @@ impl Future for RoleOrderFuture {
 /// Refuses a message that changes the role of the controller: all apps share the role, and only the
 /// worker of the switch may change it.
 pub(crate) fn refuse_role_change(message: &ToSwitch<'_>) -> Result<(), Error> {
-    let changes = match message {
+    let is_change = match message {
         ToSwitch::RoleRequest(role) => role.role != RoleKind::NoChange,
         ToSwitch::Experimenter(message) => {
             matches!(RoleExtension::read(message), Some(RoleExtension::Request(_)))
         }
         _ => false,
     };
-    if changes { Err(Error::RoleChange) } else { Ok(()) }
+    if is_change { Err(Error::RoleChange) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
     fn an_order_ends_with_its_answer_or_with_the_connection() {
         let granted = GrantedRole { role: ControllerRole::Master, generation_id: Some(3) };
         let (kept, answer) = promise();
-        kept.keep(Ok(granted));
+        kept.resolve(Ok(granted));
         assert_eq!(poll(RoleOrderFuture::sent(answer)), Poll::Ready(Ok(granted)));
         let (broken, answer) = promise();
         drop(broken);

@@ -83,8 +83,8 @@ pub trait BatchControl<'b> {
     fn rewind(&mut self, switch: &Switch<'_>);
 
     /// Cleans up after a panic of the handler at its current packet of
-    /// [`Batch::each`](crate::Batch::each). Discards the messages written for that packet; no other
-    /// handler sees it.
+    /// [`Batch::for_each`](crate::Batch::for_each). Discards the messages written for that packet;
+    /// no other handler sees it.
     fn abandon_current(&mut self, switch: &mut Switch<'_>);
 }
 

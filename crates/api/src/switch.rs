@@ -26,10 +26,10 @@ pub trait Requests {
     /// [`Error::TooManyRequests`].
     fn expect_answer(&mut self, xid: u32, kind: RequestKind, now: Duration) -> Result<(), Error>;
 
-    /// Notes that a barrier is about to be sent behind the request `question`. If the barrier's
+    /// Notes that a barrier is about to be sent behind the request `request`. If the barrier's
     /// reply comes first, the request gets no answer.
-    fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
-        let _ = (question, barrier, now);
+    fn expect_overtaken(&mut self, request: u32, barrier: u32, now: Duration) {
+        let _ = (request, barrier, now);
     }
 
     /// Notes that the message with this id was discarded: it gets no answer.
@@ -160,7 +160,7 @@ impl<'a> Switch<'a> {
     ) -> Result<(), Error> {
         if !packet.is_whole() {
             let (have, total) = (packet.data().len(), usize::from(packet.total_len()));
-            return Err(Error::Truncated { have, total });
+            return Err(Error::Truncated { received: have, total });
         }
         self.write(&ToSwitch::PacketOut(PacketOut {
             buffer_id: None,
@@ -193,7 +193,7 @@ impl<'a> Switch<'a> {
         ip: Ipv4Addr,
         mac: MacAddr,
     ) -> Result<bool, Error> {
-        let Some(arp) = packet.arp().filter(|arp| arp.asks_for(ip)) else { return Ok(false) };
+        let Some(arp) = packet.arp().filter(|arp| arp.is_request_for(ip)) else { return Ok(false) };
         self.send_packet(&arp.reply(mac), &[Action::output(packet.in_port())])?;
         Ok(true)
     }
@@ -208,9 +208,10 @@ impl<'a> Switch<'a> {
         ip: Ipv6Addr,
         mac: MacAddr,
     ) -> Result<bool, Error> {
-        let asked = Solicitation::read(packet.data()).filter(|asked| asked.target == ip);
-        let Some(asked) = asked else { return Ok(false) };
-        self.send_packet(&asked.advertisement(mac), &[Action::output(packet.in_port())])?;
+        let solicitation =
+            Solicitation::read(packet.data()).filter(|solicitation| solicitation.target == ip);
+        let Some(solicitation) = solicitation else { return Ok(false) };
+        self.send_packet(&solicitation.advertisement(mac), &[Action::output(packet.in_port())])?;
         Ok(true)
     }
 
@@ -242,7 +243,7 @@ impl<'a> Switch<'a> {
     /// use [`Switch::remove`] to remove them.
     #[inline]
     pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid, Error> {
-        let flow = self.app.own(self.info.version, flow)?;
+        let flow = self.app.owned_flow_mod(self.info.version, flow)?;
         self.write(&ToSwitch::FlowMod(flow))
     }
 
@@ -307,18 +308,18 @@ impl<'a> Switch<'a> {
         let flows = FlowStatsRequest { out_port, ..FlowStatsRequest::all(matching) };
         let request = MultipartRequest::of(RequestBody::Flow(flows));
         let xid = self.write(&ToSwitch::MultipartRequest(request))?;
-        let asked = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
-        self.or_undo(mark, asked)?;
-        let followed = self.follow(xid);
-        self.or_undo(mark, followed)?;
+        let result = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
+        self.or_undo(mark, result)?;
+        let result = self.follow_with_barrier(xid);
+        self.or_undo(mark, result)?;
         Ok(xid)
     }
 
     /// Writes a barrier behind a request: if only the barrier is answered, the wait ends.
-    fn follow(&mut self, question: Xid) -> Result<(), Error> {
+    fn follow_with_barrier(&mut self, request: Xid) -> Result<(), Error> {
         let barrier = self.xids.next(xid::SESSION);
         ToSwitch::BarrierRequest.encode(self.info.version, barrier, self.out)?;
-        self.requests.expect_overtaken(question.0, barrier, self.now);
+        self.requests.expect_overtaken(request.0, barrier, self.now);
         Ok(())
     }
 
@@ -345,8 +346,8 @@ impl<'a> Switch<'a> {
     /// [`Switch::install`].
     ///
     /// # Errors
-    /// [`Error::RoleChange`]; [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
-    /// [`Error::Encode`].
+    /// [`Error::RoleChange`]; [`Error::TooManyRequests`] for one that expects an answer; those of
+    /// [`Switch::install`]; [`Error::Encode`].
     pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid, Error> {
         if let ToSwitch::FlowMod(flow) = message {
             return self.install(flow);
@@ -355,21 +356,21 @@ impl<'a> Switch<'a> {
         let Some(kind) = RequestKind::of(message) else { return self.write(message) };
         let mark = self.mark();
         let xid = self.write(message)?;
-        let asked = self.requests.expect_answer(xid.0, kind, self.now);
-        self.or_undo(mark, asked)?;
+        let result = self.requests.expect_answer(xid.0, kind, self.now);
+        self.or_undo(mark, result)?;
         if let RequestKind::Multipart(_) = kind {
-            let followed = self.follow(xid);
-            self.or_undo(mark, followed)?;
+            let result = self.follow_with_barrier(xid);
+            self.or_undo(mark, result)?;
         }
         Ok(xid)
     }
 
     /// Discards what was written since `mark` if its answer cannot be tracked.
-    fn or_undo(&mut self, mark: usize, asked: Result<(), Error>) -> Result<(), Error> {
-        if asked.is_err() {
+    fn or_undo(&mut self, mark: usize, result: Result<(), Error>) -> Result<(), Error> {
+        if result.is_err() {
             self.undo_to(mark);
         }
-        asked
+        result
     }
 
     #[inline]
@@ -388,10 +389,10 @@ impl<'a> Switch<'a> {
 impl SwitchControl for Switch<'_> {
     #[cold]
     fn undo_to(&mut self, mark: usize) {
-        let mut taken_back = self.out.as_slice().get(mark..).unwrap_or(&[]);
-        while let Ok(Some(message)) = frame(taken_back) {
+        let mut undone = self.out.as_slice().get(mark..).unwrap_or(&[]);
+        while let Ok(Some(message)) = frame(undone) {
             self.requests.expect_nothing(message.header.xid);
-            taken_back = taken_back.get(message.bytes.len()..).unwrap_or(&[]);
+            undone = undone.get(message.bytes.len()..).unwrap_or(&[]);
         }
         self.out.truncate(mark);
     }

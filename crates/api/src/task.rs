@@ -85,14 +85,14 @@ pub struct TimerId {
 #[must_use = "nothing waits unless it is awaited"]
 pub struct Sleep {
     runtime: Arc<dyn Runtime>,
-    until: Duration,
+    deadline: Duration,
     /// The current timer, and the task that it wakes.
     timer: Option<(TimerId, Waker)>,
 }
 
 impl Sleep {
-    pub(crate) fn new(runtime: Arc<dyn Runtime>, until: Duration) -> Self {
-        Sleep { runtime, until, timer: None }
+    pub(crate) fn new(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
+        Sleep { runtime, deadline, timer: None }
     }
 
     fn clear(&mut self) {
@@ -106,14 +106,14 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.runtime.now() >= self.until {
+        if self.runtime.now() >= self.deadline {
             self.clear();
             return Poll::Ready(());
         }
         let waker = context.waker();
-        if !self.timer.as_ref().is_some_and(|(_, set)| set.will_wake(waker)) {
+        if !self.timer.as_ref().is_some_and(|(_, registered)| registered.will_wake(waker)) {
             self.clear();
-            let timer = self.runtime.set_timer(self.until, waker);
+            let timer = self.runtime.set_timer(self.deadline, waker);
             self.timer = Some((timer, waker.clone()));
         }
         Poll::Pending

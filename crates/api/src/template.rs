@@ -56,7 +56,7 @@ impl AppId {
     /// Those of [`AppId::own`], what the version does not support, and a flow_mod of more than
     /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
     pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
-        let flow = self.own(version, flow)?;
+        let flow = self.owned_flow_mod(version, flow)?;
         Ok(FlowTemplate(bellrock_openflow::FlowModTemplate::new(version, self.owner(), &flow)?))
     }
 }
@@ -78,7 +78,7 @@ mod tests {
                 let template = app.template(version, &flow).unwrap();
                 let (mut filled, mut encoded) = (Out::with_capacity(512), Out::with_capacity(512));
                 template.fill(9, &mut filled).unwrap().finish().unwrap();
-                let flow = ToSwitch::FlowMod(app.own(version, &flow).unwrap());
+                let flow = ToSwitch::FlowMod(app.owned_flow_mod(version, &flow).unwrap());
                 flow.encode(version, xid::xid(app.owner(), 9), &mut encoded).unwrap();
                 assert_eq!(filled.as_slice(), encoded.as_slice(), "{version} {priority}");
             }

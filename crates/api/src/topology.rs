@@ -44,14 +44,14 @@ impl FromStr for SwitchPort {
     type Err = ParseSwitchPortError;
 
     fn from_str(text: &str) -> Result<Self, ParseSwitchPortError> {
-        let read = text.split_once(':').and_then(|(switch, port)| {
+        let parsed = text.split_once(':').and_then(|(switch, port)| {
             let port = match port {
                 "LOCAL" => Port::LOCAL,
                 number => Port(Some(number).filter(|it| !it.starts_with('+'))?.parse().ok()?),
             };
             Some(SwitchPort::new(switch.parse().ok()?, port))
         });
-        read.ok_or_else(|| ParseSwitchPortError(text.to_owned()))
+        parsed.ok_or_else(|| ParseSwitchPortError(text.to_owned()))
     }
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Link {
 /// The switches that are up, and the links between them.
 ///
 /// The two directions of a link are separate entries: if only one is present, packets pass one way.
-/// Paths use links with both directions ([`Topology::both_ways`]).
+/// Paths use links with both directions ([`Topology::bidirectional_links`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// The switches that are up, each with its ports that are up, in order.
@@ -122,7 +122,7 @@ impl Topology {
     }
 
     /// The links that are up in both directions. Returns each direction.
-    pub fn both_ways(&self) -> impl Iterator<Item = &Link> {
+    pub fn bidirectional_links(&self) -> impl Iterator<Item = &Link> {
         self.links
             .values()
             .filter(|link| self.links.get(&link.to).is_some_and(|back| back.to == link.from))
@@ -183,7 +183,7 @@ mod tests {
         assert!(topology.is_trunk(at(2, 2)) && !topology.is_trunk(at(1, 1)));
         assert!(topology.is_edge(at(1, 1)) && !topology.is_edge(at(2, 2)));
         assert!(topology.is_up(at(2, 2)) && !topology.is_up(at(2, 4)) && !topology.is_up(at(3, 1)));
-        assert_eq!(topology.both_ways().count(), 2);
+        assert_eq!(topology.bidirectional_links().count(), 2);
         assert_eq!(topology.link(at(1, 2)).map(|link| link.to), Some(at(2, 2)));
     }
 }

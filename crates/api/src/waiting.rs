@@ -22,7 +22,7 @@ pub(crate) fn contain(wake: impl FnOnce()) {
 /// A task that is dropped early removes its number.
 #[derive(Debug, Default)]
 pub(crate) struct WakerList {
-    last: u64,
+    last_number: u64,
     tasks: Vec<(u64, Waker)>,
 }
 
@@ -30,11 +30,11 @@ impl WakerList {
     /// Wakes the task at the next publication. `number` is set the first time.
     pub(crate) fn wait(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
-            self.last += 1;
-            self.last
+            self.last_number += 1;
+            self.last_number
         });
         match self.tasks.iter_mut().find(|(task, _)| *task == number) {
-            Some((_, set)) => set.clone_from(waker),
+            Some((_, registered)) => registered.clone_from(waker),
             None => self.tasks.push((number, waker.clone())),
         }
     }

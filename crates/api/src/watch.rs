@@ -57,7 +57,7 @@ struct WatchState<T> {
     value: Arc<ArcSwap<Published<T>>>,
     /// Tasks that wait for the next version. Publishing holds this lock, so versions come one by
     /// one.
-    waiting: Mutex<WakerList>,
+    wakers: Mutex<WakerList>,
 }
 
 /// A published value, with its version.
@@ -107,21 +107,21 @@ impl<T> Publisher<T> {
     /// Publishes `next` of the current value. No other publication happens meanwhile.
     pub fn update(&self, next: impl FnOnce(&T) -> T) {
         let inner = &*self.0.0;
-        let mut waiting = lock(&inner.waiting);
+        let mut wakers = lock(&inner.wakers);
         let present = inner.value.load();
         let version = present.version + 1;
         let value = next(&present.value);
         inner.value.store(Arc::new(Published { version, value }));
-        let woken = waiting.take();
-        drop(waiting);
-        woken.for_each(wake);
+        let woken_tasks = wakers.take();
+        drop(wakers);
+        woken_tasks.for_each(wake);
     }
 }
 
 impl<T> Watch<T> {
     fn of(value: T) -> Self {
         let value = Arc::new(ArcSwap::from_pointee(Published { version: 0, value }));
-        Watch(Arc::new(WatchState { value, waiting: Mutex::default() }))
+        Watch(Arc::new(WatchState { value, wakers: Mutex::default() }))
     }
 
     /// The current value.
@@ -137,7 +137,7 @@ impl<T> Watch<T> {
         WatchReader(Cache::new(Arc::clone(&self.0.value)))
     }
 
-    /// Waits until the version is greater than `seen`, and returns the latest value. Values in
+    /// Waits until the version is greater than `version`, and returns the latest value. Values in
     /// between are skipped.
     ///
     /// ```
@@ -148,21 +148,21 @@ impl<T> Watch<T> {
     /// }
     /// # }
     /// ```
-    pub async fn changed(&self, seen: u64) -> Snapshot<T> {
-        let mut wait = WatchWait { waiting: &self.0.waiting, number: None };
+    pub async fn changed(&self, version: u64) -> Snapshot<T> {
+        let mut wait = WatchWait { wakers: &self.0.wakers, number: None };
         poll_fn(|context| {
-            let mut waiting = lock(&self.0.waiting);
+            let mut wakers = lock(&self.0.wakers);
             let value = self.load();
-            if value.version > seen {
+            if value.version > version {
                 return Poll::Ready(value);
             }
-            waiting.wait(&mut wait.number, context.waker());
+            wakers.wait(&mut wait.number, context.waker());
             Poll::Pending
         })
         .await
     }
 
-    /// Waits until the version is greater than `seen`. For a task that waits for several things:
+    /// Waits until the version is greater than `version`. For a task that waits for several things:
     ///
     /// ```
     /// # use bellrock_api::Network;
@@ -174,28 +174,28 @@ impl<T> Watch<T> {
     /// switches.newer(up.version()).or(hosts.newer(known.version())).await;
     /// # }
     /// ```
-    pub async fn newer(&self, seen: u64) {
-        self.changed(seen).await;
+    pub async fn newer(&self, version: u64) {
+        self.changed(version).await;
     }
 }
 
 /// A waiting task. When dropped early, it removes its waker.
 struct WatchWait<'a> {
-    waiting: &'a Mutex<WakerList>,
+    wakers: &'a Mutex<WakerList>,
     number: Option<u64>,
 }
 
 impl Drop for WatchWait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            lock(self.waiting).forget(number);
+            lock(self.wakers).forget(number);
         }
     }
 }
 
 /// A panic under this lock has published nothing, and leaves the list consistent.
-fn lock(waiting: &Mutex<WakerList>) -> MutexGuard<'_, WakerList> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(wakers: &Mutex<WakerList>) -> MutexGuard<'_, WakerList> {
+    wakers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Clone for Watch<T> {

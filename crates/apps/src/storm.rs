@@ -204,7 +204,7 @@ impl StormGuard {
             let last_ms = until_ms.saturating_sub(millis(CALM));
             let lasted = Duration::from_millis(last_ms.saturating_sub(began_ms));
             let app = self.network.app();
-            self.network.events().publish(now, Event::StormOver { app, lasted });
+            self.network.events().publish(now, Event::StormOver { app, duration: lasted });
         }
     }
 

@@ -76,7 +76,7 @@ mod on_a_ring {
         network.link_down("s1", "s2");
         network.run_for(CALM + Duration::from_secs(2));
         let said = reports(&network);
-        let [_, Event::StormOver { lasted, .. }] = said[..] else { panic!("{said:?}") };
+        let [_, Event::StormOver { duration: lasted, .. }] = said[..] else { panic!("{said:?}") };
         assert!((9..=21).contains(&lasted.as_secs()), "{lasted:?}");
 
         // The loop is gone: the network works like a tree.

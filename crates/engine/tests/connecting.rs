@@ -74,7 +74,7 @@ fn refuses_the_fourth(engine: &Engine, why: &str, setting: &str) {
     let text = events[0].to_string();
     assert!(text.starts_with("a connection from 127.0.0.1 was refused: "), "{text}");
     assert!(text.contains(why) && text.contains(setting), "{text}");
-    assert_eq!(events[0].ended().map(|why| why.reason), Some(EndReason::Limit));
+    assert_eq!(events[0].connection_end().map(|why| why.reason), Some(EndReason::Limit));
     assert_eq!(events.len(), 1);
     peers.iter_mut().for_each(|peer| peer.ping(7));
     // One connection ends, which allows another.

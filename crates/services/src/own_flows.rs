@@ -93,13 +93,13 @@ impl OwnFlows {
         now: Duration,
     ) -> bool {
         let at = (&self.network, self.dpid);
-        self.flows.iter_mut().any(|(_, own)| own.refused(at, xid.0, error, now))
+        self.flows.iter_mut().any(|(_, own)| own.handle_error(at, xid.0, error, now))
     }
 
     /// Handles the reply to a barrier: the flows before it that were not refused are installed.
     pub(crate) fn handle_barrier_reply(&mut self, barrier: Xid, now: Duration) {
         for (_, own) in &mut self.flows {
-            own.confirmed((&self.network, self.dpid), barrier.0, now);
+            own.handle_barrier_reply((&self.network, self.dpid), barrier.0, now);
         }
     }
 
@@ -117,7 +117,7 @@ impl OwnFlows {
         if !due.is_empty()
             && let Ok(barrier) = switch.barrier()
         {
-            due.iter_mut().for_each(|(_, own)| own.followed(barrier.0));
+            due.iter_mut().for_each(|(_, own)| own.record_barrier(barrier.0));
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl OwnFlows {
 
 fn send((flow, own): &mut (Flow, OwnFlow), switch: &mut Switch<'_>) -> Result<()> {
     let xid = flow.with_flow_mod(FlowCommand::Add, |flow_mod| switch.install(flow_mod))?;
-    own.sent(xid.0, switch.now());
+    own.record_sent(xid.0, switch.now());
     Ok(())
 }
 
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!((sent.len(), barriers.len()), (1, 1));
         }
         let network = flows.network.clone();
-        let of_switch = || network.extension::<RefusedFlows>().of(info.dpid);
+        let of_switch = || network.extension::<RefusedFlows>().of_switch(info.dpid);
         assert_eq!(of_switch().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["one"]);
         flows.handle_barrier_reply(barrier, now);
         assert_eq!(of_switch(), []);

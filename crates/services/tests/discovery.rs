@@ -35,7 +35,7 @@ fn all_links_are_up_at_once_and_ports_of_hosts_are_edges_a_little_later() {
         lab.run_for(Duration::from_millis(100));
         assert_eq!(ends(&lab), ["1:1", "1:2", "2:1", "2:2", "3:1", "3:2"], "{version}");
         let topology = links(&lab);
-        assert_eq!(topology.both_ways().count(), 6);
+        assert_eq!(topology.bidirectional_links().count(), 6);
         assert_eq!(topology.link(at(1, 1)).unwrap().to, at(2, 2));
         assert!(!topology.settled && topology.edge.is_empty());
         lab.run_for(NEW_PORT + Duration::from_millis(100));
@@ -144,7 +144,7 @@ fn a_link_that_carries_nothing_one_way_is_told_and_then_down() {
         assert_eq!(ends(&lab).len(), 6, "one or two may be lost");
         lab.run_for(INTERVAL * 3);
         assert_eq!(ends(&lab), ["1:2", "2:1", "2:2", "3:1", "3:2"]);
-        assert_eq!(links(&lab).both_ways().count(), 4);
+        assert_eq!(links(&lab).bidirectional_links().count(), 4);
         assert!(!links(&lab).is_edge(at(1, 1)));
         assert!(events(&lab).contains(&"one_way"));
     }
@@ -183,7 +183,7 @@ fn a_replayed_announcement_makes_no_link() {
         lab.run_for(Duration::from_secs(1));
         assert_eq!(ends(&lab).len(), 6);
         let events = all_events(&lab);
-        assert!(events.contains(&Event::ReplayedAnnouncement { at: at(3, 3), of: at(1, 3) }));
+        assert!(events.contains(&Event::ReplayedAnnouncement { at: at(3, 3), sender: at(1, 3) }));
         assert!(events.contains(&Event::ReflectedAnnouncement { at: at(1, 3) }));
     }
 }

@@ -62,7 +62,7 @@ fn seen(paths: &Paths, topology: &Topology) -> Seen {
 fn usable(topology: &Topology) -> Vec<Hop> {
     let is_up = |at: SwitchPort| topology.switches.contains_key(&at.dpid);
     topology
-        .both_ways()
+        .bidirectional_links()
         .filter(|link| is_up(link.from) && is_up(link.to) && link.from.dpid != link.to.dpid)
         .map(|link| Hop { from: link.from, to: link.to })
         .collect()

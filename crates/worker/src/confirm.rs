@@ -131,14 +131,14 @@ impl SentBatch {
         }
         let mut outcomes = outcomes.into_iter();
         for program in self.programs {
-            program.promise.keep(outcomes.by_ref().take(program.changes).collect());
+            program.promise.resolve(outcomes.by_ref().take(program.changes).collect());
         }
     }
 }
 
 impl PostedProgram {
     fn not_sent(self, error: Error) {
-        self.promise.keep(vec![ChangeOutcome::NotSent(error); self.changes]);
+        self.promise.resolve(vec![ChangeOutcome::NotSent(error); self.changes]);
     }
 
     /// Reports that the connection is gone.
@@ -155,7 +155,7 @@ impl PostedProgram {
 impl PostedRequest {
     /// Reports that the connection is gone.
     pub(crate) fn undeliverable(self) {
-        self.promise.keep(Err(Error::UnknownSwitch(self.dpid).into()));
+        self.promise.resolve(Err(Error::UnknownSwitch(self.dpid).into()));
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -194,7 +194,7 @@ pub(crate) fn post_program(
     for (changes, bytes) in parts {
         let (promise, answer) = promise();
         answers.push((changes, answer));
-        let (dpid, app, within) = (program.to, program.app, program.within);
+        let (dpid, app, within) = (program.dpid, program.app, program.within);
         let posted = PostedProgram { dpid, app, bytes: bytes.into(), changes, within, promise };
         if let Err(posted) = post(posted) {
             posted.not_sent(Error::Full(dpid));
@@ -302,11 +302,15 @@ impl Worker {
         let confirms = connection.confirms.get_or_insert_default();
         let waiting = confirms.asked.len();
         if waiting >= TASK_REQUESTS {
-            return question.promise.keep(Err(Error::TooManyRequests { waiting }.into()));
+            return question
+                .promise
+                .resolve(Err(Error::TooManyRequests { unanswered: waiting }.into()));
         }
         let xid = connection.session.next_xid(CONFIRM);
         if expect(&mut connection.session, xid, question.kind, now).is_err() {
-            return question.promise.keep(Err(Error::TooManyRequests { waiting }.into()));
+            return question
+                .promise
+                .resolve(Err(Error::TooManyRequests { unanswered: waiting }.into()));
         }
         stamp(&mut question.bytes, xid);
         confirms.asked.push((xid, question.promise));
@@ -352,7 +356,7 @@ impl Worker {
     ) -> bool {
         let refusal = Refusal::from(error);
         if let Some(promise) = self.take_asked(key, xid) {
-            promise.keep(Err(RequestError::Refused(refusal)));
+            promise.resolve(Err(RequestError::Refused(refusal)));
             return true;
         }
         let Some(confirms) = self.confirms(key) else { return false };
@@ -389,14 +393,14 @@ impl Worker {
     pub(crate) fn replied(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
         if let Some(promise) = self.take_asked(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
-            promise.keep(Ok(Reply::new(version, kind, bytes)));
+            promise.resolve(Ok(Reply::new(version, kind, bytes)));
         }
     }
 
     /// Ends a task's request without a reply, for this reason.
     pub(crate) fn no_reply(&mut self, key: ConnectionKey, xid: u32, why: RequestError) {
         if let Some(promise) = self.take_asked(key, xid) {
-            promise.keep(Err(why));
+            promise.resolve(Err(why));
         }
     }
 
@@ -425,7 +429,7 @@ impl Worker {
             return;
         }
         if let Some(promise) = self.take_asked(key, xid) {
-            return promise.keep(Err(RequestError::Unanswered));
+            return promise.resolve(Err(RequestError::Unanswered));
         }
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
@@ -527,7 +531,7 @@ impl Confirmations {
             .for_each(|sent| sent.end(ChangeOutcome::Unknown(NoConfirmation::Disconnected)));
         self.waiting.into_iter().for_each(PostedProgram::undeliverable);
         for (_, promise) in self.asked {
-            promise.keep(Err(RequestError::Disconnected));
+            promise.resolve(Err(RequestError::Disconnected));
         }
         unknown
     }
@@ -584,7 +588,7 @@ fn expect(
     let (_, mut pending) = session.split();
     let waiting = pending.count();
     let expected = pending.request_beside(waiting, xid, kind, now);
-    expected.map_err(|_| Error::TooManyRequests { waiting })
+    expected.map_err(|_| Error::TooManyRequests { unanswered: waiting })
 }
 
 /// Writes the transaction id into the first message.

@@ -258,13 +258,13 @@ impl Requests for SessionRequests<'_> {
     ) -> bellrock_api::Result<(), Error> {
         let waiting = self.removals.len();
         if waiting >= MAX_REMOVALS {
-            return Err(Error::TooManyRequests { waiting });
+            return Err(Error::TooManyRequests { unanswered: waiting });
         }
         // Bounded here, so that other requests keep their share.
         let others = self.pending.count();
         self.pending
             .request_beside(others, xid, RequestKind::Multipart(MultipartKind::Flow), now)
-            .map_err(|_| Error::TooManyRequests { waiting })?;
+            .map_err(|_| Error::TooManyRequests { unanswered: waiting })?;
         self.removals.push(Removal { xid, cookie, out_port });
         Ok(())
     }
@@ -277,7 +277,7 @@ impl Requests for SessionRequests<'_> {
     ) -> bellrock_api::Result<(), Error> {
         self.pending
             .request_beside(self.removals.len(), xid, kind, now)
-            .map_err(|_| Error::TooManyRequests { waiting: self.pending.count() })
+            .map_err(|_| Error::TooManyRequests { unanswered: self.pending.count() })
     }
 }
 

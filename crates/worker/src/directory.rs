@@ -513,7 +513,8 @@ impl Runtime for Posts {
             // No app owns this id: the answer is discarded.
             match (from, message) {
                 (Some(app), ToSwitch::FlowMod(flow)) => {
-                    ToSwitch::FlowMod(app.own(version, flow)?).encode(version, 0, out)?;
+                    ToSwitch::FlowMod(app.owned_flow_mod(version, flow)?)
+                        .encode(version, 0, out)?;
                 }
                 _ => message.encode(version, 0, out)?,
             }
@@ -529,8 +530,8 @@ impl Runtime for Posts {
     fn program(&self, program: Program) -> ProgramFuture {
         // Held until all is in the mailbox, as above.
         let directory = self.read();
-        let Some(entry) = directory.up(program.to) else {
-            let error = Error::UnknownSwitch(program.to);
+        let Some(entry) = directory.up(program.dpid) else {
+            let error = Error::UnknownSwitch(program.dpid);
             return ProgramFuture::ready(vec![
                 ChangeOutcome::NotSent(error);
                 program.changes.len()

@@ -403,7 +403,7 @@ impl Worker {
         }
         if let Some(connection) = self.connections.get_mut(key)
             && let ConnectionStage::Up(up) = &mut connection.stage
-            && up.table_miss.refused((&self.network, up.info.dpid), xid, error, now)
+            && up.table_miss.handle_error((&self.network, up.info.dpid), xid, error, now)
         {
             self.counters.table_miss_refused.add(1);
             return;

@@ -7,9 +7,9 @@
 //! too. They are in order with everything else that the switch sends, so the last one holds.
 //!
 //! Orders for one switch are carried out one after the other, because one order may take several
-//! requests (1.3 only): a slave without a generation id asks for the newest one first; after a stale
-//! request the newest one is asked for; and after a refusal a question for the role shows whether
-//! the switch has roles at all.
+//! requests (1.3 only): a slave without a generation id asks for the newest one first; after a
+//! stale request the newest one is asked for; and after a refusal a question for the role shows
+//! whether the switch has roles at all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(crate) struct PostedOrder {
 impl PostedOrder {
     /// Reports that the connection is gone.
     fn undeliverable(self) {
-        self.promise.keep(Err(Error::UnknownSwitch(self.dpid).into()));
+        self.promise.resolve(Err(Error::UnknownSwitch(self.dpid).into()));
     }
 }
 
@@ -226,7 +226,12 @@ impl Worker {
             self.end_order(key, replaced, Err(RoleError::Replaced), now);
         }
         if let Some(asked) = left_out {
-            self.end_order(key, asked, Err(Error::TooManyRequests { waiting }.into()), now);
+            self.end_order(
+                key,
+                asked,
+                Err(Error::TooManyRequests { unanswered: waiting }.into()),
+                now,
+            );
         } else if waiting == 0 {
             self.carry_out(key, now, transport);
         }
@@ -256,7 +261,7 @@ impl Worker {
             }
         }
         if let Some(promise) = asked.promise {
-            promise.keep(outcome);
+            promise.resolve(outcome);
         }
     }
 

@@ -60,7 +60,7 @@ impl Worker {
             && connection.session.request(barrier, RequestKind::Barrier, now).is_ok()
             && let ConnectionStage::Up(up) = &mut connection.stage
         {
-            up.table_miss.followed(barrier);
+            up.table_miss.record_barrier(barrier);
         }
     }
 
@@ -68,7 +68,7 @@ impl Worker {
     pub(crate) fn table_miss_confirmed(&mut self, key: ConnectionKey, barrier: u32, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if let ConnectionStage::Up(up) = &mut connection.stage {
-            up.table_miss.confirmed((&self.network, up.info.dpid), barrier, now);
+            up.table_miss.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
         }
     }
 
@@ -77,7 +77,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let sent = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);
         if let (Ok(Some(xid)), ConnectionStage::Up(up)) = (sent, &mut connection.stage) {
-            up.table_miss.sent(xid, now);
+            up.table_miss.record_sent(xid, now);
         }
     }
 }

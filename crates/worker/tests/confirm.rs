@@ -324,7 +324,7 @@ fn a_task_gets_a_whole_reply_or_hears_why_not() {
     lab.switches[s].flows = None;
     let mut many: Vec<_> = (0..17).map(|_| flows(&network)).collect();
     lab.run();
-    let too_many = RequestError::NotSent(Error::TooManyRequests { waiting: 16 });
+    let too_many = RequestError::NotSent(Error::TooManyRequests { unanswered: 16 });
     assert_eq!(poll(&mut many[16]), Poll::Ready(Err(too_many)));
     // Shows that it is alive, but does not answer.
     for _ in 0..13 {

@@ -25,7 +25,9 @@ impl Handler for Idle {}
 fn events(lab: &Lab) -> Vec<(&'static str, Option<&'static str>)> {
     let events = lab.shared.network().events().latest(usize::MAX);
     let about = events.iter().filter(|it| it.event.is_about_connection());
-    about.map(|it| (it.event.name(), it.event.ended().map(|why| why.reason.name()))).collect()
+    about
+        .map(|it| (it.event.name(), it.event.connection_end().map(|why| why.reason.name())))
+        .collect()
 }
 
 fn last(lab: &Lab) -> Event {
@@ -57,7 +59,8 @@ fn a_switch_that_comes_and_goes_is_published_with_its_name_its_peer_and_the_reas
 /// Reason of the last end of a connection, and whether its switch was up.
 fn reason(lab: &Lab) -> (bool, EndReason) {
     let events = lab.shared.network().events().latest(usize::MAX);
-    let last = events.iter().rev().find_map(|it| Some((&it.event, it.event.ended()?.reason)));
+    let last =
+        events.iter().rev().find_map(|it| Some((&it.event, it.event.connection_end()?.reason)));
     let (event, reason) = last.unwrap();
     (matches!(event, Event::SwitchDown { .. }), reason)
 }

@@ -365,7 +365,7 @@ fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() 
         sent.iter().filter(|text| text.starts_with("flow_mod Add any")).count()
     };
     assert_eq!(entries(&mut lab), 1);
-    assert_eq!(refused.of(Dpid(5)).len(), 1);
+    assert_eq!(refused.of_switch(Dpid(5)).len(), 1);
     let events = |of: &Network| {
         let latest = of.events().latest(usize::MAX);
         let own = latest.iter().filter(|it| it.event.name().starts_with("own_flow"));
@@ -381,7 +381,7 @@ fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() 
     lab.switches[s].refused.clear();
     lab.advance(Duration::from_secs(60));
     assert_eq!(entries(&mut lab), 1);
-    assert_eq!(refused.of(Dpid(5)), []);
+    assert_eq!(refused.of_switch(Dpid(5)), []);
     assert!(events(&network)[1].contains("has the table-miss entry"), "{:?}", events(&network));
     lab.advance(Duration::from_secs(200));
     assert_eq!(entries(&mut lab), 0);
@@ -390,8 +390,8 @@ fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() 
     let other = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
     lab.switches[other].refused = vec![0];
     lab.run();
-    assert_eq!(refused.of(Dpid(6)).len(), 1);
+    assert_eq!(refused.of_switch(Dpid(6)).len(), 1);
     lab.hang_up(other);
     lab.run();
-    assert_eq!(refused.of(Dpid(6)), []);
+    assert_eq!(refused.of_switch(Dpid(6)), []);
 }

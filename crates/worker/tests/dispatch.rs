@@ -222,7 +222,7 @@ fn a_batch_handler_that_panics_between_packets_takes_nothing_back_of_the_apps_be
     }
     impl Handler for Broken {
         fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-            batch.each(switch, self);
+            batch.for_each(switch, self);
             panic!("on purpose");
         }
     }

@@ -291,7 +291,7 @@ fn orders_are_bounded_and_end_with_the_connection() {
         let outcomes = orders.into_iter().map(poll).collect::<Vec<_>>();
         let (last, first) = outcomes.split_last().unwrap();
         assert!(first.iter().all(|its| *its == Poll::Ready(Err(RoleError::Disconnected))));
-        let full = Error::TooManyRequests { waiting: 8 };
+        let full = Error::TooManyRequests { unanswered: 8 };
         assert_eq!(*last, Poll::Ready(Err(RoleError::NotSent(full))));
         let gone = order(&lab, SLAVE);
         assert_eq!(poll(gone), Poll::Ready(Err(RoleError::NotSent(Error::UnknownSwitch(DPID)))));

@@ -140,19 +140,20 @@ impl Change {
     ) -> Result<(), Error> {
         let flow = |command, flow: &Flow, out: &mut Out| {
             flow.with_flow_mod(command, |flow| -> Result<(), Error> {
-                Ok(ToSwitch::FlowMod(app.own(version, flow)?).encode(version, xid, out)?)
+                Ok(ToSwitch::FlowMod(app.owned_flow_mod(version, flow)?)
+                    .encode(version, xid, out)?)
             })
         };
         match self {
             Change::Add(added) => flow(FlowCommand::Add, added, out),
             Change::Remove(removed) => {
                 // Match and priority identify it; the version may not support the rest.
-                let named = Flow::new(removed.matching.clone())
+                let strict = Flow::new(removed.matching.clone())
                     .table(removed.table)
                     .priority(removed.priority);
-                flow(FlowCommand::DeleteStrict, &named, out)
+                flow(FlowCommand::DeleteStrict, &strict, out)
             }
-            Change::RemoveReported(told) => told.encode_removal(app, version, xid, out),
+            Change::RemoveReported(reported) => reported.encode_removal(app, version, xid, out),
             Change::AddGroup(group) => group.encode(GroupCommand::Add, version, xid, out),
             Change::ModifyGroup(group) => group.encode(GroupCommand::Modify, version, xid, out),
             Change::RemoveGroup(id) => {
@@ -161,8 +162,8 @@ impl Change {
             Change::AddMeter(meter) => meter.encode(MeterCommand::Add, version, xid, out),
             Change::ModifyMeter(meter) => meter.encode(MeterCommand::Modify, version, xid, out),
             Change::RemoveMeter(id) => {
-                let named = MeterEntry { id: *id, flags: MeterFlags::KBPS, bands: Vec::new() };
-                named.encode(MeterCommand::Delete, version, xid, out)
+                let meter = MeterEntry { id: *id, flags: MeterFlags::KBPS, bands: Vec::new() };
+                meter.encode(MeterCommand::Delete, version, xid, out)
             }
         }
     }
@@ -321,8 +322,8 @@ impl fmt::Display for Change {
             Change::Remove(flow) => {
                 write!(f, "remove {} priority={}", flow.matching, flow.priority)
             }
-            Change::RemoveReported(told) => {
-                write!(f, "remove {} of an earlier run", told.key.matching)
+            Change::RemoveReported(reported) => {
+                write!(f, "remove {} of an earlier run", reported.key.matching)
             }
             Change::AddGroup(group) => write!(f, "add group {}", group.id),
             Change::ModifyGroup(group) => write!(f, "change group {}", group.id),

@@ -172,9 +172,13 @@ impl Flow {
         })
     }
 
-    /// Calls `say` with this flow as a flow_mod. Priority and cookie are still the app's own
+    /// Calls `call` with this flow as a flow_mod. Priority and cookie are still the app's own
     /// ([`crate::AppId::own`] converts them).
-    pub fn with_flow_mod<T>(&self, command: FlowCommand, say: impl FnOnce(&FlowMod<'_>) -> T) -> T {
+    pub fn with_flow_mod<T>(
+        &self,
+        command: FlowCommand,
+        call: impl FnOnce(&FlowMod<'_>) -> T,
+    ) -> T {
         let Treatment { meter, apply, write, metadata, goto_table } = &self.treatment;
         let instructions: Vec<Instruction<'_>> = [
             meter.map(Instruction::Meter),
@@ -186,7 +190,7 @@ impl Flow {
         .into_iter()
         .flatten()
         .collect();
-        say(&FlowMod {
+        call(&FlowMod {
             command,
             cookie: self.number.into(),
             idle_timeout: self.idle_timeout,

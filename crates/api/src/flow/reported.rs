@@ -54,7 +54,7 @@ pub struct FlowNormalizer {
     version: Version,
     out: Out,
     /// Number of bytes of a flow_mod before its instructions, if it matches everything.
-    before_instructions: usize,
+    header_len: usize,
 }
 
 impl FlowNormalizer {
@@ -64,8 +64,8 @@ impl FlowNormalizer {
         let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
         // The shortest flow_mod always fits.
         let _ = ToSwitch::FlowMod(FlowMod::add(&Match::any())).encode(version, 0, &mut out);
-        let before_instructions = out.len();
-        FlowNormalizer { version, out, before_instructions }
+        let header_len = out.len();
+        FlowNormalizer { version, out, header_len }
     }
 
     /// Normalizes a reported flow.
@@ -79,8 +79,8 @@ impl FlowNormalizer {
             cookie: flow.cookie,
             idle_timeout: flow.idle_timeout,
             hard_timeout: flow.hard_timeout,
-            flags: self.kept(flow.flags),
-            instructions: self.in_order(&flow.instructions)?,
+            flags: self.reported_flags(flow.flags),
+            instructions: self.normalized_instructions(&flow.instructions)?,
         })
     }
 
@@ -92,13 +92,13 @@ impl FlowNormalizer {
         let version = self.version;
         self.out.clear();
         flow.with_flow_mod(FlowCommand::Add, |flow| -> Result<(), Error> {
-            let owned = app.own(version, flow)?;
+            let owned = app.owned_flow_mod(version, flow)?;
             Ok(ToSwitch::FlowMod(owned).encode(version, 0, &mut self.out)?)
         })?;
-        let said = self.out.as_slice().to_vec();
+        let bytes = self.out.as_slice().to_vec();
         // It was just encoded, so it decodes.
         let unreadable = EncodeError::Range { what: "flow_mod" };
-        let message = ToSwitch::decode(&said).map_err(|_| unreadable)?;
+        let message = ToSwitch::decode(&bytes).map_err(|_| unreadable)?;
         let ToSwitch::FlowMod(flow) = message.body else { return Err(unreadable.into()) };
         // As a switch would report it at once.
         self.of_stats(&FlowStats {
@@ -117,19 +117,26 @@ impl FlowNormalizer {
         })
     }
 
-    fn kept(&self, flags: FlowFlags) -> FlowFlags {
+    fn reported_flags(&self, flags: FlowFlags) -> FlowFlags {
         match self.version.reports_flow_flags() {
             true => flags & KEPT_FLAGS,
             false => FlowFlags::empty(),
         }
     }
 
-    fn in_order(&mut self, instructions: &Instructions<'_>) -> Result<Box<[u8]>, Error> {
+    fn normalized_instructions(
+        &mut self,
+        instructions: &Instructions<'_>,
+    ) -> Result<Box<[u8]>, Error> {
         let mut lists = Vec::new();
         for instruction in instructions.iter() {
             lists.push(match instruction {
-                Instruction::ApplyActions(actions) => actions.iter().map(plain).collect(),
-                Instruction::WriteActions(actions) => as_set(actions.iter().map(plain)),
+                Instruction::ApplyActions(actions) => {
+                    actions.iter().map(normalized_action).collect()
+                }
+                Instruction::WriteActions(actions) => {
+                    action_set(actions.iter().map(normalized_action))
+                }
                 _ => Vec::new(),
             });
         }
@@ -156,13 +163,13 @@ impl FlowNormalizer {
         let any = Match::any();
         let flow = FlowMod::add(&any).instructions(&ordered);
         ToSwitch::FlowMod(flow).encode(self.version, 0, &mut self.out)?;
-        Ok(self.out.as_slice().get(self.before_instructions..).unwrap_or(&[]).into())
+        Ok(self.out.as_slice().get(self.header_len..).unwrap_or(&[]).into())
     }
 }
 
 /// Clears the length of an output action unless it sends to the controller: it has no effect
 /// elsewhere.
-fn plain(action: Action<'_>) -> Action<'_> {
+fn normalized_action(action: Action<'_>) -> Action<'_> {
     match action {
         Action::Output { port, .. } if port != Port::CONTROLLER => {
             Action::Output { port, max_len: 0 }
@@ -187,7 +194,7 @@ fn order(instruction: &Instruction<'_>) -> u8 {
 
 /// Normalizes an action set: it has one action of each kind, the last one written, in a fixed order
 /// (1.3.5 §5.10).
-fn as_set<'a>(actions: impl Iterator<Item = Action<'a>>) -> Vec<Action<'a>> {
+fn action_set<'a>(actions: impl Iterator<Item = Action<'a>>) -> Vec<Action<'a>> {
     let mut set: Vec<Action<'a>> = Vec::new();
     for action in actions {
         set.retain(|other| rank(other) != rank(&action));
@@ -218,12 +225,12 @@ fn rank(action: &Action<'_>) -> (u8, u32) {
         Action::Experimenter { experimenter, .. } => return (15, *experimenter),
         Action::Unknown { kind, .. } => return (16, (*kind).into()),
     };
-    let which = match action {
+    let position = match action {
         Action::PopVlan | Action::DecMplsTtl | Action::SetMplsTtl(_) | Action::SetVlanVid(_) => 0,
         Action::PopMpls(_) | Action::DecNwTtl | Action::SetNwTtl(_) | Action::SetVlanPcp(_) => 1,
         Action::PopPbb | Action::SetTpSrc(_) => 2,
         Action::SetTpDst(_) => 3,
         _ => 0,
     };
-    (place, which)
+    (place, position)
 }

@@ -139,8 +139,11 @@ fn a_flow_of_somebody_else_is_not_removed() {
     assert!(refused.is_err() && out.is_empty());
     let any = Match::any();
     let whole = FlowMod::delete(&any);
-    assert_eq!(app().own(Version::V1_3, &whole).unwrap().cookie_mask, crate::Cookie::MASK);
-    assert!(app().own(Version::V1_0, &whole).is_err());
+    assert_eq!(
+        app().owned_flow_mod(Version::V1_3, &whole).unwrap().cookie_mask,
+        crate::Cookie::MASK
+    );
+    assert!(app().owned_flow_mod(Version::V1_0, &whole).is_err());
 }
 
 #[test]

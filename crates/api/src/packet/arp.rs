@@ -68,7 +68,7 @@ impl<'p> Arp<'p> {
     /// Whether it requests this address. A probe does: a reply to it means that the address is in
     /// use.
     #[must_use]
-    pub fn asks_for(&self, ip: Ipv4Addr) -> bool {
+    pub fn is_request_for(&self, ip: Ipv4Addr) -> bool {
         self.operation == Self::REQUEST && self.target_ip == ip && !self.is_announcement()
     }
 

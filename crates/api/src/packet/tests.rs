@@ -94,26 +94,26 @@ fn a_payload_that_no_ip_packet_holds_is_refused() {
 fn a_request_is_answered_to_the_asker_alone() {
     let request = arp_request(HOST, HOST_IP, VIP);
     let arp = Arp::read(&request).unwrap();
-    assert!(arp.asks_for(VIP) && !arp.asks_for(HOST_IP) && !arp.is_probe());
+    assert!(arp.is_request_for(VIP) && !arp.is_request_for(HOST_IP) && !arp.is_probe());
     let frame = arp.reply(US);
     assert_eq!((&frame[..6], &frame[6..12], frame.len()), (&HOST.0[..], &US.0[..], 60));
     let reply = Arp::read(&frame).unwrap();
     assert_eq!(reply.operation, Arp::REPLY);
     assert_eq!((reply.sender_mac, reply.sender_ip), (US, VIP));
     assert_eq!((reply.target_mac, reply.target_ip), (HOST, HOST_IP));
-    assert!(!reply.asks_for(VIP) && !reply.asks_for(HOST_IP), "a reply asks nobody");
+    assert!(!reply.is_request_for(VIP) && !reply.is_request_for(HOST_IP), "a reply asks nobody");
 }
 
 #[test]
 fn a_probe_is_answered_and_an_announcement_is_not() {
     let probe = arp_request(HOST, Ipv4Addr::UNSPECIFIED, VIP);
     let probe = Arp::read(&probe).unwrap();
-    assert!(probe.is_probe() && probe.asks_for(VIP));
+    assert!(probe.is_probe() && probe.is_request_for(VIP));
     let frame = probe.reply(US);
     assert_eq!(Arp::read(&frame).unwrap().target_ip, Ipv4Addr::UNSPECIFIED);
     let announcement = arp_announcement(HOST, VIP);
     let announcement = Arp::read(&announcement).unwrap();
-    assert!(announcement.is_announcement() && !announcement.asks_for(VIP));
+    assert!(announcement.is_announcement() && !announcement.is_request_for(VIP));
 }
 
 #[test]

@@ -74,11 +74,11 @@ pub(super) async fn hold(
         Ok(held) => held,
         Err(why) => {
             task.book.close(task.request.id);
-            return answer.keep(Err(why));
+            return answer.resolve(Err(why));
         }
     };
     if let Some(reservation) = task.record_installed(&first) {
-        answer.keep(Ok(reservation));
+        answer.resolve(Ok(reservation));
     }
     let mut held = Some(first);
     loop {
@@ -92,7 +92,7 @@ pub(super) async fn hold(
                 };
                 task.book.close(task.request.id);
                 task.book.retry_lost();
-                return answer.keep(released.map_err(NotReleased::FlowsLeft));
+                return answer.resolve(released.map_err(NotReleased::FlowsLeft));
             }
         }
     }

@@ -266,7 +266,7 @@ impl Reservations {
                 let task = hold::hold(network.clone(), self.clone(), valid, request.wait, promise);
                 network.spawn(format!("reservation {id}"), task);
             }
-            Err(error) => promise.keep(Err(error)),
+            Err(error) => promise.resolve(Err(error)),
         }
         answer
     }
@@ -276,7 +276,7 @@ impl Reservations {
         let (promise, answer) = promise();
         match self.book().get(&id) {
             Some(entry) => send_order(&entry.orders, ReservationOrder::Release(promise)),
-            None => promise.keep(Err(NotReleased::Unknown(id))),
+            None => promise.resolve(Err(NotReleased::Unknown(id))),
         }
         answer
     }
@@ -351,7 +351,7 @@ impl Reservations {
         let waiting = std::mem::take(&mut lock(&orders).0);
         for order in waiting {
             if let ReservationOrder::Release(answer) = order {
-                answer.keep(Err(NotReleased::Unknown(id)));
+                answer.resolve(Err(NotReleased::Unknown(id)));
             }
         }
     }

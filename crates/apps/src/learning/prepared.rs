@@ -311,7 +311,7 @@ pub(crate) mod tests {
             .buffer_id(packet.buffer_id())
             .actions(&actions);
         let mut out = Out::with_capacity(4096);
-        let flow = ToSwitch::FlowMod(app().own(version, &flow).unwrap());
+        let flow = ToSwitch::FlowMod(app().owned_flow_mod(version, &flow).unwrap());
         flow.encode(version, xid::xid(app().owner(), 7), &mut out).unwrap();
         out.as_slice().to_vec()
     }

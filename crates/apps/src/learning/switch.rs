@@ -563,7 +563,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         if self.hosts.is_beyond_cache() {
             self.prefetch(batch);
         }
-        batch.each(switch, self);
+        batch.for_each(switch, self);
     }
 
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {

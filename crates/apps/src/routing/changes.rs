@@ -197,7 +197,7 @@ mod tests {
             changes.sent(Dpid(dpid), dues, ProgramFuture::in_parts([(1, answer)]));
         }
         assert!(pin!(changes.any_finished()).poll(&mut context).is_pending());
-        promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
+        promises.remove(0).1.resolve(vec![ChangeOutcome::Installed]);
         assert!(pin!(changes.any_finished()).poll(&mut context).is_ready());
         let ended = changes.take_finished();
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
@@ -209,7 +209,7 @@ mod tests {
         // A pair with a new path does not wait for the slow switch, and gets no outcome from it.
         changes.begin(pair(1), [vec![add(others, 2)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
-        promises.remove(0).1.keep(vec![ChangeOutcome::Installed]);
+        promises.remove(0).1.resolve(vec![ChangeOutcome::Installed]);
         assert!(pin!(changes.any_finished()).poll(&mut context).is_ready());
         assert_eq!(changes.take_finished(), []);
         let then = ready(&mut changes);

@@ -235,7 +235,7 @@ impl ControllerOperator {
             serial_number: info.description.serial_number.to_string(),
             description: info.description.datapath.to_string(),
             ports: info.ports.iter().map(port_row).collect(),
-            refused_flows: refused.of(info.dpid).into_iter().map(refused_row).collect(),
+            refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
         };
         let standbys = self.network.standbys().load();
         let up = self.monitor.switches();

@@ -48,11 +48,11 @@ pub(super) fn events(network: &Network, page: Page) -> Rows<EventRow> {
         event: event.name().to_owned(),
         text: event.to_string(),
         alarming: event.is_alarming(),
-        reason: event.ended().map(|why| why.reason.name().to_owned()),
+        reason: event.connection_end().map(|why| why.reason.name().to_owned()),
     };
     let mut newest_first = network.events().latest(EVENTS_KEPT);
     newest_first.reverse();
-    let mut events = Rows::of(newest_first, page).map(|it| row(it.at, &it.event));
+    let mut events = Rows::of(newest_first, page).map(|it| row(it.time, &it.event));
     events.rows.reverse();
     events
 }

@@ -68,12 +68,12 @@ mod tests {
         let (second, answer) = promise();
         under_way.push("second", ProgramFuture::in_parts([(1, answer)]));
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());
-        second.keep(vec![ChangeOutcome::Installed]);
+        second.resolve(vec![ChangeOutcome::Installed]);
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready());
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready(), "nothing is lost");
         assert_eq!(under_way.take_finished(), [("second", vec![ChangeOutcome::Installed])]);
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());
-        first.keep(vec![ChangeOutcome::Withheld]);
+        first.resolve(vec![ChangeOutcome::Withheld]);
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_ready());
         assert_eq!(under_way.take_finished(), [("first", vec![ChangeOutcome::Withheld])]);
         assert!(pin!(under_way.any_finished()).poll(&mut context).is_pending());

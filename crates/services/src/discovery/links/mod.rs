@@ -304,7 +304,7 @@ impl LinkTable {
         // The nonces of a port count up. One that is not above all accepted ones was used or
         // overtaken.
         if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
-            self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
+            self.alarm(to, Event::ReplayedAnnouncement { at: to, sender: from }, now);
             return AnnouncementOutcome::Replayed;
         }
         sender.nonce = nonce;
@@ -427,7 +427,12 @@ impl LinkTable {
             // The ports of a refused link count as edge ports from now on.
             self.changed |= pair.up.is_none();
         }
-        self.report_suspicion(from, to, Suspicion::Latency { is: latency, usual }, now);
+        self.report_suspicion(
+            from,
+            to,
+            Suspicion::Latency { measured: latency, expected: usual },
+            now,
+        );
         true
     }
 
@@ -537,7 +542,7 @@ impl LinkTable {
                 && let Some(up) = self.up_mut(from)
                 && !std::mem::replace(&mut up.is_miswired_reported, true)
             {
-                self.events.push(Event::Miswired { link, back });
+                self.events.push(Event::Miswired { link, receiver: back });
             }
         }
     }

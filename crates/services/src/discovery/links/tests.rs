@@ -107,7 +107,7 @@ fn links_are_up_as_soon_as_they_are_heard_and_other_ports_are_for_hosts_after_a_
     assert_eq!((early.links.len(), early.edge.len(), early.settled), (2, 0, false));
     scene.to(s(3));
     let topology = scene.topology();
-    assert!(topology.settled && topology.both_ways().count() == 2);
+    assert!(topology.settled && topology.bidirectional_links().count() == 2);
     assert_eq!(topology.edge_of(Dpid(1)).collect::<Vec<_>>(), [Port(1), Port(2), Port(3)]);
     assert_eq!(scene.events(), ["link_up", "link_up"]);
 
@@ -311,7 +311,7 @@ fn a_link_that_has_become_slow_is_reported_and_stays() {
         scene.hears(heard);
     }
     let events = scene.links.take_events();
-    let why = Suspicion::Latency { is: MS * 6, usual: MS };
+    let why = Suspicion::Latency { measured: MS * 6, expected: MS };
     assert!(events.contains(&Event::RelaySuspected { from: at(1, 1), to: at(2, 1), why }));
     assert_eq!(events.iter().filter(|it| it.name() == "relay_suspected").count(), 1);
     assert_eq!(scene.topology().links.len(), 1);
@@ -334,7 +334,7 @@ fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_
             scene.hears(heard);
         }
         let events = scene.links.take_events();
-        let why = Suspicion::Latency { is: MS * 20, usual: MS };
+        let why = Suspicion::Latency { measured: MS * 20, expected: MS };
         assert!(events.contains(&Event::RelaySuspected { from: at(1, 4), to: at(4, 4), why }));
         let topology = scene.topology();
         assert_eq!(topology.link(at(1, 4)).is_some(), !refuse_slow);
@@ -357,7 +357,7 @@ fn what_goes_one_way_or_crosswise_is_told_once() {
     let of = |name| events.iter().filter(|event| event.name() == name).count();
     assert_eq!((of("one_way"), of("miswired"), of("link_up")), (1, 3, 4), "{events:?}");
     let topology = scene.topology();
-    assert_eq!(topology.both_ways().count(), 0);
+    assert_eq!(topology.bidirectional_links().count(), 0);
     assert!(!topology.is_edge(at(2, 1)) && !topology.is_edge(at(1, 2)));
 }
 
@@ -368,7 +368,7 @@ fn a_port_that_is_heard_elsewhere_has_another_link() {
     scene.both(at(1, 1), at(3, 1));
     let topology = scene.topology();
     assert_eq!(topology.link(at(1, 1)).unwrap().to, at(3, 1));
-    assert_eq!(topology.both_ways().count(), 2);
+    assert_eq!(topology.bidirectional_links().count(), 2);
 }
 
 #[test]

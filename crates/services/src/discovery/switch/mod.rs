@@ -250,7 +250,7 @@ impl Handler for DiscoverySwitch {
 
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        batch.each_wanted(switch, self);
+        batch.for_each_wanted(switch, self);
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {

@@ -118,7 +118,7 @@ fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
     }
     assert_eq!(sent_after, [1, 3, 7]);
     let of = scene.network.extension::<RefusedFlows>();
-    assert_eq!(of.of(scene.info.dpid).len(), 1);
+    assert_eq!(of.of_switch(scene.info.dpid).len(), 1);
     // The next flow is accepted: no error comes before its barrier reply.
     let barrier = loop {
         if let (Some(_), Some(barrier)) = flows(&mut scene) {
@@ -128,7 +128,7 @@ fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
     event(&scene.info, scene.now, ROOM_BYTES, |switch| {
         scene.handler.barrier(switch, Xid(barrier)).unwrap();
     });
-    assert_eq!(of.of(scene.info.dpid), []);
+    assert_eq!(of.of_switch(scene.info.dpid), []);
     for _ in 0..100 {
         assert_eq!(flows(&mut scene).0, None);
     }

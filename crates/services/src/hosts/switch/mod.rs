@@ -221,7 +221,7 @@ impl Handler for HostTrackingSwitch {
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
         self.refresh();
-        batch.each_wanted(switch, self);
+        batch.for_each_wanted(switch, self);
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {

@@ -178,7 +178,7 @@ impl HostTracker {
             once_believed: BTreeSet::new(),
             down_ports: BTreeSet::new(),
             due: BTreeSet::new(),
-            hosts: Hosts::keyed(keys),
+            hosts: Hosts::with_keys(keys),
             changed: false,
             full_reported: BTreeMap::new(),
             impostor_reported: BTreeMap::new(),
@@ -289,7 +289,7 @@ impl HostTracker {
                 if addresses == SenderAddresses::Address(ip) {
                     entry.probe = None;
                     entry.paused_until = now + CLAIM_PAUSE;
-                    let refused = Event::AddressClaimRefused { ip, of: host, claimed_by: by };
+                    let refused = Event::AddressClaimRefused { ip, owner: host, claimed_by: by };
                     self.refuse(host, by, refused, now);
                 }
             }

@@ -284,7 +284,7 @@ fn an_address_stays_with_who_answers_for_it() {
     scene.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
     scene.to(s(12));
     assert_eq!(scene.owner(1), Some(host(1)));
-    let refused = Event::AddressClaimRefused { ip: ip(1), of: host(1), claimed_by: host(2) };
+    let refused = Event::AddressClaimRefused { ip: ip(1), owner: host(1), claimed_by: host(2) };
     assert!(scene.events().contains(&refused));
 
     scene.told(2, at(1, 2), SenderAddresses::Address(ip(1)));
