@@ -171,7 +171,9 @@ pub enum Error {
     },
     /// The switch sent only the beginning of the packet and kept no copy, so the packet cannot be
     /// sent on. Configure whole packets (`miss_send_len: 65535`, the default).
-    #[error("the packet came cut to {received} of {total} bytes, and unbuffered: it cannot be sent on")]
+    #[error(
+        "the packet came cut to {received} of {total} bytes, and unbuffered: it cannot be sent on"
+    )]
     Truncated {
         /// Number of bytes received.
         received: usize,

@@ -147,11 +147,11 @@ impl Monitor {
         self.shared.worker_of(dpid)
     }
 
-    /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer in
-    /// time.
+    /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer
+    /// in time.
     fn ask<R>(&self, question: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
-        self.shared.ask(|| question(reply.clone()));
+        self.shared.query(|| question(reply.clone()));
         drop(reply);
         let deadline = Instant::now() + ANSWER_WAIT;
         let next = || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();

@@ -40,18 +40,23 @@ impl WorkerLoads {
     }
 
     /// The worker with the lowest load, if it is idle enough and can take another connection.
-    pub(crate) fn idlest(&self, but: usize, max_connections: usize) -> Option<(usize, WorkerLoad)> {
+    pub(crate) fn idlest(
+        &self,
+        excluded: usize,
+        max_connections: usize,
+    ) -> Option<(usize, WorkerLoad)> {
         let loads = self.0.iter().map(|word| from_word(word.load(Ordering::Relaxed)));
-        let fits =
+        let is_suitable =
             |load: &WorkerLoad| load.busy <= IDLE_PERMILLE && load.connections < max_connections;
-        let others = loads.enumerate().filter(|(worker, load)| *worker != but && fits(load));
+        let others =
+            loads.enumerate().filter(|(worker, load)| *worker != excluded && is_suitable(load));
         others.min_by_key(|(_, load)| (load.busy, load.connections))
     }
 
     /// Reserves time of a worker for the switches that it is about to get, visible to other
     /// workers. `false`: another worker was faster, or a new load was published meanwhile.
-    pub(crate) fn reserve(&self, worker: usize, seen: WorkerLoad, expected: WorkerLoad) -> bool {
-        let (seen, expected) = (to_word(seen), to_word(expected));
+    pub(crate) fn reserve(&self, worker: usize, current: WorkerLoad, expected: WorkerLoad) -> bool {
+        let (seen, expected) = (to_word(current), to_word(expected));
         self.0.get(worker).is_some_and(|word| {
             word.compare_exchange(seen, expected, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         })
@@ -77,18 +82,18 @@ pub(crate) fn permille(busy: Duration, window: Duration) -> Permille {
 pub(crate) struct OverloadWindows {
     windows: u32,
     /// Number of this period of overload. Loads of switches are counted anew in each.
-    time: u32,
+    period: u32,
 }
 
 impl OverloadWindows {
     /// Ends a window. `true`: the worker has been overloaded long enough to hand switches over.
-    pub(crate) fn window(&mut self, busy: Permille) -> bool {
+    pub(crate) fn end_window(&mut self, busy: Permille) -> bool {
         if busy < OVERLOADED_PERMILLE {
             self.windows = 0;
             return false;
         }
         if self.windows == 0 {
-            self.time = self.time.wrapping_add(1);
+            self.period = self.period.wrapping_add(1);
         }
         self.windows += 1;
         // The first window begins before the count does.
@@ -96,7 +101,7 @@ impl OverloadWindows {
     }
 
     /// Restarts the count, after switches were handed over.
-    pub(crate) fn relieved(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.windows = 0;
     }
 }
@@ -104,35 +109,35 @@ impl OverloadWindows {
 /// The load that a switch causes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SwitchLoad {
-    time: u32,
+    period: u32,
     bytes: u64,
     /// Until this time the switch stays at its worker.
-    rest_until: Duration,
+    pinned_until: Duration,
 }
 
 impl SwitchLoad {
     /// Counts bytes from the switch. Bytes approximate the work that they cause, without a look at
     /// the clock for every read.
     #[inline]
-    pub(crate) fn add(&mut self, strain: &OverloadWindows, bytes: usize) {
-        if self.time != strain.time {
-            (self.time, self.bytes) = (strain.time, 0);
+    pub(crate) fn add(&mut self, overload: &OverloadWindows, bytes: usize) {
+        if self.period != overload.period {
+            (self.period, self.bytes) = (overload.period, 0);
         }
         self.bytes += bytes as u64;
     }
 
     /// Bytes from the switch in this period of overload.
-    pub(crate) fn bytes(&self, strain: &OverloadWindows) -> u64 {
-        if self.time == strain.time { self.bytes } else { 0 }
+    pub(crate) fn bytes(&self, overload: &OverloadWindows) -> u64 {
+        if self.period == overload.period { self.bytes } else { 0 }
     }
 
-    pub(crate) fn rests(&self, now: Duration) -> bool {
-        now < self.rest_until
+    pub(crate) fn is_pinned(&self, now: Duration) -> bool {
+        now < self.pinned_until
     }
 
-    /// For a switch that has moved to another worker: it stays there until `rest_until`.
-    pub(crate) fn resting(rest_until: Duration) -> Self {
-        SwitchLoad { rest_until, ..SwitchLoad::default() }
+    /// For a switch that has moved to another worker: it stays there until `pinned_until`.
+    pub(crate) fn pinned(rest_until: Duration) -> Self {
+        SwitchLoad { pinned_until: rest_until, ..SwitchLoad::default() }
     }
 }
 
@@ -144,18 +149,18 @@ impl SwitchLoad {
 pub(crate) fn pick(
     mut bytes: Vec<(u64, ConnectionKey)>,
     total: u64,
-    mine: Permille,
-    theirs: Permille,
-    room: usize,
+    own_load: Permille,
+    other_load: Permille,
+    max_switches: usize,
 ) -> (Vec<ConnectionKey>, Permille) {
     bytes.sort_unstable_by(|one, other| other.cmp(one));
-    let half = u64::from(mine.saturating_sub(theirs)) / 2;
+    let half = u64::from(own_load.saturating_sub(other_load)) / 2;
     let (mut keys, mut moved) = (Vec::new(), 0);
     for (bytes, key) in bytes {
-        if keys.len() >= room.min(HAND_OVER_SWITCHES) || bytes == 0 {
+        if keys.len() >= max_switches.min(HAND_OVER_SWITCHES) || bytes == 0 {
             break;
         }
-        let share = bytes.saturating_mul(u64::from(mine)) / total.max(1);
+        let share = bytes.saturating_mul(u64::from(own_load)) / total.max(1);
         if moved + share <= half {
             moved += share;
             keys.push(key);
@@ -205,21 +210,21 @@ mod tests {
     fn a_worker_is_overloaded_when_it_was_so_for_some_windows_without_a_break() {
         let mut strain = OverloadWindows::default();
         for _ in 0..HAND_OVER_WINDOWS {
-            assert!(!strain.window(1000));
+            assert!(!strain.end_window(1000));
         }
-        assert!(strain.window(OVERLOADED_PERMILLE));
-        assert!(!strain.window(OVERLOADED_PERMILLE - 1));
-        assert!(!strain.window(1000));
+        assert!(strain.end_window(OVERLOADED_PERMILLE));
+        assert!(!strain.end_window(OVERLOADED_PERMILLE - 1));
+        assert!(!strain.end_window(1000));
     }
 
     #[test]
     fn what_a_switch_brought_before_does_not_count() {
         let (mut strain, mut burden) = (OverloadWindows::default(), SwitchLoad::default());
         burden.add(&strain, 100);
-        strain.window(1000);
+        strain.end_window(1000);
         assert_eq!(burden.bytes(&strain), 0);
         burden.add(&strain, 7);
-        strain.window(1000);
+        strain.end_window(1000);
         burden.add(&strain, 8);
         assert_eq!(burden.bytes(&strain), 15);
     }

@@ -51,51 +51,52 @@ impl Worker {
             let removed = self.cookies(EarlierFlows::Remove).into_iter().chain(entry).collect();
             self.remove_all_of(key, removed);
         }
-        if self.flows_to_ask_for(&Match::any(), info.version).is_none() {
+        if self.earlier_flows_request(&Match::any(), info.version).is_none() {
             return self.up(key, info, None, now, transport);
         }
         // Removals need not wait.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let (since, asked, turn) = (now, None, CleaningTurn::Waits);
-        connection.stage = ConnectionStage::Cleaning(CleaningSwitch { info, since, asked, turn });
+        connection.stage =
+            ConnectionStage::Cleaning(CleaningSwitch { info, since, request: asked, turn });
         self.wait_for_turn(key, now, transport);
     }
 
     /// Requests the flows of a switch. If that is impossible, the switch comes up without them at
     /// its next timer.
-    pub(crate) fn ask_for_flows(&mut self, key: ConnectionKey, now: Duration) {
+    pub(crate) fn request_flows(&mut self, key: ConnectionKey, now: Duration) {
         let Some(connection) = self.connections.get(key) else { return };
         let version = connection.session.version();
         let all = Match::any();
-        let Some(request) = self.flows_to_ask_for(&all, version) else { return };
+        let Some(request) = self.earlier_flows_request(&all, version) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
         let xid = connection.session.next_xid(xid::SESSION);
         let request = ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Flow(request)));
         let kind = RequestKind::Multipart(MultipartKind::Flow);
         // The buffer is empty here.
-        let is_asked = connection.session.request(xid, kind, now).is_ok()
+        let is_requested = connection.session.request(xid, kind, now).is_ok()
             && request.encode(version, xid, &mut self.out).is_ok();
-        if is_asked {
+        if is_requested {
             // If this fails, only an answer or the time limit ends the request.
             let _ = connection.session.follow(xid, now, &mut self.out);
         }
-        let until = if is_asked { now + CLEAN_WAIT } else { now };
+        let deadline = if is_requested { now + CLEAN_WAIT } else { now };
         if let ConnectionStage::Cleaning(cleaning) = &mut connection.stage {
             let packets_since = if now > cleaning.since { now } else { Duration::ZERO };
-            cleaning.asked = Some(FlowsRequest { xid, packets_since, until });
+            cleaning.request = Some(FlowsRequest { xid, packets_since, deadline });
         }
     }
 
     /// The request for the flows that a switch must report before it comes up, if any.
-    fn flows_to_ask_for<'m>(
+    fn earlier_flows_request<'m>(
         &self,
         all: &'m Match,
         version: Version,
     ) -> Option<FlowStatsRequest<'m>> {
         let all = FlowStatsRequest::all(all);
-        let asking = self.cookies(EarlierFlows::Adopt);
-        match (version.selects_by_cookie(), asking.as_slice()) {
+        let cookies = self.cookies(EarlierFlows::Adopt);
+        match (version.selects_by_cookie(), cookies.as_slice()) {
             (false, []) if self.cookies(EarlierFlows::Remove).is_empty() => None,
             (true, []) => None,
             (true, [one]) => {
@@ -106,13 +107,13 @@ impl Worker {
     }
 
     /// Whether this xid is that of the request for the flows of an earlier run.
-    pub(crate) fn is_cleaning(&self, key: ConnectionKey, answered: u32) -> bool {
+    pub(crate) fn is_cleaning(&self, key: ConnectionKey, xid: u32) -> bool {
         let connection = self.connections.get(key);
-        connection.and_then(|its| its.stage.flows_request()) == Some(answered)
+        connection.and_then(|connection| connection.stage.flows_request()) == Some(xid)
     }
 
     /// Handles the reported flows, or the reason why there are none.
-    pub(crate) fn cleaned<T: Transport>(
+    pub(crate) fn handle_earlier_flows<T: Transport>(
         &mut self,
         key: ConnectionKey,
         reply: Result<&CompleteReply<'_>, MissingReply>,
@@ -122,8 +123,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let (info, is_up) = match &mut connection.stage {
             ConnectionStage::Cleaning(cleaning) => (Arc::clone(&cleaning.info), false),
-            ConnectionStage::Up(up) if up.flows_asked.is_some() => {
-                up.flows_asked = None;
+            ConnectionStage::Up(up) if up.flows_request.is_some() => {
+                up.flows_request = None;
                 (Arc::clone(&up.info), true)
             }
             _ => return,
@@ -136,17 +137,17 @@ impl Worker {
         });
         match reported {
             Ok(flows) if !info.version.selects_by_cookie() => {
-                let goes = |app: &WorkerApp, flow: &FlowStats<'_>| {
-                    app.does(EarlierFlows::Remove) && app.owns(flow)
+                let is_removed = |app: &WorkerApp, flow: &FlowStats<'_>| {
+                    app.has_policy(EarlierFlows::Remove) && app.owns(flow)
                 };
                 for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-                    if self.apps.iter().any(|app| goes(app, &flow)) {
-                        self.remove_left(key, &flow, info.version, transport);
+                    if self.apps.iter().any(|app| is_removed(app, &flow)) {
+                        self.remove_earlier(key, &flow, info.version, transport);
                     }
                 }
             }
             Ok(_) => {}
-            Err(why) => self.not_reported(key, &info, why, now),
+            Err(why) => self.handle_missing_report(key, &info, why, now),
         }
         if is_up {
             if let Ok(flows) = reported {
@@ -168,25 +169,25 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let ConnectionStage::Cleaning(CleaningSwitch { info, asked, .. }) = &connection.stage
+        let ConnectionStage::Cleaning(CleaningSwitch { info, request, .. }) = &connection.stage
         else {
             return;
         };
-        let (info, asked) = (Arc::clone(info), *asked);
+        let (info, request) = (Arc::clone(info), *request);
         debug!(dpid = %info.dpid, "packets wait: the switch comes up before it has reported its flows");
         self.end_turn(key);
         self.up(key, info, None, now, transport);
         if let Some(connection) = self.connections.get_mut(key)
             && let ConnectionStage::Up(up) = &mut connection.stage
         {
-            up.flows_asked = asked;
+            up.flows_request = request;
         }
         self.next_turns(now, transport);
     }
 
     /// Handles a switch that does not report its flows: in 1.3, removes those to adopt, since
     /// unknown flows could hide packets from their app.
-    fn not_reported(
+    fn handle_missing_report(
         &mut self,
         key: ConnectionKey,
         info: &SwitchInfo,
@@ -216,17 +217,21 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let info = self.connections.get(key).and_then(|its| its.stage.claimed()).map(Arc::clone);
+        let info = self
+            .connections
+            .get(key)
+            .and_then(|connection| connection.stage.owned_info())
+            .map(Arc::clone);
         let Some(info) = info else { return };
         let (mut adopted, mut removed) = (0, 0);
         for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-            let asks = |app: &WorkerApp| app.does(EarlierFlows::Adopt) && app.owns(&flow);
+            let adopts = |app: &WorkerApp| app.has_policy(EarlierFlows::Adopt) && app.owns(&flow);
             // An app that was disabled meanwhile is not asked: its flows stay.
-            let Some(place) = self.apps.iter().position(asks) else { continue };
-            if self.adopts(key, place, flow, now) {
+            let Some(place) = self.apps.iter().position(adopts) else { continue };
+            if self.offer_flow(key, place, flow, now) {
                 adopted += 1;
             } else {
-                self.remove_left(key, &flow, info.version, transport);
+                self.remove_earlier(key, &flow, info.version, transport);
                 removed += 1;
             }
             if self.out.len() > FLUSH_BYTES {
@@ -245,8 +250,8 @@ impl Worker {
     }
 
     /// Cookies of the apps whose old flows are treated this way.
-    fn cookies(&self, left: EarlierFlows) -> Vec<Cookie> {
-        self.apps.iter().filter(|app| app.does(left)).map(|app| app.id.cookie()).collect()
+    fn cookies(&self, policy: EarlierFlows) -> Vec<Cookie> {
+        self.apps.iter().filter(|app| app.has_policy(policy)).map(|app| app.id.cookie()).collect()
     }
 
     /// Removes all flows with these cookies, in a version that selects flows by cookie.
@@ -262,7 +267,7 @@ impl Worker {
     }
 
     /// Removes exactly one flow of an earlier run.
-    fn remove_left<T: Transport>(
+    fn remove_earlier<T: Transport>(
         &mut self,
         key: ConnectionKey,
         flow: &FlowStats<'_>,
@@ -309,8 +314,8 @@ fn age(flow: &FlowStats<'_>) -> Duration {
 impl WorkerApp {
     /// Whether the app's old flows are treated this way. False for a disabled app: its flows stay,
     /// as it gets no calls.
-    fn does(&self, left: EarlierFlows) -> bool {
-        self.earlier_flows == left && !self.health.is_disabled()
+    fn has_policy(&self, policy: EarlierFlows) -> bool {
+        self.earlier_flows == policy && !self.health.is_disabled()
     }
 
     fn owns(&self, flow: &FlowStats<'_>) -> bool {

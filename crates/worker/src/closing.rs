@@ -27,21 +27,21 @@ impl Worker {
     /// Stops the worker: closes every connection, after the mail that was accepted for it.
     pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
         // From here on, no worker hands switches over to this one.
-        self.shared.hold().stops(self.index);
-        self.mail_that_is_there(now, transport);
+        self.shared.lock().mark_stopped(self.index);
+        self.process_mailbox(now, transport);
         let keys: Vec<ConnectionKey> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.close(key, EndCause::Stop, now, transport);
         }
         // From here on, senders get the error that the switch is unknown. Mail from before counts
         // as undeliverable.
-        self.mail_that_is_there(now, transport);
+        self.process_mailbox(now, transport);
     }
 
     /// Processes as much mail as a mailbox holds, but not mail that keeps coming.
-    fn mail_that_is_there<T: Transport>(&mut self, now: Duration, transport: &mut T) {
-        let most = MAILBOX_MESSAGES + self.postponed.len();
-        for _ in 0..most.div_ceil(MAIL_PER_TURN) {
+    fn process_mailbox<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        let max_messages = MAILBOX_MESSAGES + self.postponed.len();
+        for _ in 0..max_messages.div_ceil(MAIL_PER_TURN) {
             if !self.mail(now, transport) {
                 return;
             }
@@ -64,11 +64,11 @@ impl Worker {
         transport.close(key);
         self.arrived.remove(&connection.serial);
         self.unfinished -= connection.unfinished;
-        self.turns.taken -= connection.stage.give_turn_back();
+        self.turns.taken -= connection.stage.release_turn();
         self.count_end(&end);
         count_session(&self.counters, &mut connection.session);
-        let claimed = connection.stage.claimed().map(|info| info.dpid);
-        if let Some(dpid) = claimed {
+        let claimed_dpid = connection.stage.owned_info().map(|info| info.dpid);
+        if let Some(dpid) = claimed_dpid {
             self.shared.hide(id, dpid);
         }
         let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
@@ -87,21 +87,21 @@ impl Worker {
             self.counters.changes_unknown.add(confirms.end());
         }
         if let ConnectionStage::Up(up) = connection.stage {
-            self.went_down(up, now);
+            self.end_switch(up, now);
         }
-        if let Some(dpid) = claimed {
+        if let Some(dpid) = claimed_dpid {
             self.shared.release(id, dpid);
         }
         let claimants = connection.challenge.into_iter().flat_map(|challenge| challenge.claimants);
         for claimant in claimants {
-            self.answer(claimant, false);
+            self.send_challenge_answer(claimant, false);
         }
         self.next_turns(now, transport);
         debug!(worker = self.index, at = ?now, "forgotten");
     }
 
     /// Ends what belongs to a switch that was up.
-    pub(crate) fn went_down(&mut self, up: UpSwitch, now: Duration) {
+    pub(crate) fn end_switch(&mut self, up: UpSwitch, now: Duration) {
         self.counters.switches_down.add(1);
         up.table_miss.forget(&self.network, up.info.dpid);
         self.farewell(up, now);
@@ -115,7 +115,7 @@ impl Worker {
         why: ConnectionEnd,
         now: Duration,
     ) {
-        if self.comings.allows(now) {
+        if self.connection_events.allows(now) {
             let (dpid, name) = (info.dpid, info.description.datapath.clone());
             self.shared.publish(now, Happening::SwitchDown { dpid, name, peer, why });
         } else {
@@ -130,7 +130,7 @@ impl Worker {
                 return self.publish_down(info, peer, why, now);
             }
             _ if *end == EndCause::Stop => None,
-            _ => self.comings.ended(peer.ip(), why, now),
+            _ => self.connection_events.record_end(peer.ip(), why, now),
         };
         if let Some(event) = event {
             self.shared.publish(now, event);

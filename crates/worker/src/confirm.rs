@@ -83,12 +83,12 @@ pub(crate) struct PostedRequest {
 #[derive(Default)]
 pub(crate) struct Confirmations {
     /// Programs that are not written yet.
-    waiting: VecDeque<PostedProgram>,
+    queue: VecDeque<PostedProgram>,
     waiting_bytes: usize,
     /// Programs that are written but not confirmed.
     sent: VecDeque<SentBatch>,
     /// Unanswered requests, by their transaction ids.
-    asked: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
+    requests: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
 }
 
 /// Programs that were written with one barrier behind them.
@@ -101,7 +101,7 @@ struct SentBatch {
     /// Refusals so far: one error for each change, however many the switch sends.
     refused: BTreeMap<usize, Refusal>,
     /// Time limit.
-    until: Duration,
+    deadline: Duration,
     /// The programs, in order.
     programs: Vec<SentProgram>,
 }
@@ -118,8 +118,8 @@ impl SentBatch {
     fn change(&self, xid: u32) -> Option<usize> {
         // Counts run from 1 to the maximum, then start again at 1.
         let count = xid & xid::MAX_COUNT;
-        let behind = (count + xid::MAX_COUNT - self.first) % xid::MAX_COUNT;
-        Some(behind as usize).filter(|change| *change < self.changes)
+        let offset = (count + xid::MAX_COUNT - self.first) % xid::MAX_COUNT;
+        Some(offset as usize).filter(|change| *change < self.changes)
     }
 
     fn end(self, outcome: ChangeOutcome) {
@@ -233,7 +233,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.up_here(to) else {
+        let Some(key) = self.local_up_key(to) else {
             self.counters.mail_undeliverable.add(1);
             return posted.undeliverable();
         };
@@ -245,7 +245,7 @@ impl Worker {
             return posted.not_sent(Error::Full(dpid));
         }
         confirms.waiting_bytes += posted.bytes();
-        confirms.waiting.push_back(posted);
+        confirms.queue.push_back(posted);
         self.write_programs(key, now, transport);
     }
 
@@ -262,8 +262,8 @@ impl Worker {
             if confirms.sent.len() >= BARRIERS_UNANSWERED {
                 return;
             }
-            let together = confirms.take_waiting();
-            if together.is_empty() {
+            let batch = confirms.take_waiting();
+            if batch.is_empty() {
                 return;
             }
             // Earlier bytes in the buffer go first. A program can be longer than a batch's answers,
@@ -273,8 +273,8 @@ impl Worker {
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
             // The switch processes earlier changes first.
             let before = confirms.sent.iter().map(|sent| sent.changes).sum();
-            let (sent, mut bytes) = number(&mut connection.session, together, before, now);
-            if connection.floods_by_all {
+            let (sent, mut bytes) = number(&mut connection.session, batch, before, now);
+            if connection.uses_all_for_flood {
                 flood::use_all(&mut bytes);
             }
             self.counters.changes_sent.add(sent.changes as u64);
@@ -286,36 +286,36 @@ impl Worker {
     }
 
     /// Handles a request of a task.
-    pub(crate) fn question<T: Transport>(
+    pub(crate) fn task_request<T: Transport>(
         &mut self,
         to: ConnectionId,
-        mut question: PostedRequest,
+        mut request: PostedRequest,
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.up_here(to) else {
+        let Some(key) = self.local_up_key(to) else {
             self.counters.mail_undeliverable.add(1);
-            return question.undeliverable();
+            return request.undeliverable();
         };
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let confirms = connection.confirms.get_or_insert_default();
-        let waiting = confirms.asked.len();
+        let waiting = confirms.requests.len();
         if waiting >= TASK_REQUESTS {
-            return question
+            return request
                 .promise
                 .resolve(Err(Error::TooManyRequests { unanswered: waiting }.into()));
         }
         let xid = connection.session.next_xid(CONFIRM);
-        if expect(&mut connection.session, xid, question.kind, now).is_err() {
-            return question
+        if register(&mut connection.session, xid, request.kind, now).is_err() {
+            return request
                 .promise
                 .resolve(Err(Error::TooManyRequests { unanswered: waiting }.into()));
         }
-        stamp(&mut question.bytes, xid);
-        confirms.asked.push((xid, question.promise));
+        set_xid(&mut request.bytes, xid);
+        confirms.requests.push((xid, request.promise));
         self.counters.mail_in.add(1);
-        self.send(key, &question.bytes, transport);
+        self.send(key, &request.bytes, transport);
         // If this fails, only an answer or the time limit ends the request.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let _ = connection.session.follow(xid, now, &mut self.out);
@@ -331,7 +331,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        if self.note_refusal(key, xid, error) {
+        if self.record_refusal(key, xid, error) {
             return;
         }
         let Some(confirms) = self.confirms(key) else { return };
@@ -348,14 +348,14 @@ impl Worker {
     }
 
     /// Notes that the switch has refused a request or a change of a task. `false`: it is neither.
-    pub(crate) fn note_refusal(
+    pub(crate) fn record_refusal(
         &mut self,
         key: ConnectionKey,
         xid: u32,
         error: &ErrorMessage<'_>,
     ) -> bool {
         let refusal = Refusal::from(error);
-        if let Some(promise) = self.take_asked(key, xid) {
+        if let Some(promise) = self.take_request(key, xid) {
             promise.resolve(Err(RequestError::Refused(refusal)));
             return true;
         }
@@ -368,15 +368,15 @@ impl Worker {
         else {
             return false;
         };
-        if let Entry::Vacant(place) = sent.refused.entry(change) {
-            place.insert(refusal);
+        if let Entry::Vacant(slot) = sent.refused.entry(change) {
+            slot.insert(refusal);
             self.counters.changes_refused.add(1);
         }
         true
     }
 
     /// Handles the reply to a program's barrier.
-    pub(crate) fn confirmed<T: Transport>(
+    pub(crate) fn handle_program_barrier<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -390,8 +390,8 @@ impl Worker {
     }
 
     /// Handles a reply to a task's request.
-    pub(crate) fn replied(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
-        if let Some(promise) = self.take_asked(key, xid) {
+    pub(crate) fn handle_reply(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
+        if let Some(promise) = self.take_request(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
             promise.resolve(Ok(Reply::new(version, kind, bytes)));
         }
@@ -399,7 +399,7 @@ impl Worker {
 
     /// Ends a task's request without a reply, for this reason.
     pub(crate) fn no_reply(&mut self, key: ConnectionKey, xid: u32, why: RequestError) {
-        if let Some(promise) = self.take_asked(key, xid) {
+        if let Some(promise) = self.take_request(key, xid) {
             promise.resolve(Err(why));
         }
     }
@@ -409,10 +409,10 @@ impl Worker {
         let confirms = self.connections.get(key)?.confirms.as_deref()?;
         let (sent, change) =
             confirms.sent.iter().find_map(|sent| sent.change(xid).map(|change| (sent, change)))?;
-        let mut behind = 0;
+        let mut end = 0;
         let program = sent.programs.iter().find(|program| {
-            behind += program.changes;
-            change < behind
+            end += program.changes;
+            change < end
         });
         program.map(|program| program.app)
     }
@@ -428,7 +428,7 @@ impl Worker {
         if !is_confirms(xid) {
             return;
         }
-        if let Some(promise) = self.take_asked(key, xid) {
+        if let Some(promise) = self.take_request(key, xid) {
             return promise.resolve(Err(RequestError::Unanswered));
         }
         let Some(confirms) = self.confirms(key) else { return };
@@ -453,7 +453,7 @@ impl Worker {
         // Bounded: the number of unconfirmed programs is limited, and those that follow are written
         // now.
         while let Some(confirms) = self.confirms(key)
-            && let Some(at) = confirms.sent.iter().position(|sent| sent.until <= now)
+            && let Some(at) = confirms.sent.iter().position(|sent| sent.deadline <= now)
         {
             debug!(key, "a program of changes was not confirmed in time");
             self.end_program(
@@ -494,32 +494,32 @@ impl Worker {
         self.connections.get_mut(key)?.confirms.as_deref_mut()
     }
 
-    fn take_asked(
+    fn take_request(
         &mut self,
         key: ConnectionKey,
         xid: u32,
     ) -> Option<Promise<std::result::Result<Reply, RequestError>>> {
-        let asked = &mut self.confirms(key)?.asked;
-        let at = asked.iter().position(|(its, _)| *its == xid)?;
-        Some(asked.swap_remove(at).1)
+        let requests = &mut self.confirms(key)?.requests;
+        let at = requests.iter().position(|(id, _)| *id == xid)?;
+        Some(requests.swap_remove(at).1)
     }
 }
 
 impl Confirmations {
     /// Takes the next programs for one barrier: as many as fit, all with the same time limit.
     fn take_waiting(&mut self) -> Vec<PostedProgram> {
-        let (mut together, mut changes) = (Vec::<PostedProgram>::new(), 0);
-        while let Some(next) = self.waiting.front()
-            && together.first().is_none_or(|first| {
+        let (mut batch, mut changes) = (Vec::<PostedProgram>::new(), 0);
+        while let Some(next) = self.queue.front()
+            && batch.first().is_none_or(|first| {
                 first.within == next.within && changes + next.changes <= PROGRAM_CHANGES
             })
-            && let Some(next) = self.waiting.pop_front()
+            && let Some(next) = self.queue.pop_front()
         {
             changes += next.changes;
             self.waiting_bytes -= next.bytes();
-            together.push(next);
+            batch.push(next);
         }
-        together
+        batch
     }
 
     /// Ends all pending work, because the connection has ended. Returns the number of unknown
@@ -529,8 +529,8 @@ impl Confirmations {
         self.sent
             .into_iter()
             .for_each(|sent| sent.end(ChangeOutcome::Unknown(NoConfirmation::Disconnected)));
-        self.waiting.into_iter().for_each(PostedProgram::undeliverable);
-        for (_, promise) in self.asked {
+        self.queue.into_iter().for_each(PostedProgram::undeliverable);
+        for (_, promise) in self.requests {
             promise.resolve(Err(RequestError::Disconnected));
         }
         unknown
@@ -541,27 +541,27 @@ impl Confirmations {
 /// is the number of earlier, unconfirmed changes.
 fn number(
     session: &mut ControllerSession,
-    together: Vec<PostedProgram>,
+    batch: Vec<PostedProgram>,
     before: usize,
     now: Duration,
 ) -> (SentBatch, Vec<u8>) {
-    let mut all =
-        Vec::with_capacity(together.iter().map(PostedProgram::bytes).sum::<usize>() + HEADER_LEN);
+    let mut messages =
+        Vec::with_capacity(batch.iter().map(PostedProgram::bytes).sum::<usize>() + HEADER_LEN);
     let (mut first, mut changes) = (None, 0);
     // All have the same time limit.
-    let within = together.first().map_or(Duration::ZERO, |posted| posted.within);
-    let mut programs = Vec::with_capacity(together.len());
-    for mut posted in together {
+    let within = batch.first().map_or(Duration::ZERO, |posted| posted.within);
+    let mut programs = Vec::with_capacity(batch.len());
+    for mut posted in batch {
         let mut at = 0;
         for _ in 0..posted.changes {
             let xid = session.next_xid(CONFIRM);
             first.get_or_insert(xid & xid::MAX_COUNT);
             let Some(rest) = posted.bytes.get_mut(at..) else { break };
             let len = frame(rest).ok().flatten().map_or(rest.len(), |message| message.bytes.len());
-            stamp(rest, xid);
+            set_xid(rest, xid);
             at += len;
         }
-        all.extend_from_slice(&posted.bytes);
+        messages.extend_from_slice(&posted.bytes);
         changes += posted.changes;
         let PostedProgram { app, changes, promise, .. } = posted;
         programs.push(SentProgram { app, changes, promise });
@@ -570,16 +570,16 @@ fn number(
     let mut out = Out::with_capacity(HEADER_LEN);
     // It fits, and every version has it.
     let _ = ToSwitch::BarrierRequest.encode(session.version(), barrier, &mut out);
-    all.extend_from_slice(out.as_slice());
+    messages.extend_from_slice(out.as_slice());
     // Never refused: the id is new, and the number of barriers is bounded here.
-    let _ = expect(session, barrier, RequestKind::Barrier, now);
+    let _ = register(session, barrier, RequestKind::Barrier, now);
     let first = first.unwrap_or_default();
-    let until = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
-    (SentBatch { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
+    let deadline = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
+    (SentBatch { first, changes, barrier, refused: BTreeMap::new(), deadline, programs }, messages)
 }
 
 /// Registers a request that does not count among those of the apps.
-fn expect(
+fn register(
     session: &mut ControllerSession,
     xid: u32,
     kind: RequestKind,
@@ -592,9 +592,9 @@ fn expect(
 }
 
 /// Writes the transaction id into the first message.
-fn stamp(message: &mut [u8], xid: u32) {
+fn set_xid(message: &mut [u8], xid: u32) {
     const XID: std::ops::Range<usize> = 4..8;
-    if let Some(place) = message.get_mut(XID) {
-        place.copy_from_slice(&xid.to_be_bytes());
+    if let Some(field) = message.get_mut(XID) {
+        field.copy_from_slice(&xid.to_be_bytes());
     }
 }

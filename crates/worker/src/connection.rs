@@ -41,18 +41,18 @@ pub(crate) struct Connection {
     /// Bytes of its unfinished multipart replies, as counted by the worker.
     pub(crate) unfinished: usize,
     /// Whether it has refused FLOOD: messages to it use ALL instead.
-    pub(crate) floods_by_all: bool,
+    pub(crate) uses_all_for_flood: bool,
     /// Pending work of tasks, if any.
     pub(crate) confirms: Option<Box<Confirmations>>,
     /// Its load, to decide which switches to hand over.
-    pub(crate) burden: SwitchLoad,
+    pub(crate) load: SwitchLoad,
     pub(crate) stage: ConnectionStage,
     /// Time of its next timer.
     pub(crate) timer: Option<Duration>,
     /// Orders for roles, if there were any.
     pub(crate) roles: Option<Box<Roles>>,
     /// Packet-ins that came before the switch was up, if any.
-    pub(crate) early: Option<Box<EarlyPackets>>,
+    pub(crate) early_packets: Option<Box<EarlyPackets>>,
     /// Set while an echo checks whether it is alive, because another connection claims its datapath
     /// id.
     pub(crate) challenge: Option<Box<Challenge>>,
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// The datapath id that this connection owns.
     pub(crate) fn dpid(&self) -> Option<Dpid> {
-        self.stage.claimed().map(|info| info.dpid)
+        self.stage.owned_info().map(|info| info.dpid)
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum ConnectionStage {
     /// The handshake is not finished.
     Handshake,
     /// Another connection owns its datapath id. An echo checks whether that one is alive.
-    Claiming { info: Arc<SwitchInfo>, until: Duration },
+    Claiming { info: Arc<SwitchInfo>, deadline: Duration },
     /// It owns its datapath id, and the controller is slave or waits for a role. The switch is
     /// ready, and nothing that could change it is sent.
     Standby(StandbySwitch),
@@ -94,7 +94,7 @@ pub(crate) struct CleaningSwitch {
     /// Start time.
     pub(crate) since: Duration,
     /// The request; `None`: it waits for its turn.
-    pub(crate) asked: Option<FlowsRequest>,
+    pub(crate) request: Option<FlowsRequest>,
     pub(crate) turn: CleaningTurn,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct FlowsRequest {
     /// Waiting packets count from this time on. A switch that waits for its turn is not to blame.
     pub(crate) packets_since: Duration,
     /// Time when the switch comes up without the answer.
-    pub(crate) until: Duration,
+    pub(crate) deadline: Duration,
 }
 
 /// A switch that is up.
@@ -115,7 +115,7 @@ pub(crate) struct UpSwitch {
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     pub(crate) next_tick: Duration,
     /// The request for flows of an earlier run, if the switch came up before its answer.
-    pub(crate) flows_asked: Option<FlowsRequest>,
+    pub(crate) flows_request: Option<FlowsRequest>,
     /// The table-miss entry (1.3).
     pub(crate) table_miss: OwnFlow,
     /// `info` has changed in this turn; the directory does not have the change yet.
@@ -134,12 +134,12 @@ impl Drop for UpSwitch {
 /// The connections that claim the datapath id, and the time limit for a sign of life.
 pub(crate) struct Challenge {
     pub(crate) claimants: Vec<ConnectionId>,
-    pub(crate) until: Duration,
+    pub(crate) deadline: Duration,
 }
 
 impl ConnectionStage {
     /// Data of the switch, if the connection owns its datapath id.
-    pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
+    pub(crate) fn owned_info(&self) -> Option<&Arc<SwitchInfo>> {
         match self {
             ConnectionStage::Standby(StandbySwitch { info, .. })
             | ConnectionStage::Cleaning(CleaningSwitch { info, .. })
@@ -150,18 +150,18 @@ impl ConnectionStage {
 
     /// The xid of the request for flows of an earlier run, if it has no answer.
     pub(crate) fn flows_request(&self) -> Option<u32> {
-        let asked = match self {
-            ConnectionStage::Cleaning(cleaning) => cleaning.asked,
-            ConnectionStage::Up(up) => up.flows_asked,
+        let request = match self {
+            ConnectionStage::Cleaning(cleaning) => cleaning.request,
+            ConnectionStage::Up(up) => up.flows_request,
             ConnectionStage::Handshake
             | ConnectionStage::Claiming { .. }
             | ConnectionStage::Standby(_) => None,
         };
-        asked.map(|asked| asked.xid)
+        request.map(|request| request.xid)
     }
 
     /// Notes that the data of the switch has changed, if it is published.
-    pub(crate) fn is_changed(&mut self) {
+    pub(crate) fn mark_changed(&mut self) {
         match self {
             ConnectionStage::Standby(StandbySwitch { changed, .. })
             | ConnectionStage::Up(UpSwitch { changed, .. }) => {
@@ -240,8 +240,8 @@ pub(crate) struct SessionRequests<'a> {
 }
 
 impl Requests for SessionRequests<'_> {
-    fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
-        self.pending.follow(question, barrier, now);
+    fn expect_overtaken(&mut self, request: u32, barrier: u32, now: Duration) {
+        self.pending.follow(request, barrier, now);
     }
 
     fn expect_nothing(&mut self, xid: u32) {

@@ -47,7 +47,7 @@ impl ConnectionEvents {
 
     /// Counts a connection that ended before its switch was up. Returns the event to publish, if
     /// one is due.
-    pub(crate) fn ended(
+    pub(crate) fn record_end(
         &mut self,
         from: IpAddr,
         why: ConnectionEnd,
@@ -117,7 +117,7 @@ mod tests {
     fn who_connects_in_vain_again_and_again_is_published_once_a_minute() {
         let mut comings = ConnectionEvents::default();
         let [one, two] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
-        let mut ended = |ip, reason, at| times(comings.ended(ip, why(reason), s(at)));
+        let mut ended = |ip, reason, at| times(comings.record_end(ip, why(reason), s(at)));
         assert_eq!(ended(one, EndReason::Malformed, 100), Some((Some(one), 1)));
         assert!((100..160).all(|at| ended(one, EndReason::Malformed, at).is_none()));
         assert_eq!(ended(one, EndReason::HandshakeTimeout, 159), Some((Some(one), 1)));
@@ -130,7 +130,7 @@ mod tests {
         let mut comings = ConnectionEvents::default();
         let mut ended = |n: u16, at| {
             let [a, b] = n.to_be_bytes();
-            times(comings.ended(IpAddr::from([10, 0, a, b]), why(EndReason::Dead), s(at)))
+            times(comings.record_end(IpAddr::from([10, 0, a, b]), why(EndReason::Dead), s(at)))
         };
         let published = (0..1000).filter_map(|n| ended(n, 1)).collect::<Vec<_>>();
         assert_eq!(published.len(), MAX_REPEATED + 1);

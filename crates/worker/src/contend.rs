@@ -37,10 +37,10 @@ impl Worker {
             let peer = connection.peer;
             warn!(%dpid, %peer, "datapath id is connected already: asking the old connection");
         }
-        connection.stage = ConnectionStage::Claiming { info, until: now + DUPLICATE_WAIT };
+        connection.stage = ConnectionStage::Claiming { info, deadline: now + DUPLICATE_WAIT };
         self.set_timer(key);
-        let question = Mail::AreYouAlive { who: old, claimant: id };
-        if !self.shared.post(old.worker, question) {
+        let message = Mail::AreYouAlive { id: old, claimant: id };
+        if !self.shared.post(old.worker, message) {
             self.counters.duplicates_refused.add(1);
             self.close(key, EndCause::Duplicate(dpid), now, transport);
         }
@@ -49,23 +49,25 @@ impl Worker {
     /// Handles the claim of another connection to the datapath id of this one.
     pub(crate) fn challenge<T: Transport>(
         &mut self,
-        who: ConnectionId,
+        id: ConnectionId,
         claimant: ConnectionId,
         now: Duration,
         transport: &mut T,
     ) {
         // If it was handed over, the claimant asks again at its new worker.
-        let Some(key) = self.here(who) else { return self.answer(claimant, false) };
+        let Some(key) = self.local_key(id) else {
+            return self.send_challenge_answer(claimant, false);
+        };
         let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.challenge {
             Some(challenge) if challenge.claimants.len() >= DUPLICATE_CLAIMANTS => {
-                return self.answer(claimant, true);
+                return self.send_challenge_answer(claimant, true);
             }
             Some(challenge) => challenge.claimants.push(claimant),
             None => {
-                let until = now + DUPLICATE_ECHO;
+                let deadline = now + DUPLICATE_ECHO;
                 connection.challenge =
-                    Some(Box::new(Challenge { claimants: vec![claimant], until }));
+                    Some(Box::new(Challenge { claimants: vec![claimant], deadline }));
                 // If the echo cannot be written, only silence counts.
                 let _ = connection.session.probe(&mut self.out);
             }
@@ -75,32 +77,32 @@ impl Worker {
     }
 
     /// Answers the claimants: the old connection is alive.
-    pub(crate) fn challenge_met(&mut self, key: ConnectionKey) {
+    pub(crate) fn end_challenge(&mut self, key: ConnectionKey) {
         let challenge = self.connections.get_mut(key).and_then(|c| c.challenge.take());
         for claimant in challenge.into_iter().flat_map(|challenge| challenge.claimants) {
-            self.answer(claimant, true);
+            self.send_challenge_answer(claimant, true);
         }
     }
 
     /// Handles the answer about the old connection.
-    pub(crate) fn old_connection<T: Transport>(
+    pub(crate) fn handle_challenge_answer<T: Transport>(
         &mut self,
         claimant: ConnectionId,
-        alive: bool,
+        is_alive: bool,
         now: Duration,
         transport: &mut T,
     ) {
-        let waiting = self
+        let connection = self
             .connections
             .get_mut(claimant.key)
             .filter(|connection| connection.serial == claimant.serial);
         let Some(ConnectionStage::Claiming { info, .. }) =
-            waiting.map(|connection| &connection.stage)
+            connection.map(|connection| &connection.stage)
         else {
             return;
         };
         let info = Arc::clone(info);
-        if alive {
+        if is_alive {
             self.counters.duplicates_refused.add(1);
             self.close(claimant.key, EndCause::Duplicate(info.dpid), now, transport);
         } else {
@@ -108,8 +110,8 @@ impl Worker {
         }
     }
 
-    pub(crate) fn answer(&self, claimant: ConnectionId, alive: bool) {
+    pub(crate) fn send_challenge_answer(&self, claimant: ConnectionId, is_alive: bool) {
         // A full mailbox loses the answer. The claimant gives up after DUPLICATE_WAIT.
-        let _ = self.shared.post(claimant.worker, Mail::OldConnection { claimant, alive });
+        let _ = self.shared.post(claimant.worker, Mail::OldConnection { claimant, is_alive });
     }
 }

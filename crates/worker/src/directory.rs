@@ -224,10 +224,10 @@ impl SharedState {
 
     /// Sends one question to each worker at once. A switch that moves meanwhile is in exactly one
     /// of the answers. A worker whose mailbox is full is left out.
-    pub fn ask(&self, question: impl Fn() -> WorkerQuery) {
-        let _nobody_moves = self.posts.read();
+    pub fn query(&self, make_query: impl Fn() -> WorkerQuery) {
+        let _guard = self.posts.read();
         for mailbox in &self.posts.mailboxes {
-            let _ = mailbox.ask(question());
+            let _ = mailbox.query(make_query());
         }
     }
 
@@ -239,8 +239,8 @@ impl SharedState {
         let Some(entry) = directory.up(dpid) else {
             return false;
         };
-        let who = entry.id;
-        to < self.posts.mailboxes.len() && self.post(who.worker, Mail::HandOver { who, to })
+        let id = entry.id;
+        to < self.posts.mailboxes.len() && self.post(id.worker, Mail::HandOver { id, to })
     }
 
     /// The worker that owns a switch.
@@ -254,13 +254,13 @@ impl SharedState {
     }
 
     /// Locks the directory exclusively: no mail is posted to any switch meanwhile.
-    pub(crate) fn hold(&self) -> LockedDirectory<'_> {
+    pub(crate) fn lock(&self) -> LockedDirectory<'_> {
         LockedDirectory(self.posts.write())
     }
 
     /// Puts mail into a mailbox, or returns it.
-    pub(crate) fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
-        self.posts.give(worker, mail)
+    pub(crate) fn try_post(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
+        self.posts.try_post(worker, mail)
     }
 
     pub(crate) fn apps(&self) -> &[ChainApp] {
@@ -276,7 +276,7 @@ impl SharedState {
     #[must_use]
     pub fn hosts_of_apps(&self, limit: usize) -> Vec<SeenHost> {
         let mut hosts = Vec::new();
-        for (place, (its, health)) in self.apps.iter().zip(&self.health).enumerate() {
+        for (place, (app, health)) in self.apps.iter().zip(&self.health).enumerate() {
             let before = hosts.len();
             if health.is_disabled() || before >= limit {
                 continue;
@@ -285,13 +285,13 @@ impl SharedState {
                 if hosts.len() >= limit {
                     return ControlFlow::Break(());
                 }
-                hosts.push((dpid, its.name, host));
+                hosts.push((dpid, app.name, host));
                 ControlFlow::Continue(())
             };
-            let network = self.network_of(place, its.name);
-            if guarded(|| its.app.hosts(&network, &mut report)).is_none() {
+            let network = self.network_of(place, app.name);
+            if guarded(|| app.app.hosts(&network, &mut report)).is_none() {
                 // No worker counts this, and it is called rarely.
-                error!(app = its.name, what = "hosts", "an app panicked");
+                error!(app = app.name, what = "hosts", "an app panicked");
                 hosts.truncate(before);
             }
         }
@@ -335,23 +335,23 @@ impl SharedState {
     }
 
     /// Keeps an order for a role, with which the next connection of the switch begins.
-    pub(crate) fn keep_order(&self, dpid: Dpid, order: RoleOrder) {
-        self.posts.write().keep_order(dpid, order);
+    pub(crate) fn store_order(&self, dpid: Dpid, order: RoleOrder) {
+        self.posts.write().store_order(dpid, order);
     }
 
     /// The last order for a role at a switch.
-    pub(crate) fn kept_order(&self, dpid: Dpid) -> Option<RoleOrder> {
+    pub(crate) fn stored_order(&self, dpid: Dpid) -> Option<RoleOrder> {
         self.posts.read().orders.get(&dpid).copied()
     }
 
     /// Whether there is an order for any switch.
-    pub(crate) fn keeps_orders(&self) -> bool {
+    pub(crate) fn has_orders(&self) -> bool {
         !self.posts.read().orders.is_empty()
     }
 
     /// Notes that the switch has made this controller a slave: an earlier order to write is over.
     /// Returns whether there was any order.
-    pub(crate) fn demoted(&self, dpid: Dpid) -> bool {
+    pub(crate) fn record_demotion(&self, dpid: Dpid) -> bool {
         self.posts.write().orders.get_mut(&dpid).map(|order| *order = STAND_BY).is_some()
     }
 
@@ -359,7 +359,9 @@ impl SharedState {
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         // Published under the lock, so that all readers see the same order.
         let switches = &mut self.posts.write().switches;
-        if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
+        if let Some(entry) =
+            switches.get_mut(&info.dpid).filter(|entry| entry.has_serial(id.serial))
+        {
             entry.info = Arc::clone(info);
             entry.shown = Shown::Up;
             self.posts.switches.update(|switches| switches.with(Arc::clone(info)));
@@ -367,9 +369,11 @@ impl SharedState {
     }
 
     /// Publishes a switch that stands by, or a change of one. It was hidden before.
-    pub(crate) fn stands_by(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
+    pub(crate) fn publish_standby(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         let switches = &mut self.posts.write().switches;
-        if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
+        if let Some(entry) =
+            switches.get_mut(&info.dpid).filter(|entry| entry.has_serial(id.serial))
+        {
             entry.id.term = id.term;
             entry.info = Arc::clone(info);
             entry.shown = Shown::Standby;
@@ -382,7 +386,8 @@ impl SharedState {
     /// of the end of the old one.
     pub(crate) fn hide(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
-        let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial)) else {
+        let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.has_serial(id.serial))
+        else {
             return;
         };
         match std::mem::replace(&mut entry.shown, Shown::Nowhere) {
@@ -396,7 +401,7 @@ impl SharedState {
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
         self.hide(id, dpid);
         let switches = &mut self.posts.write().switches;
-        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial)) {
+        if switches.get(&dpid).is_some_and(|entry| entry.has_serial(id.serial)) {
             switches.remove(&dpid);
         }
     }
@@ -431,22 +436,23 @@ impl Entries {
 
 impl Entries {
     /// Keeps an order. At the limit, forgets one for a switch that is not connected.
-    fn keep_order(&mut self, dpid: Dpid, order: RoleOrder) {
+    fn store_order(&mut self, dpid: Dpid, order: RoleOrder) {
         if self.orders.len() >= KEPT_ORDERS && !self.orders.contains_key(&dpid) {
-            let gone = self.orders.keys().find(|dpid| !self.switches.contains_key(dpid)).copied();
-            let Some(gone) = gone else {
+            let dropped =
+                self.orders.keys().find(|dpid| !self.switches.contains_key(dpid)).copied();
+            let Some(dropped) = dropped else {
                 warn!(%dpid, "an order for a role is not kept: there are {KEPT_ORDERS} already");
                 return;
             };
-            self.orders.remove(&gone);
-            warn!(dpid = %gone, "an order for a role is forgotten: there are {KEPT_ORDERS} others");
+            self.orders.remove(&dropped);
+            warn!(dpid = %dropped, "an order for a role is forgotten: there are {KEPT_ORDERS} others");
         }
         self.orders.insert(dpid, order);
     }
 }
 
 impl DirectoryEntry {
-    fn is(&self, serial: u64) -> bool {
+    fn has_serial(&self, serial: u64) -> bool {
         self.id.serial == serial
     }
 }
@@ -456,27 +462,28 @@ pub(crate) struct LockedDirectory<'a>(RwLockWriteGuard<'a, Entries>);
 
 impl LockedDirectory<'_> {
     /// Whether a worker takes switches.
-    pub(crate) fn takes_switches(&self, worker: usize) -> bool {
+    pub(crate) fn accepts_switches(&self, worker: usize) -> bool {
         !self.0.stopped.contains(&worker)
     }
 
     /// Marks a worker as stopped: it reads its mailbox once more, and never again.
-    pub(crate) fn stops(&mut self, worker: usize) {
+    pub(crate) fn mark_stopped(&mut self, worker: usize) {
         self.0.stopped.insert(worker);
     }
 
     /// Notes that a switch now belongs to another worker.
-    pub(crate) fn moved(&mut self, dpid: Dpid, serial: u64, to: usize) {
-        if let Some(entry) = self.0.switches.get_mut(&dpid).filter(|entry| entry.is(serial)) {
+    pub(crate) fn set_worker(&mut self, dpid: Dpid, serial: u64, to: usize) {
+        if let Some(entry) = self.0.switches.get_mut(&dpid).filter(|entry| entry.has_serial(serial))
+        {
             entry.id.worker = to;
         }
     }
 }
 
 impl Posts {
-    fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
+    fn try_post(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
         match self.mailboxes.get(worker) {
-            Some(mailbox) => mailbox.give(mail),
+            Some(mailbox) => mailbox.try_push(mail),
             None => Err(mail),
         }
     }
@@ -539,7 +546,7 @@ impl Runtime for Posts {
         };
         post_program(&program, entry.info.version, |posted| {
             let mail = Mail::Program { to: entry.id, posted };
-            match self.give(entry.id.worker, mail) {
+            match self.try_post(entry.id.worker, mail) {
                 Err(Mail::Program { posted, .. }) => Err(posted),
                 _ => Ok(()),
             }
@@ -551,10 +558,10 @@ impl Runtime for Posts {
         let Some(entry) = directory.up(to) else {
             return RequestFuture::not_sent(Error::UnknownSwitch(to));
         };
-        post_request(to, body, entry.info.version, |question| {
-            let mail = Mail::Question { to: entry.id, question };
-            match self.give(entry.id.worker, mail) {
-                Err(Mail::Question { question, .. }) => Err(question),
+        post_request(to, body, entry.info.version, |request| {
+            let mail = Mail::Question { to: entry.id, request };
+            match self.try_post(entry.id.worker, mail) {
+                Err(Mail::Question { request, .. }) => Err(request),
                 _ => Ok(()),
             }
         })
@@ -565,16 +572,16 @@ impl Runtime for Posts {
         let Some(entry) = directory.switches.get(&to) else {
             drop(directory);
             if order.role() == ControllerRole::Slave
-                && let Some(kept) = self.write().orders.get_mut(&to)
+                && let Some(order) = self.write().orders.get_mut(&to)
             {
                 // It must not come back as a master.
-                *kept = STAND_BY;
+                *order = STAND_BY;
             }
             return RoleOrderFuture::not_sent(Error::UnknownSwitch(to));
         };
         let (promise, answer) = promise();
         let order = PostedOrder { dpid: to, order, promise };
-        match self.give(entry.id.worker, Mail::Role { to: entry.id, order }) {
+        match self.try_post(entry.id.worker, Mail::Role { to: entry.id, order }) {
             Ok(()) => RoleOrderFuture::sent(answer),
             Err(_) => RoleOrderFuture::not_sent(Error::Full(to)),
         }
@@ -601,7 +608,7 @@ mod tests {
     fn a_bounded_number_of_orders_is_kept() {
         let mut entries = Entries::default();
         for dpid in 0..=KEPT_ORDERS as u64 {
-            entries.keep_order(Dpid(dpid), RoleOrder::Equal);
+            entries.store_order(Dpid(dpid), RoleOrder::Equal);
         }
         assert_eq!(entries.orders.len(), KEPT_ORDERS);
         // The last one replaced one of a switch that is not connected.

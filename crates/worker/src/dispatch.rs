@@ -45,14 +45,14 @@ struct Call<'a> {
 impl Call<'_> {
     /// Calls one handler with its own [`Switch`]. After an error or a panic, discards what it
     /// wrote.
-    fn one(&mut self, app: &WorkerApp, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+    fn call_handler(&mut self, app: &WorkerApp, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
         if app.health.is_disabled() {
             return;
         }
         let mark = self.out.len();
         let (xids, pending) = self.session.split();
-        let mut asked = SessionRequests { pending, removals: self.removals };
-        let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, app.id);
+        let mut requests = SessionRequests { pending, removals: self.removals };
+        let mut switch = Switch::new(self.info, self.out, xids, &mut requests, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match guarded(|| call(&mut switch)) {
             Some(Ok(())) => return,
@@ -124,7 +124,7 @@ impl Worker {
         let ConnectionStage::Up(up) = &mut connection.stage else { return };
         let packets = batch.len();
         let (xids, pending) = connection.session.split();
-        let mut asked = SessionRequests { pending, removals: &mut connection.removals };
+        let mut requests = SessionRequests { pending, removals: &mut connection.removals };
         for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
             if batch.is_done() {
                 break;
@@ -132,7 +132,7 @@ impl Worker {
             if app.health.is_disabled() {
                 continue;
             }
-            let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, app.id);
+            let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut requests, now, app.id);
             batch.rewind(&switch);
             // A panic costs only its packet; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
@@ -156,10 +156,10 @@ impl Worker {
             let unhandled = packets as u64 - u64::from(batch.consumed());
             self.counters.packet_ins_unhandled.add(unhandled);
         }
-        if let (errors @ 1.., Some((of, error))) = batch.errors() {
+        if let (errors @ 1.., Some((app_id, error))) = batch.errors() {
             self.counters.handler_errors.add(errors);
             if let Some(WorkerApp { name: app, health, .. }) =
-                self.apps.iter().find(|app| app.id == of)
+                self.apps.iter().find(|app| app.id == app_id)
             {
                 health.failed(errors);
                 if self.log.allows(now, &self.counters) {
@@ -181,15 +181,15 @@ impl Worker {
     ) {
         match event {
             SessionEvent::Ready => self.ready(key, now, transport),
-            SessionEvent::ProbeAnswered => self.challenge_met(key),
+            SessionEvent::ProbeAnswered => self.end_challenge(key),
             SessionEvent::PortStatus(status) => {
                 self.early_port_status(key, &status);
                 self.port_status(key, &status, now);
             }
             SessionEvent::FlowRemoved(flow) => {
-                self.keep_table_miss(key, &flow, now, transport);
-                self.each(key, now, |app, handler, switch| {
-                    handler.flow_removed(switch, &as_removed_from(app, flow))
+                self.restore_table_miss(key, &flow, now, transport);
+                self.for_each_handler(key, now, |app, handler, switch| {
+                    handler.flow_removed(switch, &with_app_priority(app, flow))
                 });
             }
             SessionEvent::Error { xid, error, request } => {
@@ -197,23 +197,26 @@ impl Worker {
             }
             SessionEvent::Multipart { xid, reply } => {
                 if self.is_cleaning(key, xid) {
-                    return self.cleaned(key, Ok(&reply), now, transport);
+                    return self.handle_earlier_flows(key, Ok(&reply), now, transport);
                 }
                 if let Some(removal) = self.take_removal(key, xid) {
-                    return self.remove_told(key, removal, &reply, transport);
+                    return self.remove_reported(key, removal, &reply, transport);
                 }
                 if is_confirms(xid) {
-                    return self.replied(key, xid, reply);
+                    return self.handle_reply(key, xid, reply);
                 }
                 if xid::owner(xid) == xid::SESSION {
-                    return self.described(key, &reply, now);
+                    return self.handle_description(key, &reply, now);
                 }
                 if let Ok(body) = reply.body() {
-                    self.owner(key, xid, now, |app, handler, switch| {
+                    self.call_owner(key, xid, now, |app, handler, switch| {
                         let flows: Vec<FlowStats<'_>>;
                         let body = match body {
-                            ReplyBody::Flow(told) => {
-                                flows = told.iter().map(|flow| as_told_to(app, flow)).collect();
+                            ReplyBody::Flow(list) => {
+                                flows = list
+                                    .iter()
+                                    .map(|flow| with_reported_priority(app, flow))
+                                    .collect();
                                 ReplyBody::Flow(List::of(&flows))
                             }
                             body => body,
@@ -225,67 +228,86 @@ impl Worker {
             SessionEvent::MultipartOverflow { xid, kind } => {
                 debug!(key, ?kind, "a multipart reply grew too large and was dropped");
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, Err(MissingReply::Unreadable), now, transport);
+                    self.handle_earlier_flows(key, Err(MissingReply::Unreadable), now, transport);
                 }
-                self.not_removed(key, xid, now);
+                self.fail_removal(key, xid, now);
                 self.no_reply(key, xid, RequestError::TooLarge);
             }
             SessionEvent::Silent { xid, kind } => {
                 debug!(key, xid, ?kind, "the switch does not answer this question");
                 self.counters.requests_unanswered.add(1);
                 if self.is_cleaning(key, xid) {
-                    return self.cleaned(key, Err(MissingReply::Silent), now, transport);
+                    return self.handle_earlier_flows(
+                        key,
+                        Err(MissingReply::Silent),
+                        now,
+                        transport,
+                    );
                 }
                 if is_confirms(xid) {
                     return self.no_reply(key, xid, RequestError::Silent);
                 }
-                if self.role_failed(key, xid, RoleFailure::Unsupported(None), now, transport) {
+                if self.handle_role_failure(
+                    key,
+                    xid,
+                    RoleFailure::Unsupported(None),
+                    now,
+                    transport,
+                ) {
                     return;
                 }
                 if self.take_removal(key, xid).is_some() {
                     self.report_removal(key, xid, now);
                 }
-                self.owner(key, xid, now, |_, handler, switch| {
+                self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.unanswered(switch, Xid(xid))
                 });
             }
             SessionEvent::Role { xid, role } => {
-                self.role_answered(key, xid, role, now, transport);
-                self.owner(key, xid, now, |_, handler, switch| {
+                self.handle_role_reply(key, xid, role, now, transport);
+                self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &FromSwitch::RoleReply(role))
                 });
             }
             SessionEvent::RoleStatus(status) => self.role_status(key, &status, now, transport),
             SessionEvent::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {
-                    return self.confirmed(key, xid, now, transport);
+                    return self.handle_program_barrier(key, xid, now, transport);
                 }
                 if xid::owner(xid) == xid::SESSION {
-                    return self.table_miss_confirmed(key, xid, now);
+                    return self.handle_table_miss_barrier(key, xid, now);
                 }
-                self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
+                self.call_owner(key, xid, now, |_, handler, switch| {
+                    handler.barrier(switch, Xid(xid))
+                });
             }
             SessionEvent::Malformed { xid, error, .. } => {
                 self.log_malformed(key, error, now);
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, Err(MissingReply::Unreadable), now, transport);
+                    self.handle_earlier_flows(key, Err(MissingReply::Unreadable), now, transport);
                 }
-                self.not_removed(key, xid, now);
+                self.fail_removal(key, xid, now);
                 self.no_reply(key, xid, RequestError::Unreadable(error));
-                self.role_failed(key, xid, RoleFailure::Unanswered, now, transport);
+                self.handle_role_failure(key, xid, RoleFailure::Unanswered, now, transport);
                 self.confirm_unanswered(key, xid, now, transport);
             }
             SessionEvent::Reply { xid, body } => {
-                self.owner(key, xid, now, |_, handler, switch| {
+                self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &body)
                 });
             }
             // Whether an experimenter's message expects a reply, only its sender knows.
             SessionEvent::Experimenter { xid, message, .. } => {
-                if self.role_failed(key, xid, RoleFailure::Unsupported(None), now, transport) {
+                if self.handle_role_failure(
+                    key,
+                    xid,
+                    RoleFailure::Unsupported(None),
+                    now,
+                    transport,
+                ) {
                     return;
                 }
-                self.owner(key, xid, now, |_, handler, switch| {
+                self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &FromSwitch::Experimenter(message))
                 });
             }
@@ -294,7 +316,7 @@ impl Worker {
     }
 
     /// Handles a description, or ports, that a slow switch sends after it is up.
-    fn described(&mut self, key: ConnectionKey, reply: &CompleteReply<'_>, now: Duration) {
+    fn handle_description(&mut self, key: ConnectionKey, reply: &CompleteReply<'_>, now: Duration) {
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
                 let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
@@ -302,7 +324,7 @@ impl Worker {
                 if let Some(info) = stage.info_mut() {
                     Arc::make_mut(info).description = description_of(&desc);
                 }
-                stage.is_changed();
+                stage.mark_changed();
             }
             Ok(ReplyBody::PortDesc(ports)) => {
                 // At most as many as are kept: each is searched among the others.
@@ -311,7 +333,7 @@ impl Worker {
                         .connections
                         .get_mut(key)
                         .and_then(|connection| connection.stage.info_mut())
-                        .is_some_and(|info| info.ports.iter().any(|its| its.port == desc.port));
+                        .is_some_and(|info| info.ports.iter().any(|other| other.port == desc.port));
                     let reason = if is_known { PortReason::Modify } else { PortReason::Add };
                     self.port_status(key, &PortStatus { reason, desc }, now);
                 }
@@ -326,13 +348,13 @@ impl Worker {
         if !apply(Arc::make_mut(info), status) {
             self.counters.ports_left_out.add(1);
         }
-        connection.stage.is_changed();
+        connection.stage.mark_changed();
         self.port_changed(key, status, now);
     }
 
     /// Calls the handlers of a switch for a change of a port.
     pub(crate) fn port_changed(&mut self, key: ConnectionKey, status: &PortStatus, now: Duration) {
-        self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
+        self.for_each_handler(key, now, |_, handler, switch| handler.port_status(switch, status));
     }
 
     /// Publishes the changes of a switch in the directory, once a turn: the first change after that
@@ -349,7 +371,7 @@ impl Worker {
             }
             ConnectionStage::Standby(StandbySwitch { info, changed, .. }) => {
                 if std::mem::take(changed) {
-                    self.shared.stands_by(id, info);
+                    self.shared.publish_standby(id, info);
                 }
             }
             ConnectionStage::Handshake
@@ -367,7 +389,7 @@ impl Worker {
         transport: &mut T,
     ) {
         self.counters.errors_received.add(1);
-        if self.role_failed(key, xid, RoleFailure::of(error), now, transport) {
+        if self.handle_role_failure(key, xid, RoleFailure::of(error), now, transport) {
             return;
         }
         if self.is_slave_error(key, error) {
@@ -375,19 +397,19 @@ impl Worker {
             if !self.stands_by(key) {
                 // Before any handler: nobody may answer with more messages.
                 if is_confirms(xid) {
-                    self.note_refusal(key, xid, error);
+                    self.record_refusal(key, xid, error);
                 }
-                self.role_reported(key, Some(ControllerRole::Slave), now, transport);
+                self.handle_role_report(key, Some(ControllerRole::Slave), now, transport);
             }
             return;
         }
         self.log_refused(key, xid, error, request, now);
         self.flood_by_all(key, error, now);
-        self.errors_owner(key, xid, error, now, transport);
+        self.notify_sender(key, xid, error, now, transport);
     }
 
     /// Passes an error to the one who sent the message that the switch refuses.
-    fn errors_owner<T: Transport>(
+    fn notify_sender<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -396,7 +418,7 @@ impl Worker {
         transport: &mut T,
     ) {
         if self.is_cleaning(key, xid) {
-            return self.cleaned(key, Err(MissingReply::Refused), now, transport);
+            return self.handle_earlier_flows(key, Err(MissingReply::Refused), now, transport);
         }
         if is_confirms(xid) {
             return self.confirm_error(key, xid, error, now, transport);
@@ -408,22 +430,24 @@ impl Worker {
             self.counters.table_miss_refused.add(1);
             return;
         }
-        self.owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
-        self.not_removed(key, xid, now);
+        self.call_owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
+        self.fail_removal(key, xid, now);
     }
 
     /// Reports that the removal with this xid failed, if it is one: the switch does not list the
     /// flows.
-    fn not_removed(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
+    fn fail_removal(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
         if self.take_removal(key, xid).is_some() {
             self.report_removal(key, xid, now);
-            self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
+            self.call_owner(key, xid, now, |_, handler, switch| {
+                handler.unanswered(switch, Xid(xid))
+            });
         }
     }
 
     /// Calls each handler once a second.
     pub(crate) fn tick(&mut self, key: ConnectionKey, now: Duration) {
-        self.each(key, now, |_, handler, switch| handler.tick(switch));
+        self.for_each_handler(key, now, |_, handler, switch| handler.tick(switch));
     }
 
     /// Gives up requests without an answer in time.
@@ -442,21 +466,23 @@ impl Worker {
             if self.take_removal(key, xid).is_some() {
                 self.report_removal(key, xid, now);
             }
-            if self.role_failed(key, xid, RoleFailure::Unanswered, now, transport) {
+            if self.handle_role_failure(key, xid, RoleFailure::Unanswered, now, transport) {
                 continue;
             }
             self.confirm_unanswered(key, xid, now, transport);
-            self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
+            self.call_owner(key, xid, now, |_, handler, switch| {
+                handler.unanswered(switch, Xid(xid))
+            });
         }
     }
 
     /// Calls the handlers of a new switch for the first time.
     pub(crate) fn first_event(&mut self, key: ConnectionKey, now: Duration) {
-        self.each(key, now, |_, handler, switch| handler.switch_up(switch));
+        self.for_each_handler(key, now, |_, handler, switch| handler.switch_up(switch));
     }
 
     /// Calls the handler of each app, in the order of the chain.
-    fn each(
+    fn for_each_handler(
         &mut self,
         key: ConnectionKey,
         now: Duration,
@@ -471,12 +497,12 @@ impl Worker {
         let (counters, log) = (&*self.counters, &mut self.log);
         let mut call = Call { info, out, session, removals, now, counters, log };
         for (handler, app) in handlers.iter_mut().zip(&self.apps) {
-            call.one(app, |switch| event(app.id, handler.as_mut(), switch));
+            call.call_handler(app, |switch| event(app.id, handler.as_mut(), switch));
         }
     }
 
     /// Calls the handler of the app that owns a transaction id, if one does.
-    fn owner(
+    fn call_owner(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -484,11 +510,11 @@ impl Worker {
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
-        self.at(key, place, now, event);
+        self.call_handler_at(key, place, now, event);
     }
 
     /// Offers a flow of an earlier run to its app. Returns whether the app adopts it.
-    pub(crate) fn adopts(
+    pub(crate) fn offer_flow(
         &mut self,
         key: ConnectionKey,
         place: usize,
@@ -496,7 +522,7 @@ impl Worker {
         now: Duration,
     ) -> bool {
         let mut adopted = false;
-        self.at(key, place, now, |app, handler, switch| {
+        self.call_handler_at(key, place, now, |app, handler, switch| {
             // Another chain had other bands: the order of its flows among those of other apps was
             // another one.
             if let Some(priority) = app.band().lower(flow.priority) {
@@ -508,7 +534,7 @@ impl Worker {
     }
 
     /// Calls the handler of the app at this place of the chain.
-    fn at(
+    fn call_handler_at(
         &mut self,
         key: ConnectionKey,
         place: usize,
@@ -526,12 +552,12 @@ impl Worker {
         let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
         let mut call = Call { info, out, session, removals, now, counters, log };
-        call.one(app, |switch| event(app.id, handler.as_mut(), switch));
+        call.call_handler(app, |switch| event(app.id, handler.as_mut(), switch));
     }
 }
 
 /// A removed flow as an app sees it: its own flows have the priorities that it gave.
-fn as_removed_from(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
+fn with_app_priority(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
     if app.cookie().owns(flow.cookie) {
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
     }
@@ -539,7 +565,7 @@ fn as_removed_from(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
 }
 
 /// The same for a reported flow.
-fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
+fn with_reported_priority(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
     if app.cookie().owns(flow.cookie) {
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
     }
@@ -548,7 +574,7 @@ fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
 
 /// Makes the handlers of a switch. An app that panics here gets no events of it.
 pub(crate) fn handlers(
-    made_by: &[ChainApp],
+    chain: &[ChainApp],
     apps: &[WorkerApp],
     info: &SwitchInfo,
     counters: &WorkerCounters,
@@ -566,12 +592,12 @@ pub(crate) fn handlers(
         if app.health.is_disabled() {
             return Box::new(Absent);
         }
-        let up = || maker.switch_up(&app.network, info);
-        guarded(up).unwrap_or_else(|| {
+        let call = || maker.switch_up(&app.network, info);
+        guarded(call).unwrap_or_else(|| {
             app.panicked(info.since, counters);
             error!(dpid = %info.dpid, app = app.name, "an app panicked at a new switch");
             Box::new(Absent)
         })
     };
-    made_by.iter().zip(apps).map(|(maker, app)| make(maker.app.as_ref(), app)).collect()
+    chain.iter().zip(apps).map(|(maker, app)| make(maker.app.as_ref(), app)).collect()
 }

@@ -45,11 +45,11 @@ const STATUS_BYTES: usize = size_of::<(usize, PortStatus)>();
 impl Connection {
     /// Time when the switch comes up without an answer to this request. `true`: the wait is over
     /// for good; `false`: the answer may still come.
-    pub(crate) fn waits_until(&self, asked: &FlowsRequest) -> (Duration, bool) {
-        let since = self.early.as_ref().map(|early| early.since.max(asked.packets_since));
+    pub(crate) fn cleaning_deadline(&self, request: &FlowsRequest) -> (Duration, bool) {
+        let since = self.early_packets.as_ref().map(|early| early.since.max(request.packets_since));
         match since.map(|since| since + PACKET_WAIT) {
-            Some(until) if until < asked.until => (until, false),
-            _ => (asked.until, true),
+            Some(deadline) if deadline < request.deadline => (deadline, false),
+            _ => (request.deadline, true),
         }
     }
 }
@@ -60,19 +60,19 @@ impl Worker {
     #[cold]
     #[inline(never)]
     pub(crate) fn early_packet(&mut self, key: ConnectionKey, message: &[u8], now: Duration) {
-        let waits = self.settings.session.first_role == FirstRole::Standby;
+        let is_standby_first = self.settings.session.first_role == FirstRole::Standby;
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let stands_by = match connection.stage {
+        let is_standby = match connection.stage {
             ConnectionStage::Standby(_) => true,
-            ConnectionStage::Handshake | ConnectionStage::Claiming { .. } => waits,
+            ConnectionStage::Handshake | ConnectionStage::Claiming { .. } => is_standby_first,
             ConnectionStage::Cleaning(_) | ConnectionStage::Up(_) => false,
         };
-        if stands_by {
+        if is_standby {
             // They are for the master.
             return self.counters.packet_ins_standby.add(1);
         }
-        let is_first = connection.early.is_none();
-        let early = connection.early.get_or_insert_with(|| {
+        let is_first = connection.early_packets.is_none();
+        let early = connection.early_packets.get_or_insert_with(|| {
             Box::new(EarlyPackets { since: now, ..EarlyPackets::default() })
         });
         if early.messages.len() + message.len() <= EARLY_PACKET_BYTES
@@ -93,7 +93,8 @@ impl Worker {
     /// dropped: without it, apps would learn from them what is not true any more.
     pub(crate) fn early_port_status(&mut self, key: ConnectionKey, status: &PortStatus) {
         let connection = self.connections.get_mut(key);
-        let Some(early) = connection.and_then(|connection| connection.early.as_mut()) else {
+        let Some(early) = connection.and_then(|connection| connection.early_packets.as_mut())
+        else {
             return;
         };
         if early.messages.is_empty() {
@@ -119,7 +120,7 @@ impl Worker {
     /// Takes the packets and changes of ports that a switch sent before it was up.
     pub(crate) fn take_early_packets(&mut self, key: ConnectionKey) -> EarlyPackets {
         let connection = self.connections.get_mut(key);
-        let early = connection.and_then(|connection| connection.early.take());
+        let early = connection.and_then(|connection| connection.early_packets.take());
         let early = early.map(|early| *early).unwrap_or_default();
         self.early_bytes -= early.bytes();
         early
@@ -144,10 +145,10 @@ impl Worker {
         transport: &mut T,
     ) {
         let early = self.take_early_packets(key);
-        let (mut given, mut statuses) = (0, early.statuses.iter().peekable());
+        let (mut passed, mut statuses) = (0, early.statuses.iter().peekable());
         while let Some(connection) = self.connections.get(key) {
             let end = statuses.peek().map_or(early.messages.len(), |(before, _)| *before);
-            let mut rest = early.messages.get(given..end).unwrap_or(&[]);
+            let mut rest = early.messages.get(passed..end).unwrap_or(&[]);
             let mut batch = Batch::new(&early.messages);
             batch.begin(connection.session.version());
             while let Ok(Some(message)) = frame(rest)
@@ -156,7 +157,7 @@ impl Worker {
                 batch.push(message.bytes);
                 rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
             }
-            given = end - rest.len();
+            passed = end - rest.len();
             if !batch.is_empty() {
                 self.packets(key, &mut batch, now);
             } else if let Some((_, status)) = statuses.next() {
@@ -171,11 +172,11 @@ impl Worker {
     /// Time of the next timer of a switch whose flows are being requested.
     pub(crate) fn cleaning_until(&self, key: ConnectionKey) -> Option<(Duration, bool)> {
         let connection = self.connections.get(key)?;
-        let ConnectionStage::Cleaning(CleaningSwitch { asked: Some(asked), .. }) =
+        let ConnectionStage::Cleaning(CleaningSwitch { request: Some(request), .. }) =
             &connection.stage
         else {
             return None;
         };
-        Some(connection.waits_until(asked))
+        Some(connection.cleaning_deadline(request))
     }
 }

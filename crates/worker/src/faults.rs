@@ -48,11 +48,12 @@ impl Worker {
             return;
         }
         let Some(left_out) = self.fault_line(now) else { return };
-        let (dpid, peer) = self.whose(key);
+        let (dpid, peer) = self.dpid_and_peer(key);
         let app = self.sender(key, xid);
         let message = match error {
             ErrorMessage::Standard { data, .. } | ErrorMessage::Experimenter { data, .. } => {
-                Excerpt::read(data).map_or_else(|| "unknown".to_owned(), |it| it.to_string())
+                Excerpt::read(data)
+                    .map_or_else(|| "unknown".to_owned(), |excerpt| excerpt.to_string())
             }
         };
         let error = Refusal::from(error);
@@ -62,7 +63,7 @@ impl Worker {
     /// Logs that a message of a switch cannot be decoded.
     pub(crate) fn log_malformed(&mut self, key: ConnectionKey, error: DecodeError, now: Duration) {
         let Some(left_out) = self.fault_line(now) else { return };
-        let (dpid, peer) = self.whose(key);
+        let (dpid, peer) = self.dpid_and_peer(key);
         warn!(dpid, peer, %error, left_out, "a message of the switch cannot be read");
     }
 
@@ -76,7 +77,7 @@ impl Worker {
         self.log.allows(now, &self.counters).then(|| std::mem::take(&mut self.faults.left_out))
     }
 
-    fn whose(&self, key: ConnectionKey) -> (String, String) {
+    fn dpid_and_peer(&self, key: ConnectionKey) -> (String, String) {
         let connection = self.connections.get(key);
         let dpid = connection.and_then(|connection| connection.dpid());
         let dpid = dpid.map_or_else(|| "unknown".to_owned(), |dpid| dpid.to_string());

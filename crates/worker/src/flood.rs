@@ -27,10 +27,10 @@ impl Worker {
         now: Duration,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.floods_by_all || !is_about_flood(error) {
+        if connection.uses_all_for_flood || !is_about_flood(error) {
             return;
         }
-        connection.floods_by_all = true;
+        connection.uses_all_for_flood = true;
         let dpid = connection.dpid();
         if let Some(dpid) = dpid
             && self.log.allows(now, &self.counters)
@@ -54,13 +54,13 @@ fn is_about_flood(error: &ErrorMessage<'_>) -> bool {
     else {
         return false;
     };
-    let (mut floods, mut others) = (false, false);
+    let (mut has_flood, mut has_other) = (false, false);
     map_outputs(&mut data.to_vec(), &mut |port| {
         let is_flood = port == Port::FLOOD;
-        (floods, others) = (floods | is_flood, others | !is_flood);
+        (has_flood, has_other) = (has_flood | is_flood, has_other | !is_flood);
         port
     });
-    floods && !others
+    has_flood && !has_other
 }
 
 /// Replaces FLOOD by ALL in all actions of these messages.
@@ -68,9 +68,9 @@ pub(crate) fn use_all(messages: &mut [u8]) {
     let mut rest = messages;
     while let Ok(Some(message)) = frame(rest) {
         let len = message.bytes.len();
-        let Some((message, behind)) = rest.split_at_mut_checked(len) else { return };
+        let Some((message, remaining)) = rest.split_at_mut_checked(len) else { return };
         map_outputs(message, &mut |port| if port == Port::FLOOD { Port::ALL } else { port });
-        rest = behind;
+        rest = remaining;
     }
 }
 

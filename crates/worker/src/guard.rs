@@ -16,9 +16,9 @@ use crate::log_budget::LogBudget;
 #[inline(always)]
 pub(crate) fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(done) => Some(done),
+        Ok(value) => Some(value),
         Err(panic) => {
-            throw_away(panic);
+            drop_payload(panic);
             None
         }
     }
@@ -27,7 +27,7 @@ pub(crate) fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
 /// Drops a panic's payload. It belongs to the app, and its `Drop` may panic too.
 #[cold]
 #[inline(never)]
-pub(crate) fn throw_away(panic: Box<dyn Any + Send>) {
+pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         // This could go on for ever, so the payload leaks.
         std::mem::forget(another);
@@ -43,13 +43,13 @@ impl WorkerApp {
         (now, counters, log): (Duration, &WorkerCounters, &mut LogBudget),
         call: impl FnOnce() -> R,
     ) -> Option<R> {
-        let done = guarded(call);
-        if done.is_none() {
+        let result = guarded(call);
+        if result.is_none() {
             self.panicked(now, counters);
             if log.allows(now, counters) {
                 error!(app = self.name, what, "an app panicked");
             }
         }
-        done
+        result
     }
 }

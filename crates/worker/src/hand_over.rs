@@ -29,7 +29,7 @@ pub(crate) struct Moving {
     channel: Box<dyn Any + Send>,
     /// Whether the new worker must keep it for a while. False after an explicit request, which may
     /// be wrong about the load.
-    stays: bool,
+    is_pinned: bool,
 }
 
 /// The outcome of a hand-over.
@@ -54,34 +54,43 @@ impl Worker {
         let busy = permille(busy, window);
         let load = WorkerLoad { busy, connections: self.connections.len() };
         self.shared.loads().publish(self.index, load);
-        if self.strain.window(busy) && self.settings.hand_over {
-            self.relieve(load, now, transport);
+        if self.overload.end_window(busy) && self.settings.hand_over {
+            self.reduce_load(load, now, transport);
         }
     }
 
-    fn relieve<T: Transport>(&mut self, mine: WorkerLoad, now: Duration, transport: &mut T) {
-        let most = self.settings.limits.switches_per_worker;
+    fn reduce_load<T: Transport>(
+        &mut self,
+        own_load: WorkerLoad,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let max_switches = self.settings.limits.switches_per_worker;
         let shared = Arc::clone(&self.shared);
-        let Some((to, theirs)) = shared.loads().idlest(self.index, most) else { return };
+        let Some((to, other_load)) = shared.loads().idlest(self.index, max_switches) else {
+            return;
+        };
         let (mut movable, mut total) = (Vec::new(), 0);
         for (key, connection) in &self.connections {
-            let bytes = connection.burden.bytes(&self.strain);
+            let bytes = connection.load.bytes(&self.overload);
             total += bytes;
-            if connection.is_movable() && !connection.burden.rests(now) {
+            if connection.is_movable() && !connection.load.is_pinned(now) {
                 movable.push((bytes, key));
             }
         }
-        let room = most.saturating_sub(theirs.connections);
-        let (keys, moved) = pick(movable, total, mine.busy, theirs.busy, room);
-        let expected =
-            WorkerLoad { busy: theirs.busy + moved, connections: theirs.connections + keys.len() };
-        if keys.is_empty() || !shared.loads().reserve(to, theirs, expected) {
+        let room = max_switches.saturating_sub(other_load.connections);
+        let (keys, moved) = pick(movable, total, own_load.busy, other_load.busy, room);
+        let expected = WorkerLoad {
+            busy: other_load.busy + moved,
+            connections: other_load.connections + keys.len(),
+        };
+        if keys.is_empty() || !shared.loads().reserve(to, other_load, expected) {
             return;
         }
         if let HandOverOutcome::Done(switches @ 1..) =
             self.hand_over(&keys, to, true, now, transport)
         {
-            self.strain.relieved();
+            self.overload.restart();
             if self.log.allows(now, &self.counters) {
                 let from = self.index;
                 info!(switches, from, to, "this worker is overloaded: switches handed over");
@@ -92,14 +101,14 @@ impl Worker {
     /// Hands one switch over on request.
     pub(crate) fn hand_over_one<T: Transport>(
         &mut self,
-        who: ConnectionId,
+        id: ConnectionId,
         to: usize,
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.here(who).filter(|_| to != self.index) else { return };
+        let Some(key) = self.local_key(id).filter(|_| to != self.index) else { return };
         if let HandOverOutcome::Later = self.hand_over(&[key], to, false, now, transport) {
-            self.postponed.push_back(Mail::HandOver { who, to });
+            self.postponed.push_back(Mail::HandOver { id, to });
         }
     }
 
@@ -107,19 +116,19 @@ impl Worker {
         &mut self,
         keys: &[ConnectionKey],
         to: usize,
-        stays: bool,
+        is_pinned: bool,
         now: Duration,
         transport: &mut T,
     ) -> HandOverOutcome {
         let shared = Arc::clone(&self.shared);
-        let mut directory = shared.hold();
-        if !directory.takes_switches(to) {
+        let mut directory = shared.lock();
+        if !directory.accepts_switches(to) {
             return HandOverOutcome::Done(0);
         }
         if !self.deliver_all(now, transport) {
             return HandOverOutcome::Later;
         }
-        let mut gone = 0;
+        let mut moved = 0;
         for key in keys.iter().copied().take(HAND_OVER_SWITCHES) {
             if !self.connections.get(key).is_some_and(Connection::is_movable) {
                 continue;
@@ -129,21 +138,21 @@ impl Worker {
             self.arrived.remove(&connection.serial);
             self.unfinished -= connection.unfinished;
             let (serial, dpid) = (connection.serial, connection.dpid());
-            let moving = Box::new(Moving { connection, channel, stays });
-            match shared.give(to, Mail::Take(moving)) {
+            let moving = Box::new(Moving { connection, channel, is_pinned });
+            match shared.try_post(to, Mail::Take(moving)) {
                 Ok(()) => {
                     if let Some(dpid) = dpid {
-                        directory.moved(dpid, serial, to);
+                        directory.set_worker(dpid, serial, to);
                     }
-                    gone += 1;
+                    moved += 1;
                 }
                 // The mailbox is full: the switch stays.
-                Err(Mail::Take(moving)) => self.settle_in(*moving, transport),
+                Err(Mail::Take(moving)) => self.insert_moved(*moving, transport),
                 Err(_) => {}
             }
         }
-        self.counters.switches_handed_over.add(gone as u64);
-        HandOverOutcome::Done(gone)
+        self.counters.switches_handed_over.add(moved as u64);
+        HandOverOutcome::Done(moved)
     }
 
     /// Writes the mail for switches that are here, and postpones the rest. `false`: the mail has
@@ -153,50 +162,50 @@ impl Worker {
         if self.postponed.len() > MAILBOX_MESSAGES {
             return false;
         }
-        let mut questions = false;
+        let mut has_queries = false;
         let before = std::mem::take(&mut self.postponed);
         let shared = Arc::clone(&self.shared);
-        let popped = (0..MAILBOX_MESSAGES).map_while(|_| shared.mailbox(self.index)?.pop());
-        let mail: Vec<Mail> = before.into_iter().chain(popped).collect();
+        let new_mail = (0..MAILBOX_MESSAGES).map_while(|_| shared.mailbox(self.index)?.pop());
+        let mail: Vec<Mail> = before.into_iter().chain(new_mail).collect();
         for mail in mail {
             match mail {
                 // A switch that is not here may still come, by earlier mail.
-                Mail::Send { to, bytes } if self.here(to).is_some() => {
+                Mail::Send { to, bytes } if self.local_key(to).is_some() => {
                     self.post(to, &bytes, transport);
                 }
-                Mail::Program { to, posted } if self.here(to).is_some() => {
+                Mail::Program { to, posted } if self.local_key(to).is_some() => {
                     self.program(to, posted, now, transport);
                 }
-                Mail::Question { to, question } if self.here(to).is_some() => {
-                    self.question(to, question, now, transport);
+                Mail::Question { to, request } if self.local_key(to).is_some() => {
+                    self.task_request(to, request, now, transport);
                 }
-                Mail::Role { to, order } if self.here(to).is_some() => {
+                Mail::Role { to, order } if self.local_key(to).is_some() => {
                     self.role_order(to, order, now, transport);
                 }
                 mail => {
-                    questions |= matches!(mail, Mail::Query(_));
+                    has_queries |= matches!(mail, Mail::Query(_));
                     self.postponed.push_back(mail);
                 }
             }
         }
-        !questions
+        !has_queries
     }
 
     /// Takes over a switch from another worker.
-    pub(crate) fn take<T: Transport>(
+    pub(crate) fn accept<T: Transport>(
         &mut self,
         mut moving: Moving,
         now: Duration,
         transport: &mut T,
     ) {
-        let rest_until = if moving.stays { now + HAND_OVER_REST } else { now };
-        moving.connection.burden = SwitchLoad::resting(rest_until);
+        let rest_until = if moving.is_pinned { now + HAND_OVER_REST } else { now };
+        moving.connection.load = SwitchLoad::pinned(rest_until);
         self.counters.switches_taken_over.add(1);
-        self.settle_in(moving, transport);
+        self.insert_moved(moving, transport);
     }
 
     /// Adds a detached switch to this worker.
-    fn settle_in<T: Transport>(&mut self, moving: Moving, transport: &mut T) {
+    fn insert_moved<T: Transport>(&mut self, moving: Moving, transport: &mut T) {
         let Moving { mut connection, channel, .. } = moving;
         connection.timer = None;
         self.unfinished += connection.unfinished;
@@ -209,17 +218,18 @@ impl Worker {
 
     /// Finds the key of a connection, if it is here. A connection that was handed over has another
     /// key than its id says.
-    pub(crate) fn here(&self, id: ConnectionId) -> Option<ConnectionKey> {
-        let at_home = self.connections.get(id.key).is_some_and(|its| its.serial == id.serial);
-        if at_home { Some(id.key) } else { self.arrived.get(&id.serial).copied() }
+    pub(crate) fn local_key(&self, id: ConnectionId) -> Option<ConnectionKey> {
+        let is_original =
+            self.connections.get(id.key).is_some_and(|connection| connection.serial == id.serial);
+        if is_original { Some(id.key) } else { self.arrived.get(&id.serial).copied() }
     }
 }
 
 impl Worker {
     /// Finds the key of a connection whose switch is up here. Mail that was posted while it was up
     /// may come when it stands by, or is up again: then it is not for this term.
-    pub(crate) fn up_here(&self, id: ConnectionId) -> Option<ConnectionKey> {
-        let key = self.here(id)?;
+    pub(crate) fn local_up_key(&self, id: ConnectionId) -> Option<ConnectionKey> {
+        let key = self.local_key(id)?;
         let connection = self.connections.get(key)?;
         let is_up = matches!(connection.stage, ConnectionStage::Up(_));
         (is_up && connection.term == id.term).then_some(key)

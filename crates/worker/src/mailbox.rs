@@ -37,15 +37,15 @@ pub(crate) enum Mail {
     /// Changes that a switch must confirm.
     Program { to: ConnectionId, posted: PostedProgram },
     /// A task's request to a switch.
-    Question { to: ConnectionId, question: PostedRequest },
+    Question { to: ConnectionId, request: PostedRequest },
     /// An order for a role at a switch.
     Role { to: ConnectionId, order: PostedOrder },
     /// Another connection has the same datapath id: is this one alive?
-    AreYouAlive { who: ConnectionId, claimant: ConnectionId },
+    AreYouAlive { id: ConnectionId, claimant: ConnectionId },
     /// The answer, to the claimant.
-    OldConnection { claimant: ConnectionId, alive: bool },
+    OldConnection { claimant: ConnectionId, is_alive: bool },
     /// Hands this switch over to that worker.
-    HandOver { who: ConnectionId, to: usize },
+    HandOver { id: ConnectionId, to: usize },
     /// A switch that is handed over to this worker.
     Take(Box<Moving>),
     /// A question of the operator.
@@ -58,7 +58,7 @@ impl Mail {
         match self {
             Mail::Send { bytes, .. } => bytes.len(),
             Mail::Program { posted, .. } => posted.bytes(),
-            Mail::Question { question, .. } => question.bytes(),
+            Mail::Question { request: question, .. } => question.bytes(),
             _ => 0,
         }
     }
@@ -96,9 +96,9 @@ impl Mailbox {
     }
 
     /// Asks the worker. `false` if its mailbox is full. To ask all workers, use
-    /// [`crate::SharedState::ask`].
+    /// [`crate::SharedState::query`].
     #[must_use]
-    pub fn ask(&self, query: WorkerQuery) -> bool {
+    pub fn query(&self, query: WorkerQuery) -> bool {
         self.push(Mail::Query(query))
     }
 
@@ -110,23 +110,23 @@ impl Mailbox {
 
     #[must_use]
     pub(crate) fn push(&self, mail: Mail) -> bool {
-        self.give(mail).is_ok()
+        self.try_push(mail).is_ok()
     }
 
     /// Adds mail, or returns it if the mailbox is full.
-    pub(crate) fn give(&self, mail: Mail) -> Result<(), Mail> {
+    pub(crate) fn try_push(&self, mail: Mail) -> Result<(), Mail> {
         let bytes = mail.bytes();
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         // Mail without bytes, such as questions whether a connection is alive, is limited only by
         // the queue.
         let fits = bytes == 0 || before.saturating_add(bytes) <= MAILBOX_BYTES;
-        let given = if fits { self.queue.push(mail) } else { Err(mail) };
-        if given.is_ok() {
+        let result = if fits { self.queue.push(mail) } else { Err(mail) };
+        if result.is_ok() {
             self.wake.wake();
         } else {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-        given
+        result
     }
 
     pub(crate) fn pop(&self) -> Option<Mail> {
@@ -152,7 +152,7 @@ mod tests {
         let send = |len| mailbox.push(Mail::Send { to, bytes: vec![0; len].into() });
         let pushed = (0..MAILBOX_MESSAGES).take_while(|_| send(64 * 1024)).count();
         assert_eq!(pushed, MAILBOX_BYTES / (64 * 1024));
-        assert!(mailbox.push(Mail::OldConnection { claimant: to, alive: true }));
+        assert!(mailbox.push(Mail::OldConnection { claimant: to, is_alive: true }));
         assert!(mailbox.pop().is_some());
         assert!(send(64 * 1024));
         assert!(!send(1));

@@ -50,7 +50,7 @@ impl Worker {
     }
 
     fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
-        let mut sums = self.past.clone();
+        let mut sums = self.earlier_counters.clone();
         for (_, connection) in &self.connections {
             if let ConnectionStage::Up(up) = &connection.stage {
                 for (handler, app) in up.handlers.iter().zip(&self.apps) {
@@ -77,7 +77,7 @@ impl Worker {
                 handler.counters(&mut |name, n| counted.push((name, n)));
                 counted
             });
-            add_counters(&mut self.past, app.name, counted);
+            add_counters(&mut self.earlier_counters, app.name, counted);
             if !app.health.is_disabled() {
                 let _ = app.call("switch_down", (now, counters, &mut self.log), || {
                     handler.switch_down(info);

@@ -55,7 +55,7 @@ impl Worker {
     }
 
     /// Removes the listed flows of the app.
-    pub(crate) fn remove_told<T: Transport>(
+    pub(crate) fn remove_reported<T: Transport>(
         &mut self,
         key: ConnectionKey,
         removal: Removal,

@@ -84,7 +84,7 @@ impl Default for Roles {
 impl Roles {
     /// Whether an order for slave has no outcome yet.
     fn awaits_slave(&self) -> bool {
-        self.orders.iter().any(|asked| asked.order.role() == ControllerRole::Slave)
+        self.orders.iter().any(|pending| pending.order.role() == ControllerRole::Slave)
     }
 }
 
@@ -175,7 +175,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.here(to) else {
+        let Some(key) = self.local_key(to) else {
             self.counters.mail_undeliverable.add(1);
             return posted.undeliverable();
         };
@@ -194,11 +194,11 @@ impl Worker {
     ) {
         if order == STAND_BY {
             // Whatever the switch answers, and when.
-            self.hold(key);
+            self.hold_standby(key);
             if promise.is_some() {
                 self.keep_order(key, order);
             }
-            self.leave(key, EndReason::StoodBy, now, transport);
+            self.demote(key, EndReason::StoodBy, now, transport);
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
         let step = match order {
@@ -207,33 +207,28 @@ impl Worker {
             _ => OrderStep::Change,
         };
         let (requests, newest, refused) = (0, None, None);
-        let asked = PendingOrder { xid: None, order, step, requests, newest, refused, promise };
+        let pending = PendingOrder { xid: None, order, step, requests, newest, refused, promise };
         let orders = &mut connection.roles.get_or_insert_default().orders;
         let replaced = match order.role() {
             ControllerRole::Slave => orders.split_off(orders.len().min(1)),
             ControllerRole::Equal | ControllerRole::Master => VecDeque::new(),
         };
-        let waiting = orders.len();
-        let is_taken = waiting < ROLE_ORDERS;
-        let left_out = match is_taken {
+        let unanswered = orders.len();
+        let is_taken = unanswered < ROLE_ORDERS;
+        let rejected = match is_taken {
             true => {
-                orders.push_back(asked);
+                orders.push_back(pending);
                 None
             }
-            false => Some(asked),
+            false => Some(pending),
         };
         for replaced in replaced {
             self.end_order(key, replaced, Err(RoleError::Replaced), now);
         }
-        if let Some(asked) = left_out {
-            self.end_order(
-                key,
-                asked,
-                Err(Error::TooManyRequests { unanswered: waiting }.into()),
-                now,
-            );
-        } else if waiting == 0 {
-            self.carry_out(key, now, transport);
+        if let Some(pending) = rejected {
+            self.end_order(key, pending, Err(Error::TooManyRequests { unanswered }.into()), now);
+        } else if unanswered == 0 {
+            self.send_first_order(key, now, transport);
         }
     }
 
@@ -241,7 +236,7 @@ impl Worker {
     fn end_order(
         &mut self,
         key: ConnectionKey,
-        asked: PendingOrder,
+        pending: PendingOrder,
         outcome: RoleOutcome,
         now: Duration,
     ) {
@@ -249,8 +244,8 @@ impl Worker {
         if let Some(dpid) = dpid
             && self.log.allows(now, &self.counters)
         {
-            let order = asked.order.role();
-            match (&outcome, &asked.promise) {
+            let order = pending.order.role();
+            match (&outcome, &pending.promise) {
                 (Ok(granted), _) => {
                     let (role, generation_id) = (granted.role, granted.generation_id);
                     info!(%dpid, %role, generation_id, "role granted");
@@ -260,51 +255,58 @@ impl Worker {
                 (Err(reason), Some(_)) => info!(%dpid, %order, %reason, "role not granted"),
             }
         }
-        if let Some(promise) = asked.promise {
+        if let Some(promise) = pending.promise {
             promise.resolve(outcome);
         }
     }
 
     /// Sends the present request of the first order.
-    fn carry_out<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
+    fn send_first_order<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) {
         // What was written before goes first, and the request gets the whole buffer.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(roles) = &mut connection.roles else { return };
         let mut not_sent = Vec::new();
-        while let Some(asked) = roles.orders.front_mut() {
-            asked.requests += u8::from(asked.step == OrderStep::Change);
-            match connection.session.request_role(asked.request(), now, &mut self.out) {
+        while let Some(pending) = roles.orders.front_mut() {
+            pending.requests += u8::from(pending.step == OrderStep::Change);
+            match connection.session.request_role(pending.request(), now, &mut self.out) {
                 Ok(xid) => {
-                    asked.xid = Some(xid);
+                    pending.xid = Some(xid);
                     break;
                 }
-                Err(error) => not_sent.extend(roles.orders.pop_front().map(|asked| (asked, error))),
+                Err(error) => {
+                    not_sent.extend(roles.orders.pop_front().map(|pending| (pending, error)));
+                }
             }
         }
-        for (asked, error) in not_sent {
-            self.end_order(key, asked, Err(Error::from(error).into()), now);
+        for (pending, error) in not_sent {
+            self.end_order(key, pending, Err(Error::from(error).into()), now);
         }
         self.flush(key, transport);
     }
 
     /// Goes on with the first order, in this step.
-    fn carry_on<T: Transport>(
+    fn continue_order<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        asked: PendingOrder,
+        pending: PendingOrder,
         step: OrderStep,
         now: Duration,
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let orders = &mut connection.roles.get_or_insert_default().orders;
-        orders.push_front(PendingOrder { step, ..asked });
-        self.carry_out(key, now, transport);
+        orders.push_front(PendingOrder { step, ..pending });
+        self.send_first_order(key, now, transport);
     }
 
     /// Handles the reply to a request for a role.
-    pub(crate) fn role_answered<T: Transport>(
+    pub(crate) fn handle_role_reply<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -313,52 +315,58 @@ impl Worker {
         transport: &mut T,
     ) {
         let reported = ControllerRole::of(reply.role);
-        let Some(mut asked) = self.take_role(key, xid) else {
+        let Some(mut pending) = self.take_role(key, xid) else {
             // A handler has asked.
-            return self.role_reported(key, reported, now, transport);
+            return self.handle_role_report(key, reported, now, transport);
         };
-        asked.newest = reply.generation();
-        match (asked.step, asked.order) {
+        pending.newest = reply.generation();
+        match (pending.step, pending.order) {
             (OrderStep::Newest, _) => {
-                return self.carry_on(key, asked, OrderStep::Change, now, transport);
+                return self.continue_order(key, pending, OrderStep::Change, now, transport);
             }
             (OrderStep::Stale, RoleOrder::Slave { generation_id: None })
-                if asked.requests < SLAVE_REQUESTS =>
+                if pending.requests < SLAVE_REQUESTS =>
             {
-                return self.carry_on(key, asked, OrderStep::Change, now, transport);
+                return self.continue_order(key, pending, OrderStep::Change, now, transport);
             }
             (OrderStep::Stale, _) => {
-                let newest = asked.newest;
-                self.end_order(key, asked, Err(RoleError::Stale { newest }), now);
+                let newest = pending.newest;
+                self.end_order(key, pending, Err(RoleError::Stale { newest }), now);
             }
             (OrderStep::Probe, _) => {
                 // It has roles, but does not change this one.
-                let why = asked.refused.unwrap_or(RoleError::Unanswered);
-                self.not_granted(key, asked, why, now, transport);
+                let why = pending.refused.unwrap_or(RoleError::Unanswered);
+                self.end_not_granted(key, pending, why, now, transport);
                 if reported == Some(ControllerRole::Slave) {
-                    self.role_reported(key, reported, now, transport);
+                    self.handle_role_report(key, reported, now, transport);
                 }
             }
             (OrderStep::Change, _) => {
                 let Some(role) = reported else {
-                    return self.role_refused(key, asked, RoleFailure::Unanswered, now, transport);
+                    return self.handle_refusal(
+                        key,
+                        pending,
+                        RoleFailure::Unanswered,
+                        now,
+                        transport,
+                    );
                 };
-                let wanted = asked.order.role();
+                let wanted = pending.order.role();
                 self.note_role(key, role);
-                self.ordered(key, &asked, role, now, transport);
-                let generation_id = asked.newest;
+                self.apply_role(key, &pending, role, now, transport);
+                let generation_id = pending.newest;
                 let outcome = match role == wanted {
                     true => Ok(GrantedRole { role, generation_id }),
                     false => Err(RoleError::Other(role)),
                 };
-                self.end_order(key, asked, outcome, now);
+                self.end_order(key, pending, outcome, now);
             }
         }
-        self.carry_out(key, now, transport);
+        self.send_first_order(key, now, transport);
     }
 
     /// Handles a request for a role that gets no reply. Returns whether the xid is that of one.
-    pub(crate) fn role_failed<T: Transport>(
+    pub(crate) fn handle_role_failure<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -366,66 +374,68 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) -> bool {
-        let Some(asked) = self.take_role(key, xid) else { return false };
-        self.role_refused(key, asked, failure, now, transport);
+        let Some(pending) = self.take_role(key, xid) else { return false };
+        self.handle_refusal(key, pending, failure, now, transport);
         true
     }
 
-    fn role_refused<T: Transport>(
+    fn handle_refusal<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        asked: PendingOrder,
+        pending: PendingOrder,
         failure: RoleFailure,
         now: Duration,
         transport: &mut T,
     ) {
-        let has_question =
-            self.connections.get(key).is_some_and(|its| its.session.version().has_roles());
-        let why = match (asked.step, failure) {
+        let has_role_query = self
+            .connections
+            .get(key)
+            .is_some_and(|connection| connection.session.version().has_roles());
+        let why = match (pending.step, failure) {
             (OrderStep::Change, RoleFailure::Stale) => {
-                return self.carry_on(key, asked, OrderStep::Stale, now, transport);
+                return self.continue_order(key, pending, OrderStep::Stale, now, transport);
             }
-            (OrderStep::Change, RoleFailure::Unsupported(refusal)) if has_question => {
+            (OrderStep::Change, RoleFailure::Unsupported(refusal)) if has_role_query => {
                 // It may only refuse this change.
                 let refused = Some(refusal.map_or(RoleError::Unanswered, RoleError::Refused));
-                let asked = PendingOrder { refused, ..asked };
-                return self.carry_on(key, asked, OrderStep::Probe, now, transport);
+                let pending = PendingOrder { refused, ..pending };
+                return self.continue_order(key, pending, OrderStep::Probe, now, transport);
             }
             (OrderStep::Stale, _) => RoleError::Stale { newest: None },
             (_, RoleFailure::Unsupported(_) | RoleFailure::Stale) => RoleError::Unsupported,
-            (OrderStep::Probe, _) => asked.refused.unwrap_or(RoleError::Unanswered),
+            (OrderStep::Probe, _) => pending.refused.unwrap_or(RoleError::Unanswered),
             (_, RoleFailure::Refused(refusal)) => RoleError::Refused(refusal),
             (_, RoleFailure::Unanswered) => RoleError::Unanswered,
         };
-        self.not_granted(key, asked, why, now, transport);
-        self.carry_out(key, now, transport);
+        self.end_not_granted(key, pending, why, now, transport);
+        self.send_first_order(key, now, transport);
     }
 
     /// Ends an order that the switch does not grant.
-    fn not_granted<T: Transport>(
+    fn end_not_granted<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        asked: PendingOrder,
+        pending: PendingOrder,
         why: RoleError,
         now: Duration,
         transport: &mut T,
     ) {
-        let wanted = asked.order.role();
+        let wanted = pending.order.role();
         let outcome = match wanted {
             // Where there are no roles, every controller is equal.
             ControllerRole::Equal if why == RoleError::Unsupported => {
                 self.note_role(key, wanted);
-                self.ordered(key, &asked, wanted, now, transport);
+                self.apply_role(key, &pending, wanted, now, transport);
                 Ok(GrantedRole { role: wanted, generation_id: None })
             }
             // Whatever the switch would accept: the order was to stand by.
             ControllerRole::Slave if !matches!(why, RoleError::Stale { .. }) => {
-                self.ordered(key, &asked, wanted, now, transport);
+                self.apply_role(key, &pending, wanted, now, transport);
                 Err(why)
             }
             _ => Err(why),
         };
-        self.end_order(key, asked, outcome, now);
+        self.end_order(key, pending, outcome, now);
     }
 
     /// Handles a report of the switch that it has changed the controller's role.
@@ -436,7 +446,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        self.role_reported(key, ControllerRole::of(status.role.role), now, transport);
+        self.handle_role_report(key, ControllerRole::of(status.role.role), now, transport);
     }
 
     /// Whether an error means that the controller is slave. 1.3 has an error of its own for that.
@@ -444,7 +454,7 @@ impl Worker {
     /// a controller that was master becomes slave.
     pub(crate) fn is_slave_error(&self, key: ConnectionKey, error: &ErrorMessage<'_>) -> bool {
         let ErrorMessage::Standard { code, data } = error else { return false };
-        let info = self.connections.get(key).and_then(|its| its.stage.claimed());
+        let info = self.connections.get(key).and_then(|connection| connection.stage.owned_info());
         let has_role = info.is_some_and(|info| info.role != ControllerRole::Equal);
         match code {
             ErrorCode::RequestIsSlave => true,
@@ -458,7 +468,7 @@ impl Worker {
     }
 
     /// Handles a role that the switch reports without an order.
-    pub(crate) fn role_reported<T: Transport>(
+    pub(crate) fn handle_role_report<T: Transport>(
         &mut self,
         key: ConnectionKey,
         reported: Option<ControllerRole>,
@@ -469,13 +479,14 @@ impl Worker {
         self.note_role(key, role);
         match role {
             ControllerRole::Slave => {
-                if let Some(dpid) = self.connections.get(key).and_then(|its| its.dpid())
-                    && self.shared.demoted(dpid)
+                if let Some(dpid) =
+                    self.connections.get(key).and_then(|connection| connection.dpid())
+                    && self.shared.record_demotion(dpid)
                 {
                     // Who was ordered to write needs a new order.
-                    self.hold(key);
+                    self.hold_standby(key);
                 }
-                self.leave(key, EndReason::Demoted, now, transport);
+                self.demote(key, EndReason::Demoted, now, transport);
             }
             ControllerRole::Equal | ControllerRole::Master => {
                 if self.may_reclaim(key, now) {
@@ -494,13 +505,13 @@ impl Worker {
         }
         let Some(connection) = self.connections.get_mut(key) else { return false };
         let roles = connection.roles.get_or_insert_default();
-        let may = !roles.is_held && !roles.awaits_slave() && roles.reclaims.pass(now);
-        self.counters.role_reports_ignored.add(u64::from(!may));
-        may
+        let is_allowed = !roles.is_held && !roles.awaits_slave() && roles.reclaims.pass(now);
+        self.counters.role_reports_ignored.add(u64::from(!is_allowed));
+        is_allowed
     }
 
     /// Makes the standby last until an order ends it.
-    pub(crate) fn hold(&mut self, key: ConnectionKey) {
+    pub(crate) fn hold_standby(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.roles.get_or_insert_default().is_held = true;
         }
@@ -509,36 +520,36 @@ impl Worker {
     /// Keeps an order for the next connection of the switch.
     fn keep_order(&self, key: ConnectionKey, order: RoleOrder) {
         if let Some(dpid) = self.connections.get(key).and_then(|connection| connection.dpid()) {
-            self.shared.keep_order(dpid, order);
+            self.shared.store_order(dpid, order);
         }
     }
 
     /// Moves the connection to the stage of the role that was ordered and granted. Only the role
     /// that was ordered ends a standby.
-    fn ordered<T: Transport>(
+    fn apply_role<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        asked: &PendingOrder,
+        pending: &PendingOrder,
         granted: ControllerRole,
         now: Duration,
         transport: &mut T,
     ) {
-        let wanted = asked.order.role();
+        let wanted = pending.order.role();
         let Some(connection) = self.connections.get_mut(key) else { return };
         let roles = connection.roles.get_or_insert_default();
         let is_replaced = roles.awaits_slave();
         if wanted == ControllerRole::Slave {
-            self.hold(key);
-            if asked.promise.is_some() {
+            self.hold_standby(key);
+            if pending.promise.is_some() {
                 self.keep_order(key, STAND_BY);
             }
-            self.leave(key, EndReason::StoodBy, now, transport);
+            self.demote(key, EndReason::StoodBy, now, transport);
         } else if granted == ControllerRole::Slave {
-            self.leave(key, EndReason::Demoted, now, transport);
+            self.demote(key, EndReason::Demoted, now, transport);
         } else if granted == wanted && !is_replaced {
             roles.is_held = false;
-            if asked.promise.is_some() {
-                self.keep_order(key, asked.order);
+            if pending.promise.is_some() {
+                self.keep_order(key, pending.order);
             }
             self.take_over(key, now, transport);
         }
@@ -552,13 +563,13 @@ impl Worker {
             return;
         };
         Arc::make_mut(info).role = role;
-        connection.stage.is_changed();
+        connection.stage.mark_changed();
     }
 
     /// Takes the first order, if its present request has this xid.
     fn take_role(&mut self, key: ConnectionKey, xid: u32) -> Option<PendingOrder> {
         let orders = &mut self.connections.get_mut(key)?.roles.as_mut()?.orders;
-        orders.pop_front_if(|asked| asked.xid == Some(xid))
+        orders.pop_front_if(|pending| pending.xid == Some(xid))
     }
 
     /// Whether the connection stands by.

@@ -40,7 +40,7 @@ impl Worker {
         transport: &mut T,
     ) {
         let first_role = self.settings.session.first_role;
-        let order = match (self.shared.kept_order(info.dpid), first_role) {
+        let order = match (self.shared.stored_order(info.dpid), first_role) {
             (Some(order @ (RoleOrder::Slave { .. } | RoleOrder::Master { .. })), _)
             | (Some(order @ RoleOrder::Equal), FirstRole::Standby) => Some(order),
             (None, FirstRole::Standby) => Some(STAND_BY),
@@ -50,7 +50,7 @@ impl Worker {
         if let Some(order) = order {
             self.stand_by(key, info, EndReason::StoodBy, now, transport);
             // Until the switch has answered, it takes the controller for an equal.
-            self.hold(key);
+            self.hold_standby(key);
             self.request_role(key, order, None, now, transport);
         } else if info.role == ControllerRole::Slave {
             self.stand_by(key, info, EndReason::Demoted, now, transport);
@@ -72,7 +72,7 @@ impl Worker {
     }
 
     /// Stands by at a switch that is up or being cleaned.
-    pub(crate) fn leave<T: Transport>(
+    pub(crate) fn demote<T: Transport>(
         &mut self,
         key: ConnectionKey,
         why: EndReason,
@@ -99,8 +99,8 @@ impl Worker {
     ) {
         self.flush(key, transport);
         self.drop_early_packets(key);
-        self.forget_requests(key);
-        self.leave_turns(key);
+        self.cancel_requests(key);
+        self.leave_queue(key);
         let Some(connection) = self.connections.get_mut(key) else { return };
         // Mail that was posted until now is for the apps' time that ends here.
         connection.term = connection.term.wrapping_add(1);
@@ -116,10 +116,10 @@ impl Worker {
             self.counters.changes_unknown.add(confirms.end());
         }
         if let ConnectionStage::Up(up) = before {
-            self.publish_down(&up.info, peer, ended(why), now);
-            self.went_down(up, now);
+            self.publish_down(&up.info, peer, connection_end(why), now);
+            self.end_switch(up, now);
         }
-        self.shared.stands_by(id, &info);
+        self.shared.publish_standby(id, &info);
         self.counters.switches_standby.add(1);
         if self.log.allows(now, &self.counters) {
             let (dpid, version, role) = (info.dpid, info.version, info.role);
@@ -131,7 +131,7 @@ impl Worker {
 
     /// Ends the requests of handlers: their answers must not reach handlers that come later. Ends
     /// the request for flows of an earlier run too.
-    fn forget_requests(&mut self, key: ConnectionKey) {
+    fn cancel_requests(&mut self, key: ConnectionKey) {
         let Some(connection) = self.connections.get(key) else { return };
         let flows = connection.stage.flows_request();
         let is_own = |request: u32| xid::owner(request) == xid::SESSION && Some(request) != flows;
@@ -169,7 +169,7 @@ impl Worker {
 }
 
 /// Why a switch is down though its connection stays.
-fn ended(reason: EndReason) -> ConnectionEnd {
+fn connection_end(reason: EndReason) -> ConnectionEnd {
     let text = match reason {
         EndReason::Demoted => "another controller has become its master; this one stands by",
         _ => "this controller was ordered to stand by",

@@ -17,7 +17,7 @@ pub(crate) const TABLE_MISS: &str = "table-miss entry";
 
 impl Worker {
     /// Restores the entry after another program has removed it: without it, no packet would come.
-    pub(crate) fn keep_table_miss<T: Transport>(
+    pub(crate) fn restore_table_miss<T: Transport>(
         &mut self,
         key: ConnectionKey,
         removed: &FlowRemoved<'_>,
@@ -65,7 +65,12 @@ impl Worker {
     }
 
     /// Handles the reply to a barrier of the session.
-    pub(crate) fn table_miss_confirmed(&mut self, key: ConnectionKey, barrier: u32, now: Duration) {
+    pub(crate) fn handle_table_miss_barrier(
+        &mut self,
+        key: ConnectionKey,
+        barrier: u32,
+        now: Duration,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if let ConnectionStage::Up(up) = &mut connection.stage {
             up.table_miss.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);

@@ -23,7 +23,7 @@ use crossbeam_queue::SegQueue;
 use tracing::{debug, error};
 
 use crate::counters::TaskCounters;
-use crate::guard::{guarded, throw_away};
+use crate::guard::{drop_payload, guarded};
 use crate::health::{MAX_PANICS, PANIC_WINDOW};
 use crate::mailbox::Wake;
 use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN, TASK_STARTED_AGAIN_AFTER};
@@ -38,7 +38,7 @@ pub(crate) struct Tasks {
     wake: Box<dyn Wake>,
     /// Ready tasks, in order.
     ready: SegQueue<Arc<Task>>,
-    book: Mutex<TaskTable>,
+    table: Mutex<TaskTable>,
     pub(crate) counters: TaskCounters,
 }
 
@@ -62,7 +62,7 @@ struct Task {
     app: &'static str,
     name: String,
     since: Duration,
-    home: Arc<Tasks>,
+    tasks: Arc<Tasks>,
     /// Only the task worker locks it.
     work: Mutex<RemainingWork>,
     /// Whether it is in the queue.
@@ -80,14 +80,14 @@ struct RemainingWork {
     /// `None`: it has ended, or is to be started.
     future: Option<TaskFuture>,
     /// Only for a supervised task.
-    again: Option<RestartPolicy>,
+    restart: Option<RestartPolicy>,
 }
 
 /// How to restart a supervised task, and its panics.
 struct RestartPolicy {
     make: MakeTask,
     /// Earliest time of the next start.
-    not_before: Duration,
+    earliest_start: Duration,
     /// Panics within the last [`PANIC_WINDOW`], oldest first.
     panics: VecDeque<Duration>,
 }
@@ -126,8 +126,8 @@ pub enum TaskState {
 
 impl Tasks {
     pub(crate) fn new(clock: ClockFn, wake: Box<dyn Wake>) -> Arc<Self> {
-        let (ready, book, counters) = Default::default();
-        Arc::new(Tasks { clock, wake, ready, book, counters })
+        let (ready, table, counters) = Default::default();
+        Arc::new(Tasks { clock, wake, ready, table, counters })
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -135,28 +135,28 @@ impl Tasks {
     }
 
     pub(crate) fn spawn(self: &Arc<Self>, new: NewTask) -> TaskHandle {
-        let mut book = self.book();
-        let refused = book.stopped || book.tasks.len() >= MAX_TASKS;
-        let work = if refused { RemainingWork::default() } else { RemainingWork::of(new.work) };
-        let number = book.next_task;
-        book.next_task += 1;
+        let mut table = self.table();
+        let is_refused = table.stopped || table.tasks.len() >= MAX_TASKS;
+        let work = if is_refused { RemainingWork::default() } else { RemainingWork::of(new.work) };
+        let number = table.next_task;
+        table.next_task += 1;
         let task = Arc::new(Task {
             number,
             app: new.app,
             name: new.name.into_owned(),
             since: self.now(),
-            home: Arc::clone(self),
+            tasks: Arc::clone(self),
             work: Mutex::new(work),
             ready: AtomicBool::new(false),
             running: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
-            over: AtomicBool::new(refused),
+            over: AtomicBool::new(is_refused),
             polls: AtomicU64::new(0),
             busy_nanos: AtomicU64::new(0),
         });
-        if refused {
+        if is_refused {
             self.counters.tasks_refused.add(1);
-            if !book.stopped && self.counters.tasks_refused.get() == 1 {
+            if !table.stopped && self.counters.tasks_refused.get() == 1 {
                 let (app, task) = (task.app, &task.name);
                 error!(
                     app,
@@ -167,58 +167,58 @@ impl Tasks {
             }
         } else {
             self.counters.tasks_started.add(1);
-            book.tasks.insert(number, Arc::clone(&task));
-            drop(book);
+            table.tasks.insert(number, Arc::clone(&task));
+            drop(table);
             task.make_ready();
         }
         TaskHandle::new(task)
     }
 
     pub(crate) fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId {
-        let mut book = self.book();
-        let timer = TimerId { at, number: book.next_timer };
-        book.next_timer += 1;
-        let first = book.timers.keys().next().is_none_or(|first| timer < *first);
-        if !book.stopped {
-            book.timers.insert(timer, waker.clone());
+        let mut table = self.table();
+        let timer = TimerId { at, number: table.next_timer };
+        table.next_timer += 1;
+        let is_first = table.timers.keys().next().is_none_or(|first| timer < *first);
+        if !table.stopped {
+            table.timers.insert(timer, waker.clone());
         }
-        drop(book);
-        if first {
+        drop(table);
+        if is_first {
             self.wake.wake();
         }
         timer
     }
 
     pub(crate) fn clear_timer(&self, timer: TimerId) {
-        let cleared = self.book().timers.remove(&timer);
+        let cleared = self.table().timers.remove(&timer);
         // Dropped without the lock: a waker may be the last owner of a task.
         drop(cleared);
     }
 
     /// Tasks that have not ended, in the order of their start, and the last ones that panicked.
     pub(crate) fn list(&self) -> Vec<TaskInfo> {
-        let book = self.book();
-        let mut list: Vec<TaskInfo> = book.panicked.iter().cloned().collect();
-        list.extend(book.tasks.values().map(|task| task.info()));
+        let table = self.table();
+        let mut list: Vec<TaskInfo> = table.panicked.iter().cloned().collect();
+        list.extend(table.tasks.values().map(|task| task.info()));
         list.sort_by_key(|info| info.number);
         list
     }
 
     fn next_timer(&self) -> Option<Duration> {
-        self.book().timers.keys().next().map(|timer| timer.at)
+        self.table().timers.keys().next().map(|timer| timer.at)
     }
 
     /// Fires the timers that are due.
     fn fire_timers(&self) {
         let now = self.now();
         loop {
-            let mut book = self.book();
-            let Some(first) = book.timers.first_entry().filter(|first| first.key().at <= now)
+            let mut table = self.table();
+            let Some(first) = table.timers.first_entry().filter(|first| first.key().at <= now)
             else {
                 return;
             };
             let waker = first.remove();
-            drop(book);
+            drop(table);
             // The waker may belong to an app.
             let _ = guarded(|| waker.wake());
         }
@@ -236,8 +236,8 @@ impl Tasks {
             return self.end(task);
         }
         let mut work = task.work();
-        let began = self.now();
-        if !work.is_due(began) {
+        let start = self.now();
+        if !work.is_due(start) {
             return;
         }
         let waker = Waker::from(Arc::clone(task));
@@ -246,7 +246,7 @@ impl Tasks {
         let polled = catch_unwind(AssertUnwindSafe(poll));
         task.running.store(false, Ordering::Relaxed);
         drop(work);
-        let busy = self.now().saturating_sub(began).as_nanos() as u64;
+        let busy = self.now().saturating_sub(start).as_nanos() as u64;
         task.polls.fetch_add(1, Ordering::Relaxed);
         task.busy_nanos.fetch_add(busy, Ordering::Relaxed);
         self.counters.task_polls.add(1);
@@ -258,8 +258,9 @@ impl Tasks {
             }
             Err(panic) => {
                 let message = message(panic);
-                let again = task.work().again.as_mut().and_then(|again| again.after(self.now()));
-                match again {
+                let pause =
+                    task.work().restart.as_mut().and_then(|again| again.next_pause(self.now()));
+                match pause {
                     Some(pause) => self.start_again(task, pause, message),
                     None => {
                         self.panicked(task, message, "a task panicked: it is over");
@@ -281,7 +282,7 @@ impl Tasks {
     fn panicked(&self, task: &Task, message: String, what: &str) {
         self.counters.tasks_panicked.add(1);
         error!(app = task.app, task = task.name, panic = message, "{what}");
-        let mut book = self.book();
+        let mut book = self.table();
         if book.panicked.len() == PANICKED_TASKS_KEPT {
             book.panicked.pop_front();
         }
@@ -292,12 +293,12 @@ impl Tasks {
     /// Drops what a task owns, and removes the task.
     fn end(&self, task: &Task) {
         self.drop_future(task);
-        let again = task.work().again.take();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(again))) {
+        let restart = task.work().restart.take();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(restart))) {
             self.panicked(task, message(panic), "a task panicked when it was dropped");
         }
         task.over.store(true, Ordering::SeqCst);
-        self.book().tasks.remove(&task.number);
+        self.table().tasks.remove(&task.number);
         debug!(app = task.app, task = task.name, "a task is over");
     }
 
@@ -309,38 +310,39 @@ impl Tasks {
     }
 
     /// A panic under this lock leaves the book consistent: each change is one call.
-    fn book(&self) -> MutexGuard<'_, TaskTable> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, TaskTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Message of a panic.
 fn message(panic: Box<dyn Any + Send>) -> String {
     let str = panic.downcast_ref::<&str>().map(|str| (*str).to_owned());
-    let said = str.or_else(|| panic.downcast_ref::<String>().cloned());
-    throw_away(panic);
-    said.unwrap_or_else(|| "no printable message".to_owned())
+    let text = str.or_else(|| panic.downcast_ref::<String>().cloned());
+    drop_payload(panic);
+    text.unwrap_or_else(|| "no printable message".to_owned())
 }
 
 impl RemainingWork {
     fn of(work: TaskWork) -> Self {
         match work {
-            TaskWork::Once(future) => RemainingWork { future: Some(future), again: None },
+            TaskWork::Once(future) => RemainingWork { future: Some(future), restart: None },
             TaskWork::Again(make) => {
-                let again =
-                    RestartPolicy { make, not_before: Duration::ZERO, panics: VecDeque::new() };
-                RemainingWork { future: None, again: Some(again) }
+                let restart =
+                    RestartPolicy { make, earliest_start: Duration::ZERO, panics: VecDeque::new() };
+                RemainingWork { future: None, restart: Some(restart) }
             }
         }
     }
 
     /// Whether it has anything to do at `now`.
     fn is_due(&self, now: Duration) -> bool {
-        self.future.is_some() || self.again.as_ref().is_some_and(|again| again.not_before <= now)
+        self.future.is_some()
+            || self.restart.as_ref().is_some_and(|again| again.earliest_start <= now)
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let future = match (&mut self.future, &mut self.again) {
+        let future = match (&mut self.future, &mut self.restart) {
             (Some(future), _) => future,
             (none, Some(again)) => none.insert((again.make)()),
             (None, None) => return Poll::Ready(()),
@@ -351,13 +353,13 @@ impl RemainingWork {
 
 impl RestartPolicy {
     /// Delay after a panic; `None`: there were too many.
-    fn after(&mut self, now: Duration) -> Option<Duration> {
+    fn next_pause(&mut self, now: Duration) -> Option<Duration> {
         self.panics.push_back(now);
         while self.panics.front().is_some_and(|first| now.saturating_sub(*first) > PANIC_WINDOW) {
             self.panics.pop_front();
         }
         let pause = TASK_STARTED_AGAIN_AFTER * (1 << (self.panics.len() - 1));
-        self.not_before = now + pause;
+        self.earliest_start = now + pause;
         (self.panics.len() < MAX_PANICS).then_some(pause)
     }
 }
@@ -365,8 +367,8 @@ impl RestartPolicy {
 impl Task {
     fn make_ready(self: &Arc<Self>) {
         if !self.over.load(Ordering::SeqCst) && !self.ready.swap(true, Ordering::SeqCst) {
-            self.home.ready.push(Arc::clone(self));
-            self.home.wake.wake();
+            self.tasks.ready.push(Arc::clone(self));
+            self.tasks.wake.wake();
         }
     }
 
@@ -448,7 +450,7 @@ impl TaskWorker {
     /// Ends all tasks where they wait, in the order of their start. Tasks that are started later
     /// are not run.
     pub fn stop(&mut self) {
-        let mut book = self.0.book();
+        let mut book = self.0.table();
         book.stopped = true;
         let (tasks, timers) = (std::mem::take(&mut book.tasks), std::mem::take(&mut book.timers));
         drop(book);

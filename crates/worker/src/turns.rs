@@ -19,7 +19,7 @@ pub(crate) struct CleaningTurns {
     /// Number of switches that have their turn.
     pub(crate) taken: usize,
     /// Waiting connections, by keys and serials. Some may have ended meanwhile.
-    waiting: VecDeque<(ConnectionKey, u64)>,
+    queue: VecDeque<(ConnectionKey, u64)>,
 }
 
 /// The turn of a switch that reports its flows before it comes up.
@@ -35,7 +35,7 @@ pub(crate) enum CleaningTurn {
 
 impl ConnectionStage {
     /// Ends the turn of this connection. Returns the number of turns that this frees: 0 or 1.
-    pub(crate) fn give_turn_back(&mut self) -> usize {
+    pub(crate) fn release_turn(&mut self) -> usize {
         match self {
             ConnectionStage::Cleaning(CleaningSwitch {
                 turn: turn @ CleaningTurn::Has(_), ..
@@ -57,12 +57,14 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(id) = self.id(key) else { return };
-        if self.turns.waiting.len() > 2 * self.connections.len() {
+        if self.turns.queue.len() > 2 * self.connections.len() {
             let connections = &self.connections;
-            let lives = |key, serial| connections.get(key).is_some_and(|its| its.serial == serial);
-            self.turns.waiting.retain(|(key, serial)| lives(*key, *serial));
+            let is_same = |key, serial| {
+                connections.get(key).is_some_and(|connection| connection.serial == serial)
+            };
+            self.turns.queue.retain(|(key, serial)| is_same(*key, *serial));
         }
-        self.turns.waiting.push_back((key, id.serial));
+        self.turns.queue.push_back((key, id.serial));
         self.next_turns(now, transport);
     }
 
@@ -70,7 +72,7 @@ impl Worker {
     /// go to another switch.
     pub(crate) fn next_turns<T: Transport>(&mut self, now: Duration, transport: &mut T) {
         while self.turns.taken < FLOWS_ASKED_AT_A_TIME
-            && let Some((key, serial)) = self.turns.waiting.pop_front()
+            && let Some((key, serial)) = self.turns.queue.pop_front()
         {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             if connection.serial != serial {
@@ -84,20 +86,20 @@ impl Worker {
             };
             *turn = CleaningTurn::Has(now + FLOWS_TURN);
             self.turns.taken += 1;
-            self.ask_for_flows(key, now);
+            self.request_flows(key, now);
             self.flush(key, transport);
             self.set_timer(key);
         }
     }
 
     /// Gives up the turn of `key`'s switch, or its place among those that wait.
-    pub(crate) fn leave_turns(&mut self, key: ConnectionKey) {
+    pub(crate) fn leave_queue(&mut self, key: ConnectionKey) {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
         if let Some(ConnectionStage::Cleaning(CleaningSwitch {
             turn: CleaningTurn::Waits, ..
         })) = stage
         {
-            self.turns.waiting.retain(|(waiting, _)| *waiting != key);
+            self.turns.queue.retain(|(waiting, _)| *waiting != key);
         }
         self.end_turn(key);
     }
@@ -106,7 +108,7 @@ impl Worker {
     /// to wait for. The caller starts the next turn ([`Worker::next_turns`]).
     pub(crate) fn end_turn(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.connections.get_mut(key) {
-            self.turns.taken -= connection.stage.give_turn_back();
+            self.turns.taken -= connection.stage.release_turn();
         }
     }
 }

@@ -67,12 +67,12 @@ pub struct Worker {
     pub(crate) postponed: VecDeque<Mail>,
     /// Turns of switches that report flows of an earlier run.
     pub(crate) turns: CleaningTurns,
-    pub(crate) strain: OverloadWindows,
+    pub(crate) overload: OverloadWindows,
     pub(crate) log: LogBudget,
     pub(crate) faults: FaultLines,
-    pub(crate) comings: ConnectionEvents,
+    pub(crate) connection_events: ConnectionEvents,
     /// Counters of handlers whose switches are gone.
-    pub(crate) past: Sums,
+    pub(crate) earlier_counters: Sums,
 }
 
 impl Worker {
@@ -113,11 +113,11 @@ impl Worker {
             early_bytes: 0,
             postponed: VecDeque::new(),
             turns: CleaningTurns::default(),
-            strain: OverloadWindows::default(),
+            overload: OverloadWindows::default(),
             log: LogBudget::default(),
             faults: FaultLines::default(),
-            comings: ConnectionEvents::default(),
-            past: BTreeMap::new(),
+            connection_events: ConnectionEvents::default(),
+            earlier_counters: BTreeMap::new(),
             shared,
         }
     }
@@ -144,7 +144,7 @@ impl Worker {
     /// [`Worker::next_key`].
     pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
         let mut settings = self.settings.session;
-        if self.shared.keeps_orders() {
+        if self.shared.has_orders() {
             // One of them may be to stand by at this switch, whose datapath id is not known yet.
             settings.first_role = FirstRole::Standby;
         }
@@ -166,16 +166,16 @@ impl Worker {
             carry: Vec::new(),
             backlog: Arc::default(),
             unfinished: 0,
-            burden: SwitchLoad::default(),
+            load: SwitchLoad::default(),
             limit: limit.map(RateLimit::per_second),
             removals: Vec::new(),
-            floods_by_all: false,
+            uses_all_for_flood: false,
             removal_reported: None,
             confirms: None,
             stage: ConnectionStage::Handshake,
             timer: None,
             roles: None,
-            early: None,
+            early_packets: None,
             challenge: None,
         });
         self.counters.connections_opened.add(1);
@@ -209,17 +209,17 @@ impl Worker {
             }
             ReadOutcome::Bytes { n, more } => {
                 connection.session.received(now);
-                connection.burden.add(&self.strain, n);
+                connection.load.add(&self.overload, n);
                 self.counters.reads.add(1);
                 self.counters.bytes_in.add(n as u64);
-                self.received(key, carried + n, now, transport);
+                self.handle_bytes(key, carried + n, now, transport);
                 more && self.connections.contains(key)
             }
         }
     }
 
     /// Processes `len` bytes of `key` in the receive buffer.
-    fn received<T: Transport>(
+    fn handle_bytes<T: Transport>(
         &mut self,
         key: ConnectionKey,
         len: usize,
@@ -228,7 +228,7 @@ impl Worker {
     ) {
         let receive = std::mem::take(&mut self.receive);
         let stream = receive.get(..len).unwrap_or(&[]);
-        let used = self.messages(key, stream, now, transport);
+        let used = self.handle_messages(key, stream, now, transport);
         self.flush(key, transport);
         self.publish(key);
         self.count_unfinished(key);
@@ -245,13 +245,13 @@ impl Worker {
     /// Updates the sum of unfinished replies with those of `key`'s session.
     pub(crate) fn count_unfinished(&mut self, key: ConnectionKey) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let kept = connection.session.kept_bytes();
-        self.unfinished = self.unfinished - connection.unfinished + kept;
-        connection.unfinished = kept;
+        let unfinished_bytes = connection.session.kept_bytes();
+        self.unfinished = self.unfinished - connection.unfinished + unfinished_bytes;
+        connection.unfinished = unfinished_bytes;
     }
 
     /// Processes all whole messages at the start of `stream`. Returns their total length.
-    fn messages<T: Transport>(
+    fn handle_messages<T: Transport>(
         &mut self,
         key: ConnectionKey,
         stream: &[u8],
@@ -326,19 +326,19 @@ impl Worker {
                 None => return false,
                 Some(Mail::Send { to, bytes }) => self.post(to, &bytes, transport),
                 Some(Mail::Program { to, posted }) => self.program(to, posted, now, transport),
-                Some(Mail::Question { to, question }) => {
-                    self.question(to, question, now, transport);
+                Some(Mail::Question { to, request: question }) => {
+                    self.task_request(to, question, now, transport);
                 }
                 Some(Mail::Role { to, order }) => self.role_order(to, order, now, transport),
-                Some(Mail::AreYouAlive { who, claimant }) => {
+                Some(Mail::AreYouAlive { id: who, claimant }) => {
                     self.challenge(who, claimant, now, transport);
                 }
-                Some(Mail::OldConnection { claimant, alive }) => {
-                    self.old_connection(claimant, alive, now, transport);
+                Some(Mail::OldConnection { claimant, is_alive: alive }) => {
+                    self.handle_challenge_answer(claimant, alive, now, transport);
                     self.flush(claimant.key, transport);
                 }
-                Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, now, transport),
-                Some(Mail::Take(moving)) => self.take(*moving, now, transport),
+                Some(Mail::HandOver { id: who, to }) => self.hand_over_one(who, to, now, transport),
+                Some(Mail::Take(moving)) => self.accept(*moving, now, transport),
                 Some(Mail::Query(query)) => self.query(query, now),
             }
         }
@@ -346,7 +346,7 @@ impl Worker {
     }
 
     pub(crate) fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
-        let Some(key) = self.up_here(to) else {
+        let Some(key) = self.local_up_key(to) else {
             self.counters.mail_undeliverable.add(1);
             return;
         };
@@ -383,7 +383,7 @@ impl Worker {
                 Ok(false) => {}
             }
         }
-        if connection.challenge.as_ref().is_some_and(|challenge| challenge.until <= now) {
+        if connection.challenge.as_ref().is_some_and(|challenge| challenge.deadline <= now) {
             self.counters.duplicates_replaced.add(1);
             return self.close(key, EndCause::Replaced, now, transport);
         }
@@ -391,13 +391,13 @@ impl Worker {
             && until <= now
         {
             return match for_good {
-                true => self.cleaned(key, Err(MissingReply::Silent), now, transport),
+                true => self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport),
                 false => self.up_before_answer(key, now, transport),
             };
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.stage {
-            ConnectionStage::Claiming { info, until } if *until <= now => {
+            ConnectionStage::Claiming { info, deadline: until } if *until <= now => {
                 let dpid = info.dpid;
                 self.counters.duplicates_refused.add(1);
                 self.close(key, EndCause::Duplicate(dpid), now, transport);
@@ -417,11 +417,11 @@ impl Worker {
             }
             ConnectionStage::Up(up) if up.next_tick <= now => {
                 up.next_tick = now + TICK;
-                let is_late = up.flows_asked.is_some_and(|asked| asked.until <= now);
+                let is_late = up.flows_request.is_some_and(|request| request.deadline <= now);
                 self.tick_session(key, now, transport);
                 self.give_up_programs(key, now, transport);
                 if is_late {
-                    self.cleaned(key, Err(MissingReply::Silent), now, transport);
+                    self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport);
                 }
                 self.retry_table_miss(key, now, transport);
                 self.tick(key, now);
@@ -447,7 +447,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let stage = match &connection.stage {
             ConnectionStage::Handshake => None,
-            ConnectionStage::Claiming { until, .. } => Some(*until),
+            ConnectionStage::Claiming { deadline: until, .. } => Some(*until),
             ConnectionStage::Cleaning(CleaningSwitch { turn, .. }) => {
                 let turn = if let CleaningTurn::Has(until) = turn { Some(*until) } else { None };
                 [cleaning_until, turn].into_iter().flatten().min()
@@ -455,7 +455,7 @@ impl Worker {
             ConnectionStage::Standby(standby) => Some(standby.next_tick),
             ConnectionStage::Up(up) => Some(up.next_tick),
         };
-        let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);
+        let challenge = connection.challenge.as_ref().map(|challenge| challenge.deadline);
         let session = connection.session.deadline();
         let at = [stage, challenge].into_iter().flatten().fold(session, Duration::min);
         connection.timer = self.timers.set(at, key, connection.serial, connection.timer);
@@ -484,13 +484,13 @@ impl Worker {
         self.claim(key, info, now, transport);
     }
 
-    /// Brings a switch up: gives it to the apps. `left` has the flows that apps may adopt, if the
-    /// switch reported them.
+    /// Brings a switch up: gives it to the apps. `earlier_flows` has the flows that apps may adopt,
+    /// if the switch reported them.
     pub(crate) fn up<T: Transport>(
         &mut self,
         key: ConnectionKey,
         info: Arc<SwitchInfo>,
-        left: Option<List<'_, FlowStats<'_>>>,
+        earlier_flows: Option<List<'_, FlowStats<'_>>>,
         now: Duration,
         transport: &mut T,
     ) {
@@ -508,7 +508,7 @@ impl Worker {
                 worker = self.index, "switch up"
             );
         }
-        if self.comings.allows(now) {
+        if self.connection_events.allows(now) {
             let name = info.description.datapath.clone();
             let (dpid, peer, version) = (info.dpid, info.peer, info.version);
             self.shared.publish(now, Happening::SwitchUp { dpid, name, peer, version });
@@ -518,7 +518,7 @@ impl Worker {
         let next_tick = now + TICK;
         let table_miss = OwnFlow::new(TABLE_MISS);
         let up =
-            UpSwitch { info, handlers, next_tick, flows_asked: None, table_miss, changed: false };
+            UpSwitch { info, handlers, next_tick, flows_request: None, table_miss, changed: false };
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.stage = ConnectionStage::Up(up);
         if self.wants_packet_ins() {
@@ -526,7 +526,7 @@ impl Worker {
             self.send_table_miss(key, now);
         }
         self.counters.switches_up.add(1);
-        if let Some(flows) = left {
+        if let Some(flows) = earlier_flows {
             self.adopt(key, flows, Duration::ZERO, now, transport);
         }
         // The apps' first messages get the whole buffer, and so do answers to early packets.
@@ -544,7 +544,7 @@ impl Worker {
             connection.backlog.store(queued, Ordering::Relaxed);
         }
         // Its echo reply may be behind much that it must read first.
-        self.challenge_met(key);
+        self.end_challenge(key);
     }
 
     /// Passes the send buffer to the transport.
@@ -569,7 +569,7 @@ impl Worker {
 
     /// Sends whole messages.
     fn send_messages<T: Transport>(&mut self, key: ConnectionKey, bytes: &[u8], transport: &mut T) {
-        if self.connections.get(key).is_some_and(|connection| connection.floods_by_all) {
+        if self.connections.get(key).is_some_and(|connection| connection.uses_all_for_flood) {
             let mut bytes = bytes.to_vec();
             flood::use_all(&mut bytes);
             return self.send(key, &bytes, transport);

@@ -182,7 +182,7 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     // The mix contained what it promises.
     assert!(wire.sent > 100 * 3000);
     let (reply, answer) = sync_channel(1);
-    assert!(shared.mailbox(0).unwrap().ask(WorkerQuery::AppCounters(reply)));
+    assert!(shared.mailbox(0).unwrap().query(WorkerQuery::AppCounters(reply)));
     worker.mail(now, &mut wire);
     let counters = answer.try_recv().unwrap();
     for wanted in ["flow_mods", "packet_outs", "floods", "evicted", "moves"] {

@@ -144,14 +144,14 @@ fn lab(at: At) -> (Lab, Notes) {
 
 fn hosts(lab: &mut Lab) -> Vec<SeenHost> {
     let (reply, answer) = sync_channel(1);
-    lab.shared.ask(|| WorkerQuery::Hosts(100, reply.clone()));
+    lab.shared.query(|| WorkerQuery::Hosts(100, reply.clone()));
     quietly(|| lab.run());
     answer.try_recv().unwrap()
 }
 
 fn counters(lab: &mut Lab) -> Vec<AppCounter> {
     let (reply, answer) = sync_channel(1);
-    lab.shared.ask(|| WorkerQuery::AppCounters(reply.clone()));
+    lab.shared.query(|| WorkerQuery::AppCounters(reply.clone()));
     quietly(|| lab.run());
     answer.try_recv().unwrap()
 }

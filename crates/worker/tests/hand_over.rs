@@ -271,7 +271,7 @@ fn a_switch_on_its_way_is_counted_once() {
     for round in 0..20 {
         assert!(lab.shared.hand_over(Dpid(1), (round + 1) % 2));
         let (reply, answers) = sync_channel(2);
-        lab.shared.ask(|| WorkerQuery::AppCounters(reply.clone()));
+        lab.shared.query(|| WorkerQuery::AppCounters(reply.clone()));
         assert!(lab.shared.hand_over(Dpid(1), round % 2));
         let (worker, wires) = &mut lab.workers[(round / 2) % 2];
         worker.mail(lab.now, wires);

@@ -219,7 +219,7 @@ impl LabController {
         question: impl Fn(std::sync::mpsc::SyncSender<T>) -> WorkerQuery,
     ) -> Vec<T> {
         let (reply, answers) = sync_channel(self.workers.len().max(1));
-        self.shared.ask(|| question(reply.clone()));
+        self.shared.query(|| question(reply.clone()));
         self.settle(now);
         answers.try_iter().collect()
     }
