@@ -70,7 +70,7 @@ fn nothing_is_asked_but_what_the_manual_lists() {
 
         let mut asked = BTreeSet::new();
         for message in ["s1", "s2", "s3", "s4"].iter().flat_map(|switch| lab.messages(switch)) {
-            if message.way == MessageDirection::ToSwitch
+            if message.direction == MessageDirection::ToSwitch
                 && let Ok(message) = ToSwitch::decode(&message.bytes)
                 && let ToSwitch::MultipartRequest(request) = message.body
             {

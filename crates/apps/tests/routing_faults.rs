@@ -111,7 +111,7 @@ fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) -> Vec<Pings> {
     while lab.now() < end {
         let (from, to) = (rng.usize(..hosts.len()), rng.usize(..hosts.len()));
         if from != to && rng.bool() {
-            lab.say(&hosts[from], &hosts[to]);
+            lab.send_datagram(&hosts[from], &hosts[to]);
         } else if from != to {
             pings.push(lab.start_pings(&hosts[from], &hosts[to], 1, Duration::ZERO));
         }

@@ -150,7 +150,7 @@ mod moves {
         let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
         lab.move_host_unseen("h1", "s1");
         assert_silent(&mut lab, &pings, SILENCE);
-        lab.say("h1", "h2");
+        lab.send_datagram("h1", "h2");
         assert_back(&mut lab, &pings, PROMPT);
     }
 
@@ -221,7 +221,7 @@ mod restart {
     fn under_traffic(version: Version) {
         let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
         let mut lab =
-            lab.backoff(ReconnectBackoff { first: RETRY, most: RETRY }).run(Learning::default());
+            lab.backoff(ReconnectBackoff { first: RETRY, maximum: RETRY }).run(Learning::default());
         // Each host talks to its neighbour; no other pair has talked when the controller stops.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));

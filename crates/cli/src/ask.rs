@@ -33,17 +33,17 @@ impl From<AskError> for Failure {
 
 /// Asks the controller, and prints the answer as text or as JSON.
 pub(crate) fn ask<Q: Query>(
-    asked: &Ask,
+    args: &Ask,
     query: Q,
     show: impl FnOnce(&Q::Answer) -> String,
 ) -> Result<(), Failure> {
-    let answer = client(asked)?.ask(query)?;
-    print_answer(asked, &answer, show)
+    let answer = client(args)?.ask(query)?;
+    print_answer(args, &answer, show)
 }
 
 /// Asks the controller for all pages of a list, and prints the rows.
 pub(crate) fn ask_all<Q, T>(
-    asked: &Ask,
+    args: &Ask,
     query: impl Fn(Page) -> Q,
     format: impl FnOnce(&[T]) -> String,
 ) -> Result<(), Failure>
@@ -51,8 +51,8 @@ where
     Q: Query<Answer = Rows<T>>,
     T: Serialize,
 {
-    let rows = client(asked)?.ask_all(query)?;
-    print_answer(asked, &rows.rows, |rows| format(rows))?;
+    let rows = client(args)?.ask_all(query)?;
+    print_answer(args, &rows.rows, |rows| format(rows))?;
     if let Some(why) = &rows.incomplete {
         eprintln!("bellrock: rows may be missing: {}", show::printable(why));
     }
@@ -60,8 +60,8 @@ where
 }
 
 /// Asks the controller for all blocked hosts, and prints them.
-pub(crate) fn blocked(asked: &Ask) -> Result<(), Failure> {
-    let client = client(asked)?;
+pub(crate) fn blocked(args: &Ask) -> Result<(), Failure> {
+    let client = client(args)?;
     let ask = |skip| client.ask(ListBlocked { page: Page::largest(skip) });
     let mut list: BlockedList = ask(0)?;
     while list.hosts.rows.len() < list.hosts.total {
@@ -71,11 +71,11 @@ pub(crate) fn blocked(asked: &Ask) -> Result<(), Failure> {
         }
         list.hosts.rows.append(&mut next.hosts.rows);
     }
-    print_answer(asked, &list, show::blocked)
+    print_answer(args, &list, show::blocked)
 }
 
-fn client(asked: &Ask) -> Result<Client, Failure> {
-    Ok(Client::new(match asked.control.as_deref() {
+fn client(args: &Ask) -> Result<Client, Failure> {
+    Ok(Client::new(match args.control.as_deref() {
         None | Some("" | "auto") => default_path()?,
         Some("none") => {
             return Err(Failure::Wrong(
@@ -87,11 +87,11 @@ fn client(asked: &Ask) -> Result<Client, Failure> {
 }
 
 fn print_answer<A: Serialize>(
-    asked: &Ask,
+    args: &Ask,
     answer: &A,
     show: impl FnOnce(&A) -> String,
 ) -> Result<(), Failure> {
-    if !asked.json {
+    if !args.json {
         return print(&show(answer));
     }
     print(&show::json(&serde_json::to_value(answer)?)?)

@@ -144,7 +144,7 @@ impl Watched {
                 return;
             }
             let is_complete = self.take_notices();
-            self.look(is_complete);
+            self.reload(is_complete);
         }
     }
 
@@ -167,7 +167,7 @@ impl Watched {
         is_complete
     }
 
-    fn look(&mut self, mut is_complete: bool) {
+    fn reload(&mut self, mut is_complete: bool) {
         let list = loop {
             let (now, found) = (Instant::now(), identity(&self.path));
             if self.seen.0 != found {

@@ -20,7 +20,7 @@ pub(super) struct Ending(Arc<Flags>);
 
 #[derive(Default)]
 struct Flags {
-    asked: AtomicBool,
+    is_requested: AtomicBool,
     interrupt_only: AtomicBool,
     interrupted: AtomicBool,
 }
@@ -29,7 +29,7 @@ impl Flags {
     /// Takes a signal. Returns false if it is the second one of its kind.
     fn take(&self, signal: i32) -> bool {
         let interrupts = signal == SIGINT && self.interrupt_only.load(Ordering::SeqCst);
-        let flag = if interrupts { &self.interrupted } else { &self.asked };
+        let flag = if interrupts { &self.interrupted } else { &self.is_requested };
         !flag.swap(true, Ordering::SeqCst)
     }
 }
@@ -60,7 +60,7 @@ impl Ending {
     }
 
     pub(super) fn is_asked_for(&self) -> bool {
-        self.0.asked.load(Ordering::SeqCst)
+        self.0.is_requested.load(Ordering::SeqCst)
     }
 
     /// From here on SIGINT interrupts only the current action.

@@ -45,7 +45,7 @@ impl Net {
     fn connect(mut topology: TopologySpec, controller: &Controller, version: Version) -> Self {
         topology.limit_links(LinkRate::bits_per_second(100_000_000), QUEUE_FRAMES);
         let mut settings = LiveSettings::new(controller.address);
-        settings.backoff = ReconnectBackoff { first: RETRY, most: RETRY };
+        settings.backoff = ReconnectBackoff { first: RETRY, maximum: RETRY };
         settings.network.versions = Versions::only(version);
         let mut net = Net(LiveNetwork::new(&topology, settings).unwrap());
         net.wait_until_connected();

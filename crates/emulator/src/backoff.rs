@@ -9,12 +9,12 @@ pub struct ReconnectBackoff {
     /// Before the second attempt.
     pub first: Duration,
     /// The maximum.
-    pub most: Duration,
+    pub maximum: Duration,
 }
 
 impl Default for ReconnectBackoff {
     fn default() -> Self {
-        ReconnectBackoff { first: Duration::from_secs(1), most: Duration::from_secs(8) }
+        ReconnectBackoff { first: Duration::from_secs(1), maximum: Duration::from_secs(8) }
     }
 }
 
@@ -23,7 +23,7 @@ impl ReconnectBackoff {
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(u32::BITS - 1);
-        self.first.saturating_mul(1 << doublings).min(self.most)
+        self.first.saturating_mul(1 << doublings).min(self.maximum)
     }
 }
 
@@ -36,13 +36,13 @@ mod tests {
         let backoff = ReconnectBackoff::default();
         let waits: Vec<u64> = (1..=6).map(|n| backoff.after(n).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 8, 8]);
-        assert_eq!(backoff.after(u32::MAX), backoff.most);
+        assert_eq!(backoff.after(u32::MAX), backoff.maximum);
     }
 
     #[test]
     fn a_longest_below_the_first_is_the_longest() {
         let backoff =
-            ReconnectBackoff { first: Duration::from_secs(1), most: Duration::from_millis(50) };
+            ReconnectBackoff { first: Duration::from_secs(1), maximum: Duration::from_millis(50) };
         assert_eq!(backoff.after(1), Duration::from_millis(50));
     }
 }

@@ -50,8 +50,8 @@ fn a_run_repeats_to_the_last_byte_and_another_seed_is_another_run() {
         let mut lab = learning(Lab::seeded(seed).topology(tree(2, 2)).workers(2));
         let plan = lab.inject(&Faults::of(seed, &FaultKind::ALL));
         for _ in 0..50 {
-            lab.say("h1", "h4");
-            lab.say("h3", "h2");
+            lab.send_datagram("h1", "h4");
+            lab.send_datagram("h3", "h2");
             lab.run_for(SECOND / 2);
         }
         assert!(plan.lasts() <= lab.now());
@@ -162,7 +162,7 @@ fn switches_look_for_a_controller_that_is_gone_and_find_the_next_one() {
     lab.run_for(Duration::from_secs(60));
     assert!(!lab.is_all_up());
     lab.start_controller(Learning::default());
-    assert!(lab.run_until(ReconnectBackoff::default().most + SECOND, Lab::is_all_up));
+    assert!(lab.run_until(ReconnectBackoff::default().maximum + SECOND, Lab::is_all_up));
     assert!(lab.ping_all().is_complete());
 }
 

@@ -105,7 +105,7 @@ fn sent_by_newest(lab: &Lab) -> BTreeSet<String> {
     for (name, _) in switches(lab) {
         let newest = lab.switch(&name).channels().last().unwrap();
         let to_switch = lab.messages(&name).filter(|message| {
-            message.way == MessageDirection::ToSwitch && message.channel == newest
+            message.direction == MessageDirection::ToSwitch && message.channel == newest
         });
         kinds.extend(to_switch.map(|message| format!("{:?}", message.kind())));
     }

@@ -76,8 +76,8 @@ impl Acceptor {
             let all = again_in.take().is_some();
             for place in 0..self.listeners.len() {
                 if all || events.iter().any(|event| event.token() == Token(place)) {
-                    let left = self.accept_some(place);
-                    again_in = [again_in, left].into_iter().flatten().min();
+                    let remaining = self.accept_some(place);
+                    again_in = [again_in, remaining].into_iter().flatten().min();
                 }
             }
             let now = self.network.now();
@@ -93,7 +93,7 @@ impl Acceptor {
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners.get(place)?.accept() {
-                Ok((channel, peer)) => self.give(channel, peer),
+                Ok((channel, peer)) => self.assign(channel, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if is_out_of_files(&error) => {
                     self.say_out_of_files(&error);
@@ -122,23 +122,23 @@ impl Acceptor {
     }
 
     /// Gives a connection to the least loaded worker under its limit, or closes it.
-    fn give(&mut self, channel: Channel, peer: SocketAddr) {
+    fn assign(&mut self, channel: Channel, peer: SocketAddr) {
         let loads = self.inboxes.iter().map(|inbox| (inbox.load(), inbox));
         let total: usize = loads.clone().map(|(load, _)| load).sum();
         let Limits { connections, switches_per_worker, .. } = self.limits;
         if total >= connections {
             return self.refuse(peer, RefusalReason::Connections(connections));
         }
-        let least = loads.min_by_key(|(load, _)| *load);
-        let Some((_, inbox)) = least.filter(|(load, _)| *load < switches_per_worker) else {
+        let idlest = loads.min_by_key(|(load, _)| *load);
+        let Some((_, inbox)) = idlest.filter(|(load, _)| *load < switches_per_worker) else {
             return self.refuse(peer, RefusalReason::Workers(switches_per_worker));
         };
         if let Err(error) = channel.send_at_once() {
             return self.refuse(peer, error.into());
         }
-        inbox.given.fetch_add(1, Ordering::Relaxed);
+        inbox.passed.fetch_add(1, Ordering::Relaxed);
         if inbox.channels.push(channel).is_err() {
-            inbox.given.fetch_sub(1, Ordering::Relaxed);
+            inbox.passed.fetch_sub(1, Ordering::Relaxed);
             return self.refuse(peer, RefusalReason::Busy);
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);

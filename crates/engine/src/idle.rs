@@ -84,7 +84,7 @@ impl WaitStatistics {
     }
 
     /// Notes whether polling was successful.
-    pub(crate) fn asked(&mut self, paid: bool) {
+    pub(crate) fn record_poll(&mut self, paid: bool) {
         if paid {
             self.losses = self.losses.saturating_sub(1);
             self.gains = self.gains.saturating_add(u32::from(self.losses == 0));
@@ -122,7 +122,7 @@ mod tests {
                 waits.slept(after);
             } else {
                 asked += 1;
-                waits.asked(asking_pays);
+                waits.record_poll(asking_pays);
             }
         }
         asked
@@ -140,7 +140,7 @@ mod tests {
         let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
         for nth in 0..100 {
-            adaptive.asked(nth % 2 == 0);
+            adaptive.record_poll(nth % 2 == 0);
         }
         assert_eq!(adaptive.spin(), Some(Duration::ZERO));
         // It tries again less and less often.
@@ -150,7 +150,7 @@ mod tests {
                 Some(Duration::ZERO) => adaptive.slept(SHORT_SLEEP),
                 _ => {
                     asked += 1;
-                    adaptive.asked(nth % 3 == 0);
+                    adaptive.record_poll(nth % 3 == 0);
                 }
             }
         }
@@ -162,7 +162,7 @@ mod tests {
         let mut adaptive = WaitStatistics::new(IdleMode::Adaptive);
         waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
         for nth in 0..10_000 {
-            adaptive.asked(nth % (HITS_FOR_MISS + 2) != 0);
+            adaptive.record_poll(nth % (HITS_FOR_MISS + 2) != 0);
         }
         assert_eq!(adaptive.spin(), Some(SPIN));
     }
@@ -198,7 +198,7 @@ mod tests {
         for (idle, spin) in [(IdleMode::Sleep, Some(Duration::ZERO)), (IdleMode::Spin, None)] {
             let mut fixed = WaitStatistics::new(idle);
             for paid in [true, false] {
-                fixed.asked(paid);
+                fixed.record_poll(paid);
                 fixed.slept(SHORT_SLEEP);
                 assert_eq!(fixed.spin(), spin);
             }

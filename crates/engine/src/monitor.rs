@@ -114,7 +114,7 @@ impl Monitor {
     #[must_use]
     pub fn app_counters(&self) -> Vec<AppCounter> {
         let mut sums = std::collections::BTreeMap::new();
-        for (app, name, n) in self.ask(WorkerQuery::AppCounters).into_iter().flatten() {
+        for (app, name, n) in self.query_workers(WorkerQuery::AppCounters).into_iter().flatten() {
             *sums.entry((app, name)).or_default() += n;
         }
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
@@ -125,7 +125,7 @@ impl Monitor {
     /// out, and so is what is above a limit.
     #[must_use]
     pub fn hosts(&self, limit: usize) -> (Vec<SeenHost>, bool) {
-        let of_workers = self.ask(|reply| WorkerQuery::Hosts(limit, reply));
+        let of_workers = self.query_workers(|reply| WorkerQuery::Hosts(limit, reply));
         let of_apps = self.shared.hosts_of_apps(limit);
         let is_below = |hosts: &Vec<SeenHost>| hosts.len() < limit;
         let complete = of_workers.len() == self.inboxes.len()
@@ -149,9 +149,9 @@ impl Monitor {
 
     /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer
     /// in time.
-    fn ask<R>(&self, question: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {
+    fn query_workers<R>(&self, make_query: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
-        self.shared.query(|| question(reply.clone()));
+        self.shared.query(|| make_query(reply.clone()));
         drop(reply);
         let deadline = Instant::now() + ANSWER_WAIT;
         let next = || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();

@@ -32,15 +32,15 @@ impl ShortAnswers {
     }
 
     pub(crate) fn has(&self, key: ConnectionKey) -> bool {
-        self.answers.iter().any(|(its, _)| *its == key)
+        self.answers.iter().any(|(other, _)| *other == key)
     }
 
     /// All answers, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionKey, &[u8])> {
         let mut rest = self.bytes.as_slice();
         self.answers.iter().map(move |(key, len)| {
-            let (answer, behind) = rest.split_at_checked(*len).unwrap_or((rest, &[]));
-            rest = behind;
+            let (answer, remaining) = rest.split_at_checked(*len).unwrap_or((rest, &[]));
+            rest = remaining;
             (*key, answer)
         })
     }

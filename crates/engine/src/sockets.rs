@@ -26,9 +26,9 @@ pub(crate) struct Sockets {
     blocked: Vec<ConnectionKey>,
     registry: Registry,
     /// Answers of this round that wait for others.
-    held: ShortAnswers,
+    short_answers: ShortAnswers,
     /// Whether short answers wait: the round has several switches.
-    holds: bool,
+    holds_answers: bool,
     high_water: usize,
     /// Fair share of a switch in a round, in bytes: half of the maximum of one read. A large read
     /// is cheap for each packet, so a switch that got more than its share waits for the others
@@ -69,8 +69,8 @@ impl Sockets {
             failed: Vec::new(),
             blocked: Vec::new(),
             registry,
-            held: ShortAnswers::default(),
-            holds: false,
+            short_answers: ShortAnswers::default(),
+            holds_answers: false,
             high_water: limits.high_water_bytes,
             share: (limits.bytes_per_turn / 2).max(1),
             now: Duration::ZERO,
@@ -132,23 +132,23 @@ impl Sockets {
 
     /// Begins a round of this number of switches.
     pub(crate) fn begin_round(&mut self, switches: usize) {
-        self.holds = switches > 1;
+        self.holds_answers = switches > 1;
     }
 
     /// Ends the round: writes all waiting answers.
     pub(crate) fn end_round(&mut self) {
-        self.holds = false;
+        self.holds_answers = false;
         self.release();
     }
 
     /// Writes all waiting answers.
     fn release(&mut self) {
-        let mut held = std::mem::take(&mut self.held);
-        for (key, answer) in held.iter() {
+        let mut short_answers = std::mem::take(&mut self.short_answers);
+        for (key, answer) in short_answers.iter() {
             self.write(key, answer);
         }
-        held.clear();
-        self.held = held;
+        short_answers.clear();
+        self.short_answers = short_answers;
     }
 
     /// Writes to a socket, and queues the bytes that it does not take. Returns the queued length.
@@ -206,18 +206,18 @@ impl Sockets {
         }
         let before = socket.queue.len();
         let outcome = socket.queue.write_to(&mut socket.channel);
-        let left = socket.queue.len();
-        if left < before {
+        let queued = socket.queue.len();
+        if queued < before {
             (socket.blocked_since, socket.unacknowledged) = (now, None);
         }
-        let resume = socket.paused && left <= high_water / 2;
+        let resume = socket.paused && queued <= high_water / 2;
         if resume {
             socket.paused = false;
         }
         if outcome.is_err() {
             self.fail(key);
         }
-        Some(Drained { left, took: left < before, resume })
+        Some(Drained { queued, took: queued < before, resume })
     }
 
     /// Takes the keys whose writes failed.
@@ -245,9 +245,9 @@ impl Sockets {
                 return true;
             }
             // Fails for a broken connection, which ends another way.
-            let left = socket.channel.unacknowledged_bytes().unwrap_or(usize::MAX);
+            let unacknowledged = socket.channel.unacknowledged_bytes().unwrap_or(usize::MAX);
             match socket.unacknowledged {
-                Some(before) if left >= before => {
+                Some(before) if unacknowledged >= before => {
                     if waited >= limit {
                         peers.stalled.push(*key);
                     }
@@ -255,7 +255,7 @@ impl Sockets {
                 // First check after a write: what the peer took since then is unknown, maybe just
                 // now.
                 before => {
-                    (socket.blocked_since, socket.unacknowledged) = (now, Some(left));
+                    (socket.blocked_since, socket.unacknowledged) = (now, Some(unacknowledged));
                     if before.is_some() {
                         peers.slow.push((*key, socket.queue.len()));
                     }
@@ -287,7 +287,7 @@ pub(crate) enum ReadTurn {
 
 /// State of a queue after a write.
 pub(crate) struct Drained {
-    pub(crate) left: usize,
+    pub(crate) queued: usize,
     pub(crate) took: bool,
     pub(crate) resume: bool,
 }
@@ -308,11 +308,11 @@ impl Transport for Sockets {
         loop {
             match socket.channel.read(buffer) {
                 Ok(Received { bytes: 0, .. }) => return ReadOutcome::Closed,
-                Ok(Received { bytes: n, more }) => {
+                Ok(Received { bytes: n, has_more: more }) => {
                     socket.ahead = (socket.ahead + n).saturating_sub(share);
                     // An edge-triggered poller does not report the close again.
-                    let more = more || socket.hung_up;
-                    return ReadOutcome::Bytes { n, more };
+                    let has_more = more || socket.hung_up;
+                    return ReadOutcome::Bytes { n, has_more };
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return ReadOutcome::Empty;
@@ -328,15 +328,15 @@ impl Transport for Sockets {
 
     fn send(&mut self, key: ConnectionKey, bytes: &[u8]) -> usize {
         let is_short = bytes.len() <= HELD_BYTES;
-        if !is_short || self.held.has(key) {
+        if !is_short || self.short_answers.has(key) {
             self.release();
         }
         let is_free = |socket: &mut Socket| !socket.failed && socket.queue.is_empty();
-        if !self.holds || !is_short || !self.get(key).is_some_and(is_free) {
+        if !self.holds_answers || !is_short || !self.get(key).is_some_and(is_free) {
             return self.write(key, bytes);
         }
-        self.held.push(key, bytes);
-        if self.held.is_full() {
+        self.short_answers.push(key, bytes);
+        if self.short_answers.is_full() {
             self.release();
         }
         0
@@ -424,7 +424,7 @@ mod tests {
             std::thread::yield_now();
         }
         let outcome = sockets.read(0, &mut vec![0; bytes]);
-        assert_eq!(outcome, ReadOutcome::Bytes { n: bytes, more: true });
+        assert_eq!(outcome, ReadOutcome::Bytes { n: bytes, has_more: true });
     }
 
     #[test]

@@ -46,23 +46,23 @@ pub(crate) struct ConnectionInbox {
     /// New connections.
     pub(crate) channels: ArrayQueue<Channel>,
     /// Number of connections passed so far. Only the acceptor writes it.
-    pub(crate) given: AtomicUsize,
+    pub(crate) passed: AtomicUsize,
     /// Number of them that have ended, minus the connections handed over by other workers. It may
     /// wrap below zero. Only the worker writes it.
-    gone: AtomicUsize,
+    ended: AtomicUsize,
     pub(crate) sleeper: Sleeper,
 }
 
 impl ConnectionInbox {
     pub(crate) fn new(sleeper: Sleeper) -> Self {
-        let (given, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        ConnectionInbox { channels: ArrayQueue::new(INBOX), given, gone, sleeper }
+        let (passed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        ConnectionInbox { channels: ArrayQueue::new(INBOX), passed, ended, sleeper }
     }
 
     /// Number of connections that the worker has or is about to get.
     pub(crate) fn load(&self) -> usize {
-        let gone = self.gone.load(Ordering::Relaxed);
-        let load = self.given.load(Ordering::Relaxed).wrapping_sub(gone);
+        let ended = self.ended.load(Ordering::Relaxed);
+        let load = self.passed.load(Ordering::Relaxed).wrapping_sub(ended);
         // Briefly below zero: the end of a connection is visible before the acceptor's count of it.
         if load > usize::MAX / 2 { 0 } else { load }
     }
@@ -70,7 +70,7 @@ impl ConnectionInbox {
     /// Closes the remaining connections. Only after both threads have ended.
     pub(crate) fn clear(&self) {
         while self.channels.pop().is_some() {
-            self.gone.fetch_add(1, Ordering::Relaxed);
+            self.ended.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -166,7 +166,7 @@ impl WorkerThread {
         let mut events = Events::with_capacity(EVENTS);
         while !self.halt.is_stopping() {
             self.wait(&mut events)?;
-            self.look_at(&events);
+            self.handle_events(&events);
             self.accept();
             self.read_ready();
             self.mail_left = self.worker.mail(self.sockets.now, &mut self.sockets);
@@ -186,7 +186,7 @@ impl WorkerThread {
             return Ok(());
         }
         let began = self.epoch.elapsed();
-        if !self.ask(events, began)? {
+        if !self.poll_events(events, began)? {
             self.sleep(events, began)?;
         }
         self.sockets.now = self.epoch.elapsed();
@@ -195,7 +195,7 @@ impl WorkerThread {
     }
 
     /// Polls repeatedly, for as long as that pays. `true`: there is work.
-    fn ask(&mut self, events: &mut Events, began: Duration) -> io::Result<bool> {
+    fn poll_events(&mut self, events: &mut Events, began: Duration) -> io::Result<bool> {
         let spin = self.waits.spin();
         if spin == Some(Duration::ZERO) {
             return Ok(false);
@@ -208,11 +208,11 @@ impl WorkerThread {
         loop {
             self.poll(events, Some(Duration::ZERO))?;
             if !events.is_empty() || self.has_work() {
-                self.waits.asked(true);
+                self.waits.record_poll(true);
                 return Ok(true);
             }
             if until.is_some_and(|until| self.epoch.elapsed().saturating_sub(began) >= until) {
-                self.waits.asked(false);
+                self.waits.record_poll(false);
                 return Ok(spin.is_none());
             }
         }
@@ -259,7 +259,7 @@ impl WorkerThread {
         [timer, linger, stall, meter].into_iter().flatten().min()
     }
 
-    fn look_at(&mut self, events: &Events) {
+    fn handle_events(&mut self, events: &Events) {
         for event in events {
             if event.token() == WAKE {
                 continue;
@@ -280,7 +280,7 @@ impl WorkerThread {
     fn drain(&mut self, key: ConnectionKey) {
         let Some(drained) = self.sockets.drain(key) else { return };
         if drained.took {
-            self.worker.drained(key, drained.left, self.sockets.now);
+            self.worker.drained(key, drained.queued, self.sockets.now);
         }
         if drained.resume {
             self.sockets.make_ready(key);
@@ -292,12 +292,12 @@ impl WorkerThread {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(channel) = self.inbox.channels.pop() else { return };
             self.taken += 1;
-            let taken = channel.peer().and_then(|peer| {
+            let result = channel.peer().and_then(|peer| {
                 let key = self.worker.next_key();
                 self.sockets.insert(key, channel)?;
                 Ok(peer)
             });
-            match taken {
+            match result {
                 Ok(peer) => self.worker.open(peer, self.sockets.now, &mut self.sockets),
                 // It was closed before its turn.
                 Err(error) => debug!(%error, "a new connection was gone already"),
@@ -359,8 +359,8 @@ impl WorkerThread {
     }
 
     fn tell_load(&self) {
-        let gone = self.taken.wrapping_sub(self.worker.connections());
-        self.inbox.gone.store(gone, Ordering::Relaxed);
+        let ended = self.taken.wrapping_sub(self.worker.connections());
+        self.inbox.ended.store(ended, Ordering::Relaxed);
     }
 
     /// Closes all connections, with time to send their last bytes.

@@ -52,7 +52,7 @@ impl Transport for Wire {
         let n = rest.len().min(buffer.len());
         buffer[..n].copy_from_slice(&rest[..n]);
         self.at += n;
-        if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
+        if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, has_more: true } }
     }
     fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();

@@ -55,7 +55,7 @@ fn flow(number: u32, port: u32) -> Flow {
 fn flow_mods(lab: &Lab) -> usize {
     let switches = lab.topology().switches().iter();
     let to_switch = switches.flat_map(|switch| lab.messages(&switch.name));
-    let to_switch = to_switch.filter(|message| message.way == MessageDirection::ToSwitch);
+    let to_switch = to_switch.filter(|message| message.direction == MessageDirection::ToSwitch);
     let is_ours = |message: &&LoggedMessage| match ToSwitch::decode(&message.bytes) {
         Ok(message) => matches!(message.body, ToSwitch::FlowMod(flow)
             if flow.command == FlowCommand::DeleteStrict || Cookie::of_app(NAME).owns(flow.cookie)),

@@ -47,7 +47,7 @@ fn outcome(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitte
 /// Returns the number of barrier requests to a switch.
 fn barriers(lab: &Lab, switch: &str) -> usize {
     let to_switch =
-        lab.messages(switch).filter(|message| message.way == MessageDirection::ToSwitch);
+        lab.messages(switch).filter(|message| message.direction == MessageDirection::ToSwitch);
     to_switch.filter(|message| message.kind() == Some(MessageKind::BarrierRequest)).count()
 }
 

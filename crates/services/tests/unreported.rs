@@ -64,7 +64,7 @@ fn events(hand: &Hand) -> Vec<&'static str> {
 /// Returns how often a switch was asked this question since the lab began.
 fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
     let to_switch =
-        lab.messages(switch).filter(|message| message.way == MessageDirection::ToSwitch);
+        lab.messages(switch).filter(|message| message.direction == MessageDirection::ToSwitch);
     let is_asked = |bytes: &[u8]| match ToSwitch::decode(bytes).unwrap().body {
         ToSwitch::MultipartRequest(request) => request.body.kind() == kind,
         _ => false,

@@ -55,7 +55,7 @@ impl Transport for Wire {
         let n = rest.len().min(buffer.len());
         the_kernels_copy(&rest[..n], &mut buffer[..n]);
         self.at += n;
-        if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
+        if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, has_more: true } }
     }
     fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();

@@ -14,7 +14,7 @@ pub enum ReadOutcome {
         n: usize,
         /// Whether there may be more at once: the buffer was filled, or the transport has bytes
         /// that no event reports.
-        more: bool,
+        has_more: bool,
     },
     /// No bytes are available now.
     Empty,

@@ -207,7 +207,7 @@ impl Worker {
                 self.close(key, EndCause::Peer, now, transport);
                 false
             }
-            ReadOutcome::Bytes { n, more } => {
+            ReadOutcome::Bytes { n, has_more: more } => {
                 connection.session.received(now);
                 connection.load.add(&self.overload, n);
                 self.counters.reads.add(1);

@@ -45,7 +45,7 @@ impl Transport for OneWire<'_> {
         let (now, later) = self.incoming.split_at(n);
         buffer[..n].copy_from_slice(now);
         self.incoming = later;
-        ReadOutcome::Bytes { n, more: true }
+        ReadOutcome::Bytes { n, has_more: true }
     }
     fn send(&mut self, _: ConnectionKey, bytes: &[u8]) -> usize {
         self.sent += bytes.len();

@@ -171,7 +171,7 @@ fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) {
     while lab.now() < end {
         let (from, to) = (rng.usize(..hosts.len()), rng.usize(..hosts.len()));
         if from != to && rng.bool() {
-            lab.say(&hosts[from], &hosts[to]);
+            lab.send_datagram(&hosts[from], &hosts[to]);
         } else if from != to {
             lab.start_pings(&hosts[from], &hosts[to], 1, Duration::ZERO);
         }

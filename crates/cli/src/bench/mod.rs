@@ -114,7 +114,7 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     drop(controller);
     let report = report?;
-    tell(args, &report)?;
+    print_report(args, &report)?;
     verdict(&report)
 }
 
@@ -195,7 +195,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(args: &LoadArgs, report: &Report) -> Result<(), Failure> {
+fn print_report(args: &LoadArgs, report: &Report) -> Result<(), Failure> {
     if args.json {
         return print(&format!("{}\n", serde_json::to_string_pretty(report)?));
     }

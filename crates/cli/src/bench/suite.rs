@@ -185,7 +185,7 @@ pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
     }
     let finished = suite::run(&suite, &mut |progress| show(&bar, &progress));
     bar.finish_and_clear();
-    tell(&finished?)
+    print_finished(&finished?)
 }
 
 /// Draws the plots and reports again.
@@ -243,7 +243,7 @@ fn show(bar: &ProgressBar, progress: &SuiteProgress<'_>) {
     bar.set_message(format!("{experiment}: {label}, {contestant} (run {run} of {of})"));
 }
 
-fn tell(finished: &Finished) -> Result<(), Failure> {
+fn print_finished(finished: &Finished) -> Result<(), Failure> {
     for note in finished.notes.iter().chain(&finished.others) {
         eprintln!("{note}");
     }

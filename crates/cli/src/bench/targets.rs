@@ -155,17 +155,17 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         workers: args.workers_bench.clone(),
         folder: folder.path().to_owned(),
     };
-    let outcomes = targets::run(&targets, &mut |news| match news {
+    let outcomes = targets::run(&targets, &mut |progress| match progress {
         TargetsProgress::Begins(row, place) => {
             let TablePosition { row: number, of, left, .. } = place;
-            tell(
+            print_line(
                 &bar,
                 &format!("[{number}/{of}, {} to go] {}: {}", some(left), row.name, row.what),
             );
             show(&bar, place);
         }
         TargetsProgress::GoesOn(place) => show(&bar, place),
-        TargetsProgress::Done(outcome) => tell(
+        TargetsProgress::Done(outcome) => print_line(
             &bar,
             &match &outcome.verdict {
                 TargetVerdict::NotMeasured(why) => format!("  not measured: {why}"),
@@ -216,7 +216,7 @@ fn show(bar: &ProgressBar, place: TablePosition) {
 }
 
 /// Prints a line above the progress bar, if there is one.
-fn tell(bar: &ProgressBar, line: &str) {
+fn print_line(bar: &ProgressBar, line: &str) {
     bar.suspend(|| eprintln!("{line}"));
 }
 

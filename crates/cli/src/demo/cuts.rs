@@ -45,11 +45,11 @@ impl CutLosses {
     fn between(before: &Datagrams, recent: &Datagrams, now: &Datagrams) -> CutLosses {
         let lost = now.lost_since(before);
         let sent = now.sent.saturating_sub(recent.sent);
-        let most = lost.iter().copied().max().unwrap_or_default();
+        let maximum = lost.iter().copied().max().unwrap_or_default();
         CutLosses {
             streams: lost.iter().filter(|lost| **lost > 0).count(),
             lost: lost.iter().sum(),
-            longest: INTERVAL * u32::try_from(most).unwrap_or(u32::MAX),
+            longest: INTERVAL * u32::try_from(maximum).unwrap_or(u32::MAX),
             healed: sent >= SHOWING && now.lost_since(recent).iter().all(|lost| *lost < sent),
         }
     }
@@ -129,7 +129,7 @@ impl Cuts {
     }
 
     /// Remembers the current numbers of datagrams, several times a second.
-    pub(super) fn look(&mut self, datagrams: Datagrams) {
+    pub(super) fn update(&mut self, datagrams: Datagrams) {
         self.recent = datagrams;
     }
 
@@ -250,8 +250,8 @@ fn has_way_around(network: &EmulatedNetwork, cut: LinkIndex) -> bool {
         if switch == to {
             return true;
         }
-        let near = neighbours[switch.index()].iter().copied();
-        queue.extend(near.filter(|near| seen.insert(near.0)));
+        let neighbours_of = neighbours[switch.index()].iter().copied();
+        queue.extend(neighbours_of.filter(|near| seen.insert(near.0)));
     }
     false
 }
@@ -318,7 +318,7 @@ mod tests {
             let sent = at.as_millis() as u64;
             // The stream is broken for 7 ms after the first cut.
             let received = if sent > 2000 { sent - 7 } else { sent };
-            cuts.look(datagrams(sent - SHOWING, &[received - SHOWING]));
+            cuts.update(datagrams(sent - SHOWING, &[received - SHOWING]));
             let event = cuts.go_on(&mut network, &datagrams(sent, &[received]));
             events.push((at.as_secs(), event.unwrap()));
         }
@@ -351,7 +351,7 @@ mod tests {
             let (wound, seconds) = loop {
                 network.advance(cuts.next());
                 let ms = network.now().as_millis() as u64;
-                cuts.look(at(ms - SHOWING));
+                cuts.update(at(ms - SHOWING));
                 if let Some(LinkEvent::Counted(_, wound)) = cuts.go_on(&mut network, &at(ms)) {
                     break (wound, ms / 1000);
                 }

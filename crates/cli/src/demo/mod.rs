@@ -113,7 +113,7 @@ impl Demonstration {
         let mut screen = Screen::take()?;
         while !self.is_over(controller)? {
             self.show.run_for(FRAME, &self.ending)?;
-            self.show.look();
+            self.show.update();
             screen.draw(&self.show.view, self.show.is_cut())?;
             match screen.key()? {
                 Some(ScreenCommand::Quit) => return Ok(()),
@@ -127,9 +127,9 @@ impl Demonstration {
     fn in_lines(&mut self, controller: &Controller) -> Result<(), Failure> {
         let mut printed = 0;
         while !self.is_over(controller)? {
-            let left = self.end.map_or(LINE, |end| end.saturating_sub(self.show.elapsed()));
-            self.show.run_for(left.min(LINE), &self.ending)?;
-            self.show.look();
+            let remaining = self.end.map_or(LINE, |end| end.saturating_sub(self.show.elapsed()));
+            self.show.run_for(remaining.min(LINE), &self.ending)?;
+            self.show.update();
             let news = self.show.view.news_since(printed);
             printed = self.show.view.news_count;
             print(&format!("{news}{}\n", self.show.view.line()))?;

@@ -392,7 +392,10 @@ mod tests {
         view.cuts.heal(Duration::from_millis(4));
         view.cuts.heal(Duration::from_millis(12));
         view.rate(Rates { packet_ins: 12.0, frames: 54_321.0, bits: 1e9 });
-        view.tell(NewsKind::Good, "healed in 12 ms: 31 datagrams lost in 3 of 6 streams".into());
+        view.add_news(
+            NewsKind::Good,
+            "healed in 12 ms: 31 datagrams lost in 3 of 6 streams".into(),
+        );
         view
     }
 

@@ -94,9 +94,9 @@ impl Show {
     pub(super) fn run_for(&mut self, time: Duration, ending: &Ending) -> Result<(), Failure> {
         let end = self.live.elapsed() + time;
         while self.live.elapsed() < end && !ending.is_asked_for() {
-            let left = end.saturating_sub(self.live.elapsed());
+            let remaining = end.saturating_sub(self.live.elapsed());
             if !self.is_ready() {
-                self.live.turn(left.min(SETTLE / 4))?;
+                self.live.turn(remaining.min(SETTLE / 4))?;
                 continue;
             }
             let was_talking = self.traffic.is_talking();
@@ -110,7 +110,7 @@ impl Show {
             }
             let next = self.traffic.next().min(self.cuts.next());
             let wait = next.saturating_sub(self.live.network_mut().now());
-            self.live.turn(left.min(wait))?;
+            self.live.turn(remaining.min(wait))?;
         }
         Ok(())
     }
@@ -125,7 +125,8 @@ impl Show {
                     self.connected = Some(now);
                     let all = self.view.switches.len();
                     self.view.elapsed = now;
-                    self.view.tell(NewsKind::Plain, format!("all {all} switches are connected"));
+                    self.view
+                        .add_news(NewsKind::Plain, format!("all {all} switches are connected"));
                 }
                 false
             }
@@ -136,7 +137,7 @@ impl Show {
         self.cuts.begin(self.live.network().now());
         let streams = self.traffic.streams().len();
         self.view.elapsed = self.live.elapsed();
-        self.view.tell(
+        self.view.add_news(
             NewsKind::Plain,
             format!("the hosts have met; {streams} streams of 1000 datagrams/s begin"),
         );
@@ -199,16 +200,16 @@ impl Show {
             _ => {}
         }
         self.view.elapsed = self.live.elapsed();
-        self.view.tell(kind, text);
+        self.view.add_news(kind, text);
     }
 
     /// Updates the view from the network and the traffic.
-    pub(super) fn look(&mut self) {
+    pub(super) fn update(&mut self) {
         let now = self.live.elapsed();
         let seconds = now.saturating_sub(self.last.at).as_secs_f64();
         self.last.at = now;
         self.view.elapsed = now;
-        self.hear_answers();
+        self.take_pings();
         let mut rates = Rates::default();
         self.look_at_switches(seconds, &mut rates);
         self.look_at_hosts(seconds, &mut rates);
@@ -217,7 +218,7 @@ impl Show {
         let datagrams = self.traffic.datagrams(self.live.network_mut());
         self.view.totals.datagrams = datagrams.total();
         self.view.totals.lost_datagrams = datagrams.lost();
-        self.cuts.look(datagrams);
+        self.cuts.update(datagrams);
     }
 
     fn look_at_switches(&mut self, seconds: f64, rates: &mut Rates) {
@@ -254,13 +255,13 @@ impl Show {
         let shown = self.view.hosts.iter_mut().zip(&mut self.last.hosts);
         for (index, (shown, last)) in shown.enumerate() {
             let counters = self.live.network().host(HostIndex(index as u32)).counters();
-            let heard = Heard { sent: counters.bytes_out, received: counters.bytes_in };
-            shown.sent_bits_per_second = 8.0 * per_second(heard.sent, last.sent, seconds);
+            let bytes = Heard { sent: counters.bytes_out, received: counters.bytes_in };
+            shown.sent_bits_per_second = 8.0 * per_second(bytes.sent, last.sent, seconds);
             shown.received_bits_per_second =
-                8.0 * per_second(heard.received, last.received, seconds);
+                8.0 * per_second(bytes.received, last.received, seconds);
             rates.bits += shown.received_bits_per_second;
-            self.view.totals.bytes += heard.received;
-            *last = heard;
+            self.view.totals.bytes += bytes.received;
+            *last = bytes;
         }
     }
 
@@ -276,16 +277,16 @@ impl Show {
     }
 
     /// Takes the pings that have ended since the last call.
-    fn hear_answers(&mut self) {
-        let mut heard = Vec::new();
-        self.traffic.over(self.live.network_mut(), |answer| heard.push(answer));
-        for FinishedPing { from, to, trip } in heard {
+    fn take_pings(&mut self) {
+        let mut pings = Vec::new();
+        self.traffic.over(self.live.network_mut(), |answer| pings.push(answer));
+        for FinishedPing { from, to, trip } in pings {
             self.view.totals.pings += 1;
             self.view.hosts[from.index()].round_trip = trip;
             if trip.is_none() {
                 self.view.totals.lost_pings += 1;
                 let [a, b] = [from, to].map(|host| self.view.hosts[host.index()].name.clone());
-                self.view.tell(NewsKind::Bad, format!("{a} pings {b}: no answer"));
+                self.view.add_news(NewsKind::Bad, format!("{a} pings {b}: no answer"));
             }
         }
     }

@@ -176,7 +176,7 @@ impl DemoView {
     }
 
     /// Adds a line of news.
-    pub(super) fn tell(&mut self, kind: NewsKind, text: String) {
+    pub(super) fn add_news(&mut self, kind: NewsKind, text: String) {
         if self.news.len() == NEWS {
             self.news.pop_front();
         }
@@ -262,7 +262,7 @@ mod tests {
         let mut view = view();
         for _ in 0..10 * HISTORY {
             view.rate(Rates::default());
-            view.tell(NewsKind::Plain, String::new());
+            view.add_news(NewsKind::Plain, String::new());
         }
         assert_eq!((view.frame_curve.len(), view.news.len()), (HISTORY, NEWS));
     }
@@ -270,9 +270,9 @@ mod tests {
     #[test]
     fn news_are_printed_once() {
         let mut view = view();
-        view.tell(NewsKind::Plain, "one".into());
+        view.add_news(NewsKind::Plain, "one".into());
         let seen = view.news_count;
-        view.tell(NewsKind::Bad, "two".into());
+        view.add_news(NewsKind::Bad, "two".into());
         assert_eq!(view.news_since(seen), "00:00  two\n");
         assert_eq!(view.news_since(view.news_count), "");
     }

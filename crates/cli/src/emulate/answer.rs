@@ -50,19 +50,19 @@ impl Emulator {
             PromptRequest::Restart { switch, keep_tables } => self.restart(*switch, *keep_tables),
             PromptRequest::DumpFlows(switch) => self.tell_each(*switch, flows),
             PromptRequest::DumpPorts(switch) => self.tell_each(*switch, ports),
-            PromptRequest::Switches => self.tell(&switches(&self.live)),
-            PromptRequest::Hosts => self.tell(&hosts(&self.live)),
-            PromptRequest::Links => self.tell(&links(&self.live)),
+            PromptRequest::Switches => self.print(&switches(&self.live)),
+            PromptRequest::Hosts => self.print(&hosts(&self.live)),
+            PromptRequest::Links => self.print(&links(&self.live)),
             PromptRequest::Wait(time) => {
                 self.run_until(*time, |_| false)?;
                 Ok(CommandsOutcome::Good)
             }
-            PromptRequest::Help => self.tell(&help()),
+            PromptRequest::Help => self.print(&help()),
             PromptRequest::Quit => Ok(CommandsOutcome::Good),
         }
     }
 
-    fn tell(&self, text: &str) -> Result<CommandsOutcome, Failure> {
+    fn print(&self, text: &str) -> Result<CommandsOutcome, Failure> {
         print(text)?;
         Ok(CommandsOutcome::Good)
     }
@@ -96,23 +96,23 @@ impl Emulator {
     pub(super) fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&LiveNetwork) -> bool,
+        mut is_done: impl FnMut(&LiveNetwork) -> bool,
     ) -> Result<bool, Failure> {
         let end = self.live.elapsed() + limit;
         loop {
-            let left = end.saturating_sub(self.live.elapsed());
+            let remaining = end.saturating_sub(self.live.elapsed());
             if self.ending.is_interrupted() {
                 // Ends the line with the ^C.
                 if self.at_terminal {
                     eprintln!();
                 }
-                return Ok(done(&self.live));
+                return Ok(is_done(&self.live));
             }
-            if left.is_zero() {
-                return Ok(done(&self.live));
+            if remaining.is_zero() {
+                return Ok(is_done(&self.live));
             }
             // Waits in short steps, so that a signal just before the wait is seen.
-            if self.live.run_until(left.min(LOOK), &mut done)? {
+            if self.live.run_until(remaining.min(LOOK), &mut is_done)? {
                 return Ok(true);
             }
         }
@@ -307,7 +307,7 @@ impl Emulator {
         match self.live.network_mut().move_host(host, to, port, true) {
             Ok(()) => {
                 let name = self.name(Node::Host(host));
-                self.tell(&format!("{name} is at {}\n", place(&self.live, host)))
+                self.print(&format!("{name} is at {}\n", place(&self.live, host)))
             }
             Err(error) => self.refuse(error),
         }
@@ -334,7 +334,7 @@ impl Emulator {
             return self.refuse(format!("{name} is not connected again after {wait} s"));
         }
         let took = self.live.elapsed().saturating_sub(began);
-        self.tell(&format!("{name} is connected again after {:.1} s\n", took.as_secs_f64()))
+        self.print(&format!("{name} is connected again after {:.1} s\n", took.as_secs_f64()))
     }
 }
 

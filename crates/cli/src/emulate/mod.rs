@@ -73,7 +73,7 @@ pub(super) fn run(args: &EmulateArgs) -> Result<bool, Failure> {
     let mut settings = LiveSettings { controllers, ..LiveSettings::new(([0; 4], 0).into()) };
     settings.backoff = ReconnectBackoff {
         first: ReconnectBackoff::default().first.min(args.retry),
-        most: args.retry,
+        maximum: args.retry,
     };
     settings.network.seed = args.seed;
     settings.network.versions = versions_of(args.version);
@@ -257,7 +257,7 @@ impl Emulator {
             );
         }
         let mut outcome = CommandsOutcome::Good;
-        prompt.ask();
+        prompt.resume();
         while !self.ending.is_asked_for() {
             let line = match prompt.input() {
                 None => {
@@ -268,7 +268,7 @@ impl Emulator {
                 }
                 Some(Input::Line(line)) => line,
                 Some(Input::GivenUp) => {
-                    prompt.ask();
+                    prompt.resume();
                     continue;
                 }
                 Some(Input::End) => break,
@@ -290,7 +290,7 @@ impl Emulator {
             }
             // A signal during the command ends the prompt.
             if !self.ending.is_asked_for() {
-                prompt.ask();
+                prompt.resume();
             }
         }
         Ok(outcome)

@@ -67,11 +67,11 @@ impl Prompt {
     pub(super) fn start(waker: LiveWaker, names: Names) -> io::Result<Self> {
         let terminal = Saved::now();
         let interactive = terminal.0.is_some();
-        let (give, inputs) = channel();
-        let (next, told) = sync_channel(1);
+        let (sender, inputs) = channel();
+        let (next, resumed) = sync_channel(1);
         let read = move || match interactive {
-            true => edit(&give, &told, &waker, names),
-            false => lines(&give, &told, &waker),
+            true => edit(&sender, &resumed, &waker, names),
+            false => lines(&sender, &resumed, &waker),
         };
         thread::Builder::new().name("prompt".to_owned()).spawn(read)?;
         Ok(Prompt { inputs, next, reading: Cell::new(false), terminal })
@@ -83,7 +83,7 @@ impl Prompt {
     }
 
     /// Requests the next line.
-    pub(super) fn ask(&self) {
+    pub(super) fn resume(&self) {
         // Fails if the reader has ended, which it has reported.
         self.reading.set(self.next.try_send(()).is_ok());
     }
@@ -122,26 +122,26 @@ fn is_ours() -> bool {
 }
 
 /// Reads from a pipe or a file.
-fn lines(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker) {
+fn lines(sender: &Sender<Input>, resumed: &Receiver<()>, waker: &LiveWaker) {
     let mut lines = io::stdin().lock().lines();
-    while told.recv().is_ok() {
+    while resumed.recv().is_ok() {
         let input = match lines.next() {
             Some(Ok(line)) => Input::Line(line),
             Some(Err(error)) => Input::Failed(error),
             None => Input::End,
         };
-        if !hand_over(input, give, waker) {
+        if !hand_over(input, sender, waker) {
             return;
         }
     }
 }
 
 /// Reads from a terminal.
-fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker, names: Names) {
+fn edit(sender: &Sender<Input>, resumed: &Receiver<()>, waker: &LiveWaker, names: Names) {
     let mut editor = match editor() {
         Ok(editor) => editor,
         Err(error) => {
-            hand_over(Input::Failed(io::Error::other(error)), give, waker);
+            hand_over(Input::Failed(io::Error::other(error)), sender, waker);
             return;
         }
     };
@@ -153,7 +153,7 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker, names: Nam
     }
     // The other lines of a text that was pasted.
     let mut pasted = VecDeque::new();
-    while told.recv().is_ok() {
+    while resumed.recv().is_ok() {
         let input = match pasted.pop_front() {
             Some(line) => {
                 // It is shown as if it had been typed.
@@ -176,7 +176,7 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &LiveWaker, names: Nam
                 Err(error) => Input::Failed(io::Error::other(error)),
             },
         };
-        if !hand_over(input, give, waker) {
+        if !hand_over(input, sender, waker) {
             return;
         }
     }
@@ -193,9 +193,9 @@ fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
 }
 
 /// Passes an input on. Returns whether more input is wanted.
-fn hand_over(input: Input, give: &Sender<Input>, waker: &LiveWaker) -> bool {
-    let more = matches!(input, Input::Line(_) | Input::GivenUp);
-    let given = give.send(input).is_ok();
+fn hand_over(input: Input, sender: &Sender<Input>, waker: &LiveWaker) -> bool {
+    let has_more = matches!(input, Input::Line(_) | Input::GivenUp);
+    let is_sent = sender.send(input).is_ok();
     waker.wake();
-    given && more
+    is_sent && has_more
 }

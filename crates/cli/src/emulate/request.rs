@@ -326,9 +326,9 @@ impl ArgumentWords<'_> {
         })
     }
 
-    fn number<T: TryFrom<u64>>(&self, word: &str, most: u64) -> Result<T, String> {
+    fn number<T: TryFrom<u64>>(&self, word: &str, maximum: u64) -> Result<T, String> {
         let wrong = |expected| format!("{word:?} is not valid; give {expected} ({})", self.usage());
-        values::number(word, 1..=most).map_err(wrong)
+        values::number(word, 1..=maximum).map_err(wrong)
     }
 
     fn time(&self, word: &str) -> Result<Duration, String> {

@@ -130,8 +130,8 @@ impl fmt::Display for Named<'_> {
         match self.finding {
             PathFault::Loop(switches) => {
                 f.write_str("loop:")?;
-                let again = switches.iter().chain(switches.first());
-                again.enumerate().try_for_each(|(i, switch)| {
+                let cyclic = switches.iter().chain(switches.first());
+                cyclic.enumerate().try_for_each(|(i, switch)| {
                     write!(f, "{}{}", if i == 0 { " " } else { " - " }, name(switch))
                 })
             }
@@ -186,16 +186,16 @@ impl<'n> Analysis<'n> {
     pub fn trace(&mut self, switch: SwitchIndex, port: u32, frame: EthernetFrame) -> Trace {
         let mut trace = Trace::default();
         // The path so far. A packet that arrives at a switch as it arrived before is in a loop.
-        let mut way: Vec<(SwitchIndex, u32, u64)> = Vec::new();
+        let mut path: Vec<(SwitchIndex, u32, u64)> = Vec::new();
         let mut waiting = vec![SearchEvent::Come { switch, port, frame, before: None }];
         while let Some(visit) = waiting.pop() {
             let SearchEvent::Come { switch, port, frame, before } = visit else {
-                way.pop();
+                path.pop();
                 continue;
             };
             let state = (switch, port, digest(&frame));
-            if let Some(first) = way.iter().position(|known| *known == state) {
-                trace.loops.push(way[first..].iter().map(|(switch, ..)| *switch).collect());
+            if let Some(first) = path.iter().position(|known| *known == state) {
+                trace.loops.push(path[first..].iter().map(|(switch, ..)| *switch).collect());
                 if trace.loops.len() == MAX_LOOPS {
                     break;
                 }
@@ -205,7 +205,7 @@ impl<'n> Analysis<'n> {
                 trace.cut_off = true;
                 break;
             }
-            way.push(state);
+            path.push(state);
             waiting.push(SearchEvent::Leave);
             let step = trace.steps.len();
             trace.steps.push(TraceStep { switch, port, before, outcome: StepOutcome::default() });

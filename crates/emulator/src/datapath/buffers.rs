@@ -49,7 +49,7 @@ impl Buffers {
 
     /// Keeps a copy of a packet. Returns `None` while the next slot has a packet younger than
     /// [`BUFFER_KEPT`]: the whole packet then goes to the controller.
-    pub(super) fn keep(&mut self, bytes: &[u8], in_port: Port, now: Duration) -> Option<u32> {
+    pub(super) fn store(&mut self, bytes: &[u8], in_port: Port, now: Duration) -> Option<u32> {
         if self.capacity == 0 {
             return None;
         }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_buffer_is_used_once_and_an_id_that_was_never_given_out_is_unknown() {
         let mut buffers = Buffers::new(4);
-        let id = buffers.keep(b"packet", Port(3), NOW).unwrap();
+        let id = buffers.store(b"packet", Port(3), NOW).unwrap();
         assert_eq!(buffers.take(id + 1), Err(ErrorCode::RequestBufferUnknown));
         assert_eq!(buffers.take(id), Ok((EthernetFrame::from(&b"packet"[..]), Port(3))));
         assert_eq!(buffers.take(id), Err(ErrorCode::RequestBufferEmpty));
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn when_all_are_taken_nothing_is_buffered_until_the_oldest_is_old_enough() {
         let mut buffers = Buffers::new(2);
-        let first = buffers.keep(b"1", Port(1), NOW).unwrap();
-        let second = buffers.keep(b"2", Port(1), NOW).unwrap();
-        assert_eq!(buffers.keep(b"3", Port(1), NOW), None);
-        let third = buffers.keep(b"3", Port(1), NOW + BUFFER_KEPT).unwrap();
+        let first = buffers.store(b"1", Port(1), NOW).unwrap();
+        let second = buffers.store(b"2", Port(1), NOW).unwrap();
+        assert_eq!(buffers.store(b"3", Port(1), NOW), None);
+        let third = buffers.store(b"3", Port(1), NOW + BUFFER_KEPT).unwrap();
         assert_eq!(buffers.take(first), Err(ErrorCode::RequestBufferEmpty));
         assert!(buffers.take(second).is_ok() && buffers.take(third).is_ok());
     }
@@ -123,12 +123,12 @@ mod tests {
     fn a_place_is_free_again_once_its_packet_is_taken() {
         let mut buffers = Buffers::new(1);
         for round in 0..3 {
-            let id = buffers.keep(b"packet", Port(1), NOW).unwrap();
+            let id = buffers.store(b"packet", Port(1), NOW).unwrap();
             assert_eq!(id, round);
             assert!(buffers.take(id).is_ok());
         }
         buffers.clear();
         assert_eq!(buffers.take(2), Err(ErrorCode::RequestBufferEmpty));
-        assert_eq!(Buffers::new(0).keep(b"packet", Port(1), NOW), None);
+        assert_eq!(Buffers::new(0).store(b"packet", Port(1), NOW), None);
     }
 }

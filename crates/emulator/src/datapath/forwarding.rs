@@ -187,9 +187,9 @@ impl Forwarding {
         }
         let set = std::mem::take(&mut run.set);
         run.origin = run.origin.of_no_flow();
-        let done = set.actions().try_for_each(|action| self.act(action, run, effects));
+        let result = set.actions().try_for_each(|action| self.act(action, run, effects));
         run.set = set;
-        done
+        result
     }
 
     pub(super) fn act_all(
@@ -229,7 +229,7 @@ impl Forwarding {
         run: &mut PacketRun,
         effects: &mut Effects,
     ) -> Result<(), PacketStopped> {
-        settle(run, effects);
+        send_waiting(run, effects);
         let packet = &mut run.packet;
         let mut ttl = Ok(());
         match *action {
@@ -302,7 +302,7 @@ impl Forwarding {
         let Some(entry) = self.ports.get_mut(port) else { return };
         let room = effects.has_room(run.waiting.is_some().into());
         if entry.send_out(run.packet.bytes().len(), run.queue, room) {
-            settle(run, effects);
+            send_waiting(run, effects);
             run.waiting = Some(port);
         }
     }
@@ -314,7 +314,7 @@ impl Forwarding {
         effects: &mut Effects,
     ) -> Result<(), PacketStopped> {
         // The meter may remark the packet.
-        settle(run, effects);
+        send_waiting(run, effects);
         let Some(entry) = self.meters.get_mut(meter) else { return Ok(()) };
         if entry.pass(&mut run.packet, run.now) { Ok(()) } else { Err(PacketStopped) }
     }
@@ -410,7 +410,7 @@ impl Forwarding {
         let max_len = max_len.unwrap_or(self.config.miss_send_len);
         let bytes = run.packet.bytes();
         let buffered = max_len != Action::NO_BUFFER;
-        let buffer_id = if buffered { self.buffers.keep(bytes, in_port, run.now) } else { None };
+        let buffer_id = if buffered { self.buffers.store(bytes, in_port, run.now) } else { None };
         let key = run.packet.key();
         let frame: EthernetFrame = effects.copy(bytes);
         let whole = frame.len();
@@ -430,7 +430,7 @@ impl Forwarding {
 
 /// Sends the packet that waits, as it is now.
 #[inline]
-fn settle(run: &mut PacketRun, effects: &mut Effects) {
+fn send_waiting(run: &mut PacketRun, effects: &mut Effects) {
     if let Some(port) = run.waiting.take() {
         let frame = effects.copy(run.packet.bytes());
         effects.frames.push((port, frame));

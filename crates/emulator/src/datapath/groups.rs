@@ -167,12 +167,12 @@ impl Groups {
     /// whether `is_it` holds for one of them.
     fn search(
         &self,
-        mut left: Vec<u32>,
+        mut remaining: Vec<u32>,
         is_it: impl Fn(u32, &[DatapathBucket]) -> bool,
         next: impl Fn(&DatapathBucket, &mut Vec<u32>),
     ) -> bool {
         let mut seen = BTreeSet::new();
-        while let Some(number) = left.pop() {
+        while let Some(number) = remaining.pop() {
             if !seen.insert(number) {
                 continue;
             }
@@ -180,12 +180,12 @@ impl Groups {
             if is_it(number, buckets) {
                 return true;
             }
-            buckets.iter().for_each(|bucket| next(bucket, &mut left));
+            buckets.iter().for_each(|bucket| next(bucket, &mut remaining));
         }
         false
     }
 
-    /// Adds or changes a group, or removes groups. `gone` gets the removed numbers, in order.
+    /// Adds or changes a group, or removes groups. `removed` gets the removed numbers, in order.
     ///
     /// # Errors
     /// The errors of the specification (1.3.5 §7.4.4.7); nothing has changed then.
@@ -194,11 +194,11 @@ impl Groups {
         request: &GroupMod<'_>,
         buckets: Vec<DatapathBucket>,
         now: Duration,
-        gone: &mut Vec<u32>,
+        removed: &mut Vec<u32>,
     ) -> Result<(), ErrorCode> {
         let number = request.group;
         let (counter, created) = match request.command {
-            GroupCommand::Delete => return self.delete(number, gone),
+            GroupCommand::Delete => return self.delete(number, removed),
             GroupCommand::Add if number > Group::MAX => return Err(ErrorCode::GroupModInvalid),
             GroupCommand::Add if self.0.contains_key(&number) => {
                 return Err(ErrorCode::GroupModExists);
@@ -220,9 +220,9 @@ impl Groups {
         Ok(())
     }
 
-    fn delete(&mut self, number: u32, gone: &mut Vec<u32>) -> Result<(), ErrorCode> {
+    fn delete(&mut self, number: u32, removed: &mut Vec<u32>) -> Result<(), ErrorCode> {
         if number == Group::ALL {
-            gone.extend(self.0.keys());
+            removed.extend(self.0.keys());
             self.0.clear();
             return Ok(());
         }
@@ -234,7 +234,7 @@ impl Groups {
             return Err(ErrorCode::GroupModChained);
         }
         // A group that does not exist is no error (1.3.5 §6.5).
-        gone.extend(self.0.remove(&number).map(|_| number));
+        removed.extend(self.0.remove(&number).map(|_| number));
         Ok(())
     }
 
@@ -295,7 +295,7 @@ pub(super) fn compile(
 
 /// Checks the buckets against the type of their group.
 fn check_buckets(kind: GroupType, buckets: &[DatapathBucket]) -> Result<(), ErrorCode> {
-    let fits = match kind {
+    let is_valid = match kind {
         GroupType::All => true,
         GroupType::Select => return Ok(()),
         GroupType::Indirect => buckets.len() == 1,
@@ -304,7 +304,7 @@ fn check_buckets(kind: GroupType, buckets: &[DatapathBucket]) -> Result<(), Erro
     };
     // Only select groups have weights; in other groups they must be zero (1.3.5 §7.3.4.2).
     let unweighted = buckets.iter().all(|bucket| bucket.weight == 0);
-    if fits && unweighted { Ok(()) } else { Err(ErrorCode::GroupModInvalid) }
+    if is_valid && unweighted { Ok(()) } else { Err(ErrorCode::GroupModInvalid) }
 }
 
 /// Picks one of the usable buckets, in proportion to the weights.

@@ -79,8 +79,8 @@ impl BandEntry {
 
     /// Fills the bucket for the time that has passed, and takes `tokens` out. If there are too few,
     /// it takes none and returns true.
-    fn exceeded(&mut self, passed: Duration, tokens: u128) -> bool {
-        let filled = passed.as_nanos().saturating_mul(self.fill);
+    fn exceeded(&mut self, elapsed: Duration, tokens: u128) -> bool {
+        let filled = elapsed.as_nanos().saturating_mul(self.fill);
         self.level = self.level.saturating_add(filled).min(self.size);
         match self.level.checked_sub(tokens * NANOS) {
             Some(left) => {
@@ -127,11 +127,11 @@ impl DatapathMeter {
         self.counter.byte_count += len;
         let packets = self.flags.contains(MeterFlags::PKTPS);
         let tokens = if packets { 1 } else { u128::from(len) * 8 };
-        let passed = now.saturating_sub(self.filled);
+        let elapsed = now.saturating_sub(self.filled);
         self.filled = self.filled.max(now);
         let mut acting: Option<&mut BandEntry> = None;
         for band in &mut self.bands {
-            if band.exceeded(passed, tokens)
+            if band.exceeded(elapsed, tokens)
                 && acting.as_ref().is_none_or(|acting| band.rate > acting.rate)
             {
                 acting = Some(band);
@@ -183,7 +183,7 @@ impl Meters {
         self.0.iter().map(|(meter, entry)| (*meter, entry))
     }
 
-    /// Adds or changes a meter, or removes meters. `gone` gets the removed numbers, in order.
+    /// Adds or changes a meter, or removes meters. `removed` gets the removed numbers, in order.
     ///
     /// # Errors
     /// The errors of the specification (1.3.5 §7.4.4.13); nothing has changed then. The virtual
@@ -192,15 +192,15 @@ impl Meters {
         &mut self,
         request: &MeterMod<'_>,
         now: Duration,
-        gone: &mut Vec<u32>,
+        removed: &mut Vec<u32>,
     ) -> Result<(), ErrorCode> {
         match request.command {
             MeterCommand::Delete => {
                 if request.meter == Meter::ALL {
-                    gone.extend(self.0.keys());
+                    removed.extend(self.0.keys());
                     self.0.clear();
                 } else if self.0.remove(&request.meter).is_some() {
-                    gone.push(request.meter);
+                    removed.push(request.meter);
                 }
                 return Ok(());
             }

@@ -72,7 +72,7 @@ pub struct Datapath {
     forwarding: Forwarding,
     paths: PathCache,
     /// Flows that were just removed, on their way to [`Effects`].
-    gone: Vec<Removed>,
+    removed: Vec<Removed>,
 }
 
 impl Datapath {
@@ -81,7 +81,7 @@ impl Datapath {
     pub fn new(settings: DatapathSettings, now: Duration) -> Self {
         let tables = FlowTables::new(settings.tables, settings.table_capacity);
         let forwarding = Forwarding::new(settings, now);
-        Datapath { tables, forwarding, paths: PathCache::default(), gone: Vec::new() }
+        Datapath { tables, forwarding, paths: PathCache::default(), removed: Vec::new() }
     }
 
     /// The version whose rules apply where versions differ.

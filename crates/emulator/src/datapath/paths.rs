@@ -76,7 +76,7 @@ impl PathCache {
     }
 
     /// Caches a path that [`PathCache::find`] did not return.
-    pub(super) fn remember(&mut self, key: &PacketKey, path: CachedPath) {
+    pub(super) fn insert(&mut self, key: &PacketKey, path: CachedPath) {
         if self.known.len() >= self.capacity {
             self.known.clear();
         }

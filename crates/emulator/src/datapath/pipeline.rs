@@ -110,9 +110,9 @@ impl Datapath {
             // An expired TTL ends it; a packet_in has reported it.
             let _ = self.walk(&mut run, effects);
         }
-        let left = run.buckets_left;
+        let buckets_left = run.buckets_left;
         self.forwarding.finish(run, effects);
-        left
+        buckets_left
     }
 
     fn walk(&mut self, run: &mut PacketRun, effects: &mut Effects) -> Result<(), PacketStopped> {
@@ -121,11 +121,11 @@ impl Datapath {
         let remembers = !run.packet.is_fragment();
         let known = if remembers { self.paths.find(&key, self.tables.changes()) } else { None };
         let mut seen = CachedPath::default();
-        let done = self.walk_by(&known.unwrap_or_default(), &mut seen, run, effects);
+        let result = self.walk_by(&known.unwrap_or_default(), &mut seen, run, effects);
         if remembers && known.is_none() {
-            self.paths.remember(&key, seen);
+            self.paths.insert(&key, seen);
         }
-        done
+        result
     }
 
     /// Takes a packet through the tables along a known path, as far as that goes. Records in `seen`

@@ -135,7 +135,7 @@ pub struct DatapathPorts(Vec<PortEntry>);
 impl DatapathPorts {
     pub(super) fn new(descs: Vec<PortDesc>, queues: &[(Port, u32)], now: Duration) -> Self {
         let entry = |desc: PortDesc| {
-            let mine = queues.iter().filter(|(port, _)| *port == desc.port);
+            let own = queues.iter().filter(|(port, _)| *port == desc.port);
             let queue = |&(_, queue): &(Port, u32)| QueueEntry {
                 queue,
                 tx_packets: 0,
@@ -145,7 +145,7 @@ impl DatapathPorts {
             let mut entry = PortEntry {
                 desc,
                 counters: PortCounters::default(),
-                queues: mine.map(queue).collect(),
+                queues: own.map(queue).collect(),
                 created: now,
             };
             entry.refresh();

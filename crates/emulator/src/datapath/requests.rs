@@ -38,8 +38,8 @@ impl Datapath {
             FlowProgram::compile(&request.instructions, request.table, &matching, &checker)?
         };
         let program = Arc::new(program);
-        let gone = &mut self.gone;
-        self.tables.flow_mod(version, request, &matching, &program, now, gone)?;
+        let removed = &mut self.removed;
+        self.tables.flow_mod(version, request, &matching, &program, now, removed)?;
         self.tell_of_flows(now, effects);
         match request.buffer_id {
             // A request that removes flows ignores its buffer.
@@ -62,12 +62,12 @@ impl Datapath {
         effects: &mut Effects,
     ) -> Result<(), ErrorCode> {
         let buckets = groups::compile(request, &self.checker(version))?;
-        let mut gone = Vec::new();
-        self.forwarding.groups.modify(request, buckets, now, &mut gone)?;
-        if !gone.is_empty() {
-            let is_gone = |group: u32| gone.binary_search(&group).is_ok();
+        let mut removed = Vec::new();
+        self.forwarding.groups.modify(request, buckets, now, &mut removed)?;
+        if !removed.is_empty() {
+            let is_gone = |group: u32| removed.binary_search(&group).is_ok();
             let uses = |program: &FlowProgram| program.groups().any(is_gone);
-            self.tables.remove_where(FlowRemovedReason::GroupDelete, &mut self.gone, uses);
+            self.tables.remove_where(FlowRemovedReason::GroupDelete, &mut self.removed, uses);
             self.tell_of_flows(now, effects);
         }
         Ok(())
@@ -84,12 +84,12 @@ impl Datapath {
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), ErrorCode> {
-        let mut gone = Vec::new();
-        self.forwarding.meters.modify(request, now, &mut gone)?;
-        if !gone.is_empty() {
-            let is_gone = |meter: u32| gone.binary_search(&meter).is_ok();
+        let mut removed = Vec::new();
+        self.forwarding.meters.modify(request, now, &mut removed)?;
+        if !removed.is_empty() {
+            let is_gone = |meter: u32| removed.binary_search(&meter).is_ok();
             let uses = |program: &FlowProgram| program.meter.is_some_and(is_gone);
-            self.tables.remove_where(FlowRemovedReason::Delete, &mut self.gone, uses);
+            self.tables.remove_where(FlowRemovedReason::Delete, &mut self.removed, uses);
             self.tell_of_flows(now, effects);
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Datapath {
 
     /// Removes the flows whose timeouts have expired.
     pub fn timers(&mut self, now: Duration, effects: &mut Effects) {
-        self.tables.expire(now, &mut self.gone);
+        self.tables.expire(now, &mut self.removed);
         self.tell_of_flows(now, effects);
     }
 
@@ -188,8 +188,8 @@ impl Datapath {
 
     /// Adds notices for the removed flows with `SEND_FLOW_REM`.
     fn tell_of_flows(&mut self, now: Duration, effects: &mut Effects) {
-        let told = |flags: FlowFlags| flags.contains(FlowFlags::SEND_FLOW_REM);
-        for removed in self.gone.drain(..).filter(|removed| told(removed.flow.flags)) {
+        let sends_removal = |flags: FlowFlags| flags.contains(FlowFlags::SEND_FLOW_REM);
+        for removed in self.removed.drain(..).filter(|removed| sends_removal(removed.flow.flags)) {
             let flow = &removed.flow;
             effects.notices.push(Notice::FlowRemoved(Box::new(FlowRemovedNotice {
                 table: removed.table,

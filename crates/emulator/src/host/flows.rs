@@ -91,8 +91,8 @@ impl EmulatedHost {
             return true;
         }
         let mut segments = Vec::new();
-        let asks = segment.flags & (wire::SYN | wire::ACK) == wire::SYN;
-        if asks && self.listening.contains(&segment.to) && self.has_room_for_receiver() {
+        let is_request = segment.flags & (wire::SYN | wire::ACK) == wire::SYN;
+        if is_request && self.listening.contains(&segment.to) && self.has_room_for_receiver() {
             let isn = self.initial_sequence(segment.from ^ segment.to);
             let receiver = Receiver::open(&segment, isn, now, &mut segments);
             self.timers.set(timer_of(key), None, receiver.deadline());

@@ -208,14 +208,14 @@ impl EmulatedHost {
     pub fn timers(&mut self, now: Duration, out: &mut Effects) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
-                HostTimer::Neighbour(ip) => self.ask_again(ip, now, out),
+                HostTimer::Neighbour(ip) => self.repeat_request(ip, now, out),
                 HostTimer::Ping(id) => {
                     if let Some(ping) = self.pings.get_mut(&id) {
                         ping.deadline = None;
                     }
-                    self.go_on_with_ping(id, now, out);
+                    self.continue_ping(id, now, out);
                 }
-                HostTimer::Stream(id) => self.go_on_with_stream(id, now, out),
+                HostTimer::Stream(id) => self.continue_stream(id, now, out),
                 HostTimer::Sender(port) => {
                     self.with_sender(port, now, out, |sender, out| sender.timer(now, out));
                 }
@@ -241,12 +241,12 @@ impl EmulatedHost {
             self.counters.unexpected += 1;
             return;
         };
-        let mine = ethernet.dst == self.mac;
-        if !mine && !ethernet.dst.is_group() {
+        let is_for_host = ethernet.dst == self.mac;
+        if !is_for_host && !ethernet.dst.is_group() {
             self.counters.for_others += 1;
             return;
         }
-        if mine && self.came_before(frame) {
+        if is_for_host && self.came_before(frame) {
             self.counters.duplicates += 1;
         }
         let understood = match ethernet.ethertype {
@@ -254,7 +254,7 @@ impl EmulatedHost {
             wire::TYPE_IPV4 => self.receive_ipv4(ethernet.payload, now, out),
             _ => false,
         };
-        match (understood, mine) {
+        match (understood, is_for_host) {
             (true, _) => {}
             (false, true) => self.counters.unexpected += 1,
             (false, false) => self.counters.ignored += 1,
@@ -299,15 +299,15 @@ impl EmulatedHost {
         self.send_arp(wire::ARP_REQUEST, MacAddr::BROADCAST, (MacAddr::ZERO, self.ip), out);
     }
 
-    fn ask(&mut self, ip: Ipv4Addr, out: &mut Effects) {
+    fn send_request(&mut self, ip: Ipv4Addr, out: &mut Effects) {
         self.send_arp(wire::ARP_REQUEST, MacAddr::BROADCAST, (MacAddr::ZERO, ip), out);
     }
 
-    fn ask_again(&mut self, ip: Ipv4Addr, now: Duration, out: &mut Effects) {
+    fn repeat_request(&mut self, ip: Ipv4Addr, now: Duration, out: &mut Effects) {
         match self.neighbours.overdue(ip, now) {
             Some(Overdue::Ask(again)) => {
                 self.timers.set(HostTimer::Neighbour(ip), None, Some(again));
-                self.ask(ip, out);
+                self.send_request(ip, out);
             }
             Some(Overdue::GiveUp(waiting)) => {
                 self.counters.no_address += waiting.len() as u64;
@@ -346,7 +346,7 @@ impl EmulatedHost {
             return false;
         }
         let for_me = arp.target_ip == self.ip;
-        let waiting = self.neighbours.heard(arp.sender_ip, arp.sender_mac, for_me, now);
+        let waiting = self.neighbours.learn(arp.sender_ip, arp.sender_mac, for_me, now);
         if let Some((waiting, again)) = waiting {
             self.timers.set(HostTimer::Neighbour(arp.sender_ip), Some(again), None);
             for mut frame in waiting {
@@ -404,7 +404,7 @@ impl EmulatedHost {
             Ok(None) => {}
             Ok(Some(again)) => {
                 self.timers.set(HostTimer::Neighbour(to), None, Some(again));
-                self.ask(to, out);
+                self.send_request(to, out);
             }
             Err(frame) => {
                 self.counters.no_address += 1;
@@ -434,7 +434,7 @@ impl EmulatedHost {
         let id = free.ok_or(HostError::TooManyPings)?;
         self.last_ping = id;
         self.pings.insert(id, Ping::new(to, settings, now));
-        self.go_on_with_ping(id, now, out);
+        self.continue_ping(id, now, out);
         Ok(PingId(id))
     }
 
@@ -457,7 +457,7 @@ impl EmulatedHost {
         Some(ping.statistics)
     }
 
-    fn go_on_with_ping(&mut self, id: u16, now: Duration, out: &mut Effects) {
+    fn continue_ping(&mut self, id: u16, now: Duration, out: &mut Effects) {
         let Some(ping) = self.pings.get_mut(&id) else { return };
         let (to, data_len) = (ping.to, usize::from(ping.settings.data_len));
         let due = ping.due(now);
@@ -495,7 +495,7 @@ impl EmulatedHost {
                     self.counters.stray_replies += 1;
                     return true;
                 };
-                ping.answered(u16::from_be_bytes([n0, n1]), now);
+                ping.record_answer(u16::from_be_bytes([n0, n1]), now);
                 self.set_ping_timer(id);
             }
             (wire::UNREACHABLE, _) => self.counters.unreachable += 1,

@@ -30,14 +30,14 @@ struct KnownNeighbour {
 struct AskedNeighbour {
     waiting: VecDeque<EthernetFrame>,
     requests: u32,
-    again: Duration,
+    repeat_at: Duration,
 }
 
 /// The addresses that a host knows, and those that it asks for.
 #[derive(Default)]
 pub(super) struct Neighbours {
     known: BTreeMap<Ipv4Addr, KnownNeighbour>,
-    asked: BTreeMap<Ipv4Addr, AskedNeighbour>,
+    pending: BTreeMap<Ipv4Addr, AskedNeighbour>,
 }
 
 /// What to do about an address without an answer.
@@ -61,43 +61,43 @@ impl Neighbours {
         frame: EthernetFrame,
         now: Duration,
     ) -> Result<Option<Duration>, EthernetFrame> {
-        let again = now + ASK_AGAIN;
-        let first = !self.asked.contains_key(&ip);
-        if first && self.asked.len() == MAX_ASKED {
+        let repeat_at = now + ASK_AGAIN;
+        let first = !self.pending.contains_key(&ip);
+        if first && self.pending.len() == MAX_ASKED {
             return Err(frame);
         }
-        let new = || AskedNeighbour { waiting: VecDeque::new(), requests: 1, again };
-        let asked = self.asked.entry(ip).or_insert_with(new);
-        if asked.waiting.len() == MAX_WAITING {
+        let new = || AskedNeighbour { waiting: VecDeque::new(), requests: 1, repeat_at };
+        let neighbour = self.pending.entry(ip).or_insert_with(new);
+        if neighbour.waiting.len() == MAX_WAITING {
             return Err(frame);
         }
-        asked.waiting.push_back(frame);
-        Ok(first.then_some(again))
+        neighbour.waiting.push_back(frame);
+        Ok(first.then_some(repeat_at))
     }
 
     /// What to do now about an address.
     pub(super) fn overdue(&mut self, ip: Ipv4Addr, now: Duration) -> Option<Overdue> {
-        let asked = self.asked.get_mut(&ip)?;
-        if asked.requests < MAX_REQUESTS {
-            asked.requests += 1;
-            asked.again = now + ASK_AGAIN;
-            return Some(Overdue::Ask(asked.again));
+        let neighbour = self.pending.get_mut(&ip)?;
+        if neighbour.requests < MAX_REQUESTS {
+            neighbour.requests += 1;
+            neighbour.repeat_at = now + ASK_AGAIN;
+            return Some(Overdue::Ask(neighbour.repeat_at));
         }
-        self.asked.remove(&ip).map(|asked| Overdue::GiveUp(asked.waiting))
+        self.pending.remove(&ip).map(|neighbour| Overdue::GiveUp(neighbour.waiting))
     }
 
     /// Records an address that was heard; with `new` also an unknown one. Returns the frames that
     /// waited for it, and the time of the next request, which is no longer needed.
-    pub(super) fn heard(
+    pub(super) fn learn(
         &mut self,
         ip: Ipv4Addr,
         mac: MacAddr,
         new: bool,
         now: Duration,
     ) -> Option<(VecDeque<EthernetFrame>, Duration)> {
-        let asked = self.asked.remove(&ip);
+        let neighbour = self.pending.remove(&ip);
         let known = self.known.contains_key(&ip);
-        if known || new || asked.is_some() {
+        if known || new || neighbour.is_some() {
             if !known && self.known.len() == MAX_KNOWN {
                 let oldest = self.known.iter().min_by_key(|(_, known)| known.until);
                 if let Some(oldest) = oldest.map(|(ip, _)| *ip) {
@@ -106,7 +106,7 @@ impl Neighbours {
             }
             self.known.insert(ip, KnownNeighbour { mac, until: now + BELIEVED });
         }
-        asked.map(|asked| (asked.waiting, asked.again))
+        neighbour.map(|neighbour| (neighbour.waiting, neighbour.repeat_at))
     }
 
     pub(super) fn known(&self) -> impl Iterator<Item = (Ipv4Addr, MacAddr)> + '_ {

@@ -158,12 +158,12 @@ impl Ping {
         self.statistics.sent += 1;
         let number = u16::try_from(self.statistics.sent).unwrap_or(u16::MAX);
         self.open.insert(number, now);
-        let more = number < self.settings.count;
-        self.next = more.then(|| now + self.settings.interval);
+        let has_more = number < self.settings.count;
+        self.next = has_more.then(|| now + self.settings.interval);
         Some(number)
     }
 
-    pub(super) fn answered(&mut self, number: u16, now: Duration) {
+    pub(super) fn record_answer(&mut self, number: u16, now: Duration) {
         match self.open.remove(&number) {
             Some(sent) => self.statistics.add(now.saturating_sub(sent)),
             None => self.statistics.duplicates += 1,

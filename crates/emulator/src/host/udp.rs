@@ -45,7 +45,7 @@ pub struct UdpCounters {
 pub(super) struct UdpPort {
     counters: UdpCounters,
     /// Whether to keep the data for reading.
-    keep: bool,
+    keeps_data: bool,
     waiting: VecDeque<Datagram>,
 }
 
@@ -75,12 +75,12 @@ pub(super) struct UdpStream {
 impl EmulatedHost {
     /// Listens at a port, and keeps each datagram until it is [read](Self::udp_receive).
     pub fn udp_listen(&mut self, port: u16) {
-        self.inboxes.entry(port).or_default().keep = true;
+        self.inboxes.entry(port).or_default().keeps_data = true;
     }
 
     /// Listens at a port, and only counts datagrams.
     pub fn udp_sink(&mut self, port: u16) {
-        self.inboxes.entry(port).or_default().keep = false;
+        self.inboxes.entry(port).or_default().keeps_data = false;
     }
 
     /// Removes and returns the oldest datagram of a port.
@@ -128,7 +128,7 @@ impl EmulatedHost {
         let id = self.last_stream;
         self.last_stream = self.last_stream.wrapping_add(1);
         self.streams.insert(id, UdpStream { settings, next: now });
-        self.go_on_with_stream(id, now, out);
+        self.continue_stream(id, now, out);
         Ok(())
     }
 
@@ -139,14 +139,14 @@ impl EmulatedHost {
         if len > MAX_DATA_BYTES { Err(HostError::TooLong(len)) } else { Ok(()) }
     }
 
-    pub(super) fn go_on_with_stream(&mut self, id: u32, now: Duration, out: &mut Effects) {
+    pub(super) fn continue_stream(&mut self, id: u32, now: Duration, out: &mut Effects) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let StreamSettings { to, from_port, to_port, data_len, interval, .. } = stream.settings;
-        let Some(left) = stream.settings.count.checked_sub(1) else {
+        let Some(remaining) = stream.settings.count.checked_sub(1) else {
             self.streams.remove(&id);
             return;
         };
-        stream.settings.count = left;
+        stream.settings.count = remaining;
         // At least a nanosecond: a host that sends everything at one time would never finish.
         stream.next += interval.max(Duration::from_nanos(1));
         self.timers.set(HostTimer::Stream(id), None, Some(stream.next));
@@ -175,10 +175,10 @@ impl EmulatedHost {
         };
         inbox.counters.datagrams += 1;
         inbox.counters.bytes += data.len() as u64;
-        if inbox.keep && inbox.waiting.len() < MAX_INBOX {
+        if inbox.keeps_data && inbox.waiting.len() < MAX_INBOX {
             let data = data.to_vec();
             inbox.waiting.push_back(Datagram { from: ip.src, from_port, at: now, data });
-        } else if inbox.keep {
+        } else if inbox.keeps_data {
             inbox.counters.unread += 1;
         }
         true

@@ -176,11 +176,11 @@ impl PacketAddresses {
         let start = frame.len();
         frame.extend_from_slice(&header);
         frame.extend_from_slice(options);
-        let mut left = segment.len;
-        while left > 0 {
-            let part = left.min(ZEROS.len());
+        let mut remaining = segment.len;
+        while remaining > 0 {
+            let part = remaining.min(ZEROS.len());
             frame.extend_from_slice(&ZEROS[..part]);
-            left -= part;
+            remaining -= part;
         }
         let sum = add(self.ip().pseudo(TCP, len), &frame[start..]);
         let sum = finish(sum).to_be_bytes();
@@ -211,8 +211,8 @@ impl<'f> Ipv4<'f> {
         let header_len = usize::from(header[0] & 0x0f) * 4;
         let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
         let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
-        let fits = header_len >= IPV4_LEN && total >= header_len && total <= packet.len();
-        if header[0] >> 4 != 4 || !fits || fragment != 0 {
+        let is_valid = header_len >= IPV4_LEN && total >= header_len && total <= packet.len();
+        if header[0] >> 4 != 4 || !is_valid || fragment != 0 {
             return None;
         }
         if finish(add(0, &packet[..header_len])) != 0 {

@@ -66,13 +66,13 @@ struct ControlConnection {
     /// The switch's end of the connection, after it was accepted.
     channel: Option<ChannelId>,
     /// Number of attempts; also the number of the last one.
-    tries: u32,
+    attempts: u32,
     /// Attempts since the last one that agreed on a version.
     failures: u32,
     /// Whether its operator wants no connection.
-    kept_away: bool,
+    is_disconnected: bool,
     /// When the switch last heard from its controller.
-    heard: Duration,
+    last_heard: Duration,
     /// Whether the switch has sent an echo request since.
     has_probed: bool,
     /// When the last bytes in each direction arrive: later bytes do not overtake them.
@@ -93,8 +93,8 @@ impl Lateness {
         if now >= self.until {
             return Duration::ZERO;
         }
-        let most = u64::try_from(self.at_most.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(rng.u64(0..=most))
+        let maximum = u64::try_from(self.at_most.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(rng.u64(0..=maximum))
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) struct ControlPlane {
     controls: Vec<ControlConnection>,
     agenda: Agenda<(WireId, ControlEvent)>,
     /// Connections that carry nothing, though no end has closed them.
-    silent: BTreeSet<WireId>,
+    silent_wires: BTreeSet<WireId>,
     delay: Duration,
     backoff: ReconnectBackoff,
     /// How late the messages of all switches are.
@@ -123,7 +123,7 @@ impl ControlPlane {
             controller: None,
             controls: (0..switches).map(|_| ControlConnection::default()).collect(),
             agenda: Agenda::new(),
-            silent: BTreeSet::new(),
+            silent_wires: BTreeSet::new(),
             delay,
             backoff,
             shuffled: Lateness::default(),
@@ -156,11 +156,11 @@ impl ControlPlane {
     /// Connects a switch after `wait`, unless its operator wants no connection.
     pub(super) fn connect(&mut self, switch: SwitchIndex, wait: Duration, now: Duration) {
         let control = self.control(switch);
-        if control.kept_away {
+        if control.is_disconnected {
             return;
         }
-        control.tries += 1;
-        let wire = WireId { switch, number: control.tries };
+        control.attempts += 1;
+        let wire = WireId { switch, number: control.attempts };
         control.wire = Some(wire);
         control.channel = None;
         control.last_arrival = [Duration::ZERO; 2];
@@ -168,15 +168,16 @@ impl ControlPlane {
     }
 
     /// Disconnects a switch for its operator, or lets it connect again.
-    pub(super) fn keep_away(
+    pub(super) fn set_disconnected(
         &mut self,
         switch: SwitchIndex,
-        away: bool,
+        is_disconnected: bool,
         network: &mut EmulatedNetwork,
     ) {
-        let was_away = std::mem::replace(&mut self.control(switch).kept_away, away);
-        if away {
-            self.leave(switch, network);
+        let was_away =
+            std::mem::replace(&mut self.control(switch).is_disconnected, is_disconnected);
+        if is_disconnected {
+            self.disconnect(switch, network);
         } else if was_away {
             self.control(switch).failures = 0;
             self.connect(switch, Duration::ZERO, network.now());
@@ -186,7 +187,7 @@ impl ControlPlane {
     /// Ends the connection of a switch at both ends, if it has one. The switch connects again.
     pub(super) fn reset(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         if self.control(switch).channel.is_some() {
-            self.leave(switch, network);
+            self.disconnect(switch, network);
             self.try_again(switch, network.now());
         }
     }
@@ -195,12 +196,12 @@ impl ControlPlane {
     pub(super) fn silence(&mut self, switch: SwitchIndex) {
         let control = self.control(switch);
         let wire = control.wire.filter(|_| control.channel.is_some());
-        self.silent.extend(wire);
+        self.silent_wires.extend(wire);
     }
 
     /// Handles the restart of a switch: its connection is lost, and it connects at once.
     pub(super) fn restarted(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
-        self.leave(switch, network);
+        self.disconnect(switch, network);
         self.control(switch).failures = 0;
         self.connect(switch, Duration::ZERO, network.now());
     }
@@ -217,7 +218,7 @@ impl ControlPlane {
 
     /// Maximum time that a switch waits before it connects again.
     pub(super) fn longest_wait(&self) -> Duration {
-        self.backoff.most
+        self.backoff.maximum
     }
 
     /// Stops the controller. Its connections close.
@@ -237,7 +238,7 @@ impl ControlPlane {
             | ControlEvent::ToSwitch(_)
             | ControlEvent::HungUp
             | ControlEvent::Closed
-                if self.silent.contains(&wire) => {}
+                if self.silent_wires.contains(&wire) => {}
             ControlEvent::ToController(bytes) => {
                 if let Some(controller) = &mut self.controller {
                     controller.received(wire, &bytes, now);
@@ -266,7 +267,7 @@ impl ControlPlane {
             }
             ControlEvent::Accepted => self.accepted(wire, network),
             ControlEvent::Refused => self.try_again(wire.switch, now),
-            ControlEvent::ToSwitch(bytes) => self.hear(wire.switch, &bytes, network),
+            ControlEvent::ToSwitch(bytes) => self.handle_bytes(wire.switch, &bytes, network),
             ControlEvent::Closed => {
                 self.forget_channel(wire.switch, network);
                 self.try_again(wire.switch, now);
@@ -281,15 +282,15 @@ impl ControlPlane {
         let Ok(channel) = network.connect(wire.switch) else { return };
         let control = self.control(wire.switch);
         control.channel = Some(channel);
-        control.heard = now;
+        control.last_heard = now;
         control.has_probed = false;
         self.agenda.put(now + PROBE_AFTER, (wire, ControlEvent::Probe));
     }
 
-    fn hear(&mut self, switch: SwitchIndex, bytes: &[u8], network: &mut EmulatedNetwork) {
+    fn handle_bytes(&mut self, switch: SwitchIndex, bytes: &[u8], network: &mut EmulatedNetwork) {
         let now = network.now();
         let control = self.control(switch);
-        control.heard = now;
+        control.last_heard = now;
         control.has_probed = false;
         let Some(channel) = control.channel else { return };
         let read = network.control(switch, channel, bytes);
@@ -308,7 +309,7 @@ impl ControlPlane {
         let now = network.now();
         let control = self.control(wire.switch);
         let Some(channel) = control.channel else { return };
-        let due = control.heard + PROBE_AFTER;
+        let due = control.last_heard + PROBE_AFTER;
         if now < due {
             self.agenda.put(due, (wire, ControlEvent::Probe));
         } else if !control.has_probed {
@@ -321,7 +322,7 @@ impl ControlPlane {
     }
 
     /// Ends the connection of a switch, or its attempt; the controller learns of it.
-    fn leave(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
+    fn disconnect(&mut self, switch: SwitchIndex, network: &mut EmulatedNetwork) {
         self.forget_channel(switch, network);
         if let Some(wire) = self.control(switch).wire {
             self.send(wire, ByteDirection::ToController, ControlEvent::HungUp, network.now());

@@ -95,7 +95,7 @@ impl LabController {
         wires.insert(key, id);
         self.places.insert(id, (index, key));
         worker.open(PEER, now, wires);
-        self.settle(now);
+        self.process_mail(now);
     }
 
     /// Handles bytes from a switch.
@@ -104,7 +104,7 @@ impl LabController {
         if let Some((worker, wires, key)) = self.at(id) {
             wires.arrived(key, bytes);
             while worker.read(key, now, wires) {}
-            self.settle(now);
+            self.process_mail(now);
         }
     }
 
@@ -113,7 +113,7 @@ impl LabController {
         self.clock.set(now);
         if let Some((worker, wires, key)) = self.at(id) {
             worker.closed(key, now, wires);
-            self.settle(now);
+            self.process_mail(now);
         }
     }
 
@@ -136,7 +136,7 @@ impl LabController {
         for (worker, wires) in &mut self.workers {
             worker.timers(now, wires);
         }
-        self.settle(now);
+        self.process_mail(now);
     }
 
     /// Stops the controller: all connections close.
@@ -146,14 +146,14 @@ impl LabController {
         for (worker, wires) in &mut self.workers {
             worker.stop(now, wires);
         }
-        self.settle(now);
+        self.process_mail(now);
     }
 
     /// Hands a switch over to another worker. Returns false if either does not exist.
     pub(super) fn hand_over(&mut self, dpid: u64, to: usize, now: Duration) -> bool {
         self.clock.set(now);
         let begun = self.shared.hand_over(Dpid(dpid), to);
-        self.settle(now);
+        self.process_mail(now);
         begun
     }
 
@@ -183,7 +183,7 @@ impl LabController {
     pub(super) fn counter(&self, name: &str) -> u64 {
         let workers = self.shared.counters().iter().flat_map(|counters| counters.iter());
         let all = workers.chain(self.shared.task_counters().iter());
-        all.filter(|(its, _)| *its == name).map(|(_, n)| n).sum()
+        all.filter(|(counter, _)| *counter == name).map(|(_, n)| n).sum()
     }
 
     /// The tasks of the apps.
@@ -199,7 +199,9 @@ impl LabController {
     /// The apps' counters, summed over the workers.
     pub(super) fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
         let mut sums = BTreeMap::new();
-        for (app, name, n) in self.ask(now, WorkerQuery::AppCounters).into_iter().flatten() {
+        for (app, name, n) in
+            self.query_workers(now, WorkerQuery::AppCounters).into_iter().flatten()
+        {
             *sums.entry((app, name)).or_insert(0) += n;
         }
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
@@ -207,25 +209,25 @@ impl LabController {
 
     /// The hosts that the apps know.
     pub(super) fn hosts(&mut self, now: Duration) -> Vec<SeenHost> {
-        let answers = self.ask(now, |reply| WorkerQuery::Hosts(MAX_HOSTS_TOLD, reply));
+        let answers = self.query_workers(now, |reply| WorkerQuery::Hosts(MAX_HOSTS_TOLD, reply));
         let of_all_switches = self.shared.hosts_of_apps(MAX_HOSTS_TOLD);
         answers.into_iter().flatten().chain(of_all_switches).collect()
     }
 
     /// Sends a query to all workers, and returns their answers at once.
-    fn ask<T>(
+    fn query_workers<T>(
         &mut self,
         now: Duration,
-        question: impl Fn(std::sync::mpsc::SyncSender<T>) -> WorkerQuery,
+        make_query: impl Fn(std::sync::mpsc::SyncSender<T>) -> WorkerQuery,
     ) -> Vec<T> {
         let (reply, answers) = sync_channel(self.workers.len().max(1));
-        self.shared.query(|| question(reply.clone()));
-        self.settle(now);
+        self.shared.query(|| make_query(reply.clone()));
+        self.process_mail(now);
         answers.try_iter().collect()
     }
 
     /// Handles mail between workers and runs tasks; neither takes time.
-    fn settle(&mut self, now: Duration) {
+    fn process_mail(&mut self, now: Duration) {
         self.clock.set(now);
         if self.tasks_go_on.is_some_and(|at| at <= now) {
             self.tasks_go_on = None;

@@ -128,7 +128,7 @@ impl Faults {
                 let at = up_to(&mut rng, self.span);
                 faults.extend(draw(*kind, &mut rng, topology).map(|what| {
                     let text = what.describe(topology);
-                    PlannedFault { at, what, text }
+                    PlannedFault { at, action: what, text }
                 }));
             }
         }
@@ -232,8 +232,8 @@ impl FaultAction {
                 format!("the control connection of {} falls silent", name(switch))
             }
             FaultAction::Restart { switch, keep_tables } => {
-                let how = if *keep_tables { "with its tables" } else { "empty" };
-                format!("{} starts again, {how}", name(switch))
+                let state = if *keep_tables { "with its tables" } else { "empty" };
+                format!("{} starts again, {state}", name(switch))
             }
             FaultAction::LinkFlap { link, times, half } => {
                 let ends = topology.links().get(link.index()).map(|link| link.ends);
@@ -258,7 +258,7 @@ pub struct PlannedFault {
     /// Time after the start of the plan.
     pub at: Duration,
     /// What the fault does.
-    pub what: FaultAction,
+    pub action: FaultAction,
     text: String,
 }
 
@@ -279,13 +279,13 @@ impl FaultPlan {
     /// End of the last fault, after the start of the plan.
     #[must_use]
     pub fn lasts(&self) -> Duration {
-        self.faults.iter().map(|fault| fault.at + fault.what.lasts()).max().unwrap_or_default()
+        self.faults.iter().map(|fault| fault.at + fault.action.lasts()).max().unwrap_or_default()
     }
 
     /// Whether there is a fault of this kind.
     #[must_use]
     pub fn has(&self, kind: FaultKind) -> bool {
-        self.faults.iter().any(|fault| fault.what.kind() == kind)
+        self.faults.iter().any(|fault| fault.action.kind() == kind)
     }
 }
 
@@ -334,9 +334,9 @@ fn draw(kind: FaultKind, rng: &mut Rng, topology: &TopologySpec) -> Option<Fault
 }
 
 /// Draws a time of at least one millisecond, in whole milliseconds for readability.
-fn up_to(rng: &mut Rng, most: Duration) -> Duration {
-    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(rng.u64(1..=most.max(1)))
+fn up_to(rng: &mut Rng, maximum: Duration) -> Duration {
+    let maximum = u64::try_from(maximum.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(rng.u64(1..=maximum.max(1)))
 }
 
 #[cfg(test)]
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(plan.faults().len(), 5 * FaultKind::ALL.len());
         assert!(plan.faults().is_sorted_by_key(|fault| fault.at));
         assert!(plan.faults().iter().all(|fault| fault.at <= span));
-        assert!(plan.faults().iter().all(|fault| fault.at + fault.what.lasts() <= plan.lasts()));
+        assert!(plan.faults().iter().all(|fault| fault.at + fault.action.lasts() <= plan.lasts()));
     }
 
     #[test]
@@ -387,6 +387,6 @@ mod tests {
     #[test]
     fn without_a_place_there_is_no_fault() {
         let plan = Faults::of(1, &FaultKind::ALL).plan(&TopologySpec::new());
-        assert!(plan.faults().iter().all(|fault| fault.what.kind() == FaultKind::SwitchOrder));
+        assert!(plan.faults().iter().all(|fault| fault.action.kind() == FaultKind::SwitchOrder));
     }
 }

@@ -23,7 +23,7 @@ impl Lab {
         let plan = faults.plan(&self.topology);
         let now = self.now();
         for fault in plan.faults() {
-            self.agenda.put(now + fault.at, DueEvent::Fault(fault.what));
+            self.agenda.put(now + fault.at, DueEvent::Fault(fault.action));
         }
         plan
     }
@@ -38,10 +38,10 @@ impl Lab {
     #[must_use]
     pub fn recovery_time(&self, hard_timeout: Duration) -> Duration {
         let session = &self.settings.session;
-        let ours = session.echo_after + session.dead_after;
-        let theirs = PROBE_AFTER + PROBE_WAIT;
+        let controller_time = session.echo_after + session.dead_after;
+        let switch_time = PROBE_AFTER + PROBE_WAIT;
         let reconnect = self.controls.longest_wait() + session.handshake_timeout;
-        ours.max(theirs) + reconnect + hard_timeout
+        controller_time.max(switch_time) + reconnect + hard_timeout
     }
 
     /// Takes the link between two nodes down. Both ends notice; frames on it are lost.
@@ -103,7 +103,9 @@ impl Lab {
     #[track_caller]
     pub fn disconnect(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
-        self.controls.all().for_each(|control| control.keep_away(switch, true, &mut self.network));
+        self.controls
+            .all()
+            .for_each(|control| control.set_disconnected(switch, true, &mut self.network));
     }
 
     /// Lets a [disconnected](Self::disconnect) switch connect again.
@@ -113,7 +115,9 @@ impl Lab {
     #[track_caller]
     pub fn reconnect(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
-        self.controls.all().for_each(|control| control.keep_away(switch, false, &mut self.network));
+        self.controls
+            .all()
+            .for_each(|control| control.set_disconnected(switch, false, &mut self.network));
     }
 
     /// Stops all bytes on the control connections of a switch, without informing any end.

@@ -142,8 +142,8 @@ impl Lab {
     /// There is no such switch.
     #[track_caller]
     #[must_use]
-    pub fn message_count(&self, switch: &str, way: MessageDirection) -> u64 {
-        self.network.messages().count(self.switch_id(switch), way)
+    pub fn message_count(&self, switch: &str, direction: MessageDirection) -> u64 {
+        self.network.messages().count(self.switch_id(switch), direction)
     }
 
     /// The hosts that received a unicast frame more than once, with the number of duplicates.
@@ -229,8 +229,9 @@ impl Lab {
     pub fn app_counter(&mut self, app: &str, name: &str) -> Option<u64> {
         let now = self.now();
         let counters = self.controls.first_mut()?.app_counters(now);
-        let of = counters.iter().find(|(its, counter, _)| (*its, *counter) == (app, name));
-        of.map(|(.., n)| *n)
+        let counter_of =
+            counters.iter().find(|(app_name, counter, _)| (*app_name, *counter) == (app, name));
+        counter_of.map(|(.., n)| *n)
     }
 
     /// The hosts that the apps know: switch, name of the app, host.

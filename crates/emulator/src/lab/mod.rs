@@ -135,12 +135,12 @@ impl Lab {
         self.advance(self.now() + time);
     }
 
-    /// Runs until `done` returns true, but at most for `most`. Returns whether it did. Calls `done`
-    /// after each millisecond with an event.
-    pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&Lab) -> bool) -> bool {
-        let until = self.now() + most;
+    /// Runs until `is_done` returns true, but at most for `maximum`. Returns whether it did. Calls
+    /// `is_done` after each millisecond with an event.
+    pub fn run_until(&mut self, maximum: Duration, mut is_done: impl FnMut(&Lab) -> bool) -> bool {
+        let until = self.now() + maximum;
         loop {
-            if done(self) {
+            if is_done(self) {
                 return true;
             }
             if self.now() >= until {

@@ -76,8 +76,8 @@ impl Lab {
     pub fn ping_address(&mut self, from: &str, to: Ipv4Addr) -> bool {
         let from = self.host_id(from);
         let settings = PingSettings::default();
-        let begun = self.network.with(from, |host, now, out| host.ping(to, settings, now, out));
-        let ping = begun.unwrap_or_else(|error| fail(&error.into()));
+        let ping = self.network.with(from, |host, now, out| host.ping(to, settings, now, out));
+        let ping = ping.unwrap_or_else(|error| fail(&error.into()));
         let limit = settings.timeout + Duration::from_secs(1);
         self.run_until(limit, |lab| lab.network.host(from).is_ping_over(ping));
         let statistics = self.network.end_ping(from, ping);
@@ -109,7 +109,7 @@ impl Lab {
     /// # Panics
     /// There is no such host, or both are the same.
     #[track_caller]
-    pub fn say(&mut self, from: &str, to: &str) {
+    pub fn send_datagram(&mut self, from: &str, to: &str) {
         self.stream(from, to, 1, Duration::ZERO);
     }
 
@@ -218,7 +218,9 @@ impl Lab {
 
     fn finish_flow(&mut self, from: HostIndex, flow: HostFlowId) -> FlowReport {
         let report = |lab: &Lab| lab.network.host(from).flow(flow);
-        self.run_until(FLOW_LIMIT, |lab| report(lab).is_none_or(|it| it.state.is_over()));
+        self.run_until(FLOW_LIMIT, |lab| {
+            report(lab).is_none_or(|flow_report| flow_report.state.is_over())
+        });
         let ended = self.network.with(from, |host, _, _| host.end_flow(flow));
         ended.unwrap_or(FlowReport {
             state: FlowState::TimedOut,

@@ -80,7 +80,7 @@ impl Transport for WorkerWires {
         }
         match n {
             0 => ReadOutcome::Empty,
-            n => ReadOutcome::Bytes { n, more: n == buffer.len() },
+            n => ReadOutcome::Bytes { n, has_more: n == buffer.len() },
         }
     }
 

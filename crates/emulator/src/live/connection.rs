@@ -74,9 +74,9 @@ pub(super) struct OpenConnection {
     pub(super) channel: ChannelId,
     pub(super) greeted: bool,
     /// When the controller was last heard, or TCP connected.
-    pub(super) heard: Duration,
+    pub(super) last_heard: Duration,
     /// Whether an echo request was sent since.
-    pub(super) asked: bool,
+    pub(super) has_probed: bool,
 }
 
 impl SwitchConnection {

@@ -40,7 +40,7 @@ pub(super) struct SwitchConnections {
     queue: VecDeque<usize>,
     receive: Box<[u8]>,
     next_timer: Duration,
-    heard: Duration,
+    last_heard: Duration,
 }
 
 impl SwitchConnections {
@@ -64,7 +64,7 @@ impl SwitchConnections {
             queue: VecDeque::new(),
             receive: vec![0; READ_BYTES].into(),
             next_timer: Duration::ZERO,
-            heard: Duration::ZERO,
+            last_heard: Duration::ZERO,
         }
     }
 
@@ -87,8 +87,8 @@ impl SwitchConnections {
     }
 
     /// When a controller was last heard.
-    pub(super) fn heard(&self) -> Duration {
-        self.heard
+    pub(super) fn last_heard(&self) -> Duration {
+        self.last_heard
     }
 
     /// Whether no line is queued to be served.
@@ -111,7 +111,7 @@ impl SwitchConnections {
     }
 
     /// Queues the lines of a switch with output.
-    pub(super) fn speak(&mut self, switch: SwitchIndex) {
+    pub(super) fn enqueue_switch(&mut self, switch: SwitchIndex) {
         self.range(switch).for_each(|number| self.enqueue(number));
     }
 
@@ -207,15 +207,15 @@ impl SwitchConnections {
                 end => Ok(ConnectionTimer::At(end)),
             },
             SwitchConnectionStage::Open(open) if !open.greeted => {
-                match open.heard + CONNECT_TIMEOUT {
+                match open.last_heard + CONNECT_TIMEOUT {
                     end if end <= now => Err(ConnectionLoss::NoHello),
                     end => Ok(ConnectionTimer::At(end)),
                 }
             }
-            SwitchConnectionStage::Open(open) => match open.heard + self.probe_after {
+            SwitchConnectionStage::Open(open) => match open.last_heard + self.probe_after {
                 ask if ask > now => Ok(ConnectionTimer::At(ask)),
-                ask if !open.asked => {
-                    open.asked = true;
+                ask if !open.has_probed => {
+                    open.has_probed = true;
                     network.ask_echo(switch, open.channel);
                     self.enqueue(number);
                     Ok(ConnectionTimer::At(ask.max(now) + self.probe_after))
@@ -252,20 +252,25 @@ impl SwitchConnections {
             if let SwitchConnectionStage::Connecting { wire, .. } =
                 std::mem::replace(&mut line.stage, waiting)
             {
-                let open =
-                    OpenConnection { wire, channel, greeted: false, heard: now, asked: false };
+                let open = OpenConnection {
+                    wire,
+                    channel,
+                    greeted: false,
+                    last_heard: now,
+                    has_probed: false,
+                };
                 line.stage = SwitchConnectionStage::Open(open);
             }
         }
         let SwitchConnectionStage::Open(open) = &mut line.stage else { return Ok(false) };
         let channel = open.channel;
-        let mut more = false;
+        let mut has_more = false;
         if open.wire.is_readable() && network.switch(switch).wants_input(channel) {
             match open.wire.read(&mut self.receive)? {
                 WireRead::Bytes(len) => {
-                    (open.heard, open.asked, self.heard) = (now, false, now);
+                    (open.last_heard, open.has_probed, self.last_heard) = (now, false, now);
                     network.control(switch, channel, &self.receive[..len])?;
-                    more = open.wire.is_readable();
+                    has_more = open.wire.is_readable();
                 }
                 WireRead::Nothing => {}
                 WireRead::End => return Err(ConnectionLoss::End),
@@ -280,7 +285,7 @@ impl SwitchConnections {
         write(open, switch, network)?;
         match network.switch(switch).overrun() {
             Some((overrun, close)) if overrun == channel => Err(close.into()),
-            _ => Ok(more),
+            _ => Ok(has_more),
         }
     }
 

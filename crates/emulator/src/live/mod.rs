@@ -159,7 +159,7 @@ impl LiveNetwork {
     /// Time since a controller was last heard.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
-        self.clock.real().saturating_sub(self.lines.heard())
+        self.clock.real().saturating_sub(self.lines.last_heard())
     }
 
     /// State of a switch's connection to each controller, in the order of the settings.
@@ -198,11 +198,11 @@ impl LiveNetwork {
     pub fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&LiveNetwork) -> bool,
+        mut is_done: impl FnMut(&LiveNetwork) -> bool,
     ) -> Result<bool, LiveError> {
         let end = self.clock.real() + limit;
         loop {
-            if done(self) {
+            if is_done(self) {
                 return Ok(true);
             }
             match end.saturating_sub(self.clock.real()) {
@@ -212,20 +212,20 @@ impl LiveNetwork {
         }
     }
 
-    /// Does the work that is due, or waits for work, at most for `most`.
+    /// Does the work that is due, or waits for work, at most for `maximum`.
     ///
     /// # Errors
     /// The poller fails.
-    pub fn turn(&mut self, most: Duration) -> Result<(), LiveError> {
+    pub fn turn(&mut self, maximum: Duration) -> Result<(), LiveError> {
         let before = self.network.counters().events;
         let current = self.advance();
         // After events in the network, the caller's condition is checked first.
         let still = self.network.counters().events == before;
         self.lines.timers(self.clock.real(), &mut self.network);
         let LiveNetwork { network, lines, .. } = self;
-        network.take_dirty(|switch| lines.speak(switch));
+        network.take_dirty(|switch| lines.enqueue_switch(switch));
         let idle = current && still && self.lines.is_idle();
-        self.poll(if idle { self.wait(most) } else { Duration::ZERO })?;
+        self.poll(if idle { self.wait(maximum) } else { Duration::ZERO })?;
         if idle {
             // Arrived bytes take effect now, not when the wait began.
             self.advance();
@@ -244,12 +244,12 @@ impl LiveNetwork {
         current
     }
 
-    /// Time until the next work, at most `most`.
-    fn wait(&self, most: Duration) -> Duration {
+    /// Time until the next work, at most `maximum`.
+    fn wait(&self, maximum: Duration) -> Duration {
         let event = self.network.next_event();
         let event = event.map_or(MAX_WAIT, |next| next.saturating_sub(self.clock.now()));
         let timer = self.lines.next_timer().saturating_sub(self.clock.real());
-        most.min(MAX_WAIT).min(event).min(timer)
+        maximum.min(MAX_WAIT).min(event).min(timer)
     }
 
     fn poll(&mut self, wait: Duration) -> Result<(), LiveError> {
@@ -259,8 +259,8 @@ impl LiveNetwork {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let news = self.events.iter().filter(|event| event.token() != WAKER);
-        news.for_each(|event| self.lines.ready(event));
+        let events = self.events.iter().filter(|event| event.token() != WAKER);
+        events.for_each(|event| self.lines.ready(event));
         Ok(())
     }
 }

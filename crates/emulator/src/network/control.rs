@@ -54,7 +54,7 @@ impl EmulatedNetwork {
 
     /// Removes a channel whose connection is closed or lost.
     pub fn disconnect(&mut self, switch: SwitchIndex, channel: ChannelId) {
-        self.note(3, switch.0.into(), 0);
+        self.add_to_digest(3, switch.0.into(), 0);
         self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.disconnect(channel));
         self.messages.disconnect(switch, channel);
     }
@@ -74,7 +74,7 @@ impl EmulatedNetwork {
         channel: ChannelId,
         bytes: &[u8],
     ) -> Result<(), ChannelClose> {
-        self.note(4, switch.0.into(), digest(bytes));
+        self.add_to_digest(4, switch.0.into(), digest(bytes));
         self.messages.note(switch, channel, MessageDirection::ToSwitch, self.now, bytes);
         self.with_switch(switch, FrameSource::Controller, |switch, now, out| {
             switch.control(channel, bytes, now, out)
@@ -104,8 +104,8 @@ impl EmulatedNetwork {
         let output = self.switches[switch.index()].switch.output(channel);
         let bytes = &output[..n.min(output.len())];
         self.messages.note(switch, channel, MessageDirection::FromSwitch, self.now, bytes);
-        let what = digest(bytes);
-        self.note(5, switch.0.into(), what);
+        let digest_of_bytes = digest(bytes);
+        self.add_to_digest(5, switch.0.into(), digest_of_bytes);
         self.with_switch(switch, FrameSource::Controller, |switch, now, out| {
             switch.sent(channel, n, now, out)
         })
@@ -114,7 +114,7 @@ impl EmulatedNetwork {
     /// Restarts a switch. Its connections are lost, and without `keep_tables` also its flows,
     /// groups and meters.
     pub fn restart(&mut self, switch: SwitchIndex, keep_tables: bool) {
-        self.note(6, switch.0.into(), keep_tables.into());
+        self.add_to_digest(6, switch.0.into(), keep_tables.into());
         self.with_switch(switch, FrameSource::Switch, |switch, _, _| switch.restart(keep_tables));
         self.messages.restart(switch);
     }
@@ -269,8 +269,8 @@ impl EmulatedNetwork {
                 free.ok_or_else(|| MoveError::NoFreePort(name()))?
             }
         };
-        let (port, taken) = slot.ports[index];
-        if taken.is_some() {
+        let (port, present) = slot.ports[index];
+        if present.is_some() {
             return Err(MoveError::Taken { switch: name(), port });
         }
         let Some((link, end)) = self.hosts[host.index()].link else {
@@ -282,9 +282,9 @@ impl EmulatedNetwork {
         } else {
             self.set_link(link, false);
         }
-        self.plug(link, false);
+        self.set_present(link, false);
         self.links[link.index()].ends[1 - end] = LinkEnd { node: Node::Switch(to), port };
-        self.plug(link, true);
+        self.set_present(link, true);
         self.set_link(link, up);
         Ok(())
     }
@@ -294,7 +294,7 @@ impl EmulatedNetwork {
 impl EmulatedNetwork {
     /// Takes a link down or up. The switches at its ends notice; frames on it are lost.
     pub fn set_link(&mut self, link: LinkIndex, up: bool) {
-        self.note(7, link.0.into(), up.into());
+        self.add_to_digest(7, link.0.into(), up.into());
         self.links[link.index()].set(up);
         for end in self.links[link.index()].ends {
             self.set_port(end, up);
@@ -337,9 +337,9 @@ impl EmulatedNetwork {
     }
 
     /// Records at the ends of a link that it is there, or that it is not.
-    pub(super) fn plug(&mut self, link: LinkIndex, there: bool) {
+    pub(super) fn set_present(&mut self, link: LinkIndex, is_present: bool) {
         for (index, end) in self.links[link.index()].ends.into_iter().enumerate() {
-            let at = there.then_some((link, index));
+            let at = is_present.then_some((link, index));
             match end.node {
                 Node::Host(host) => self.hosts[host.index()].link = at,
                 Node::Switch(switch) => {
@@ -347,7 +347,7 @@ impl EmulatedNetwork {
                     if let Some(port) = slot.port(end.port) {
                         slot.ports[port].1 = at;
                     }
-                    if there && self.links[link.index()].up {
+                    if is_present && self.links[link.index()].up {
                         self.set_port(end, true);
                     }
                 }

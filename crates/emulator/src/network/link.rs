@@ -28,7 +28,7 @@ pub struct LinkCounters {
 pub(super) struct OneWayLink {
     pub(super) counters: LinkCounters,
     /// Time at which each waiting frame will have left; after the last one, the link is free.
-    leaving: VecDeque<Duration>,
+    departures: VecDeque<Duration>,
     chance: fastrand::Rng,
 }
 
@@ -47,7 +47,7 @@ impl EmulatedLink {
     pub(super) fn new(ends: [LinkEnd; 2], shape: LinkShape, seed: u64) -> Self {
         let direction = |side: u64| OneWayLink {
             counters: LinkCounters::default(),
-            leaving: VecDeque::new(),
+            departures: VecDeque::new(),
             chance: fastrand::Rng::with_seed(seed.wrapping_mul(2).wrapping_add(side)),
         };
         EmulatedLink { ends, shape, up: true, cuts: 0, directions: [direction(0), direction(1)] }
@@ -61,17 +61,18 @@ impl EmulatedLink {
             direction.counters.down += 1;
             return None;
         }
-        let mut left = now;
+        let mut departure = now;
         if let Some(bandwidth) = bandwidth {
-            while direction.leaving.front().is_some_and(|leaves| *leaves <= now) {
-                direction.leaving.pop_front();
+            while direction.departures.front().is_some_and(|leaves| *leaves <= now) {
+                direction.departures.pop_front();
             }
-            if direction.leaving.len() >= queue as usize {
+            if direction.departures.len() >= queue as usize {
                 direction.counters.overflows += 1;
                 return None;
             }
-            left = direction.leaving.back().copied().unwrap_or(now) + bandwidth.time_of(bytes);
-            direction.leaving.push_back(left);
+            departure =
+                direction.departures.back().copied().unwrap_or(now) + bandwidth.time_of(bytes);
+            direction.departures.push_back(departure);
         }
         // A lost frame takes its time on the link all the same.
         if loss.millionths() > 0 && direction.chance.u32(0..1_000_000) < loss.millionths() {
@@ -80,7 +81,7 @@ impl EmulatedLink {
         }
         direction.counters.frames += 1;
         direction.counters.bytes += bytes as u64;
-        Some(left + delay.max(SHORTEST_HOP))
+        Some(departure + delay.max(SHORTEST_HOP))
     }
 
     /// Takes the link down or up. Waiting frames, and frames on it, are lost.
@@ -88,7 +89,7 @@ impl EmulatedLink {
         if self.up && !up {
             self.cuts = self.cuts.wrapping_add(1);
             for direction in &mut self.directions {
-                direction.leaving.clear();
+                direction.departures.clear();
             }
         }
         self.up = up;

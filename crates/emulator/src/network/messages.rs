@@ -29,7 +29,7 @@ pub struct LoggedMessage {
     /// The channel of the switch.
     pub channel: ChannelId,
     /// Its direction.
-    pub way: MessageDirection,
+    pub direction: MessageDirection,
     /// Its length.
     pub len: usize,
     /// Its bytes, at most [`MAX_KEPT_BYTES`] of them.
@@ -53,7 +53,7 @@ impl fmt::Display for LoggedMessage {
                 None => write!(f, "a message of {} bytes", self.len),
             };
         }
-        let text = match self.way {
+        let text = match self.direction {
             MessageDirection::FromSwitch => {
                 FromSwitch::decode(&self.bytes).map(|message| message.to_string())
             }
@@ -71,7 +71,7 @@ impl fmt::Display for LoggedMessage {
 /// The last messages of each switch, and the number of all.
 pub struct MessageLog {
     /// Maximum number of messages that are kept for each switch.
-    most: usize,
+    maximum: usize,
     switches: Vec<SwitchLog>,
 }
 
@@ -84,9 +84,9 @@ struct SwitchLog {
 }
 
 impl MessageLog {
-    /// Keeps the last `most` messages for each of this many switches; 0 keeps and counts none.
-    pub(super) fn new(switches: usize, most: usize) -> Self {
-        MessageLog { most, switches: (0..switches).map(|_| SwitchLog::default()).collect() }
+    /// Keeps the last `maximum` messages for each of this many switches; 0 keeps and counts none.
+    pub(super) fn new(switches: usize, maximum: usize) -> Self {
+        MessageLog { maximum, switches: (0..switches).map(|_| SwitchLog::default()).collect() }
     }
 
     /// The last messages of a switch, the oldest first.
@@ -96,44 +96,44 @@ impl MessageLog {
 
     /// Number of messages of a switch in one direction, including those that are no longer kept.
     #[must_use]
-    pub fn count(&self, switch: SwitchIndex, way: MessageDirection) -> u64 {
-        self.switches[switch.index()].counts.get(&way).copied().unwrap_or(0)
+    pub fn count(&self, switch: SwitchIndex, direction: MessageDirection) -> u64 {
+        self.switches[switch.index()].counts.get(&direction).copied().unwrap_or(0)
     }
 
     pub(super) fn note(
         &mut self,
         switch: SwitchIndex,
         channel: ChannelId,
-        way: MessageDirection,
+        direction: MessageDirection,
         at: Duration,
         bytes: &[u8],
     ) {
-        if self.most == 0 {
+        if self.maximum == 0 {
             return;
         }
         let log = &mut self.switches[switch.index()];
-        let mut stream = log.unfinished.remove(&(channel, way)).unwrap_or_default();
+        let mut stream = log.unfinished.remove(&(channel, direction)).unwrap_or_default();
         stream.extend_from_slice(bytes);
         let mut rest = &*stream;
         // An invalid length ends the connection; the bytes after it have no meaning.
         while let Ok(Some(message)) = frame(rest) {
             let bytes = message.bytes;
             rest = &rest[bytes.len()..];
-            *log.counts.entry(way).or_default() += 1;
-            if log.messages.len() == self.most {
+            *log.counts.entry(direction).or_default() += 1;
+            if log.messages.len() == self.maximum {
                 log.messages.pop_front();
             }
             let (len, bytes) = (bytes.len(), bytes[..bytes.len().min(MAX_KEPT_BYTES)].into());
-            log.messages.push_back(LoggedMessage { at, channel, way, len, bytes });
+            log.messages.push_back(LoggedMessage { at, channel, direction, len, bytes });
         }
         if frame(rest).is_ok() && !rest.is_empty() {
-            log.unfinished.insert((channel, way), rest.to_vec());
+            log.unfinished.insert((channel, direction), rest.to_vec());
         }
     }
 
     /// Handles the end of a channel.
     pub(super) fn disconnect(&mut self, switch: SwitchIndex, channel: ChannelId) {
-        self.switches[switch.index()].unfinished.retain(|(of, _), _| *of != channel);
+        self.switches[switch.index()].unfinished.retain(|(other, _), _| *other != channel);
     }
 
     /// Handles the end of all channels of a switch.

@@ -148,7 +148,7 @@ struct SwitchSlot {
 
 impl SwitchSlot {
     /// Whether it has bytes for a controller, or a channel that must be closed.
-    fn speaks(&self) -> bool {
+    fn has_output(&self) -> bool {
         let switch = &self.switch;
         switch.channels().any(|channel| !switch.output(channel).is_empty())
             || switch.overrun().is_some()
@@ -227,7 +227,7 @@ impl EmulatedNetwork {
             let seed =
                 digest(&[settings.seed.to_le_bytes(), (index as u64).to_le_bytes()].concat());
             network.links.push(EmulatedLink::new(*ends, *shape, seed));
-            network.plug(LinkIndex::of(index), true);
+            network.set_present(LinkIndex::of(index), true);
         }
         network
     }
@@ -294,14 +294,14 @@ impl EmulatedNetwork {
                 // An earlier timer may have replaced this event.
                 if self.hosts[host.index()].timer == Some(at) {
                     self.hosts[host.index()].timer = None;
-                    self.note(1, host.0.into(), 0);
+                    self.add_to_digest(1, host.0.into(), 0);
                     self.with_host(host, |host, now, out| host.timers(now, out));
                 }
             }
             NetworkEvent::Switch(switch) => {
                 if self.switches[switch.index()].timer == Some(at) {
                     self.switches[switch.index()].timer = None;
-                    self.note(2, switch.0.into(), 0);
+                    self.add_to_digest(2, switch.0.into(), 0);
                     self.with_switch(switch, FrameSource::Switch, |switch, now, out| {
                         switch.timers(now, out);
                     });
@@ -312,9 +312,9 @@ impl EmulatedNetwork {
     }
 
     /// Adds an event to the digest.
-    fn note(&mut self, kind: u64, who: u64, what: u64) {
+    fn add_to_digest(&mut self, kind: u64, source: u64, content: u64) {
         let now = self.now.as_nanos() as u64;
-        for word in [kind, now, who, what] {
+        for word in [kind, now, source, content] {
             // As in `digest`.
             self.digest = (self.digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         }
@@ -331,7 +331,7 @@ impl EmulatedNetwork {
             return self.effects.recycle(frame);
         }
         let ends = [link.ends[1 - to], link.ends[to]];
-        self.note(0, u64::from(id.0) << 1 | to as u64, digest(&frame));
+        self.add_to_digest(0, u64::from(id.0) << 1 | to as u64, digest(&frame));
         self.hops.note(trace, self.now, ends, &frame);
         match ends[1].node {
             Node::Host(host) => {
@@ -382,7 +382,7 @@ impl EmulatedNetwork {
     ) -> T {
         let slot = &mut self.switches[id.index()];
         let result = act(&mut slot.switch, self.now, &mut self.effects);
-        if !slot.dirty && slot.speaks() {
+        if !slot.dirty && slot.has_output() {
             slot.dirty = true;
             self.dirty.push(id);
         }

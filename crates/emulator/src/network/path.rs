@@ -47,7 +47,7 @@ pub(super) enum FrameSource {
 
 /// The hops that are kept.
 pub(super) struct FrameHops {
-    most: usize,
+    maximum: usize,
     hops: VecDeque<FrameHop>,
     last: u64,
     /// Trace ids by the digest of the frame, to recognise a frame that a controller sends back.
@@ -60,9 +60,9 @@ pub(super) struct FrameHops {
 }
 
 impl FrameHops {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(maximum: usize) -> Self {
         FrameHops {
-            most,
+            maximum,
             hops: VecDeque::new(),
             last: 0,
             known: HashMap::new(),
@@ -75,7 +75,7 @@ impl FrameHops {
     /// The id of a frame that is put on a link.
     #[inline]
     pub(super) fn begin(&mut self, source: FrameSource, frame: &EthernetFrame) -> TraceId {
-        if self.most == 0 { TraceId::NONE } else { self.identify(source, frame) }
+        if self.maximum == 0 { TraceId::NONE } else { self.identify(source, frame) }
     }
 
     fn identify(&mut self, source: FrameSource, frame: &EthernetFrame) -> TraceId {
@@ -89,7 +89,7 @@ impl FrameHops {
             FrameSource::Host(host) => self.fresh(Some(host)),
         };
         if known != Some(trace) {
-            if self.digests.len() == self.most
+            if self.digests.len() == self.maximum
                 && let Some(oldest) = self.digests.pop_front()
             {
                 self.known.remove(&oldest);
@@ -104,7 +104,7 @@ impl FrameHops {
         self.last += 1;
         let trace = TraceId(self.last);
         if let Some(host) = source {
-            if self.traces.len() == self.most
+            if self.traces.len() == self.maximum
                 && let Some(oldest) = self.traces.pop_front()
             {
                 self.sources.remove(&oldest);
@@ -123,10 +123,10 @@ impl FrameHops {
         [from, to]: [LinkEnd; 2],
         frame: &EthernetFrame,
     ) {
-        if self.most == 0 {
+        if self.maximum == 0 {
             return;
         }
-        if self.hops.len() == self.most {
+        if self.hops.len() == self.maximum {
             self.hops.pop_front();
         }
         let group = frame.first().is_some_and(|byte| byte & 1 != 0);

@@ -219,8 +219,8 @@ impl Packet {
             return;
         }
         let difference = old.iter().zip(new).map(|(old, new)| old ^ new);
-        let behind = self.layout.end - at - new.len();
-        let register = checksum::crc32c_register(0, difference.chain(repeat_n(0, behind)));
+        let remaining = self.layout.end - at - new.len();
+        let register = checksum::crc32c_register(0, difference.chain(repeat_n(0, remaining)));
         let field = &mut self.frame[self.layout.l4 + 8..][..4];
         for (byte, change) in field.iter_mut().zip(register.to_le_bytes()) {
             *byte ^= change;

@@ -205,9 +205,9 @@ impl KeyPattern {
     #[cfg(test)]
     #[must_use]
     pub(crate) fn covers(&self, other: &KeyPattern) -> bool {
-        let mine = self.value.0.iter().zip(&self.mask.0);
-        let theirs = other.value.0.iter().zip(&other.mask.0);
-        mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
+        let own = self.value.0.iter().zip(&self.mask.0);
+        let others = other.value.0.iter().zip(&other.mask.0);
+        own.zip(others).all(|((value, mask), (their_value, their_mask))| {
             mask & !their_mask == 0 && their_value & mask == *value
         })
     }
@@ -216,9 +216,9 @@ impl KeyPattern {
     #[cfg(test)]
     #[must_use]
     pub(crate) fn overlaps(&self, other: &KeyPattern) -> bool {
-        let mine = self.value.0.iter().zip(&self.mask.0);
-        let theirs = other.value.0.iter().zip(&other.mask.0);
-        mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
+        let own = self.value.0.iter().zip(&self.mask.0);
+        let others = other.value.0.iter().zip(&other.mask.0);
+        own.zip(others).all(|((value, mask), (their_value, their_mask))| {
             (value ^ their_value) & mask & their_mask == 0
         })
     }

@@ -16,25 +16,25 @@ const ACTIONS_1_0: u32 = (1 << 12) - 1;
 impl EmulatedSwitch {
     /// Handles an agreed version: the switch describes itself in that version.
     pub(super) fn ready(&mut self, index: usize) -> Result<(), ChannelClose> {
-        let asked = self.channels[index].version();
+        let version = self.channels[index].version();
         let mut others = self.channels.iter().enumerate().filter(|(other, _)| *other != index);
         let used = others.find(|(_, other)| other.session.is_ready());
         match used.map(|(_, other)| other.version()) {
-            Some(used) if used != asked => {
+            Some(used) if used != version => {
                 // Both sent their hello before a version was agreed.
                 let text = format!("another controller uses OpenFlow {used}");
                 let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
                 self.send(index, 0, &FromSwitch::Error(ErrorMessage::Standard { code, data }))?;
-                return Err(ChannelClose::OtherVersion { used, asked });
+                return Err(ChannelClose::OtherVersion { used, requested: version });
             }
-            None if self.datapath.rules() != asked => {
+            None if self.datapath.rules() != version => {
                 self.datapath.clear();
-                self.datapath.set_rules(asked);
+                self.datapath.set_rules(version);
             }
             _ => {}
         }
         let ports = self.datapath.ports().iter();
-        let ports = ports.map(|port| described(asked, port.desc)).collect();
+        let ports = ports.map(|port| described(version, port.desc)).collect();
         let session = &mut self.channels[index].session;
         session.set_config(self.datapath.config());
         let description = session.description_mut();
@@ -44,10 +44,10 @@ impl EmulatedSwitch {
             | Capabilities::PORT_STATS
             | Capabilities::QUEUE_STATS;
         description.capabilities = both;
-        description.capabilities.set(Capabilities::GROUP_STATS, asked.has_groups());
+        description.capabilities.set(Capabilities::GROUP_STATS, version.has_groups());
         // Later versions describe the fields and actions of each table.
-        description.capabilities.set(Capabilities::ARP_MATCH_IP, !asked.has_table_features());
-        description.actions = if asked.has_table_features() { 0 } else { ACTIONS_1_0 };
+        description.capabilities.set(Capabilities::ARP_MATCH_IP, !version.has_table_features());
+        description.actions = if version.has_table_features() { 0 } else { ACTIONS_1_0 };
         Ok(())
     }
 
@@ -171,19 +171,19 @@ impl EmulatedSwitch {
         &mut self,
         index: usize,
         request: RequestContext<'_>,
-        asked: Port,
+        requested: Port,
     ) -> Result<(), ChannelClose> {
-        let all = asked == Port::ANY && self.channels[index].version().has_any_port();
-        if !all && self.datapath.ports().get(asked.0).is_none() {
+        let all = requested == Port::ANY && self.channels[index].version().has_any_port();
+        if !all && self.datapath.ports().get(requested.0).is_none() {
             return self.refuse(index, request, ErrorCode::QueueBadPort);
         }
         let ports = self.datapath.ports().iter();
-        let ports = ports.filter(|port| all || port.desc.port == asked);
+        let ports = ports.filter(|port| all || port.desc.port == requested);
         let queues = ports.flat_map(|port| port.queues.iter().map(|queue| (port.desc.port, queue)));
         let queues: Vec<_> = queues
             .map(|(port, queue)| Queue { queue: queue.queue, port, properties: List::empty() })
             .collect();
-        let config = QueueConfig { port: asked, queues: List::of(&queues) };
+        let config = QueueConfig { port: requested, queues: List::of(&queues) };
         self.send(index, request.xid, &FromSwitch::QueueGetConfigReply(config))
     }
 }

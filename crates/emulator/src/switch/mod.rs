@@ -63,13 +63,13 @@ pub enum ChannelClose {
     Session(#[from] session::CloseReason),
     /// Another controller uses another version.
     #[error(
-        "the switch speaks OpenFlow {used} with another controller, and {asked} with this one; use one version"
+        "the switch speaks OpenFlow {used} with another controller, and {requested} with this one; use one version"
     )]
     OtherVersion {
         /// The version of the other controllers.
         used: Version,
         /// The version of this controller.
-        asked: Version,
+        requested: Version,
     },
     /// The controller does not read.
     #[error(
@@ -339,19 +339,19 @@ impl EmulatedSwitch {
     /// Receives a frame by a port.
     pub fn frame(&mut self, port: u32, frame: EthernetFrame, now: Duration, effects: &mut Effects) {
         self.datapath.receive(port, frame, now, effects);
-        self.tell(None, effects);
+        self.send_notices(None, effects);
     }
 
     /// Sets whether a port's link is up.
     pub fn set_link(&mut self, port: u32, up: bool, effects: &mut Effects) {
         self.datapath.link(port, up, effects);
-        self.tell(None, effects);
+        self.send_notices(None, effects);
     }
 
     /// Removes the flows whose timeouts have expired by `now`.
     pub fn timers(&mut self, now: Duration, effects: &mut Effects) {
         self.datapath.timers(now, effects);
-        self.tell(None, effects);
+        self.send_notices(None, effects);
     }
 
     /// Earliest time at which [`EmulatedSwitch::timers`] has work.
@@ -420,7 +420,7 @@ impl EmulatedSwitch {
             let read = self.next(index, &bytes[used..], now, effects);
             // Also when the connection ends: this tells the controller why.
             self.flush(index);
-            self.tell(Some(index), effects);
+            self.send_notices(Some(index), effects);
             let Some(len) = read? else { break };
             self.counters.messages += 1;
             used += len;

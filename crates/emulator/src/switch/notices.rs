@@ -11,9 +11,9 @@ use super::{EmulatedSwitch, SwitchCounters};
 use crate::datapath::{self, Effects, Notice};
 
 impl EmulatedSwitch {
-    /// Gives the notices in `effects` to the controllers that want them. `asked_by` is the
+    /// Gives the notices in `effects` to the controllers that want them. `requester` is the
     /// controller whose request caused them.
-    pub(super) fn tell(&mut self, asked_by: Option<usize>, effects: &mut Effects) {
+    pub(super) fn send_notices(&mut self, requester: Option<usize>, effects: &mut Effects) {
         if effects.notices.is_empty() {
             return;
         }
@@ -23,7 +23,7 @@ impl EmulatedSwitch {
                 if let Notice::PortStatus(status) = &notice {
                     keep_up(channel, status);
                 }
-                let own = asked_by == Some(index) && matches!(notice, Notice::PortStatus(_));
+                let own = requester == Some(index) && matches!(notice, Notice::PortStatus(_));
                 // The controller that sent a port_mod gets no port_status for it (1.3.5 §7.2.1:
                 // that is for changes through another interface). The other controllers get it.
                 if !own && channel.is_told(&notice) {

@@ -16,7 +16,7 @@ pub(super) struct ReplyTarget<'s> {
     pub(super) scratch: &'s mut Out,
     pub(super) outbox: &'s mut Outbox,
     /// Entries of flow statistics that follow the switch's own.
-    pub(super) beside: &'s [u8],
+    pub(super) additional: &'s [u8],
 }
 
 impl ReplyTarget<'_> {
@@ -34,7 +34,7 @@ impl ReplyTarget<'_> {
         self.some(entries, false, &body)
     }
 
-    /// Sends these entries, in at least one part. `more`: whether others follow.
+    /// Sends these entries, in at least one part. `has_more`: whether others follow.
     pub(super) fn some<'a, T>(
         &mut self,
         entries: &'a [T],
@@ -71,14 +71,14 @@ impl ReplyTarget<'_> {
 
     /// Sends the last part of flow statistics, with the additional entries, if there are any.
     pub(super) fn flows_beside(&mut self) -> Result<(), ChannelClose> {
-        if self.beside.is_empty() {
+        if self.additional.is_empty() {
             return Ok(());
         }
         self.scratch.clear();
         let reply = FromSwitch::MultipartReply(MultipartReply::of(ReplyBody::Flow(List::empty())));
         reply.encode(self.version, self.xid, self.scratch).map_err(cannot_write)?;
         let mut message = self.scratch.as_slice().to_vec();
-        message.extend_from_slice(self.beside);
+        message.extend_from_slice(self.additional);
         let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
         if let Some(place) = message.get_mut(2..4) {
             place.copy_from_slice(&length.to_be_bytes());

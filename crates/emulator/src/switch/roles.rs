@@ -17,11 +17,11 @@ impl EmulatedSwitch {
         &mut self,
         index: usize,
         request: RequestContext<'_>,
-        asked: RoleMessage,
+        message: RoleMessage,
     ) -> Result<(), ChannelClose> {
-        let refused = match asked.role {
+        let refused = match message.role {
             RoleKind::Unknown(_) => Some(ErrorCode::RoleBadRole),
-            RoleKind::Master | RoleKind::Slave if self.is_stale(asked.generation_id) => {
+            RoleKind::Master | RoleKind::Slave if self.is_stale(message.generation_id) => {
                 Some(ErrorCode::RoleStale)
             }
             _ => None,
@@ -29,10 +29,10 @@ impl EmulatedSwitch {
         if let Some(code) = refused {
             return self.refuse(index, request, code);
         }
-        if matches!(asked.role, RoleKind::Master | RoleKind::Slave) {
-            self.generation = Some(asked.generation_id);
+        if matches!(message.role, RoleKind::Master | RoleKind::Slave) {
+            self.generation = Some(message.generation_id);
         }
-        self.set_role(index, asked.role);
+        self.set_role(index, message.role);
         let role = self.channels[index].role;
         let generation_id = self.generation.unwrap_or(RoleMessage::NO_GENERATION);
         self.send(index, request.xid, &FromSwitch::RoleReply(RoleMessage { role, generation_id }))
@@ -47,8 +47,8 @@ impl EmulatedSwitch {
         message: &Experimenter<'_>,
     ) -> Result<(), ChannelClose> {
         let version = self.channels[index].version();
-        let asked = RoleExtension::read(message).filter(|_| !version.has_roles());
-        let Some(RoleExtension::Request(role)) = asked else {
+        let extension = RoleExtension::read(message).filter(|_| !version.has_roles());
+        let Some(RoleExtension::Request(role)) = extension else {
             return self.refuse(index, request, ErrorCode::RequestBadExperimenter);
         };
         if let RoleKind::Unknown(_) = role {

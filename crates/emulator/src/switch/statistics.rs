@@ -40,14 +40,14 @@ impl EmulatedSwitch {
         &mut self,
         index: usize,
         request: RequestContext<'_>,
-        asked: &MultipartRequest<'_>,
+        multipart: &MultipartRequest<'_>,
         now: Duration,
     ) -> Result<(), ChannelClose> {
-        let kind = asked.body.kind();
+        let kind = multipart.body.kind();
         if let Some(how) = self.unanswered(kind) {
             return self.leave_unanswered(index, request, kind, how);
         }
-        match self.gather(index, request, asked) {
+        match self.gather(index, request, multipart) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(code) => return self.refuse(index, request, code),
@@ -58,9 +58,9 @@ impl EmulatedSwitch {
             xid: request.xid,
             scratch: &mut self.scratch,
             outbox: &mut channel.outbox,
-            beside: &self.reported_beside,
+            additional: &self.reported_beside,
         };
-        match answer(&self.datapath, &asked.body, now, &mut reply) {
+        match answer(&self.datapath, &multipart.body, now, &mut reply) {
             Ok(()) => Ok(()),
             Err(NoReply::Close(close)) => Err(close),
             Err(NoReply::Error(code)) => self.refuse(index, request, code),
@@ -73,32 +73,32 @@ impl EmulatedSwitch {
         &mut self,
         index: usize,
         request: RequestContext<'_>,
-        asked: &MultipartRequest<'_>,
+        multipart: &MultipartRequest<'_>,
     ) -> Result<bool, ErrorCode> {
         let gathering = &mut self.channels[index].gathering;
         let so_far = gathering.take_if(|(xid, _)| *xid == request.xid).map_or(0, |(_, len)| len);
         let len = so_far + request.bytes.len() - HEADER_LEN;
-        let is_table_features = matches!(asked.body, RequestBody::TableFeatures(_));
-        if asked.more && (!is_table_features || len > REQUEST_PARTS_BYTES) {
+        let is_table_features = matches!(multipart.body, RequestBody::TableFeatures(_));
+        if multipart.more && (!is_table_features || len > REQUEST_PARTS_BYTES) {
             return Err(ErrorCode::RequestMultipartOverflow);
         }
-        if asked.more {
+        if multipart.more {
             *gathering = Some((request.xid, len));
         } else if is_table_features && so_far > 0 {
             // The last part may be empty, but earlier parts were not.
             return Err(ErrorCode::TableFeaturesPermission);
         }
-        Ok(!asked.more)
+        Ok(!multipart.more)
     }
 }
 
 fn answer(
     datapath: &Datapath,
-    asked: &RequestBody<'_>,
+    requested: &RequestBody<'_>,
     now: Duration,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
-    match asked {
+    match requested {
         RequestBody::Flow(request) => flows(datapath, request, now, reply)?,
         RequestBody::Aggregate(request) => aggregate(datapath, request, reply)?,
         RequestBody::Table => table_stats(datapath, reply)?,
@@ -175,9 +175,9 @@ fn flows(
                 }
             })
             .collect();
-        let more = found.peek().is_some();
-        reply.some(&stats, more || !reply.beside.is_empty(), &ReplyBody::Flow)?;
-        if !more {
+        let has_more = found.peek().is_some();
+        reply.some(&stats, has_more || !reply.additional.is_empty(), &ReplyBody::Flow)?;
+        if !has_more {
             return Ok(reply.flows_beside()?);
         }
     }
@@ -243,20 +243,21 @@ fn table_stats(datapath: &Datapath, reply: &mut ReplyTarget<'_>) -> Result<(), N
 
 fn ports(
     datapath: &Datapath,
-    asked: Port,
+    requested: Port,
     now: Duration,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
     let version = reply.version;
     let ports = datapath.ports().iter();
-    let stats = ports.filter(|port| asked == Port::ANY || port.desc.port == asked).map(|port| {
-        let (duration_sec, duration_nsec) = age(version, port.created, now);
-        PortStats { port: port.desc.port, counters: port.counters, duration_sec, duration_nsec }
-    });
+    let stats =
+        ports.filter(|port| requested == Port::ANY || port.desc.port == requested).map(|port| {
+            let (duration_sec, duration_nsec) = age(version, port.created, now);
+            PortStats { port: port.desc.port, counters: port.counters, duration_sec, duration_nsec }
+        });
     let stats: Vec<_> = stats.collect();
     // 1.0 has no error for a port that does not exist: the reply is empty.
     let bad_port = ErrorCode::RequestBadPort;
-    if stats.is_empty() && asked != Port::ANY && bad_port.exists_in(version) {
+    if stats.is_empty() && requested != Port::ANY && bad_port.exists_in(version) {
         return Err(bad_port.into());
     }
     Ok(reply.all(&stats, ReplyBody::PortStats)?)
@@ -264,21 +265,23 @@ fn ports(
 
 fn queues(
     datapath: &Datapath,
-    asked: &QueueStatsRequest,
+    selection: &QueueStatsRequest,
     now: Duration,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
     let version = reply.version;
-    let all_ports = asked.port == Port::ANY || (!version.has_any_port() && asked.port == Port::ALL);
-    if !all_ports && datapath.ports().get(asked.port.0).is_none() {
+    let all_ports =
+        selection.port == Port::ANY || (!version.has_any_port() && selection.port == Port::ALL);
+    if !all_ports && datapath.ports().get(selection.port.0).is_none() {
         return Err(ErrorCode::QueueBadPort.into());
     }
-    let all_queues = asked.queue == QueueStatsRequest::ALL_QUEUES;
+    let all_queues = selection.queue == QueueStatsRequest::ALL_QUEUES;
     let ports = datapath.ports().iter();
-    let ports = ports.filter(|port| all_ports || port.desc.port == asked.port);
+    let ports = ports.filter(|port| all_ports || port.desc.port == selection.port);
     let stats = ports.flat_map(|port| {
         let (duration_sec, duration_nsec) = age(version, port.created, now);
-        let queues = port.queues.iter().filter(|queue| all_queues || queue.queue == asked.queue);
+        let queues =
+            port.queues.iter().filter(|queue| all_queues || queue.queue == selection.queue);
         queues.map(move |queue| QueueStats {
             port: port.desc.port,
             queue: queue.queue,
@@ -300,13 +303,13 @@ fn queues(
 /// reply is empty.
 fn groups(
     datapath: &Datapath,
-    asked: u32,
+    requested: u32,
     now: Duration,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
     let groups = datapath.groups().iter();
     let groups: Vec<_> =
-        groups.filter(|(group, _)| asked == Group::ALL || *group == asked).collect();
+        groups.filter(|(group, _)| requested == Group::ALL || *group == requested).collect();
     let buckets: Vec<Vec<PacketByteCount>> = groups
         .iter()
         .map(|(_, entry)| entry.buckets.iter().map(|bucket| bucket.counter).collect())
@@ -354,21 +357,24 @@ const GROUP_FEATURES: GroupFeatures = GroupFeatures {
 ///
 /// For a meter that does not exist, the specification names an error only for changes. It is used
 /// here too.
-fn chosen_meters(datapath: &Datapath, asked: u32) -> Result<Vec<(u32, &DatapathMeter)>, ErrorCode> {
-    if asked == Meter::ALL {
+fn chosen_meters(
+    datapath: &Datapath,
+    requested: u32,
+) -> Result<Vec<(u32, &DatapathMeter)>, ErrorCode> {
+    if requested == Meter::ALL {
         return Ok(datapath.meters().iter().collect());
     }
-    let entry = datapath.meters().get(asked).ok_or(ErrorCode::MeterModUnknownMeter)?;
-    Ok(vec![(asked, entry)])
+    let entry = datapath.meters().get(requested).ok_or(ErrorCode::MeterModUnknownMeter)?;
+    Ok(vec![(requested, entry)])
 }
 
 fn meters(
     datapath: &Datapath,
-    asked: u32,
+    requested: u32,
     now: Duration,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
-    let meters = chosen_meters(datapath, asked)?;
+    let meters = chosen_meters(datapath, requested)?;
     let bands: Vec<Vec<PacketByteCount>> = meters
         .iter()
         .map(|(_, entry)| entry.bands.iter().map(|band| band.counter).collect())
@@ -391,10 +397,10 @@ fn meters(
 
 fn meter_configs(
     datapath: &Datapath,
-    asked: u32,
+    requested: u32,
     reply: &mut ReplyTarget<'_>,
 ) -> Result<(), NoReply> {
-    let meters = chosen_meters(datapath, asked)?;
+    let meters = chosen_meters(datapath, requested)?;
     let bands: Vec<Vec<_>> = meters
         .iter()
         .map(|(_, entry)| entry.bands.iter().map(|band| band.band()).collect())

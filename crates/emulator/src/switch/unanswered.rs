@@ -19,14 +19,14 @@ pub enum Unanswered {
 
 impl EmulatedSwitch {
     /// Sets how to treat requests of this kind from now on; `None`: answer them.
-    pub fn set_unanswered(&mut self, kind: MultipartKind, how: Option<Unanswered>) {
-        self.unanswered.retain(|(its, _)| *its != kind);
-        self.unanswered.extend(how.map(|how| (kind, how)));
+    pub fn set_unanswered(&mut self, kind: MultipartKind, behaviour: Option<Unanswered>) {
+        self.unanswered.retain(|(other, _)| *other != kind);
+        self.unanswered.extend(behaviour.map(|how| (kind, how)));
     }
 
     /// How to treat requests of this kind.
     pub(super) fn unanswered(&self, kind: MultipartKind) -> Option<Unanswered> {
-        self.unanswered.iter().find(|(its, _)| *its == kind).map(|(_, how)| *how)
+        self.unanswered.iter().find(|(other, _)| *other == kind).map(|(_, how)| *how)
     }
 
     pub(super) fn leave_unanswered(

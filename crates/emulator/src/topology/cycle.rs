@@ -39,7 +39,7 @@ impl TopologySpec {
             neighbours[a.index()].push((x.port, b, index));
             neighbours[b.index()].push((y.port, a, index));
         }
-        let mut kept = vec![false; self.links().len()];
+        let mut is_kept = vec![false; self.links().len()];
         let mut seen = vec![false; neighbours.len()];
         for root in 0..neighbours.len() {
             if std::mem::replace(&mut seen[root], true) {
@@ -50,16 +50,16 @@ impl TopologySpec {
                 neighbours[switch].sort_unstable();
                 for (_, next, link) in &neighbours[switch] {
                     if !std::mem::replace(&mut seen[next.index()], true) {
-                        kept[*link] = true;
+                        is_kept[*link] = true;
                         waiting.push_back(next.index());
                     }
                 }
             }
         }
         for (index, link) in self.links().iter().enumerate() {
-            kept[index] |= link.ends.iter().any(|end| matches!(end.node, Node::Host(_)));
+            is_kept[index] |= link.ends.iter().any(|end| matches!(end.node, Node::Host(_)));
         }
-        self.with_links(|link| kept[link.index()])
+        self.with_links(|link| is_kept[link.index()])
     }
 
     /// The same switches and hosts with some of the links, at the same ports.

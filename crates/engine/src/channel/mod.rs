@@ -4,12 +4,13 @@
 //! The poller, the queues and the worker know a connection only as a [`Channel`]. A new transport
 //! such as TLS is a further variant, here and in [`ChannelKind`]. It must keep these rules:
 //!
-//! - **Reads.** [`Channel::read`] returns an answer to "is there more to read?" with the bytes. It is
-//!   "yes" if the kernel may have more, or if the channel has bytes of its own: no readiness event
-//!   reports those. A channel that is moved to another worker asks [`Channel::buffered_bytes`].
-//! - **Writes.** What `write` reports as taken, the kernel has taken. The next write begins with the
-//!   bytes that were not taken. So the queue of the connection is the only place of unsent bytes, and
-//!   the high-water mark and the check for stalled peers count all of them.
+//! - **Reads.** [`Channel::read`] returns an answer to "is there more to read?" with the bytes. It
+//!   is "yes" if the kernel may have more, or if the channel has bytes of its own: no readiness
+//!   event reports those. A channel that is moved to another worker asks
+//!   [`Channel::buffered_bytes`].
+//! - **Writes.** What `write` reports as taken, the kernel has taken. The next write begins with
+//!   the bytes that were not taken. So the queue of the connection is the only place of unsent
+//!   bytes, and the high-water mark and the check for stalled peers count all of them.
 //! - **Handshakes.** The worker opens a connection at once, and the deadline of its hello is the
 //!   deadline of a handshake below it too. Until that is done, reads and writes continue it, and
 //!   return [`io::ErrorKind::WouldBlock`]. The controller's hello waits in the queue: each event of
@@ -64,7 +65,7 @@ pub(crate) struct Received {
     /// Number of bytes; 0 at the end of the stream.
     pub(crate) bytes: usize,
     /// Whether there may be more to read at once, in the kernel or in the channel.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
 }
 
 impl Channel {
@@ -127,7 +128,7 @@ impl Channel {
                 // read(2); the standard library uses recv(2). The system shows the bytes per
                 // read(2) of a process, and so how well it batches.
                 let bytes = rustix::io::read(&*stream, &mut *buffer)?;
-                Ok(Received { bytes, more: bytes == buffer.len() })
+                Ok(Received { bytes, has_more: bytes == buffer.len() })
             }
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.read(buffer),

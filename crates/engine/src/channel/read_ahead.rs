@@ -49,7 +49,7 @@ impl ReadAhead {
         let bytes = self.buffered.len().min(RECORD_BYTES).min(buffer.len());
         buffer[..bytes].copy_from_slice(&self.buffered[..bytes]);
         self.buffered.drain(..bytes);
-        Ok(Received { bytes, more: !self.buffered.is_empty() })
+        Ok(Received { bytes, has_more: !self.buffered.is_empty() })
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     /// Reads once. Returns the number of bytes, and whether there is more.
     fn record(sockets: &mut Sockets, key: ConnectionKey) -> (usize, bool) {
         match sockets.read(key, &mut [0; 1024]) {
-            ReadOutcome::Bytes { n, more } => (n, more),
+            ReadOutcome::Bytes { n, has_more: more } => (n, more),
             other => unreachable!("{other:?}"),
         }
     }

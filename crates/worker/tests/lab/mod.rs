@@ -90,7 +90,7 @@ impl Transport for Wires {
         match n {
             0 if wire.hung_up => ReadOutcome::Closed,
             0 => ReadOutcome::Empty,
-            n => ReadOutcome::Bytes { n, more: n == buffer.len() },
+            n => ReadOutcome::Bytes { n, has_more: n == buffer.len() },
         }
     }
 

@@ -116,13 +116,15 @@ impl FlowTable {
 
     /// The flows that a request selects, in the order of their slots.
     #[must_use]
-    pub fn select(&self, which: &Selection) -> Vec<FlowIndex> {
+    pub fn select(&self, selection: &Selection) -> Vec<FlowIndex> {
         let mut found = Vec::new();
-        match which.strict_rank {
-            Some(rank) => found.extend(self.classifier.find(&which.pattern, rank).map(FlowIndex)),
-            None => self.classifier.covered(&which.pattern, |slot| found.push(FlowIndex(slot))),
+        match selection.strict_rank {
+            Some(rank) => {
+                found.extend(self.classifier.find(&selection.pattern, rank).map(FlowIndex));
+            }
+            None => self.classifier.covered(&selection.pattern, |slot| found.push(FlowIndex(slot))),
         }
-        found.retain(|id| self.flow(*id).is_some_and(|flow| which.admits(flow)));
+        found.retain(|id| self.flow(*id).is_some_and(|flow| selection.admits(flow)));
         found.sort_unstable();
         found
     }

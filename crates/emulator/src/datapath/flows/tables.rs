@@ -105,7 +105,7 @@ impl FlowTables {
     }
 
     /// Carries out a request that [`FlowTables::check`] has accepted. `program` comes from its
-    /// instructions; a request that deletes ignores it. Deleted flows are appended to `gone`. A
+    /// instructions; a request that deletes ignores it. Deleted flows are appended to `removed`. A
     /// flow that was replaced is not: no controller gets a notice of that.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl FlowTables {
         matching: &Match,
         program: &Arc<FlowProgram>,
         now: Duration,
-        gone: &mut Vec<Removed>,
+        removed: &mut Vec<Removed>,
     ) -> Result<(), ErrorCode> {
         if version.has_emergency_flows() && request.flags.contains(FlowFlags::EMERG) {
             // It deletes from the emergency flows, and there are none.
@@ -133,7 +133,7 @@ impl FlowTables {
         let selection = selection.cookie(request.cookie, cookie_mask(version, request));
         if request.command.is_delete() {
             let selection = selection.output(request.out_port, request.out_group);
-            self.delete(request.table, &selection, gone);
+            self.delete(request.table, &selection, removed);
             return Ok(());
         }
         let found = self.modify(version, request, &selection, program);
@@ -160,25 +160,25 @@ impl FlowTables {
     pub fn remove_where(
         &mut self,
         reason: FlowRemovedReason,
-        gone: &mut Vec<Removed>,
-        mut which: impl FnMut(&FlowProgram) -> bool,
+        removed: &mut Vec<Removed>,
+        mut select: impl FnMut(&FlowProgram) -> bool,
     ) {
         for (table, number) in self.tables.iter_mut().zip(0..) {
-            let found: Vec<_> = table.flows().filter(|(_, flow)| which(&flow.program)).collect();
+            let found: Vec<_> = table.flows().filter(|(_, flow)| select(&flow.program)).collect();
             let found: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
             let flows = found.into_iter().filter_map(|id| table.remove(id));
-            gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
+            removed.extend(flows.map(|flow| Removed { table: number, reason, flow }));
         }
         self.changed(1);
     }
 
     /// Removes the flows whose timeouts have expired.
-    pub fn expire(&mut self, now: Duration, gone: &mut Vec<Removed>) {
-        let before = gone.len();
+    pub fn expire(&mut self, now: Duration, removed: &mut Vec<Removed>) {
+        let before = removed.len();
         for (table, number) in self.tables.iter_mut().zip(0..) {
-            table.expire(now, |flow, reason| gone.push(Removed { table: number, reason, flow }));
+            table.expire(now, |flow, reason| removed.push(Removed { table: number, reason, flow }));
         }
-        self.changed(u64::from(gone.len() > before));
+        self.changed(u64::from(removed.len() > before));
     }
 
     /// Earliest time at which [`FlowTables::expire`] has work.
@@ -250,13 +250,13 @@ impl FlowTables {
         !found.is_empty()
     }
 
-    fn delete(&mut self, wanted: u8, selection: &Selection, gone: &mut Vec<Removed>) {
+    fn delete(&mut self, wanted: u8, selection: &Selection, removed: &mut Vec<Removed>) {
         let reason = FlowRemovedReason::Delete;
         for (table, number) in self.tables.iter_mut().zip(0..) {
             if is_meant(wanted, number) {
                 let found = table.select(selection).into_iter();
                 let flows = found.filter_map(|id| table.remove(id));
-                gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
+                removed.extend(flows.map(|flow| Removed { table: number, reason, flow }));
             }
         }
         self.changed(1);

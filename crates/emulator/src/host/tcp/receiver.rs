@@ -84,8 +84,8 @@ impl Receiver {
         if segment.flags & RST != 0 {
             if segment.sequence == self.peer_isn.wrapping_add(self.next as u32) {
                 // After its FIN the sender removes the flow; all data has arrived.
-                let done = self.state == FlowState::Closing;
-                self.finish(if done { FlowState::Done } else { FlowState::Reset }, now);
+                let is_done = self.state == FlowState::Closing;
+                self.finish(if is_done { FlowState::Done } else { FlowState::Reset }, now);
             }
             return;
         }
@@ -98,7 +98,7 @@ impl Receiver {
         }
         if self.state == FlowState::Opening && segment.acknowledgement == self.isn.wrapping_add(1) {
             self.state = FlowState::Open;
-            self.settle();
+            self.merge();
         }
         if self.state == FlowState::Closing && segment.acknowledgement == self.isn.wrapping_add(2) {
             self.finish(FlowState::Done, now);
@@ -121,8 +121,8 @@ impl Receiver {
         }
         if self.retries == MAX_RETRIES {
             // All data has arrived, so the missing acknowledgement of the FIN loses nothing.
-            let done = self.state == FlowState::Closing;
-            self.finish(if done { FlowState::Done } else { FlowState::TimedOut }, now);
+            let is_done = self.state == FlowState::Closing;
+            self.finish(if is_done { FlowState::Done } else { FlowState::TimedOut }, now);
             return;
         }
         self.retries += 1;
@@ -145,7 +145,7 @@ impl Receiver {
             to += 1;
         }
         if from > self.next {
-            self.keep(from, to);
+            self.insert(from, to);
             return;
         }
         if to > self.next {
@@ -158,7 +158,7 @@ impl Receiver {
     }
 
     /// Keeps data beyond a gap, as one piece with all that it touches.
-    fn keep(&mut self, mut from: u64, mut to: u64) {
+    fn insert(&mut self, mut from: u64, mut to: u64) {
         let touched = |early: &BTreeMap<u64, u64>, from, to| {
             let last = early.range(..=to).next_back().map(|(start, end)| (*start, *end));
             last.filter(|(_, end)| *end >= from)
@@ -172,7 +172,7 @@ impl Receiver {
         }
     }
 
-    fn settle(&mut self) {
+    fn merge(&mut self) {
         self.deadline = None;
         self.rto = INITIAL_RTO;
         self.retries = 0;

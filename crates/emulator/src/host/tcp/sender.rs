@@ -154,7 +154,7 @@ impl Sender {
         {
             out.push(TcpSegment {
                 acknowledgement: self.peer_isn.wrapping_add(2),
-                ..self.bare(self.next)
+                ..self.empty_segment(self.next)
             });
             self.finish(FlowState::Done, now);
             return;
@@ -252,8 +252,9 @@ impl Sender {
         let trip = now.saturating_sub(sent);
         let shortest = self.shortest.map_or(trip, |shortest| shortest.min(trip));
         self.shortest = Some(shortest);
-        let [least, most] = SLOW_START_DELAYS;
-        if self.window < self.threshold && trip >= shortest + (shortest / 8).clamp(least, most) {
+        let [minimum, maximum] = SLOW_START_DELAYS;
+        if self.window < self.threshold && trip >= shortest + (shortest / 8).clamp(minimum, maximum)
+        {
             // A queue is growing.
             self.threshold = self.window;
         }
@@ -314,16 +315,16 @@ impl Sender {
     fn segment(&self, place: u64, len: u64) -> TcpSegment {
         if place == 0 {
             let scale = Some(WINDOW_SHIFT);
-            return TcpSegment { flags: SYN, scale, acknowledgement: 0, ..self.bare(0) };
+            return TcpSegment { flags: SYN, scale, acknowledgement: 0, ..self.empty_segment(0) };
         }
         if self.end == Some(place) {
-            return TcpSegment { flags: FIN | ACK, ..self.bare(place) };
+            return TcpSegment { flags: FIN | ACK, ..self.empty_segment(place) };
         }
-        TcpSegment { len: len as usize, ..self.bare(place) }
+        TcpSegment { len: len as usize, ..self.empty_segment(place) }
     }
 
     /// A segment without data.
-    fn bare(&self, place: u64) -> TcpSegment {
+    fn empty_segment(&self, place: u64) -> TcpSegment {
         let (from, to) = self.ports;
         TcpSegment {
             from,

@@ -33,7 +33,7 @@ fn of_two_that_say_hello_at_once_the_second_with_another_version_is_refused() {
         [(ids[0], V1_0), (ids[1], V1_3)].map(|(id, version)| Peer { id, version });
     lab.give(first, &hello(V1_0)).unwrap();
     let close = lab.give(second, &hello(V1_3)).unwrap_err();
-    assert_eq!(close, ChannelClose::OtherVersion { used: V1_0, asked: V1_3 });
+    assert_eq!(close, ChannelClose::OtherVersion { used: V1_0, requested: V1_3 });
     let errors = lab.take(second).errors();
     assert_eq!(
         errors.iter().map(|error| error.1).collect::<Vec<_>>(),
