@@ -173,7 +173,7 @@ impl Flow {
     }
 
     /// Calls `call` with this flow as a flow_mod. Priority and cookie are still the app's own
-    /// ([`crate::AppId::own`] converts them).
+    /// ([`crate::AppId::owned_flow_mod`] converts them).
     pub fn with_flow_mod<T>(
         &self,
         command: FlowCommand,
