@@ -14,7 +14,7 @@ class GlobalLearning(SystemTest):
     """Mininet's tree of depth 2 and fanout 3."""
 
     def reach_all(self, version, table):
-        controller = self.controller(config=apps(table=table))
+        controller = self.controller(app="global_learning", flags=["--shared-table", table])
         network = self.network(tree(), version)
         self.assertEqual(network.ping_all(), 0, "percent lost")
         hosts = controller.ask("hosts")
@@ -25,7 +25,7 @@ class GlobalLearning(SystemTest):
     @on_both_versions
     def pingall_without_locks(self, version):
         """No ping is lost, and each host is known once."""
-        self.reach_all(version, "lock_free")
+        self.reach_all(version, "lock-free")
 
     @on_both_versions
     def pingall_behind_a_mutex(self, version):

@@ -43,7 +43,8 @@ def without_own_variables():
 class Controller:
     """`bellrock run`, with its log in `logs` and its control socket in `run_dir`."""
 
-    def __init__(self, logs, run_dir, app="learning", config=None, listen=LOOPBACK, workers=None):
+    def __init__(self, logs, run_dir, app="learning", config=None, listen=LOOPBACK, workers=None,
+                 flags=()):
         self.log = logs / "controller.log"
         self.control = run_dir / "control.sock"
         self.binary = os.environ["BELLROCK_BIN"]
@@ -60,6 +61,7 @@ class Controller:
             self.command += ["--config", str(path)]
         if workers:
             self.command += ["--workers", str(workers)]
+        self.command += flags
 
     def start(self):
         with open(self.log, "ab") as log:
