@@ -63,8 +63,8 @@ bitflags::bitflags! {
 
 /// An application. It makes a handler for each switch.
 ///
-/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`] and [`App::earlier_flows`] are called
-/// once, at the start of the controller. A panic there, or in [`App::start`], ends the start. A
+/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::earlier_flows`] and
+/// [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or in [`App::start`], ends the start. A
 /// later panic of an app never ends the controller.
 ///
 /// ```
@@ -123,6 +123,12 @@ pub trait App: Send + Sync + 'static {
     /// What happens to the flows that an earlier run of the app left in a switch.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Remove
+    }
+
+    /// Name and meaning of each counter that the handlers report ([`Handler::counters`]), for the
+    /// operator. Most are the `ALL` of a set made by [`counters!`](crate::counters!).
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
     }
 
     /// Called once, when the controller starts. No switch is connected yet.
@@ -293,6 +299,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn needs(&self) -> Needs;
     /// See [`App::earlier_flows`].
     fn earlier_flows(&self) -> EarlierFlows;
+    /// See [`App::counter_meanings`].
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)>;
     /// See [`App::start`].
     fn start(&self, network: &Network);
     /// See [`App::switch_up`].
@@ -320,6 +328,10 @@ impl<A: App> DynApp for A {
 
     fn earlier_flows(&self) -> EarlierFlows {
         App::earlier_flows(self)
+    }
+
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        App::counter_meanings(self)
     }
 
     fn start(&self, network: &Network) {

@@ -31,6 +31,10 @@ impl App for Hub {
         Forwards::All
     }
 
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        StormGuard::COUNTERS.into()
+    }
+
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HubSwitch {
         HubSwitch {
             reserved_frames: ReservedFrames::new(network, info.dpid),

@@ -208,7 +208,13 @@ impl StormGuard {
         }
     }
 
-    /// Reports the counters `storms` and `floods_held`.
+    /// Name and meaning of each of its counters.
+    pub(crate) const COUNTERS: [(&str, &str); 2] = [
+        ("storms", "Storms that this switch detected first."),
+        ("floods_held", "Floods that were held back in a storm."),
+    ];
+
+    /// Reports the counters.
     pub(crate) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("storms", self.storms);
         report("floods_held", self.floods_held);

@@ -81,9 +81,9 @@ pub(super) enum Command {
     Events(Ask),
     /// List the counters of the workers, of the tasks and of the apps
     ///
-    /// Counters start at zero when the controller starts, and only grow. The manual explains each
-    /// of them. --json lists those of each worker.
-    Counters(Ask),
+    /// Counters start at zero when the controller starts, and only grow. --json lists those of each
+    /// worker.
+    Counters(CountersArgs),
     Quarantine(QuarantineArgs),
     /// List the configured circuits and their states
     Circuits(Ask),
@@ -95,6 +95,16 @@ pub(super) enum Command {
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),
+}
+
+/// What of the counters to print.
+#[derive(Debug, Args)]
+pub(super) struct CountersArgs {
+    /// Print what each counter counts instead of its value
+    #[arg(long)]
+    pub(super) meanings: bool,
+    #[command(flatten)]
+    pub(super) ask: Ask,
 }
 
 /// Run the controller until it gets SIGTERM, SIGINT or SIGHUP

@@ -90,10 +90,16 @@ fn main() -> ExitCode {
         Command::Events(asked) => ask_all(&asked, |page| query::ListEvents { page }, show::events),
         Command::Flows(asked) => match asked.of_switch() {
             Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),
-            Ok(None) => ask_all(&asked.ask, |page| query::CountFlows { page }, show::flow_counts),
+            Ok(None) => {
+                let all = |page| query::CountFlows { switch: None, page };
+                ask_all(&asked.ask, all, show::flow_counts)
+            }
             Err(error) => Err(Failure::Wrong(error.to_string())),
         },
-        Command::Counters(asked) => ask(&asked, query::GetCounters {}, show::counters),
+        Command::Counters(asked) => match asked.meanings {
+            false => ask(&asked.ask, query::GetCounters {}, show::counters),
+            true => ask(&asked.ask, query::DescribeCounters {}, |rows| show::meanings(rows)),
+        },
         Command::Quarantine(asked) => match &asked.order {
             QuarantineOrder::Add(added) => {
                 let order = query::Block { host: added.host.clone() };

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use bellrock::http::{HttpSettings, TlsFiles};
+use bellrock::http::{HttpSettings, StatisticsSettings, TlsFiles};
 use bellrock::{Controller, ControllerBuilder, RunError, Signals, StartError};
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
@@ -138,10 +138,11 @@ fn builder(
 
 /// The settings of the HTTP server, if there is to be one.
 fn http(config: &HttpConfig) -> Option<HttpSettings> {
-    let HttpConfig { listen, certificate, key, tokens } = config.clone();
+    let HttpConfig { listen, certificate, key, tokens, poll_ports, poll_flows } = config.clone();
     let files = certificate.zip(key);
     let tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
-    (!listen.is_empty()).then_some(HttpSettings { listen, tls, tokens })
+    let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
+    (!listen.is_empty()).then_some(HttpSettings { listen, tls, tokens, statistics })
 }
 
 /// Logs which apps run, and what to do next.

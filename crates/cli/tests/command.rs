@@ -251,6 +251,37 @@ fn a_switch_and_its_hosts_are_told_and_cannot_command_the_terminal() {
 }
 
 #[test]
+fn every_counter_has_a_meaning() {
+    for (app, services) in [("learning", 0), ("routing", 2)] {
+        let place = Place::new(&format!("meanings-{app}"));
+        let controller = Controller::start(&place, &["--workers", "1", "--app", app]);
+        let address = controller.ask("status")["listen"][0].as_str().unwrap().to_owned();
+        let mut switch = FakeSwitch::connect(&address, SwitchDescription::new(0xa1));
+        switch.serve_until(PATIENCE, || controller.ask("switches") != serde_json::json!([]));
+        let arguments = ["counters", "--meanings", "--control", &controller.control];
+        let (status, text, _) = output(bellrock(&arguments).arg("--json"));
+        assert_eq!(status, 0);
+        let meanings: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let is_known = |part: &str, app: Option<&str>, name: &str| {
+            let is_it = |row: &&Value| row["part"] == part && row["name"] == name;
+            meanings.iter().filter(is_it).any(|row| row["app"].as_str() == app)
+        };
+        let counters = controller.ask("counters");
+        let workers = counters["workers"][0].as_object().unwrap();
+        assert!(workers.keys().all(|name| is_known("workers", None, name)), "{meanings:?}");
+        let apps = counters["apps"].as_object().unwrap();
+        assert_eq!(apps.len(), 1 + services, "{apps:?}");
+        for (app, counters) in apps {
+            for name in counters.as_object().unwrap().keys() {
+                assert!(is_known("apps", Some(app), name), "{app} {name}");
+            }
+        }
+        let (_, text, _) = output(&mut bellrock(&arguments));
+        assert!(text.contains("\ntasks ") && text.contains(&format!("\n{app} ")), "{text}");
+    }
+}
+
+#[test]
 fn the_log_is_json_when_asked_for() {
     let place = Place::new("json-log");
     let mut controller = Controller::start(&place, &["--log-format", "json"]);

@@ -174,7 +174,16 @@ impl Config {
         let is_idle = http.listen.is_empty() && *http != HttpConfig::default();
         let idle = is_idle.then(|| {
             let text = "the settings of `http` have no effect without `http.listen`";
-            warning(&["http.certificate", "http.key", "http.tokens"], text.to_owned())
+            warning(
+                &[
+                    "http.certificate",
+                    "http.key",
+                    "http.tokens",
+                    "http.poll_ports",
+                    "http.poll_flows",
+                ],
+                text.to_owned(),
+            )
         });
         half.into_iter().chain(open).chain(idle)
     }

@@ -1,7 +1,9 @@
 //! The settings of the HTTP server.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::Config;
 use super::form::{Change, Form, NONE, Setting};
@@ -19,6 +21,26 @@ pub struct HttpConfig {
     pub key: Option<PathBuf>,
     /// File of the tokens.
     pub tokens: Option<PathBuf>,
+    /// Time between two requests to a switch for the counters of its ports. `None`: never.
+    pub poll_ports: Option<Duration>,
+    /// Time between two requests to a switch for its flows. `None`: never.
+    pub poll_flows: Option<Duration>,
+}
+
+const POLL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
+
+fn interval(text: &str) -> Result<Option<Duration>, Wrong> {
+    match text {
+        NONE => Ok(None),
+        text => {
+            let interval = values::time(text, POLL).map_err(|right| format!("none, or {right}"))?;
+            Ok(Some(interval))
+        }
+    }
+}
+
+fn show_interval(interval: Option<Duration>) -> String {
+    interval.map_or_else(|| NONE.to_owned(), values::show_time)
 }
 
 /// Reads a path, or `none`.
@@ -103,6 +125,34 @@ pub(crate) const HTTP: &[Setting<Config>] = &[
                 Ok(())
             },
             show: |config| show_path(config.http.tokens.as_ref()),
+        },
+    },
+    Setting {
+        key: "http.poll_ports",
+        value: "TIME",
+        about: "Time between two requests to a switch for the counters of its ports, for the \
+                metrics. none: switches are not asked.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                config.http.poll_ports = interval(text)?;
+                Ok(())
+            },
+            show: |config| show_interval(config.http.poll_ports),
+        },
+    },
+    Setting {
+        key: "http.poll_flows",
+        value: "TIME",
+        about: "Time between two requests to a switch for its flows, whose number the metrics \
+                report for each app. none: switches are not asked.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                config.http.poll_flows = interval(text)?;
+                Ok(())
+            },
+            show: |config| show_interval(config.http.poll_flows),
         },
     },
 ];

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{Operator, Query};
+use bellrock_query::{Operator, Query, QueryError};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::HttpCounters;
 use crate::access::{Caller, Rates};
 use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, TURN_TIMEOUT};
+use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
 
@@ -29,6 +30,10 @@ pub(crate) struct Shared {
     pub(crate) counters: HttpCounters,
     pub(crate) rates: Rates,
     pub(crate) tokens: Option<TokenBook>,
+    /// What switches have counted, if they are asked for it.
+    pub(crate) statistics: Arc<Statistics>,
+    /// End of the server's certificate, in seconds since 1970.
+    pub(crate) certificate_expiry: Option<i64>,
 }
 
 impl Shared {
@@ -36,6 +41,7 @@ impl Shared {
         operator: Arc<dyn Operator>,
         counters: &HttpCounters,
         tokens: Option<TokenBook>,
+        certificate_expiry: Option<i64>,
     ) -> Self {
         Shared {
             operator,
@@ -43,6 +49,8 @@ impl Shared {
             counters: counters.clone(),
             rates: Rates::default(),
             tokens,
+            statistics: Arc::default(),
+            certificate_expiry,
         }
     }
 
@@ -52,6 +60,15 @@ impl Shared {
         Q: Query + Send + 'static,
         Q::Answer: Send,
     {
+        self.ask_more(Q::NAME, move |operator| operator.ask(query)).await
+    }
+
+    /// The same for several requests, whose answers `ask` puts together. `name`: for messages.
+    pub(crate) async fn ask_more<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, Problem> {
         let turns = Arc::clone(&self.turns).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(TURN_TIMEOUT, turns).await else {
             self.counters.requests_timed_out();
@@ -62,12 +79,12 @@ impl Shared {
         let operator = Arc::clone(&self.operator);
         let answering = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            operator.ask(query)
+            ask(&*operator)
         });
         match answering.await {
             Ok(answer) => Ok(answer?),
             Err(error) if error.is_panic() => {
-                let why = format!("{} has panicked; the controller's log has the place", Q::NAME);
+                let why = format!("{name} has panicked; the controller's log has the place");
                 Err(Problem::internal(why))
             }
             Err(_) => Err(Problem::busy("the controller stops")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bellrock_query::{Answer, Operator, QueryError, Request};
+use bellrock_query::{Answer, CounterMeaning, CounterPart, Operator, QueryError, Request};
 
 /// Defines the counters and their list.
 macro_rules! counters {
@@ -71,6 +71,15 @@ pub fn counted(operator: Arc<dyn Operator>, counters: &HttpCounters) -> Arc<dyn 
     Arc::new(Counted { operator, counters: counters.clone() })
 }
 
+fn meanings() -> impl Iterator<Item = CounterMeaning> {
+    HTTP_COUNTERS.iter().map(|(name, meaning)| CounterMeaning {
+        part: CounterPart::Http,
+        app: None,
+        name: (*name).to_owned(),
+        meaning: meaning.trim().to_owned(),
+    })
+}
+
 struct Counted {
     operator: Arc<dyn Operator>,
     counters: HttpCounters,
@@ -79,8 +88,10 @@ struct Counted {
 impl Operator for Counted {
     fn answer(&self, request: Request) -> Result<Answer, QueryError> {
         let mut answer = self.operator.answer(request)?;
-        if let Answer::GetCounters(counters) = &mut answer {
-            counters.http = self.counters.values();
+        match &mut answer {
+            Answer::GetCounters(counters) => counters.http = self.counters.values(),
+            Answer::DescribeCounters(counters) => counters.extend(meanings()),
+            _ => {}
         }
         Ok(answer)
     }

@@ -2,6 +2,9 @@
 //!
 //! - `/v1` is REST: every query and every order of [`bellrock_query`], as JSON. The document of it
 //!   (OpenAPI 3.1) is made from the code, and is served at `/v1/openapi.json`.
+//! - `/metrics` is for Prometheus: all counters, and the state of switches, hosts and apps, read
+//!   when it is asked for. Ports and flows are counted by switches, which are asked now and then if
+//!   [`StatisticsSettings`] say so.
 //! - `/healthz` and `/readyz` are for supervisors.
 //!
 //! [`Server`] runs in one thread of its own with an async runtime, which no other part of the
@@ -25,6 +28,7 @@ mod answer;
 mod counters;
 mod documentation;
 pub mod limits;
+mod metrics;
 mod problem;
 mod routes;
 mod server;
@@ -35,4 +39,4 @@ pub mod tokens;
 pub use counters::{HTTP_COUNTERS, HttpCounters, counted};
 pub use routes::openapi;
 pub use server::{Server, ServerError};
-pub use settings::{HttpSettings, TlsFiles};
+pub use settings::{HttpSettings, StatisticsSettings, TlsFiles};

@@ -61,3 +61,14 @@ pub const MAX_TOKEN_FILE_BYTES: u64 = 1 << 20;
 
 /// Minimum time between two looks whether that file has changed.
 pub const TOKEN_FILE_LOOK: Duration = Duration::from_secs(1);
+
+/// Maximum number of ports whose counters are kept for the metrics: those of 1,000 switches with 48
+/// ports. Each is 8 series. Ports of further switches are left out
+/// (`bellrock_statistics_switches_left_out`).
+pub const MAX_STATISTICS_PORTS: usize = 50_000;
+
+/// Maximum number of switches that are asked for statistics at a time.
+pub const MAX_STATISTICS_REQUESTS: usize = 4;
+
+/// Minimum time between two requests to a switch for statistics.
+pub const MIN_STATISTICS_INTERVAL: Duration = Duration::from_secs(1);

@@ -28,9 +28,10 @@ use crate::limits::{
     HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT,
     MAX_HEAD_BYTES, PROGRESS_TIMEOUT, STOP_TIMEOUT,
 };
+use crate::metrics::{self, StatisticsKind};
 use crate::tls::{self, TlsError};
 use crate::tokens::{TokenBook, TokenError};
-use crate::{HttpCounters, HttpSettings, routes};
+use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes};
 
 /// Time until the acceptor tries again after the system ran out of sockets.
 const RETRY: Duration = Duration::from_millis(100);
@@ -92,10 +93,11 @@ impl Server {
         let addresses: Result<Vec<_>, _> =
             listeners.iter().map(std::net::TcpListener::local_addr).collect();
         let addresses = addresses.map_err(ServerError::System)?;
-        let shared = Arc::new(Shared::new(operator, counters, tokens));
+        let expiry = tls.as_ref().and_then(|(_, expiry)| *expiry);
+        let shared = Arc::new(Shared::new(operator, counters, tokens, expiry));
         let accepting = Accepting {
             router: routes::router(&shared),
-            tls,
+            tls: tls.map(|(acceptor, _)| acceptor),
             places: Arc::default(),
             counters: counters.clone(),
             graceful: GracefulShutdown::new(),
@@ -107,11 +109,21 @@ impl Server {
             .thread_name("http-ask")
             .build()
             .map_err(ServerError::System)?;
+        let StatisticsSettings { ports, flows } = settings.statistics;
+        let polls = [(StatisticsKind::Ports, ports), (StatisticsKind::Flows, flows)];
+        let polls = polls.into_iter().filter_map(|(kind, interval)| Some((kind, interval?)));
+        let polls: Vec<_> = polls.collect();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("http".into())
             .spawn(move || {
-                runtime.block_on(accepting.run(listeners, stopped));
+                runtime.block_on(async move {
+                    // They end with the runtime.
+                    for (kind, interval) in polls {
+                        tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
+                    }
+                    accepting.run(listeners, stopped).await;
+                });
                 // Requests that switches have not answered end with the process.
                 runtime.shutdown_background();
             })

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Settings of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,18 @@ pub struct HttpSettings {
     /// The file of the tokens. It is read again when it has changed. `None`: nobody may change
     /// anything.
     pub tokens: Option<PathBuf>,
+    /// What switches are asked for, for the metrics.
+    pub statistics: StatisticsSettings,
+}
+
+/// How often switches are asked for statistics. The requests are spread over each interval, so a
+/// network of 1,000 switches that are asked every 15 s gets a request every 15 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatisticsSettings {
+    /// Time between two requests to a switch for the counters of its ports. `None`: never.
+    pub ports: Option<Duration>,
+    /// Time between two requests to a switch for its flows, which are counted by app. `None`: never.
+    pub flows: Option<Duration>,
 }
 
 /// Files of a certificate, in PEM.

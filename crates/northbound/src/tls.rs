@@ -40,8 +40,9 @@ pub enum TlsError {
     Pair(#[from] rustls::Error),
 }
 
-/// Reads a certificate and its key. TLS 1.2 and 1.3 are spoken, with HTTP/1.1.
-pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+/// Reads a certificate and its key. TLS 1.2 and 1.3 are spoken, with HTTP/1.1. Returns also the end
+/// of the certificate, in seconds since 1970.
+pub(crate) fn acceptor(files: &TlsFiles) -> Result<(TlsAcceptor, Option<i64>), TlsError> {
     let TlsFiles { certificate, key } = files;
     let wrong = |path: &Path, why: &str| TlsError::Content { path: path.into(), why: why.into() };
     let pem = read(certificate)?;
@@ -50,6 +51,7 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     if chain.is_empty() {
         return Err(wrong(certificate, "it has no certificate in PEM (BEGIN CERTIFICATE)"));
     }
+    let expiry = expiry(&chain[0]);
     let private = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
     let provider = Arc::new(ring::default_provider());
@@ -58,7 +60,13 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
         .with_no_client_auth()
         .with_single_cert(chain, private)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((TlsAcceptor::from(Arc::new(config)), expiry))
+}
+
+/// The end of a certificate, in seconds since 1970. `None`: it is not of X.509.
+fn expiry(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -84,14 +84,15 @@ fn an_address_that_others_reach_needs_tls_and_tokens() {
     };
     let lab = Lab::new();
     let tokens = lab.file("other-tokens", "");
-    let settings = HttpSettings { listen: vec![open], tls: None, tokens: Some(tokens) };
+    let settings =
+        HttpSettings { listen: vec![open], tokens: Some(tokens), ..HttpSettings::default() };
     let error = start(&settings).unwrap_err().to_string();
     assert!(
         error.contains("0.0.0.0:0, which other machines can reach, needs a certificate"),
         "{error}"
     );
     let missing = lab.file("none", "").with_file_name("missing");
-    let settings = HttpSettings { listen: vec![], tls: None, tokens: Some(missing) };
+    let settings = HttpSettings { tokens: Some(missing), ..HttpSettings::default() };
     assert!(start(&settings).unwrap_err().to_string().contains("missing: No such file"));
     let taken = HttpSettings { listen: lab.server.addresses().to_vec(), ..HttpSettings::default() };
     assert!(start(&taken).unwrap_err().to_string().contains("HTTP cannot listen on 127.0.0.1"));

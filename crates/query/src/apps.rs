@@ -85,6 +85,45 @@ pub enum TaskState {
 #[serde(deny_unknown_fields)]
 pub struct GetCounters {}
 
+/// Asks what each counter counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeCounters {}
+
+/// What a counter counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CounterMeaning {
+    /// The part of [`Counters`] that it belongs to.
+    pub part: CounterPart,
+    /// The app, for a counter of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// What it counts, in a sentence.
+    pub meaning: String,
+}
+
+/// A part of [`Counters`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CounterPart {
+    /// [`Counters::workers`].
+    Workers,
+    /// [`Counters::tasks`].
+    Tasks,
+    /// [`Counters::apps`].
+    Apps,
+    /// [`Counters::http`].
+    Http,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
+}
+
 /// All counters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

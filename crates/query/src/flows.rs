@@ -78,10 +78,13 @@ pub struct FlowRow {
     pub hard_timeout_seconds: u16,
 }
 
-/// Asks all switches for their flows, and counts them by app.
+/// Asks switches for their flows, and counts them by app.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CountFlows {
+    /// Only this switch.
+    #[serde(with = "text::option")]
+    pub switch: Option<SwitchRef>,
     /// Which of the switches, by datapath id. Only these are asked.
     pub page: Page,
 }

@@ -30,7 +30,10 @@ mod status;
 mod switches;
 mod text;
 
-pub use apps::{AppRow, Counters, GetCounters, ListApps, ListTasks, TaskRow, TaskState};
+pub use apps::{
+    AppRow, CounterMeaning, CounterPart, Counters, DescribeCounters, GetCounters, ListApps,
+    ListTasks, TaskRow, TaskState,
+};
 pub use bandwidth::{
     ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
 };
@@ -48,5 +51,5 @@ pub use quarantine::{
     Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
 };
 pub use request::{Answer, Query, Request};
-pub use status::{GetStatus, Status, TableMemory};
+pub use status::{GetStatus, MissingSwitch, Status, TableMemory};
 pub use switches::{ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};

@@ -4,11 +4,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AppRow, Block, BlockedList, CircuitRow, CountFlows, Counters, EventRow, FlowPage, GetCounters,
-    GetStatus, GetTopology, HostRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
-    ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks,
-    PortStatsRow, QuarantineAnswer, Release, ReservationRow, Reserve, Rows, Status, SwitchFlows,
-    SwitchRow, TaskRow, TopologyAnswer, Unblock,
+    AppRow, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
+    EventRow, FlowPage, GetCounters, GetStatus, GetTopology, HostRow, LinkRow, ListApps,
+    ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks, ListPorts,
+    ListReservations, ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release,
+    ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer,
+    Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -90,6 +91,8 @@ queries! {
     "list_tasks" ListTasks -> Rows<TaskRow>;
     /// All counters.
     "get_counters" GetCounters -> Counters;
+    /// What each counter counts.
+    "describe_counters" DescribeCounters -> Vec<CounterMeaning>;
     /// The switches and links that discovery knows.
     "get_topology" GetTopology -> TopologyAnswer;
     /// The links between switches.

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
+use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
+
+use crate::text;
 
 /// Asks for the state of the controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -34,9 +37,24 @@ pub struct Status {
     pub refused: u64,
     /// Number of switches that are up.
     pub switches: usize,
+    /// Switches with a name in the configuration that are not connected, by name.
+    #[serde(default)]
+    pub missing_switches: Vec<MissingSwitch>,
     /// Missing where the tables of the apps share no budget, as in a program of your own.
     #[serde(flatten)]
     pub table_memory: Option<TableMemory>,
+}
+
+/// A switch that is expected, and not connected.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MissingSwitch {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its datapath id.
+    #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub dpid: Dpid,
 }
 
 /// Memory that the tables of the apps use, and their limit.

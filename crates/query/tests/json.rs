@@ -2,10 +2,11 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, Block, CountFlows, ErrorKind, FlowPage, FlowRow, GetCounters, GetStatus, GetTopology,
-    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
-    ListPorts, ListReservations, ListSwitches, ListTasks, Operator, Page, PortState, QueryError,
-    Release, Request, ReservationRow, ReservationState, Reserve, Rows, SwitchRef, Unblock,
+    Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, GetCounters,
+    GetStatus, GetTopology, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows,
+    ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks, Operator, Page,
+    PortState, QueryError, Release, Request, ReservationRow, ReservationState, Reserve, Rows,
+    SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -31,7 +32,7 @@ fn requests_are_written_and_read_in_one_form() {
             flows.into(),
             json!({"list_flows": {"switch": "00000000000000a1", "app": "routing", "page": page}}),
         ),
-        (CountFlows::default().into(), json!({"count_flows": {"page": first}})),
+        (CountFlows::default().into(), json!({"count_flows": {"switch": null, "page": first}})),
         (
             reserve.into(),
             json!({"reserve": {
@@ -58,11 +59,12 @@ fn every_request_is_read_as_it_was_written() {
         ListApps {}.into(),
         ListTasks { page }.into(),
         GetCounters {}.into(),
+        DescribeCounters {}.into(),
         GetTopology {}.into(),
         ListLinks { page }.into(),
         ListEvents { page }.into(),
         ListFlows { switch, app: None, page }.into(),
-        CountFlows { page }.into(),
+        CountFlows { switch: None, page }.into(),
         Block { host: host.clone() }.into(),
         Unblock { host: host.clone() }.into(),
         ListBlocked { page }.into(),

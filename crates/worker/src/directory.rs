@@ -62,12 +62,15 @@ pub struct AppState {
     pub errors: u64,
     /// The last of these errors that was logged: text and type.
     pub last_error: Option<String>,
+    /// Name and meaning of each of its counters, as far as the app describes them.
+    pub counter_meanings: Arc<[(&'static str, &'static str)]>,
 }
 
 /// An app of the chain, with its answers at the start, which are final.
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) earlier_flows: EarlierFlows,
+    counter_meanings: Arc<[(&'static str, &'static str)]>,
     pub(crate) app: Box<dyn DynApp>,
 }
 
@@ -144,6 +147,7 @@ impl SharedState {
         let apps = apps.into_iter().map(|app| ChainApp {
             name: app.name(),
             earlier_flows: app.earlier_flows(),
+            counter_meanings: app.counter_meanings().into(),
             app,
         });
         let apps: Vec<_> = apps.collect();
@@ -311,7 +315,8 @@ impl SharedState {
             let id = AppId::new(place, app.name)?;
             let (panics, disabled) = (health.panics(), health.is_disabled());
             let (errors, last_error) = health.errors();
-            Some(AppState { name: app.name, id, panics, disabled, errors, last_error })
+            let (name, counter_meanings) = (app.name, Arc::clone(&app.counter_meanings));
+            Some(AppState { name, id, panics, disabled, errors, last_error, counter_meanings })
         });
         states.collect()
     }

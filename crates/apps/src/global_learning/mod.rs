@@ -38,7 +38,7 @@ pub use transactions::InTransactions;
 
 use crate::learning::frame::HostKey;
 use crate::learning::prepared::PreparedByVersion;
-use crate::learning::{LearningSettings, LearningSwitch, seconds};
+use crate::learning::{LearningSettings, LearningSwitch, learning_counters, seconds};
 use crate::storm::StormGuard;
 use notes::HostNotes;
 use place::Attachment;
@@ -137,6 +137,10 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
 
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Adopt
+    }
+
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        learning_counters()
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Self::Handler {

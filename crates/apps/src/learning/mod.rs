@@ -26,6 +26,7 @@ use bellrock_api::{App, EarlierFlows, Forwards, Network, SwitchInfo};
 use bellrock_services::reserved::ReservedFrames;
 use bellrock_tables::Budget;
 
+use counters::LearningCounters;
 use prepared::PreparedByVersion;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
@@ -68,6 +69,11 @@ impl Default for Learning {
 
 const NAME: &str = "learning";
 
+/// Name and meaning of each counter of a [`LearningSwitch`].
+pub(crate) fn learning_counters() -> Vec<(&'static str, &'static str)> {
+    [LearningCounters::ALL, &StormGuard::COUNTERS].concat()
+}
+
 impl App for Learning {
     type Handler = LearningSwitch;
 
@@ -81,6 +87,10 @@ impl App for Learning {
 
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Adopt
+    }
+
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        learning_counters()
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> LearningSwitch {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use bellrock_api::{App, EarlierFlows, Forwards, Needs, Network, SwitchInfo};
 
+use counters::RoutingCounters;
 use queue::RoutingQueue;
 pub use switch::RoutingSwitch;
 
@@ -89,6 +90,11 @@ impl App for Routing {
     /// Flows that carry traffic stay.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Keep
+    }
+
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        let of_task = ("flow_mods", "Flows sent to this switch.");
+        [&[of_task], RoutingCounters::ALL].concat()
     }
 
     fn start(&self, network: &Network) {

@@ -91,14 +91,18 @@ fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
 }
 
 /// Asks the switches of a page for their flows, some at a time, and counts them.
-pub(super) fn count_all(network: &Network, names: &Names, page: Page) -> Rows<SwitchFlows> {
-    let switches = network.switches();
-    let dpids = Rows::of(switches.iter().map(|info| info.dpid).collect::<Vec<_>>(), page);
+pub(super) fn count(
+    network: &Network,
+    names: &Names,
+    dpids: Vec<Dpid>,
+    page: Page,
+) -> Rows<SwitchFlows> {
+    let dpids = Rows::of(dpids, page);
     let counted = ask_each(
         &dpids.rows,
         "flows",
         |dpid| ask(network, *dpid),
-        |dpid, reply| flows_of(reply).map(|mut flows| count(network, *dpid, &mut flows)),
+        |dpid, reply| flows_of(reply).map(|mut flows| count_by_app(network, *dpid, &mut flows)),
     );
     let mut counted = counted.into_iter();
     dpids.map(|dpid| {
@@ -112,7 +116,7 @@ pub(super) fn count_all(network: &Network, names: &Names, page: Page) -> Rows<Sw
 }
 
 /// Counts flows by app, in the order of the apps; foreign ones are last.
-fn count<'a>(
+fn count_by_app<'a>(
     network: &Network,
     dpid: Dpid,
     flows: &mut dyn Iterator<Item = FlowStats<'a>>,

@@ -11,7 +11,7 @@ mod provisioning;
 mod quarantine;
 mod wait;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +24,13 @@ use bellrock_api::{
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
 use bellrock_apps::quarantine::BlockLists;
-use bellrock_engine::{AppState, Monitor, TaskInfo, TaskState as EngineTaskState};
+use bellrock_engine::{
+    AppState, COUNTERS, Monitor, TASK_COUNTERS, TaskInfo, TaskState as EngineTaskState,
+};
 use bellrock_query::{
-    Answer, AppRow, Counters, ErrorKind, ListApps, Operator, PortRow, QueryError, RefusedFlowRow,
-    Request, Rows, Status, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, ListApps, MissingSwitch,
+    Operator, PortRow, QueryError, RefusedFlowRow, Request, Rows, Status, SwitchRef, SwitchRow,
+    TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -63,7 +66,7 @@ impl Operator for ControllerOperator {
         let network = &self.network;
         let names: &Names = &self.names.load();
         Ok(match request {
-            Request::GetStatus(_) => Answer::GetStatus(self.status()),
+            Request::GetStatus(_) => Answer::GetStatus(self.status(names)),
             Request::ListSwitches(query) => {
                 let mut rows = self.switches(names);
                 if let Some(switch) = &query.switch {
@@ -86,6 +89,7 @@ impl Operator for ControllerOperator {
             Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of(self.tasks(), query.page)),
             Request::GetCounters(_) => Answer::GetCounters(self.counters()),
+            Request::DescribeCounters(_) => Answer::DescribeCounters(self.counter_meanings()),
             Request::GetTopology(_) => Answer::GetTopology(network::topology(network, names)),
             Request::ListLinks(query) => {
                 Answer::ListLinks(network::links_page(network, names, query.page))
@@ -96,7 +100,11 @@ impl Operator for ControllerOperator {
                 Answer::ListFlows(flows::list(network, names, &switch, &query)?)
             }
             Request::CountFlows(query) => {
-                Answer::CountFlows(flows::count_all(network, names, query.page))
+                let dpids = match &query.switch {
+                    Some(switch) => vec![self.switch(names, switch)?.dpid],
+                    None => self.monitor.switches().iter().map(|info| info.dpid).collect(),
+                };
+                Answer::CountFlows(flows::count(network, names, dpids, query.page))
             }
             Request::Block(order) => {
                 Answer::Block(quarantine::block(self.block_lists()?, names, &order)?)
@@ -195,7 +203,7 @@ impl ControllerOperator {
         QueryError::new(ErrorKind::AppNotRunning, why)
     }
 
-    fn status(&self) -> Status {
+    fn status(&self, names: &Names) -> Status {
         let status = self.monitor.status();
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -208,8 +216,17 @@ impl ControllerOperator {
             accepted: status.accepted,
             refused: status.refused,
             switches: status.switches,
+            missing_switches: self.missing_switches(names),
             table_memory: self.tables.as_ref().map(table_memory),
         }
+    }
+
+    fn missing_switches(&self, names: &Names) -> Vec<MissingSwitch> {
+        let (up, standbys) = (self.monitor.switches(), self.network.standbys().load());
+        let connected = up.iter().chain(standbys.iter()).map(|info| info.dpid);
+        let connected: HashSet<Dpid> = connected.collect();
+        let missing = names.switches().filter(|(_, dpid)| !connected.contains(dpid));
+        missing.map(|(name, dpid)| MissingSwitch { name: name.to_owned(), dpid }).collect()
     }
 
     fn switches(&self, names: &Names) -> Vec<SwitchRow> {
@@ -278,6 +295,24 @@ impl ControllerOperator {
         let workers = self.monitor.worker_counters().into_iter().map(named).collect();
         let tasks = named(self.monitor.task_counters());
         Counters { workers, tasks, apps, http: BTreeMap::new() }
+    }
+
+    fn counter_meanings(&self) -> Vec<CounterMeaning> {
+        let of = |part, app: Option<&str>, counters: &[(&str, &str)]| {
+            let meaning = |&(name, meaning): &(&str, &str)| CounterMeaning {
+                part,
+                app: app.map(str::to_owned),
+                name: name.to_owned(),
+                meaning: meaning.trim().to_owned(),
+            };
+            counters.iter().map(meaning).collect::<Vec<_>>()
+        };
+        let workers = of(CounterPart::Workers, None, COUNTERS);
+        let tasks = of(CounterPart::Tasks, None, TASK_COUNTERS);
+        let apps = self.monitor.apps().into_iter();
+        let apps =
+            apps.flat_map(|app| of(CounterPart::Apps, Some(app.name), &app.counter_meanings));
+        workers.into_iter().chain(tasks).chain(apps).collect()
     }
 }
 

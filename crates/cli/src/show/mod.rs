@@ -15,7 +15,9 @@ use std::fmt::Write;
 
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
-use bellrock_query::{AppRow, Counters, PortState, Status, SwitchRow, TaskRow, TaskState};
+use bellrock_query::{
+    AppRow, CounterMeaning, CounterPart, Counters, PortState, Status, SwitchRow, TaskRow, TaskState,
+};
 
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
@@ -24,6 +26,9 @@ pub(crate) use network::{events, links, topology};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use reservations::reservations;
+
+/// Maximum number of missing switches whose names are printed.
+const MAX_MISSING_SHOWN: usize = 10;
 
 /// The controller as a whole.
 pub(crate) fn status(status: &Status) -> String {
@@ -35,7 +40,7 @@ pub(crate) fn status(status: &Status) -> String {
         ("listening on", listen.join(", ")),
         ("apps", printable(&status.apps.join(", "))),
         ("workers", status.workers.to_string()),
-        ("switches", status.switches.to_string()),
+        ("switches", switch_count(status)),
         (
             "connections",
             format!(
@@ -57,6 +62,22 @@ pub(crate) fn status(status: &Status) -> String {
         let _ = writeln!(text, "{name:14}{value}");
         text
     })
+}
+
+/// Number of switches, and the names of those that are missing.
+fn switch_count(status: &Status) -> String {
+    let missing: Vec<_> = status.missing_switches.iter().map(|row| printable(&row.name)).collect();
+    match &missing[..] {
+        [] => status.switches.to_string(),
+        names => {
+            let shown = names[..names.len().min(MAX_MISSING_SHOWN)].join(", ");
+            let others = match names.len().saturating_sub(MAX_MISSING_SHOWN) {
+                0 => String::new(),
+                n => format!(" and {n} others"),
+            };
+            format!("{}; missing: {shown}{others}", status.switches)
+        }
+    }
 }
 
 /// The switches that are up.
@@ -176,6 +197,21 @@ pub(crate) fn counters(counters: &Counters) -> String {
         text.push_str(&table(&[&printable(app).to_uppercase(), "SUM"], rows));
     }
     text
+}
+
+/// What each counter counts.
+pub(crate) fn meanings(rows: &[CounterMeaning]) -> String {
+    let row = |row: &CounterMeaning| {
+        let part = match (row.part, &row.app) {
+            (CounterPart::Workers, _) => "workers",
+            (CounterPart::Tasks, _) => "tasks",
+            (CounterPart::Http, _) => "http",
+            (_, Some(app)) => app,
+            (_, None) => "-",
+        };
+        vec![printable(part), printable(&row.name), printable(&row.meaning)]
+    };
+    table(&["OF", "COUNTER", "COUNTS"], rows.iter().map(row))
 }
 
 /// The name of a switch if it has one, else its datapath id.

@@ -62,6 +62,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(system::readyz))
         .routes(routes!(system::status))
         .routes(routes!(system::counters))
+        .routes(routes!(system::counter_meanings))
+        .routes(routes!(system::metrics))
         .routes(routes!(system::apps))
         .routes(routes!(system::tasks))
         .routes(routes!(system::events))

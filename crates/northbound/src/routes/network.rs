@@ -145,7 +145,7 @@ pub(super) async fn flows(
     Params(page): Params<PageParams>,
     known: Known,
 ) -> Result<Tagged<Rows<SwitchFlows>>, Problem> {
-    Ok(Tagged { answer: shared.ask(CountFlows { page: page.page()? }).await?, known })
+    Ok(Tagged { answer: shared.ask(CountFlows { switch: None, page: page.page()? }).await?, known })
 }
 
 /// The hosts, by switch and port

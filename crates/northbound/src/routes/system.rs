@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use bellrock_query::{
-    AppRow, Counters, EventRow, GetCounters, GetStatus, ListApps, ListEvents, ListTasks, Rows,
-    Status, TaskRow,
+    AppRow, CounterMeaning, Counters, DescribeCounters, EventRow, GetCounters, GetStatus, ListApps,
+    ListEvents, ListTasks, Rows, Status, TaskRow,
 };
 
 use super::PageParams;
 use crate::answer::{Known, Params, Shared, Tagged};
+use crate::metrics;
 use crate::problem::Problem;
 
 /// Whether the server runs
@@ -60,6 +63,30 @@ pub(super) async fn counters(
     known: Known,
 ) -> Result<Tagged<Counters>, Problem> {
     Ok(Tagged { answer: shared.ask(GetCounters {}).await?, known })
+}
+
+/// What each counter counts
+#[utoipa::path(get, path = "/v1/counters/meanings", tag = "controller", responses(
+    (status = 200, description = "The counters with their meanings.", body = Vec<CounterMeaning>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn counter_meanings(
+    State(shared): State<Arc<Shared>>,
+    known: Known,
+) -> Result<Tagged<Vec<CounterMeaning>>, Problem> {
+    Ok(Tagged { answer: shared.ask(DescribeCounters {}).await?, known })
+}
+
+/// Metrics for Prometheus
+///
+/// In its text format, version 0.0.4.
+#[utoipa::path(get, path = "/metrics", tag = "controller", responses(
+    (status = 200, description = "The metrics.", body = String),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
+    let text = metrics::scrape(&shared).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 
 /// The apps of the chain, in order

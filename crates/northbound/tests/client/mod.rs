@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_northbound::tokens::{Scope, TokenEntry};
-use bellrock_northbound::{HttpCounters, HttpSettings, Server};
+use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, FlowPage, Operator, QuarantineAnswer, QueryError,
     Request, ReservationRow, ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
@@ -34,7 +34,7 @@ fn switch_row() -> SwitchRow {
     let row = json!({
         "dpid": "00000000000000a1", "name": "s1", "version": "1.3", "role": "equal", "standby": false,
         "peer": "127.0.0.1:40000", "up_seconds": 3, "n_tables": 254, "n_buffers": 0,
-        "manufacturer": "M", "hardware": "H", "software": "S", "serial_number": "N", "description": "D",
+        "manufacturer": "M", "hardware": "H", "software": "S\"\n# \\", "serial_number": "N", "description": "D",
         "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up"}],
     });
     serde_json::from_value(row).unwrap()
@@ -68,6 +68,10 @@ impl Operator for Fixed {
                 accepted: 1,
                 refused: 0,
                 switches: 1,
+                missing_switches: vec![
+                    serde_json::from_value(json!({"name": "s2", "dpid": "00000000000000a2"}))
+                        .unwrap(),
+                ],
                 table_memory: None,
             }),
             Request::ListSwitches(query) => {
@@ -78,16 +82,37 @@ impl Operator for Fixed {
                 };
                 Answer::ListSwitches(Rows::of(rows, query.page))
             }
-            Request::ListPorts(query) => Answer::ListPorts(Rows::of([], query.page)),
+            Request::ListPorts(query) => {
+                let row = json!({
+                    "dpid": "00000000000000a1", "switch_name": "s1", "port": "1", "name": "s1-eth1",
+                    "mac": "00:00:00:00:00:01", "state": "up", "rate_kbps": null,
+                    "counters": {"rx_bytes": 500, "tx_bytes": 600},
+                });
+                Answer::ListPorts(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
             Request::ListHosts(query) => Answer::ListHosts(Rows::of([], query.page)),
             Request::ListApps(_) => Answer::ListApps(vec![]),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of([], query.page)),
             Request::GetCounters(_) => Answer::GetCounters(Counters {
                 workers: vec![BTreeMap::from([("packet_ins".to_owned(), 5)])],
-                tasks: BTreeMap::new(),
-                apps: BTreeMap::new(),
+                tasks: BTreeMap::from([("task_polls".to_owned(), 9)]),
+                apps: BTreeMap::from([
+                    ("hub".to_owned(), BTreeMap::from([("floods".to_owned(), 1)])),
+                    (
+                        "learning".to_owned(),
+                        BTreeMap::from([("floods".to_owned(), 2), ("odd-name".to_owned(), 3)]),
+                    ),
+                ]),
                 http: BTreeMap::new(),
             }),
+            Request::DescribeCounters(_) => {
+                let meanings = json!([
+                    {"part": "workers", "name": "packet_ins", "meaning": "Packet-ins that reached the apps."},
+                    {"part": "tasks", "name": "task_polls", "meaning": "Turns of tasks."},
+                    {"part": "apps", "app": "learning", "name": "floods", "meaning": "Packets flooded."},
+                ]);
+                Answer::DescribeCounters(serde_json::from_value(meanings).unwrap())
+            }
             Request::GetTopology(_) => Answer::GetTopology(TopologyAnswer {
                 settled: true,
                 switches: vec![],
@@ -101,7 +126,15 @@ impl Operator for Fixed {
                 version: switch_row().version,
                 flows: Rows::of([], query.page),
             }),
-            Request::CountFlows(query) => Answer::CountFlows(Rows::of([], query.page)),
+            Request::CountFlows(query) => {
+                let row = json!({
+                    "dpid": "00000000000000a1", "name": "s1", "problem": null, "apps": [
+                        {"app": "learning", "flows": 4, "wanted": 5, "packets": 0, "bytes": 0},
+                        {"app": null, "flows": 1, "wanted": null, "packets": 0, "bytes": 0},
+                    ],
+                });
+                Answer::CountFlows(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
             Request::Block(order) if order.host == "panic" => panic!("as asked"),
             Request::Block(order) if order.host == "slow" => {
                 while !self.goes_on.load(Ordering::Relaxed) {
@@ -161,10 +194,12 @@ impl Lab {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             tls: None,
             tokens: Some(path),
+            ..HttpSettings::default()
         };
         change(&mut settings);
         let (counters, operator) = (HttpCounters::default(), Arc::new(Fixed::default()));
-        let server = Server::start(&settings, operator.clone(), &counters).unwrap();
+        let server =
+            Server::start(&settings, counted(operator.clone(), &counters), &counters).unwrap();
         Lab { server, counters, operator, read, write, directory }
     }
 

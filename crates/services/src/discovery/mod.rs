@@ -194,6 +194,10 @@ impl App for Discovery {
         false
     }
 
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        DiscoveryCounters::ALL.to_vec()
+    }
+
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
         let interval = Duration::from_secs(shared.interval_s.into());

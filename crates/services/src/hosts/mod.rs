@@ -164,6 +164,10 @@ impl App for HostTracking {
         Needs::TOPOLOGY
     }
 
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        TrackingCounters::ALL.to_vec()
+    }
+
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
         let [_, keys @ ..] = self.secrets(network);

@@ -1,0 +1,68 @@
+//! What a scrape asks the operator for.
+
+use bellrock_query::{
+    AppRow, BlockedList, CircuitRow, CounterMeaning, Counters, DescribeCounters, ErrorKind,
+    GetCounters, GetStatus, GetTopology, ListApps, ListBlocked, ListCircuits, ListHosts,
+    ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow, Rows, Status,
+    SwitchRow, TopologyAnswer,
+};
+
+/// The answers of the operator.
+#[derive(Debug)]
+pub(super) struct Readings {
+    pub(super) status: Status,
+    pub(super) switches: Vec<SwitchRow>,
+    pub(super) topology: TopologyAnswer,
+    /// Number of hosts.
+    pub(super) hosts: usize,
+    pub(super) apps: Vec<AppRow>,
+    pub(super) counters: Counters,
+    pub(super) meanings: Vec<CounterMeaning>,
+    /// `None`: that app does not run.
+    pub(super) circuits: Option<Vec<CircuitRow>>,
+    pub(super) reservations: Option<Vec<ReservationRow>>,
+    pub(super) blocked: Option<BlockedList>,
+}
+
+pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
+    let one = Page::new(0, 1)?;
+    Ok(Readings {
+        status: operator.ask(GetStatus {})?,
+        switches: all_switches(operator)?,
+        topology: operator.ask(GetTopology {})?,
+        hosts: operator.ask(ListHosts { page: one })?.total,
+        apps: operator.ask(ListApps {})?,
+        counters: operator.ask(GetCounters {})?,
+        meanings: operator.ask(DescribeCounters {})?,
+        circuits: if_runs(all_pages(|page| operator.ask(ListCircuits { page })))?,
+        reservations: if_runs(all_pages(|page| operator.ask(ListReservations { page })))?,
+        blocked: if_runs(operator.ask(ListBlocked { page: Page::largest(0) }))?,
+    })
+}
+
+/// The switches that are connected.
+pub(super) fn all_switches(operator: &dyn Operator) -> Result<Vec<SwitchRow>, QueryError> {
+    all_pages(|page| operator.ask(ListSwitches { switch: None, page }))
+}
+
+/// The rows of all pages.
+fn all_pages<T>(ask: impl Fn(Page) -> Result<Rows<T>, QueryError>) -> Result<Vec<T>, QueryError> {
+    let mut all = Vec::new();
+    loop {
+        let Rows { total, rows, .. } = ask(Page::largest(all.len()))?;
+        let is_last = rows.is_empty();
+        all.extend(rows);
+        if is_last || all.len() >= total {
+            return Ok(all);
+        }
+    }
+}
+
+/// The answer of an app. `None` if the app does not run.
+fn if_runs<T>(answer: Result<T, QueryError>) -> Result<Option<T>, QueryError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind == ErrorKind::AppNotRunning => Ok(None),
+        Err(error) => Err(error),
+    }
+}

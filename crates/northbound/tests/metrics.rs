@@ -1,0 +1,92 @@
+//! The metrics of a fixed operator: every family has a meaning, and every label is inert.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod client;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use bellrock_northbound::{HTTP_COUNTERS, StatisticsSettings};
+use client::{Lab, PATIENCE};
+
+fn scrape(lab: &Lab) -> String {
+    let reply = lab.get("/metrics");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.head.contains("content-type: text/plain; version=0.0.4"), "{reply:?}");
+    reply.body
+}
+
+#[test]
+fn a_scrape_has_the_state_and_every_counter() {
+    let lab = Lab::new();
+    let text = scrape(&lab);
+    for line in [
+        r#"dp_status{dp_id="0xa1",dp_name="s1"} 1"#,
+        r#"dp_status{dp_id="0xa2",dp_name="s2"} 0"#,
+        r#"port_status{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 1"#,
+        r#"bellrock_packet_ins_total{worker="0"} 5"#,
+        "bellrock_task_polls_total 9",
+        r#"bellrock_app_floods_total{app="hub"} 1"#,
+        r#"bellrock_app_floods_total{app="learning"} 2"#,
+        r#"bellrock_app_odd_name_total{app="learning"} 3"#,
+        r#"bellrock_reservations{state="installed"} 1"#,
+        "# HELP bellrock_packet_ins_total Packet-ins that reached the apps.",
+        "# TYPE bellrock_packet_ins_total counter",
+        "bellrock_blocked_hosts 0",
+    ] {
+        assert!(text.lines().any(|one| one == line), "no {line} in\n{text}");
+    }
+    for (name, _) in HTTP_COUNTERS {
+        assert!(text.contains(&format!("\nbellrock_http_{name}_total ")), "{name}");
+    }
+    // An app that does not run has no family, and ports are not asked for.
+    assert!(!text.contains("bellrock_circuits") && !text.contains("of_port_"), "{text}");
+    assert!(!lab.operator.requests.lock().unwrap().iter().any(|it| it.name() == "list_ports"));
+}
+
+#[test]
+fn every_series_has_a_meaning_and_a_type_and_texts_of_switches_stay_in_their_labels() {
+    let lab = Lab::new();
+    let text = scrape(&lab);
+    assert!(text.contains(r#"software="S\"\n# \\""#), "{text}");
+    let described = |keyword: &str| -> BTreeSet<&str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(keyword));
+        lines.map(|line| line.split_once(' ').unwrap().0).collect()
+    };
+    let (helped, typed) = (described("# HELP "), described("# TYPE "));
+    let series: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(series.len() > 30, "{text}");
+    for line in &series {
+        let name = line.split(['{', ' ']).next().unwrap();
+        assert!(helped.contains(name) && typed.contains(name), "{line}");
+    }
+    let names: Vec<_> = series.iter().map(|line| line.rsplit_once(' ').unwrap().0).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "twice: {text}");
+}
+
+#[test]
+fn ports_and_flows_are_reported_if_switches_are_asked() {
+    let every = Some(Duration::from_secs(1));
+    let lab = Lab::with(|settings| {
+        settings.statistics = StatisticsSettings { ports: every, flows: every };
+    });
+    let expected = [
+        r#"of_port_rx_bytes{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 500"#,
+        r#"of_port_tx_bytes{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 600"#,
+        r#"bellrock_flows{dp_id="0xa1",dp_name="s1",owner="learning"} 4"#,
+        r#"bellrock_flows{dp_id="0xa1",dp_name="s1",owner="foreign"} 1"#,
+        r#"bellrock_flows_desired{dp_id="0xa1",dp_name="s1",owner="learning"} 5"#,
+    ];
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let text = scrape(&lab);
+        let missing: Vec<_> = expected.iter().filter(|line| !text.contains(**line)).collect();
+        if missing.is_empty() {
+            // A counter that the switch does not keep has no series.
+            assert!(!text.contains("of_port_rx_errors"), "{text}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{missing:?} are missing in\n{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
