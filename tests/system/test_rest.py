@@ -19,6 +19,29 @@ LIMIT_S = 30
 NOTICE_LIMIT_S = 30
 
 
+class EventStream:
+    """The events after one, as they come."""
+
+    def __init__(self, after=None):
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": after} if after else {})}
+        request = urllib.request.Request(f"http://{HTTP}/v1/events", headers=headers)
+        self.reply = urllib.request.urlopen(request, timeout=LIMIT_S)
+        self.reply.readline()
+
+    def until(self, event):
+        """The next event of this kind."""
+        while True:
+            line = self.reply.readline().decode()
+            if not line:
+                raise AssertionError(f"the stream has ended before {event}")
+            row = json.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
+            if row.get("event") == event:
+                return row
+
+    def close(self):
+        self.reply.close()
+
+
 class Rest(SystemTest):
     """A controller with quarantine, bandwidth and routing, asked by HTTP."""
 
@@ -99,6 +122,22 @@ class Rest(SystemTest):
         counters = self.ask("/v1/counters")[1]["http"]
         self.assertEqual((counters["changes"], counters["requests_unauthorized"], counters["requests_forbidden"]), (2, 2, 1))
         self.assertIn(f'token writer ordered block {{"host":"{host}"}}: done', controller.text())
+
+    @on_both_versions
+    def a_stream_has_the_cut_of_a_link_and_is_resumed(self, version):
+        """After the last event that came, nothing is repeated and nothing is left out."""
+        controller, network = self.start(version)
+        until(lambda: len(controller.ask("links")) == 2, NOTICE_LIMIT_S, "the link is found")
+        stream = EventStream()
+        network.net.configLinkStatus("s1", "s2", "down")
+        first = stream.until("link_down")
+        stream.close()
+        network.net.configLinkStatus("s1", "s2", "up")
+        resumed = EventStream(first["id"])
+        self.addCleanup(resumed.close)
+        seen = [first["id"], resumed.until("link_down")["id"], resumed.until("link_up")["id"], resumed.until("link_up")["id"]]
+        listed = [row["id"] for row in controller.ask("events") if row["event"] in ("link_down", "link_up")]
+        self.assertEqual(seen, listed[-4:])
 
     def test_bandwidth_is_reserved_and_released_openflow13(self):
         """The meter comes and goes."""

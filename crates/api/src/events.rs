@@ -31,6 +31,8 @@ const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT - APP_EV
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventRecord {
+    /// Number of events published before it.
+    pub number: u64,
     /// Time of the event.
     pub time: Duration,
     /// The event.
@@ -46,14 +48,14 @@ pub struct Events(Arc<Mutex<EventLog>>);
 
 #[derive(Debug, Default)]
 struct EventLog {
-    /// The latest alarms, each with the number of events published before it.
-    alarms: VecDeque<(u64, EventRecord)>,
+    /// The latest alarms.
+    alarms: VecDeque<EventRecord>,
     /// The latest events of connections.
-    connections: VecDeque<(u64, EventRecord)>,
+    connections: VecDeque<EventRecord>,
     /// The latest events of apps' own.
-    apps: VecDeque<(u64, EventRecord)>,
+    apps: VecDeque<EventRecord>,
     /// The latest of all other events.
-    others: VecDeque<(u64, EventRecord)>,
+    others: VecDeque<EventRecord>,
     /// Number of events published.
     count: u64,
     wakers: WakerList,
@@ -90,7 +92,7 @@ impl Events {
         if ring.len() == maximum {
             ring.pop_front();
         }
-        ring.push_back((number, EventRecord { time: at, event }));
+        ring.push_back(EventRecord { number, time: at, event });
         let woken_tasks = log.wakers.take();
         drop(log);
         woken_tasks.for_each(wake);
@@ -99,8 +101,14 @@ impl Events {
     /// Subscribes to all later events.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        let next = self.count();
-        Subscription { events: self.clone(), next }
+        self.subscribe_from(self.count())
+    }
+
+    /// Subscribes to the event with this [number](EventRecord::number) and all later ones. Those
+    /// that are not kept any more are reported as missed.
+    #[must_use]
+    pub fn subscribe_from(&self, number: u64) -> Subscription {
+        Subscription { events: self.clone(), next: number }
     }
 
     /// The last events, at most this many, oldest first.
@@ -108,10 +116,10 @@ impl Events {
     pub fn latest(&self, maximum: usize) -> Vec<EventRecord> {
         let log = self.lock();
         let all = [&log.alarms, &log.connections, &log.apps, &log.others];
-        let mut all: Vec<&(u64, EventRecord)> = all.into_iter().flatten().collect();
-        all.sort_unstable_by_key(|(number, _)| *number);
+        let mut all: Vec<&EventRecord> = all.into_iter().flatten().collect();
+        all.sort_unstable_by_key(|record| record.number);
         let skipped = all.len().saturating_sub(maximum);
-        all.into_iter().skip(skipped).map(|(_, record)| record.clone()).collect()
+        all.into_iter().skip(skipped).cloned().collect()
     }
 
     /// Number of events published.
@@ -153,10 +161,10 @@ impl EventLog {
     fn after(&self, received: &mut u64) -> Option<SubscriptionItem> {
         let rings = [&self.alarms, &self.connections, &self.apps, &self.others];
         let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *received));
-        let (number, record) = firsts.min_by_key(|(number, _)| *number)?;
-        if *number > *received {
-            let missed = *number - *received;
-            *received = *number;
+        let record = firsts.min_by_key(|record| record.number)?;
+        if record.number > *received {
+            let missed = record.number - *received;
+            *received = record.number;
             return Some(SubscriptionItem::Missed(missed));
         }
         *received += 1;
@@ -165,8 +173,8 @@ impl EventLog {
 }
 
 /// The first event of a list with at least this number.
-fn first_from(ring: &VecDeque<(u64, EventRecord)>, number: u64) -> Option<&(u64, EventRecord)> {
-    ring.get(ring.partition_point(|(other, _)| *other < number))
+fn first_from(ring: &VecDeque<EventRecord>, number: u64) -> Option<&EventRecord> {
+    ring.get(ring.partition_point(|other| other.number < number))
 }
 
 /// A waiting subscriber. When dropped early, it removes its waker.

@@ -31,7 +31,7 @@ use bellrock_tables::Budget;
 use crate::event_log::log_events;
 use crate::log;
 #[cfg(feature = "control")]
-use crate::operator::{ControllerOperator, Handles};
+use crate::operator::{ControllerOperator, Handles, Run};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
 use crate::state_log::log_states;
@@ -374,6 +374,7 @@ impl ControllerBuilder {
             tables: self.tables,
             handles: self.handles,
             names: names.watch().clone(),
+            run: Run::starting(),
         });
         #[cfg(feature = "http")]
         let http_counters = HttpCounters::default();

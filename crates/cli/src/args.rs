@@ -77,8 +77,7 @@ pub(super) enum Command {
     /// List the links between switches
     Links(Ask),
     Flows(FlowsArgs),
-    /// List the events of the network: links, hosts, and possible attacks
-    Events(Ask),
+    Events(EventsArgs),
     /// List the counters of the workers, of the tasks and of the apps
     ///
     /// Counters start at zero when the controller starts, and only grow. --json lists those of each
@@ -95,6 +94,18 @@ pub(super) enum Command {
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),
+}
+
+/// List the events of the network: links, hosts, and possible attacks
+///
+/// The latest 4,096 are kept.
+#[derive(Debug, Args)]
+pub(super) struct EventsArgs {
+    /// Go on, and print each event as it happens; with --json a line each
+    #[arg(long, short)]
+    pub(super) follow: bool,
+    #[command(flatten)]
+    pub(super) ask: Ask,
 }
 
 /// What of the counters to print.

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use bellrock_control::{AskError, Client, default_path};
-use bellrock_query::{BlockedList, ListBlocked, Page, Query, Rows};
+use bellrock_query::{
+    BlockedList, EventRow, FollowEvents, ListBlocked, ListEvents, MAX_EVENTS_WAIT_MS, Page, Query,
+    Rows,
+};
 use clap::Args;
 use serde::Serialize;
 
-use crate::{Failure, print, show};
+use crate::{Failure, print, print_more, show};
 
 /// Arguments that all questions to a running controller share.
 #[derive(Debug, Args)]
@@ -72,6 +75,31 @@ pub(crate) fn blocked(args: &Ask) -> Result<(), Failure> {
         list.hosts.rows.append(&mut next.hosts.rows);
     }
     print_answer(args, &list, show::blocked)
+}
+
+/// Prints the latest events, and then each event as it happens, until nobody reads the output.
+pub(crate) fn follow_events(args: &Ask) -> Result<(), Failure> {
+    let client = client(args)?;
+    let format = |row: &EventRow| match args.json {
+        true => Ok(serde_json::to_string(row)? + "\n"),
+        false => Ok::<_, Failure>(show::event(row)),
+    };
+    let lines = |rows: &[EventRow]| rows.iter().map(format).collect::<Result<String, Failure>>();
+    // Asked first, so that no event is between the list and what follows.
+    let now = client.ask(FollowEvents::default())?;
+    let latest = client.ask_all(|page| ListEvents { page })?.rows;
+    let mut after = latest.last().map_or(now.last, |row| row.id.clone());
+    let mut is_read = print_more(&lines(&latest)?)?;
+    while is_read {
+        let query = FollowEvents { after: Some(after), wait_ms: MAX_EVENTS_WAIT_MS };
+        let answer = client.ask(query)?;
+        if answer.missed > 0 {
+            eprintln!("bellrock: {} events are not kept any more", answer.missed);
+        }
+        is_read = print_more(&lines(&answer.events)?)?;
+        after = answer.last;
+    }
+    Ok(())
 }
 
 fn client(args: &Ask) -> Result<Client, Failure> {

@@ -87,7 +87,10 @@ fn main() -> ExitCode {
         Command::Topology(asked) => ask(&asked, query::GetTopology {}, show::topology),
         Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
         Command::Ports(asked) => ask_all(&asked.ask, |page| asked.request(page), show::ports),
-        Command::Events(asked) => ask_all(&asked, |page| query::ListEvents { page }, show::events),
+        Command::Events(asked) => match asked.follow {
+            false => ask_all(&asked.ask, |page| query::ListEvents { page }, show::events),
+            true => ask::follow_events(&asked.ask),
+        },
         Command::Flows(asked) => match asked.of_switch() {
             Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),
             Ok(None) => {
@@ -210,9 +213,15 @@ fn usable(path: &Path) -> Result<Checked, Failure> {
 
 /// Prints to standard output. A closed output (`| head`) is no failure.
 fn print(text: &str) -> Result<(), Failure> {
+    print_more(text).map(|_| ())
+}
+
+/// Prints a part of the output. Returns whether somebody still reads it.
+fn print_more(text: &str) -> Result<bool, Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

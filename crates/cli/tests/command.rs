@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -248,6 +249,43 @@ fn a_switch_and_its_hosts_are_told_and_cannot_command_the_terminal() {
     }
     controller.signal("TERM");
     assert_eq!(controller.exit_status(), Some(0));
+}
+
+#[test]
+fn events_are_followed_until_the_controller_ends() {
+    let place = Place::new("follow");
+    let mut controller = Controller::start(&place, &["--workers", "1"]);
+    let address = controller.ask("status")["listen"][0].as_str().unwrap().to_owned();
+    let arguments = ["events", "--follow", "--json", "--control", &controller.control];
+    let mut command = bellrock(&arguments);
+    let mut following =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let (send, lines) = mpsc::channel();
+    let stdout = BufReader::new(following.stdout.take().unwrap());
+    let reader = thread::spawn(move || {
+        stdout.lines().for_each(|line| drop(send.send(line.unwrap())));
+    });
+    for dpid in [0xa1, 0xa2] {
+        let mut switch = FakeSwitch::connect(&address, SwitchDescription::new(dpid));
+        let is_up = |rows: &Value| {
+            rows.as_array().unwrap().iter().any(|row| row["dpid"] == format!("{dpid:016x}"))
+        };
+        switch.serve_until(PATIENCE, || is_up(&controller.ask("switches")));
+        // Events of other kinds may be between them.
+        let row = loop {
+            let line = lines.recv_timeout(PATIENCE).unwrap();
+            let row: Value = serde_json::from_str(&line).unwrap();
+            if row["event"] == "switch_up" {
+                break row;
+            }
+        };
+        assert!(row["text"].as_str().unwrap().contains(&format!("{dpid:016x}")), "{row}");
+    }
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    // It reports that the controller is gone.
+    reader.join().unwrap();
+    assert_eq!(following.wait().unwrap().code(), Some(1));
 }
 
 #[test]

@@ -73,6 +73,8 @@ fn hub() -> AppRow {
 /// More events than two pages hold.
 fn events() -> Vec<EventRow> {
     let event = |number| EventRow {
+        id: String::new(),
+        unix_ms: 0,
         seconds_ago: number,
         event: "switch_up".to_owned(),
         text: String::new(),

@@ -13,11 +13,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::HttpCounters;
 use crate::access::{Caller, Rates};
-use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, TURN_TIMEOUT};
+use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
@@ -30,6 +30,10 @@ pub(crate) struct Shared {
     pub(crate) counters: HttpCounters,
     pub(crate) rates: Rates,
     pub(crate) tokens: Option<TokenBook>,
+    /// Places of streams.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Changes when there are events.
+    pub(crate) news: watch::Receiver<()>,
     /// What switches have counted, if they are asked for it.
     pub(crate) statistics: Arc<Statistics>,
     /// End of the server's certificate, in seconds since 1970.
@@ -42,6 +46,7 @@ impl Shared {
         counters: &HttpCounters,
         tokens: Option<TokenBook>,
         certificate_expiry: Option<i64>,
+        news: watch::Receiver<()>,
     ) -> Self {
         Shared {
             operator,
@@ -49,6 +54,8 @@ impl Shared {
             counters: counters.clone(),
             rates: Rates::default(),
             tokens,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            news,
             statistics: Arc::default(),
             certificate_expiry,
         }
@@ -77,18 +84,21 @@ impl Shared {
             return Err(Problem::busy(why));
         };
         let operator = Arc::clone(&self.operator);
-        let answering = tokio::task::spawn_blocking(move || {
+        answered(name, move || {
             let _turn = turn;
             ask(&*operator)
-        });
-        match answering.await {
-            Ok(answer) => Ok(answer?),
-            Err(error) if error.is_panic() => {
-                let why = format!("{name} has panicked; the controller's log has the place");
-                Err(Problem::internal(why))
-            }
-            Err(_) => Err(Problem::busy("the controller stops")),
-        }
+        })
+        .await
+    }
+
+    /// The same without waiting for a turn, for the one task that waits for events.
+    pub(crate) async fn ask_alone<Q>(&self, query: Q) -> Result<Q::Answer, Problem>
+    where
+        Q: Query + Send + 'static,
+        Q::Answer: Send,
+    {
+        let operator = Arc::clone(&self.operator);
+        answered(Q::NAME, move || operator.ask(query)).await
     }
 
     /// Gives an order, and logs who gave it. Both happen even if the client does not wait.
@@ -230,6 +240,21 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
             (header::ETAG, tag.as_str()),
         ];
         (status, headers, body).into_response()
+    }
+}
+
+/// Answers in a thread that may wait. `name`: of the request, for messages.
+async fn answered<T: Send + 'static>(
+    name: &'static str,
+    answer: impl FnOnce() -> Result<T, QueryError> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(error) if error.is_panic() => {
+            let why = format!("{name} has panicked; the controller's log has the place");
+            Err(Problem::internal(why))
+        }
+        Err(_) => Err(Problem::busy("the controller stops")),
     }
 }
 

@@ -61,6 +61,8 @@ counters! {
     requests_over_limit,
     /// Requests that took too long, or found the operator busy.
     requests_timed_out,
+    /// Streams of events that were refused, because there are too many.
+    streams_refused,
     /// Requests with a body above the limit.
     bodies_too_large,
 }

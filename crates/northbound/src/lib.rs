@@ -33,6 +33,7 @@ mod problem;
 mod routes;
 mod server;
 mod settings;
+mod stream;
 mod tls;
 pub mod tokens;
 

@@ -53,6 +53,16 @@ pub const MAX_ASKING: usize = 8;
 /// (`requests_timed_out`).
 pub const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum number of streams of events. A further one is refused with status 503
+/// (`streams_refused`).
+pub const MAX_STREAMS: usize = 64;
+
+/// Time after which a stream ends. Its client resumes it, and is checked again.
+pub const MAX_STREAM_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// Maximum time without a byte on a stream.
+pub const STREAM_KEEPALIVE: Duration = Duration::from_secs(15);
+
 /// Time that requests have to end when the server stops.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 

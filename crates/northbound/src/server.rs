@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -31,7 +31,7 @@ use crate::limits::{
 use crate::metrics::{self, StatisticsKind};
 use crate::tls::{self, TlsError};
 use crate::tokens::{TokenBook, TokenError};
-use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes};
+use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, stream};
 
 /// Time until the acceptor tries again after the system ran out of sockets.
 const RETRY: Duration = Duration::from_millis(100);
@@ -93,8 +93,9 @@ impl Server {
         let addresses: Result<Vec<_>, _> =
             listeners.iter().map(std::net::TcpListener::local_addr).collect();
         let addresses = addresses.map_err(ServerError::System)?;
+        let (latest, news) = watch::channel(());
         let expiry = tls.as_ref().and_then(|(_, expiry)| *expiry);
-        let shared = Arc::new(Shared::new(operator, counters, tokens, expiry));
+        let shared = Arc::new(Shared::new(operator, counters, tokens, expiry, news));
         let accepting = Accepting {
             router: routes::router(&shared),
             tls: tls.map(|(acceptor, _)| acceptor),
@@ -105,7 +106,8 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(MAX_ASKING)
+            // One of them waits for events.
+            .max_blocking_threads(MAX_ASKING + 1)
             .thread_name("http-ask")
             .build()
             .map_err(ServerError::System)?;
@@ -119,6 +121,7 @@ impl Server {
             .spawn(move || {
                 runtime.block_on(async move {
                     // They end with the runtime.
+                    tokio::spawn(stream::watch_events(Arc::clone(&shared), latest));
                     for (kind, interval) in polls {
                         tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
                     }

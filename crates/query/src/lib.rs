@@ -42,7 +42,8 @@ pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use hosts::{HostRow, ListHosts};
 pub use network::{
-    EventRow, GetTopology, LinkRow, ListEvents, ListLinks, TopologyAnswer, TopologySwitch,
+    EventRow, EventsAfter, FollowEvents, GetTopology, LinkRow, ListEvents, ListLinks,
+    MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, TopologyAnswer, TopologySwitch,
 };
 pub use operator::Operator;
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};

@@ -92,12 +92,50 @@ pub struct ListEvents {
     pub page: Page,
 }
 
+/// Maximum time for which [`FollowEvents`] waits, in milliseconds. Clients wait longer.
+pub const MAX_EVENTS_WAIT_MS: u64 = 5000;
+
+/// Maximum number of events in an answer to [`FollowEvents`].
+pub const MAX_EVENTS_AT_ONCE: usize = 1000;
+
+/// Waits for the events after a known one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FollowEvents {
+    /// [`EventRow::id`] of the latest known event, or [`EventsAfter::last`]. `None`: no earlier event
+    /// is wanted.
+    pub after: Option<String>,
+    /// Time to wait if there is no such event yet, up to [`MAX_EVENTS_WAIT_MS`].
+    pub wait_ms: u64,
+}
+
+/// The events after a known one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EventsAfter {
+    /// Whether the known event is of an earlier run of the controller. Then these are the events since
+    /// its start.
+    pub restarted: bool,
+    /// Number of events that are not kept any more.
+    pub missed: u64,
+    /// The events in the order of their times, up to [`MAX_EVENTS_AT_ONCE`].
+    pub events: Vec<EventRow>,
+    /// For the next request, as [`FollowEvents::after`].
+    pub last: String,
+}
+
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventRow {
+    /// Its place in the order of all events, for [`FollowEvents`].
+    #[serde(default)]
+    pub id: String,
     /// Time since the event.
     pub seconds_ago: u64,
+    /// Time of the event, in milliseconds since 1970.
+    #[serde(default)]
+    pub unix_ms: u64,
     /// Name of this kind of event.
     pub event: String,
     /// The event as a sentence.

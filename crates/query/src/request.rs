@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppRow, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
-    EventRow, FlowPage, GetCounters, GetStatus, GetTopology, HostRow, LinkRow, ListApps,
-    ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks, ListPorts,
-    ListReservations, ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release,
+    EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus, GetTopology, HostRow,
+    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
+    ListPorts, ListReservations, ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release,
     ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer,
     Unblock,
 };
@@ -99,6 +99,8 @@ queries! {
     "list_links" ListLinks -> Rows<LinkRow>;
     /// The latest events of the network.
     "list_events" ListEvents -> Rows<EventRow>;
+    /// Waits for the events after a known one.
+    "follow_events" FollowEvents -> EventsAfter;
     /// The flows of a switch.
     "list_flows" ListFlows -> FlowPage;
     /// Numbers of flows by switch and app.

@@ -2,11 +2,11 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, GetCounters,
-    GetStatus, GetTopology, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows,
-    ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks, Operator, Page,
-    PortState, QueryError, Release, Request, ReservationRow, ReservationState, Reserve, Rows,
-    SwitchRef, Unblock,
+    Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, FollowEvents,
+    GetCounters, GetStatus, GetTopology, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
+    ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks,
+    Operator, Page, PortState, QueryError, Release, Request, ReservationRow, ReservationState,
+    Reserve, Rows, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -63,6 +63,7 @@ fn every_request_is_read_as_it_was_written() {
         GetTopology {}.into(),
         ListLinks { page }.into(),
         ListEvents { page }.into(),
+        FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
         ListFlows { switch, app: None, page }.into(),
         CountFlows { switch: None, page }.into(),
         Block { host: host.clone() }.into(),

@@ -2,6 +2,7 @@
 
 mod ask;
 mod bandwidth;
+mod events;
 mod flows;
 mod hosts;
 mod names;
@@ -34,6 +35,7 @@ use bellrock_query::{
 };
 use bellrock_tables::Budget;
 
+pub(crate) use events::Run;
 use wait::wait_until;
 
 /// Time limit for an order that an app carries out. Clients wait a little longer.
@@ -59,6 +61,7 @@ pub(crate) struct ControllerOperator {
     pub(crate) handles: Handles,
     /// Names of switches and hosts.
     pub(crate) names: Watch<Names>,
+    pub(crate) run: Run,
 }
 
 impl Operator for ControllerOperator {
@@ -94,7 +97,12 @@ impl Operator for ControllerOperator {
             Request::ListLinks(query) => {
                 Answer::ListLinks(network::links_page(network, names, query.page))
             }
-            Request::ListEvents(query) => Answer::ListEvents(network::events(network, query.page)),
+            Request::ListEvents(query) => {
+                Answer::ListEvents(events::list(network, self.run, query.page))
+            }
+            Request::FollowEvents(query) => {
+                Answer::FollowEvents(events::follow(network, self.run, &query)?)
+            }
             Request::ListFlows(query) => {
                 let switch = self.switch(names, &query.switch)?;
                 Answer::ListFlows(flows::list(network, names, &switch, &query)?)

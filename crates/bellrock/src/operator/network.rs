@@ -1,9 +1,9 @@
-//! Answers about the network: topology, links, and events.
+//! Answers about the network: topology and links.
 
 use std::time::Duration;
 
-use bellrock_api::{Dpid, EVENTS_KEPT, Event, Link, Names, Network, Topology};
-use bellrock_query::{EventRow, LinkRow, Page, Rows, TopologyAnswer, TopologySwitch};
+use bellrock_api::{Dpid, Link, Names, Network, Topology};
+use bellrock_query::{LinkRow, Page, Rows, TopologyAnswer, TopologySwitch};
 
 use super::name_of;
 
@@ -38,21 +38,4 @@ fn links(topology: &Topology, names: &Names, now: Duration) -> Vec<LinkRow> {
         both_ways: back(link),
     };
     topology.links.values().map(row).collect()
-}
-
-/// The page counts from the newest event; its rows are ordered by time.
-pub(super) fn events(network: &Network, page: Page) -> Rows<EventRow> {
-    let now = network.now();
-    let row = |at: Duration, event: &Event| EventRow {
-        seconds_ago: now.saturating_sub(at).as_secs(),
-        event: event.name().to_owned(),
-        text: event.to_string(),
-        alarming: event.is_alarming(),
-        reason: event.connection_end().map(|why| why.reason.name().to_owned()),
-    };
-    let mut newest_first = network.events().latest(EVENTS_KEPT);
-    newest_first.reverse();
-    let mut events = Rows::of(newest_first, page).map(|it| row(it.time, &it.event));
-    events.rows.reverse();
-    events
 }

@@ -22,7 +22,7 @@ use bellrock_query::{
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use hosts::hosts;
-pub(crate) use network::{events, links, topology};
+pub(crate) use network::{event, events, links, topology};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use reservations::reservations;

@@ -57,8 +57,19 @@ pub(crate) fn links(links: &[LinkRow]) -> String {
 /// column with the seconds shows the day.
 fn time_of_day(seconds_ago: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let at = now.saturating_sub(seconds_ago);
+    clock(now.saturating_sub(seconds_ago))
+}
+
+/// The time of day of a moment in seconds since 1970.
+fn clock(at: u64) -> String {
     format!("{:02}:{:02}:{:02}", at / 3600 % 24, at / 60 % 60, at % 60)
+}
+
+/// Formats one event as a line.
+pub(crate) fn event(event: &EventRow) -> String {
+    let sign = if event.alarming { '!' } else { ' ' };
+    let name = printable(&event.event);
+    format!("{} {sign} {name:20} {}\n", clock(event.unix_ms / 1000), printable(&event.text))
 }
 
 /// Formats the events as text.

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use bellrock_query::{
     AppRow, CounterMeaning, Counters, DescribeCounters, EventRow, GetCounters, GetStatus, ListApps,
-    ListEvents, ListTasks, Rows, Status, TaskRow,
+    ListEvents, ListTasks, QueryError, Rows, Status, TaskRow,
 };
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
 use crate::answer::{Known, Params, Shared, Tagged};
 use crate::metrics;
 use crate::problem::Problem;
+use crate::stream;
 
 /// Whether the server runs
 ///
@@ -114,17 +117,57 @@ pub(super) async fn tasks(
     Ok(Tagged { answer: shared.ask(ListTasks { page: page.page()? }).await?, known })
 }
 
-/// The latest events of the network
+/// The latest events of the network, or all as they happen
 ///
 /// The newest are on the first page. Each page is ordered by time, the oldest first.
-#[utoipa::path(get, path = "/v1/events", tag = "controller", params(PageParams), responses(
-    (status = 200, description = "A page of the events.", body = Rows<EventRow>),
+///
+/// With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on. The data
+/// of each is a row of the list. A stream begins with the events after the id in `Last-Event-ID` or
+/// `after`, or with the next event. An event `missed` has the number of `events` that are not kept any
+/// more, and `restarted` says that the controller has started since. A stream ends after 15 minutes, and
+/// is to be resumed then, as browsers do.
+#[utoipa::path(get, path = "/v1/events", tag = "controller", params(EventParams), responses(
+    (status = 200, description = "A page of the events, or a stream.", content(
+        (Rows<EventRow> = "application/json"),
+        (String = "text/event-stream"),
+    )),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
-    Params(page): Params<PageParams>,
+    Params(EventParams { after, skip, limit }): Params<EventParams>,
+    headers: HeaderMap,
     known: Known,
-) -> Result<Tagged<Rows<EventRow>>, Problem> {
-    Ok(Tagged { answer: shared.ask(ListEvents { page: page.page()? }).await?, known })
+) -> Result<Response, Problem> {
+    if stream::is_wanted(&headers) {
+        let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        return stream::respond(shared, last.map(str::to_owned).or(after)).await;
+    }
+    if after.is_some() {
+        let why = "`after` is for streams; send `Accept: text/event-stream`";
+        return Err(Problem::from(QueryError::invalid("after", why)));
+    }
+    let page = PageParams { skip, limit }.page()?;
+    Ok(Tagged { answer: shared.ask(ListEvents { page }).await?, known }.into_response())
+}
+
+/// Which events are wanted.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventParams {
+    /// For a stream: the id of the last event that is known.
+    after: Option<String>,
+    /// Number of rows before the page.
+    skip: usize,
+    /// Maximum number of rows in the page.
+    #[param(minimum = 1, maximum = 10_000)]
+    limit: usize,
+}
+
+impl Default for EventParams {
+    fn default() -> Self {
+        let PageParams { skip, limit } = PageParams::default();
+        EventParams { after: None, skip, limit }
+    }
 }

@@ -7,15 +7,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
-    Answer, BlockedList, Counters, ErrorKind, FlowPage, Operator, QuarantineAnswer, QueryError,
-    Request, ReservationRow, ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
+    Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
+    MAX_EVENTS_AT_ONCE, Operator, QuarantineAnswer, QueryError, Request, ReservationRow,
+    ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -28,6 +29,40 @@ pub struct Fixed {
     pub requests: Mutex<Vec<Request>>,
     /// Whether a slow order is carried out.
     pub goes_on: AtomicBool,
+    /// Number of events so far.
+    pub events: AtomicUsize,
+}
+
+/// The event with this number. Its id is the number.
+fn event_row(number: usize) -> EventRow {
+    let row = json!({
+        "id": number.to_string(), "seconds_ago": 0, "unix_ms": 1, "event": "link_down",
+        "text": format!("line one of {number}\nline two"), "alarming": false,
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+impl Fixed {
+    /// The events after one. It waits as the controller does.
+    fn follow(&self, query: &FollowEvents) -> Result<EventsAfter, QueryError> {
+        let count = || self.events.load(Ordering::Relaxed);
+        let next = match query.after.as_deref() {
+            None => count(),
+            Some("start") => 0,
+            Some(id) => match id.parse::<usize>() {
+                Ok(number) => number + 1,
+                Err(_) => return Err(QueryError::invalid("after", "not an id")),
+            },
+        };
+        let deadline = Instant::now() + Duration::from_millis(query.wait_ms);
+        while count() <= next && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let events: Vec<_> = (next..count()).take(MAX_EVENTS_AT_ONCE).map(event_row).collect();
+        let before = next.checked_sub(1).map_or("start".to_owned(), |n| n.to_string());
+        let last = events.last().map_or(before, |row| row.id.clone());
+        Ok(EventsAfter { restarted: false, missed: 0, events, last })
+    }
 }
 
 fn switch_row() -> SwitchRow {
@@ -55,7 +90,10 @@ pub fn reservation() -> ReservationRow {
 
 impl Operator for Fixed {
     fn answer(&self, request: Request) -> Result<Answer, QueryError> {
-        self.requests.lock().unwrap().push(request.clone());
+        // The server itself waits for events all the time.
+        if !matches!(&request, Request::FollowEvents(query) if query.wait_ms > 0) {
+            self.requests.lock().unwrap().push(request.clone());
+        }
         Ok(match request {
             Request::GetStatus(_) => Answer::GetStatus(Status {
                 version: "0".into(),
@@ -120,6 +158,7 @@ impl Operator for Fixed {
             }),
             Request::ListLinks(query) => Answer::ListLinks(Rows::of([], query.page)),
             Request::ListEvents(query) => Answer::ListEvents(Rows::of([], query.page)),
+            Request::FollowEvents(query) => Answer::FollowEvents(self.follow(&query)?),
             Request::ListFlows(query) => Answer::ListFlows(FlowPage {
                 dpid: switch_row().dpid,
                 name: None,

@@ -1,0 +1,139 @@
+//! Answers about events: the latest ones, and those after a known one.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bellrock_api::{EVENTS_KEPT, EventRecord, Network, SubscriptionItem};
+use bellrock_query::{
+    EventRow, EventsAfter, FollowEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, Page, QueryError,
+    Rows,
+};
+
+use super::wait::wait_until;
+
+/// The page counts from the newest event; its rows are ordered by time.
+pub(super) fn list(network: &Network, run: Run, page: Page) -> Rows<EventRow> {
+    let clock = Clock::read(network);
+    let mut newest_first = network.events().latest(EVENTS_KEPT);
+    newest_first.reverse();
+    let mut events = Rows::of(newest_first, page).map(|record| event_row(&record, run, clock));
+    events.rows.reverse();
+    events
+}
+
+/// Waits for the events after a known one.
+///
+/// # Errors
+/// `after` is no id of an event, or the wait is too long.
+pub(super) fn follow(
+    network: &Network,
+    run: Run,
+    query: &FollowEvents,
+) -> Result<EventsAfter, QueryError> {
+    if query.wait_ms > MAX_EVENTS_WAIT_MS {
+        let why = format!("`wait_ms` is at most {MAX_EVENTS_WAIT_MS}");
+        return Err(QueryError::invalid("wait_ms", why));
+    }
+    let known = query.after.as_deref().map(|id| parse_id(id).ok_or_else(|| not_an_id(id)));
+    let (next, restarted) = match known.transpose()? {
+        None => (network.events().count(), false),
+        Some((of, number)) if of == run => (number.map_or(0, |n| n.saturating_add(1)), false),
+        Some(_) => (0, true),
+    };
+    let mut subscription = network.events().subscribe_from(next);
+    let deadline = Instant::now() + Duration::from_millis(query.wait_ms);
+    let first = subscription.take().or_else(|| wait_until(deadline, subscription.next()));
+    let clock = Clock::read(network);
+    let mut answer = EventsAfter {
+        restarted,
+        missed: 0,
+        events: Vec::new(),
+        last: id(run, next.checked_sub(1)),
+    };
+    let mut item = first;
+    while let Some(one) = item {
+        match one {
+            SubscriptionItem::Missed(n) => answer.missed += n,
+            SubscriptionItem::Event(record) => {
+                answer.events.push(event_row(&record, run, clock));
+            }
+        }
+        if answer.events.len() == MAX_EVENTS_AT_ONCE {
+            break;
+        }
+        item = subscription.take();
+    }
+    if let Some(row) = answer.events.last() {
+        answer.last.clone_from(&row.id);
+    }
+    Ok(answer)
+}
+
+/// A run of the controller, which numbers its events from 0: the time of its start, in milliseconds
+/// since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run(u64);
+
+impl Run {
+    /// The run that starts now.
+    pub(crate) fn starting() -> Self {
+        Run(unix_ms())
+    }
+}
+
+/// The place of an event: its run and number. The place before the first event is `RUN-start`.
+fn id(Run(run): Run, number: Option<u64>) -> String {
+    match number {
+        Some(number) => format!("{run:x}-{number}"),
+        None => format!("{run:x}-{BEFORE_FIRST}"),
+    }
+}
+
+const BEFORE_FIRST: &str = "start";
+
+/// The run and the number of the next event after a place.
+fn parse_id(id: &str) -> Option<(Run, Option<u64>)> {
+    let (run, number) = id.split_once('-')?;
+    let run = Run(u64::from_str_radix(run, 16).ok()?);
+    match number {
+        BEFORE_FIRST => Some((run, None)),
+        number => Some((run, Some(number.parse().ok()?))),
+    }
+}
+
+fn not_an_id(id: &str) -> QueryError {
+    let why = format!("{id:?} is not the id of an event, such as \"19a8f3c2b10-42\"");
+    QueryError::invalid("after", why)
+}
+
+/// Two clocks at one moment: the controller's, and that of the calendar.
+#[derive(Clone, Copy)]
+struct Clock {
+    now: Duration,
+    unix_ms: u64,
+}
+
+impl Clock {
+    fn read(network: &Network) -> Self {
+        Clock { now: network.now(), unix_ms: unix_ms() }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn event_row(record: &EventRecord, run: Run, clock: Clock) -> EventRow {
+    let age = clock.now.saturating_sub(record.time);
+    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let event = &record.event;
+    EventRow {
+        id: id(run, Some(record.number)),
+        seconds_ago: age.as_secs(),
+        unix_ms: clock.unix_ms.saturating_sub(age_ms),
+        event: event.name().to_owned(),
+        text: event.to_string(),
+        alarming: event.is_alarming(),
+        reason: event.connection_end().map(|why| why.reason.name().to_owned()),
+    }
+}
