@@ -31,7 +31,7 @@ use bellrock_tables::Budget;
 use crate::event_log::log_events;
 use crate::log;
 #[cfg(feature = "control")]
-use crate::operator::{ControllerOperator, Handles, Run};
+use crate::operator::{ControllerOperator, Handles, ReloadFn, Run};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
 use crate::state_log::log_states;
@@ -121,7 +121,7 @@ pub struct ControllerBuilder {
     #[cfg(feature = "control")]
     handles: Handles,
     #[cfg(feature = "control")]
-    names: Names,
+    names: NamesHandle,
     #[cfg(feature = "http")]
     http: Option<HttpSettings>,
 }
@@ -250,8 +250,22 @@ impl ControllerBuilder {
     /// Names of switches and hosts, which operators may write and read in place of datapath ids and
     /// addresses (feature `control`).
     #[cfg(feature = "control")]
-    pub fn names(mut self, names: Names) -> Self {
-        self.names = names;
+    pub fn names(self, names: Names) -> Self {
+        self.names.set(names);
+        self
+    }
+
+    /// Replaces these names while the controller runs (feature `control`).
+    #[cfg(feature = "control")]
+    pub fn names_handle(&self) -> NamesHandle {
+        self.names.clone()
+    }
+
+    /// Lets operators reload the configuration of this program: `bellrock reload` calls `reload`
+    /// (feature `control`).
+    #[cfg(feature = "control")]
+    pub fn reload(mut self, reload: ReloadFn) -> Self {
+        self.handles.reload = Some(reload);
         self
     }
 
@@ -332,7 +346,7 @@ impl ControllerBuilder {
     pub fn run(self) -> Result {
         log::start();
         // Before any thread starts, and before anything that a signal would leave half done.
-        let signals = Signals::watch().map_err(RunError::Signals)?;
+        let mut signals = Signals::watch().map_err(RunError::Signals)?;
         for doubt in self.chain_problems().filter(|problem| !problem.is_error) {
             tracing::warn!("{doubt}");
         }
@@ -364,7 +378,7 @@ impl ControllerBuilder {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
         }
         #[cfg(feature = "control")]
-        let names = Publisher::new(self.names);
+        let names = self.names;
         #[cfg(feature = "control")]
         let operator: Arc<dyn Operator> = Arc::new(ControllerOperator {
             monitor: engine.monitor(),
@@ -373,7 +387,7 @@ impl ControllerBuilder {
             apps,
             tables: self.tables,
             handles: self.handles,
-            names: names.watch().clone(),
+            names: names.0.watch().clone(),
             run: Run::starting(),
         });
         #[cfg(feature = "http")]
@@ -413,6 +427,20 @@ fn serve_http(
     Ok(server)
 }
 
+/// Replaces the names of switches and hosts while the controller runs (feature `control`). All clones
+/// are of one controller.
+#[cfg(feature = "control")]
+#[derive(Clone, Default)]
+pub struct NamesHandle(Arc<Publisher<Names>>);
+
+#[cfg(feature = "control")]
+impl NamesHandle {
+    /// Replaces all names.
+    pub fn set(&self, names: Names) {
+        self.0.publish(names);
+    }
+}
+
 /// A running controller, in its own threads.
 #[must_use = "it is to be stopped"]
 pub struct Controller {
@@ -421,7 +449,7 @@ pub struct Controller {
     #[cfg(feature = "control")]
     control: Option<Server>,
     #[cfg(feature = "control")]
-    names: Publisher<Names>,
+    names: NamesHandle,
     #[cfg(feature = "control")]
     operator: Arc<dyn Operator>,
     engine: Engine,
@@ -475,7 +503,7 @@ impl Controller {
     /// Replaces the names of switches and hosts (feature `control`).
     #[cfg(feature = "control")]
     pub fn set_names(&self, names: Names) {
-        self.names.publish(names);
+        self.names.set(names);
     }
 
     /// Addresses on which the HTTP server listens (feature `http`).

@@ -35,9 +35,13 @@ pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;
+#[cfg(feature = "control")]
+pub use controller::NamesHandle;
 pub use controller::{Controller, ControllerBuilder, Result, RunError, run};
+#[cfg(feature = "control")]
+pub use operator::ReloadFn;
 pub use per_switch::{PerSwitch, per_switch};
-pub use signals::Signals;
+pub use signals::{Signal, Signals};
 
 mod controller;
 mod event_log;

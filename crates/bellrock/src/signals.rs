@@ -1,4 +1,5 @@
 //! SIGTERM, SIGINT and SIGHUP: the first stops the controller in order, the second ends it at once.
+//! SIGHUP reloads instead, if the program asks for that.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +24,19 @@ const CHECK: Duration = Duration::from_millis(100);
 ///
 /// [`ControllerBuilder::run`](crate::ControllerBuilder::run) does this itself. It is for programs that do something
 /// between the start of the controller and its end.
-pub struct Signals(iterator::Signals);
+pub struct Signals {
+    signals: iterator::Signals,
+    reloads: bool,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// To stop. With the name of the signal.
+    Stop(&'static str),
+    /// To read the configuration again.
+    Reload,
+}
 
 impl Signals {
     /// From here on the first signal does not end the process. The second one does. Call it before
@@ -32,24 +45,41 @@ impl Signals {
     /// # Errors
     /// The system refuses to install the handlers.
     pub fn watch() -> io::Result<Self> {
+        Signals::install(false)
+    }
+
+    /// The same, but SIGHUP asks to reload, and never ends the process.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    pub fn watch_with_reload() -> io::Result<Self> {
+        Signals::install(true)
+    }
+
+    fn install(reloads: bool) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let signals = STOPPING.map(|(signal, _)| signal);
-        let signals = signals.into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
-        for signal in signals.clone() {
+        let is_watched = |signal: &i32| reloads || *signal != SIGHUP || !is_ignored(SIGHUP);
+        let signals = signals.into_iter().filter(is_watched);
+        for signal in signals.clone().filter(|signal| !(reloads && *signal == SIGHUP)) {
             // In this order: the first signal finds the flag false, and then sets it.
             let status = SIGNAL_STATUS + signal;
             flag::register_conditional_shutdown(signal, status, Arc::clone(&stopping))?;
             flag::register(signal, Arc::clone(&stopping))?;
         }
-        Ok(Signals(iterator::Signals::new(signals)?))
+        Ok(Signals { signals: iterator::Signals::new(signals)?, reloads })
     }
 
-    /// Waits for the first signal and returns its name. Returns `None` if the controller fails first.
+    /// Waits for the next signal. Returns `None` if the controller fails first.
     #[must_use]
-    pub fn wait(mut self, controller: &Controller) -> Option<&'static str> {
+    pub fn wait(&mut self, controller: &Controller) -> Option<Signal> {
         while !controller.has_failed() {
-            if let Some(came) = self.0.pending().next() {
-                return STOPPING.iter().find(|(signal, _)| *signal == came).map(|(_, name)| *name);
+            if let Some(came) = self.signals.pending().next() {
+                if self.reloads && came == SIGHUP {
+                    return Some(Signal::Reload);
+                }
+                let name = STOPPING.iter().find(|(signal, _)| *signal == came);
+                return name.map(|(_, name)| Signal::Stop(name));
             }
             std::thread::sleep(CHECK);
         }

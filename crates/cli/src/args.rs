@@ -90,6 +90,7 @@ pub(super) enum Command {
     Release(ReleaseArgs),
     /// List the reserved bandwidth
     Reservations(Ask),
+    Reload(ReloadArgs),
     Decode(DecodeArgs),
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
@@ -108,6 +109,19 @@ pub(super) struct EventsArgs {
     pub(super) ask: Ask,
 }
 
+/// Make the running controller read its configuration again
+///
+/// Names, circuits, the block list, the log level and the certificate change while it runs. If
+/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1.
+#[derive(Debug, Args)]
+pub(super) struct ReloadArgs {
+    /// Only list what would change
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) ask: Ask,
+}
+
 /// What of the counters to print.
 #[derive(Debug, Args)]
 pub(super) struct CountersArgs {
@@ -118,13 +132,14 @@ pub(super) struct CountersArgs {
     pub(super) ask: Ask,
 }
 
-/// Run the controller until it gets SIGTERM, SIGINT or SIGHUP
+/// Run the controller until it gets SIGTERM or SIGINT
 ///
 /// Each setting is a flag, an environment variable, or a key in a file (log_level for --log-level).
 /// A flag overrides the environment, and the environment overrides the file.
 ///
 /// The signal makes it send what it has accepted, close all connections and exit with status 0. A
-/// second signal ends it at once. Under `nohup` SIGHUP has no effect.
+/// second signal ends it at once. SIGHUP makes a service read its file again; at a terminal, or
+/// without a file, it ends the controller.
 #[derive(Debug, Args)]
 #[command(after_long_help = apps_help())]
 pub(super) struct Run {
@@ -134,6 +149,10 @@ pub(super) struct Run {
     /// prints all.
     #[arg(long, value_name = "FILE", env = "BELLROCK_CONFIG", hide_env_values = true)]
     pub(super) config: Option<PathBuf>,
+
+    /// Read this file again when it changes, as `bellrock reload` does
+    #[arg(long, requires = "config")]
+    pub(super) watch_config: bool,
 
     /// Run this app; several times for a chain
     ///

@@ -1,17 +1,30 @@
 //! The log: lines on standard error, as text or as JSON.
 
-use std::io::stderr;
+use std::io::{IsTerminal, stderr};
 
 use bellrock_config::{Config, LogFormat};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{fmt, reload};
+
+/// Sets the lowest level of logged lines.
+pub(super) struct LogLevel(Box<dyn Fn(LevelFilter) + Send + Sync>);
+
+impl LogLevel {
+    pub(super) fn set(&self, level: impl Into<LevelFilter>) {
+        (self.0)(level.into());
+    }
+}
 
 /// Sends the log to standard error from now on. Called once.
-pub(super) fn start(config: &Config) {
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(config.log_level)
-        .with_writer(stderr)
-        .with_target(false);
+pub(super) fn start(config: &Config) -> LogLevel {
+    let (filter, handle) = reload::Layer::new(LevelFilter::from(config.log_level));
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = fmt::layer().with_writer(stderr).with_target(false);
     match config.log_format {
-        LogFormat::Human => lines.with_ansi(std::io::IsTerminal::is_terminal(&stderr())).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        LogFormat::Human => log.with(lines.with_ansi(stderr().is_terminal())).init(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
     }
+    // An error means that there is no log any more.
+    LogLevel(Box::new(move |level| drop(handle.reload(level))))
 }

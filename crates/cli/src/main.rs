@@ -15,6 +15,7 @@ mod emulate;
 mod ending;
 mod log;
 mod operate;
+mod reload;
 mod show;
 mod start;
 mod token;
@@ -128,6 +129,10 @@ fn main() -> ExitCode {
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
         }
+        Command::Reload(asked) => {
+            let order = query::Reload { dry_run: asked.dry_run };
+            ask(&asked.ask, order, show::reload)
+        }
         Command::Bench(asked) => bench::run(&asked),
         Command::Demo(asked) => demo::run(&asked),
         Command::Emulate(asked) => match emulate::run(&asked) {
@@ -163,9 +168,15 @@ fn failed(failure: Failure) -> ExitCode {
 
 fn run_controller(run: &Run) -> Result<(), Failure> {
     let (config, warnings) = configure(run)?;
-    log::start(&config);
+    let log_level = log::start(&config);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    start::run(&config, run.shared_table).map_err(|error| Failure::Failed(error.to_string()))
+    let options = start::RunOptions {
+        shared_table: run.shared_table,
+        sources: run.sources(),
+        watch_config: run.watch_config,
+        log_level,
+    };
+    start::run(config, options).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Reads the settings. Returns warnings too.

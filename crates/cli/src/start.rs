@@ -1,10 +1,11 @@
 //! Runs a controller from its configuration, until a signal ends it.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use bellrock::http::{HttpSettings, StatisticsSettings, TlsFiles};
-use bellrock::{Controller, ControllerBuilder, RunError, Signals, StartError};
+use bellrock::http::{Certificate, HttpSettings, StatisticsSettings, TlsError, TlsFiles};
+use bellrock::{Controller, ControllerBuilder, RunError, Signal, Signals, StartError};
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning};
@@ -12,11 +13,13 @@ use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_config::apps::AppChoice;
 use bellrock_config::files::KeyFileError;
-use bellrock_config::{Config, Control, HttpConfig};
+use bellrock_config::{Config, Control, HttpConfig, Sources};
 use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
 use super::block_list::{BlockListFile, BlockListFileError};
+use super::log::LogLevel;
+use super::reload::{Parts, Reloader};
 
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,10 @@ pub(super) enum NotRun {
     BlockList(#[from] BlockListFileError),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    #[error("the configuration file cannot be watched: {0}")]
+    Watch(io::Error),
 }
 
 impl From<RunError> for NotRun {
@@ -65,27 +72,49 @@ pub(super) enum SharedTableKind {
     Stm,
 }
 
-/// Runs the controller until SIGTERM, SIGINT or SIGHUP.
-pub(super) fn run(config: &Config, shared: SharedTableKind) -> Result<(), NotRun> {
+/// How to run, beside the configuration.
+pub(super) struct RunOptions {
+    pub(super) shared_table: SharedTableKind,
+    /// Where the configuration came from, to read it again.
+    pub(super) sources: Sources,
+    /// Whether to read it again when its file changes.
+    pub(super) watch_config: bool,
+    pub(super) log_level: LogLevel,
+}
+
+/// Runs the controller until SIGTERM or SIGINT.
+///
+/// SIGHUP reloads the configuration of a service. It ends a controller without a file, or at a
+/// terminal: the terminal has been closed then.
+pub(super) fn run(config: Config, options: RunOptions) -> Result<(), NotRun> {
+    let RunOptions { shared_table, sources, watch_config, log_level } = options;
     // Before any thread starts, and before anything that a signal would leave half done.
-    let signals = Signals::watch().map_err(RunError::Signals)?;
-    let (builder, block_list) = builder(config, shared)?;
-    let controller = builder.start()?;
-    announce(config, &controller);
-    let signal = signals.wait(&controller).ok_or(RunError::Failed)?;
+    let reloads = sources.file.is_some() && !stderr().is_terminal();
+    let signals = if reloads { Signals::watch_with_reload() } else { Signals::watch() };
+    let mut signals = signals.map_err(RunError::Signals)?;
+    let (builder, parts) = builder(&config, shared_table)?;
+    let reloader = Reloader::new(sources, config.clone(), log_level, parts);
+    let by_operator = Arc::clone(&reloader);
+    let controller = builder.reload(Arc::new(move |order| by_operator.reload(order))).start()?;
+    if watch_config {
+        reloader.watch_file().map_err(NotRun::Watch)?;
+    }
+    announce(&config, &controller);
+    let signal = loop {
+        match signals.wait(&controller).ok_or(RunError::Failed)? {
+            Signal::Stop(signal) => break signal,
+            Signal::Reload => reloader.reload_and_log(),
+        }
+    };
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
-    drop(block_list);
     controller.stop();
+    drop(reloader);
     info!("stopped");
     Ok(())
 }
 
-/// The controller of a configuration, and the file of its block list, which is watched until it is
-/// dropped.
-fn builder(
-    config: &Config,
-    shared: SharedTableKind,
-) -> Result<(ControllerBuilder, Option<BlockListFile>), NotRun> {
+/// The controller of a configuration, and the parts of it that take changes.
+fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilder, Parts), NotRun> {
     let tables = Budget::new(config.table_memory_bytes);
     let services = config.services.settings()?;
     let mut builder =
@@ -96,10 +125,17 @@ fn builder(
         Control::Auto => builder.control_socket(),
         Control::Path(path) => builder.control_socket_at(path),
     };
-    if let Some(settings) = http(&config.http) {
+    let certificate = tls_files(&config.http).map(|files| Certificate::read(&files)).transpose()?;
+    if let Some(settings) = http(&config.http, certificate.clone()) {
         builder = builder.http(settings);
     }
-    let mut block_list = None;
+    let mut parts = Parts {
+        names: builder.names_handle(),
+        circuits: None,
+        block_lists: None,
+        block_list: None,
+        certificate,
+    };
     for choice in &config.apps {
         builder = match choice {
             AppChoice::Hub => builder.app(Hub),
@@ -121,28 +157,35 @@ fn builder(
             }
             AppChoice::Provisioning(settings) => {
                 let circuits = Circuits::new(settings.clone())?;
+                parts.circuits = Some(circuits.clone());
                 builder.app(Provisioning::new(&circuits)).circuits(&circuits)
             }
             AppChoice::Quarantine(settings) => {
                 let lists = BlockLists::default();
                 if let Some(file) = &settings.file {
-                    block_list = Some(BlockListFile::watch(file, lists.clone())?);
+                    parts.block_list = Some(BlockListFile::watch(file, lists.clone())?);
                 }
+                parts.block_lists = Some(lists.clone());
                 builder.app(Quarantine::new(&lists)).block_lists(&lists)
             }
             AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
         };
     }
-    Ok((builder, block_list))
+    Ok((builder, parts))
 }
 
 /// The settings of the HTTP server, if there is to be one.
-fn http(config: &HttpConfig) -> Option<HttpSettings> {
-    let HttpConfig { listen, certificate, key, tokens, poll_ports, poll_flows } = config.clone();
-    let files = certificate.zip(key);
-    let tls = files.map(|(certificate, key)| TlsFiles { certificate, key });
+fn http(config: &HttpConfig, tls: Option<Certificate>) -> Option<HttpSettings> {
+    let HttpConfig { listen, tokens, poll_ports, poll_flows, .. } = config.clone();
     let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
     (!listen.is_empty()).then_some(HttpSettings { listen, tls, tokens, statistics })
+}
+
+/// The files of the HTTP server's certificate, if the server runs and has one.
+pub(super) fn tls_files(config: &HttpConfig) -> Option<TlsFiles> {
+    let HttpConfig { listen, certificate, key, .. } = config;
+    let files = certificate.clone().zip(key.clone()).filter(|_| !listen.is_empty());
+    files.map(|(certificate, key)| TlsFiles { certificate, key })
 }
 
 /// Logs which apps run, and what to do next.

@@ -251,6 +251,100 @@ fn a_switch_and_its_hosts_are_told_and_cannot_command_the_terminal() {
     assert_eq!(controller.exit_status(), Some(0));
 }
 
+/// The names of the switches that are configured and not connected.
+fn missing(controller: &Controller) -> Vec<String> {
+    let status = controller.ask("status");
+    let rows = status["missing_switches"].as_array().unwrap().iter();
+    rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_reload_applies_all_changes_or_none() {
+    let place = Place::new("reload");
+    let file = place.file("bellrock.yaml");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    write("workers: 1\nswitches: {core: a1}\nlog_level: info\n");
+    let mut controller = Controller::start(&place, &["--config", &file]);
+    let reload = |arguments: &[&str]| {
+        let mut command = bellrock(&["reload", "--control", &controller.control]);
+        output(command.args(arguments))
+    };
+    assert_eq!(missing(&controller), ["core"]);
+    assert_eq!(reload(&[]).1, "no setting has changed\n");
+
+    write("workers: 1\nswitches: {edge: a1, spare: a2}\nlog_level: debug\n");
+    let (status, text, _) = reload(&["--dry-run"]);
+    assert!(status == 0 && text.ends_with("changes: 4; nothing was changed\n"), "{text}");
+    assert_eq!(missing(&controller), ["core"]);
+    let (status, text, _) = reload(&[]);
+    assert_eq!(status, 0);
+    for line in [
+        "switches.core: removed 00000000000000a1",
+        "switches.edge: added 00000000000000a1",
+        "log_level: info -> debug",
+        "changes in force: 4",
+    ] {
+        assert!(text.lines().any(|one| one == line), "no {line} in {text}");
+    }
+    assert_eq!(missing(&controller), ["edge", "spare"]);
+
+    // One thing is wrong, or cannot change now: then the other does not change either.
+    for (text, part) in [
+        ("workers: 1\nswitches: {core: a1}\nlog_level: loud\n", "bellrock.yaml:3:"),
+        ("workers: 2\nswitches: {core: a1}\n", "workers: 1 -> 2 (restart)"),
+        ("workers: 1\nswitches: {core: a1}\napps: [hub]\n", "apps: [learning] -> [hub] (restart)"),
+    ] {
+        write(text);
+        let (status, _, error) = reload(&[]);
+        assert!(status == 1 && error.contains(part), "{error}");
+        assert_eq!(missing(&controller), ["edge", "spare"]);
+    }
+    fs::remove_file(&file).unwrap();
+    let (status, _, error) = reload(&[]);
+    assert!(status == 1 && error.contains("bellrock.yaml"), "{error}");
+
+    write("workers: 1\nswitches: {again: a1}\n");
+    controller.signal("HUP");
+    until("SIGHUP reloads", || missing(&controller) == ["again"]);
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    let log = controller.log();
+    assert!(log.contains("configuration: switches.again: added"), "{log}");
+}
+
+#[test]
+fn a_file_that_changes_is_read_again_if_asked_for() {
+    let place = Place::new("watch");
+    let file = place.file("bellrock.yaml");
+    fs::write(&file, "switches: {core: a1}\n").unwrap();
+    let controller = Controller::start(&place, &["--config", &file, "--watch-config"]);
+    fs::write(&file, "switches: {edge: a1}\n").unwrap();
+    until("the change is seen", || missing(&controller) == ["edge"]);
+    // As editors do it.
+    let next = place.file("next.yaml");
+    fs::write(&next, "switches: {last: a1}\n").unwrap();
+    fs::rename(&next, &file).unwrap();
+    until("the new file is seen", || missing(&controller) == ["last"]);
+    let without_file = output(&mut bellrock(&["run", "--watch-config"]));
+    assert_eq!(without_file.0, 2, "{without_file:?}");
+}
+
+#[test]
+fn a_controller_without_a_file_has_nothing_to_reload() {
+    let place = Place::new("no-file");
+    let controller = Controller::start(&place, &[]);
+    let (status, _, error) = output(&mut bellrock(&["reload", "--control", &controller.control]));
+    assert!(status == 1 && error.contains("start it with --config FILE"), "{error}");
+}
+
 #[test]
 fn events_are_followed_until_the_controller_ends() {
     let place = Place::new("follow");

@@ -91,7 +91,7 @@ pub(crate) const HTTP: &[Setting<Config>] = &[
         value: "PATH",
         about: "File with the certificate of the HTTP server and those of its authorities, in PEM. \
                 none: plain HTTP, on the loopback only.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::One {
             set: |config, text| {
                 config.http.certificate = path(text)?;
@@ -104,7 +104,7 @@ pub(crate) const HTTP: &[Setting<Config>] = &[
         key: "http.key",
         value: "PATH",
         about: "File with the private key of that certificate, in PEM.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::One {
             set: |config, text| {
                 config.http.key = path(text)?;

@@ -178,7 +178,7 @@ const OPERATION: &[Setting<Config>] = &[
         key: "log_level",
         value: "LEVEL",
         about: "Lowest level of logged lines: error, warn, info, debug or trace.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::One {
             set: |config, text| put(&mut config.log_level, values::choice(text, LOG_LEVELS)),
             show: |config| values::show_choice(&config.log_level, LOG_LEVELS),

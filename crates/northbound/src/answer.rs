@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
 
-use crate::HttpCounters;
 use crate::access::{Caller, Rates};
 use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
+use crate::{Certificate, HttpCounters};
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -36,8 +36,7 @@ pub(crate) struct Shared {
     pub(crate) news: watch::Receiver<()>,
     /// What switches have counted, if they are asked for it.
     pub(crate) statistics: Arc<Statistics>,
-    /// End of the server's certificate, in seconds since 1970.
-    pub(crate) certificate_expiry: Option<i64>,
+    pub(crate) certificate: Option<Certificate>,
 }
 
 impl Shared {
@@ -45,7 +44,7 @@ impl Shared {
         operator: Arc<dyn Operator>,
         counters: &HttpCounters,
         tokens: Option<TokenBook>,
-        certificate_expiry: Option<i64>,
+        certificate: Option<Certificate>,
         news: watch::Receiver<()>,
     ) -> Self {
         Shared {
@@ -57,7 +56,7 @@ impl Shared {
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             news,
             statistics: Arc::default(),
-            certificate_expiry,
+            certificate,
         }
     }
 

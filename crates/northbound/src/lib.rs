@@ -41,3 +41,4 @@ pub use counters::{HTTP_COUNTERS, HttpCounters, counted};
 pub use routes::openapi;
 pub use server::{Server, ServerError};
 pub use settings::{HttpSettings, StatisticsSettings, TlsFiles};
+pub use tls::{Certificate, LoadedCertificate, TlsError};

@@ -94,11 +94,10 @@ impl Server {
             listeners.iter().map(std::net::TcpListener::local_addr).collect();
         let addresses = addresses.map_err(ServerError::System)?;
         let (latest, news) = watch::channel(());
-        let expiry = tls.as_ref().and_then(|(_, expiry)| *expiry);
-        let shared = Arc::new(Shared::new(operator, counters, tokens, expiry, news));
+        let shared = Arc::new(Shared::new(operator, counters, tokens, settings.tls.clone(), news));
         let accepting = Accepting {
             router: routes::router(&shared),
-            tls: tls.map(|(acceptor, _)| acceptor),
+            tls,
             places: Arc::default(),
             counters: counters.clone(),
             graceful: GracefulShutdown::new(),

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Certificate;
+
 /// Settings of the server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct HttpSettings {
     /// Addresses to listen on. One that is not of the loopback needs `tls` and `tokens`.
     pub listen: Vec<SocketAddr>,
     /// The certificate. `None`: plain HTTP.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Certificate>,
     /// The file of the tokens. It is read again when it has changed. `None`: nobody may change
     /// anything.
     pub tokens: Option<PathBuf>,

@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use crate::TlsFiles;
@@ -40,27 +42,81 @@ pub enum TlsError {
     Pair(#[from] rustls::Error),
 }
 
-/// Reads a certificate and its key. TLS 1.2 and 1.3 are spoken, with HTTP/1.1. Returns also the end
-/// of the certificate, in seconds since 1970.
-pub(crate) fn acceptor(files: &TlsFiles) -> Result<(TlsAcceptor, Option<i64>), TlsError> {
-    let TlsFiles { certificate, key } = files;
-    let wrong = |path: &Path, why: &str| TlsError::Content { path: path.into(), why: why.into() };
-    let pem = read(certificate)?;
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let chain = chain.map_err(|error| wrong(certificate, &format!("not PEM: {error}")))?;
-    if chain.is_empty() {
-        return Err(wrong(certificate, "it has no certificate in PEM (BEGIN CERTIFICATE)"));
+/// The certificate of a server, which can be replaced while the server runs. All clones share it.
+#[derive(Clone, Debug)]
+pub struct Certificate(Arc<RwLock<LoadedCertificate>>);
+
+/// A certificate with its key, as read from files.
+#[derive(Clone, Debug)]
+pub struct LoadedCertificate {
+    key: Arc<CertifiedKey>,
+    /// Its end, in seconds since 1970.
+    expiry: Option<i64>,
+}
+
+impl LoadedCertificate {
+    /// Reads a certificate and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let TlsFiles { certificate, key } = files;
+        let wrong =
+            |path: &Path, why: &str| TlsError::Content { path: path.into(), why: why.into() };
+        let pem = read(certificate)?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let chain = chain.map_err(|error| wrong(certificate, &format!("not PEM: {error}")))?;
+        let Some(first) = chain.first() else {
+            return Err(wrong(certificate, "it has no certificate in PEM (BEGIN CERTIFICATE)"));
+        };
+        let expiry = expiry(first);
+        let private = PrivateKeyDer::from_pem_slice(&read(key)?)
+            .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
+        let key = CertifiedKey::from_der(chain, private, &ring::default_provider())?;
+        Ok(LoadedCertificate { key: Arc::new(key), expiry })
     }
-    let expiry = expiry(&chain[0]);
-    let private = PrivateKeyDer::from_pem_slice(&read(key)?)
-        .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
+}
+
+impl Certificate {
+    /// Reads a certificate and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        Ok(Certificate(Arc::new(RwLock::new(LoadedCertificate::read(files)?))))
+    }
+
+    /// Replaces it. Connections that exist keep the earlier one.
+    pub fn replace(&self, loaded: LoadedCertificate) {
+        // Each change is one assignment.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+    }
+
+    /// Its end, in seconds since 1970.
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        self.loaded().expiry
+    }
+
+    fn loaded(&self) -> RwLockReadGuard<'_, LoadedCertificate> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.loaded().key))
+    }
+}
+
+/// Accepts TLS 1.2 and 1.3 with this certificate, for HTTP/1.1.
+pub(crate) fn acceptor(certificate: &Certificate) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, private)?;
+        .with_cert_resolver(Arc::new(certificate.clone()));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), expiry))
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// The end of a certificate, in seconds since 1970. `None`: it is not of X.509.

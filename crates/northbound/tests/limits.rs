@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bellrock_northbound::limits::MAX_CONNECTIONS;
-use bellrock_northbound::{HttpCounters, HttpSettings, Server, TlsFiles};
+use bellrock_northbound::{
+    Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
+};
 use client::{Fixed, Lab, PATIENCE, exchange, reply};
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -109,9 +111,11 @@ fn with_tls_everything_but_the_checks_of_supervisors_needs_a_token() {
     };
     let certificate = write("certificate.pem", made.cert.pem());
     let key = write("key.pem", made.signing_key.serialize_pem());
+    let pair = TlsFiles { certificate: certificate.clone(), key: key.clone() };
+    let shared = Certificate::read(&pair).unwrap();
     let lab = Lab::with(|settings| {
         settings.listen = vec![SocketAddr::from(([0, 0, 0, 0], 0))];
-        settings.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+        settings.tls = Some(shared.clone());
     });
 
     let mut roots = rustls::RootCertStore::empty();
@@ -137,19 +141,31 @@ fn with_tls_everything_but_the_checks_of_supervisors_needs_a_token() {
     let bearer = format!("Bearer {}", lab.read);
     assert_eq!(send("/v1/status", &[("authorization", &bearer)]).status, 200);
 
+    // A renewed certificate is used by the next connection, and the old one is trusted no more.
+    let renewed = rcgen::generate_simple_self_signed(["controller.example".to_owned()]).unwrap();
+    let renewed = TlsFiles {
+        certificate: write("renewed.pem", renewed.cert.pem()),
+        key: write("renewed-key.pem", renewed.signing_key.serialize_pem()),
+    };
+    shared.replace(LoadedCertificate::read(&renewed).unwrap());
+    let name = "controller.example".try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::clone(&config), name).unwrap();
+    let socket = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let refused = rustls::StreamOwned::new(session, socket).write_all(b"GET / HTTP/1.1\r\n\r\n");
+    assert!(refused.unwrap_err().to_string().contains("UnknownIssuer"));
+    until("the failed handshake is counted", || lab.counter("handshakes_failed") == 1);
+
     // Plain HTTP, and nothing at all.
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let _ = plain.read_to_end(&mut Vec::new());
-    until("the failed handshake is counted", || lab.counter("handshakes_failed") == 1);
+    until("the failed handshake is counted", || lab.counter("handshakes_failed") == 2);
 
     // What cannot be used is named.
     let start = |certificate: &std::path::Path, key: &std::path::Path| {
-        let tls = Some(TlsFiles { certificate: certificate.into(), key: key.into() });
-        let settings = HttpSettings { tls, ..HttpSettings::default() };
-        let started =
-            Server::start(&settings, Arc::new(Fixed::default()), &HttpCounters::default());
-        started.unwrap_err().to_string()
+        let files = TlsFiles { certificate: certificate.into(), key: key.into() };
+        Certificate::read(&files).unwrap_err().to_string()
     };
     assert!(start(&key, &key).contains("it has no certificate in PEM"));
     assert!(start(&certificate, &certificate).contains("it has no private key in PEM"));

@@ -17,6 +17,7 @@
 mod apps;
 mod bandwidth;
 mod circuits;
+mod configuration;
 mod error;
 mod flows;
 mod hosts;
@@ -38,6 +39,7 @@ pub use bandwidth::{
     ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
 };
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
+pub use configuration::{Reload, ReloadAnswer, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use hosts::{HostRow, ListHosts};

@@ -8,8 +8,8 @@ use crate::{
     EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus, GetTopology, HostRow,
     LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
     ListPorts, ListReservations, ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release,
-    ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer,
-    Unblock,
+    Reload, ReloadAnswer, ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow,
+    TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -119,4 +119,6 @@ queries! {
     "list_reservations" ListReservations -> Rows<ReservationRow>;
     /// The circuits and their states.
     "list_circuits" ListCircuits -> Rows<CircuitRow>;
+    /// Reads the configuration again, and applies what has changed.
+    "reload" Reload -> ReloadAnswer;
 }

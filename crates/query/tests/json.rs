@@ -5,8 +5,8 @@ use bellrock_query::{
     Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, FollowEvents,
     GetCounters, GetStatus, GetTopology, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
     ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks,
-    Operator, Page, PortState, QueryError, Release, Request, ReservationRow, ReservationState,
-    Reserve, Rows, SwitchRef, Unblock,
+    Operator, Page, PortState, QueryError, Release, Reload, Request, ReservationRow,
+    ReservationState, Reserve, Rows, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -73,6 +73,7 @@ fn every_request_is_read_as_it_was_written() {
         Release { id: 7 }.into(),
         ListReservations { page }.into(),
         ListCircuits { page }.into(),
+        Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();
     assert_eq!(names, Request::NAMES, "each request once");

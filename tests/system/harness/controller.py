@@ -55,13 +55,16 @@ class Controller:
         if config is None:
             self.command += ["--app", app]
         else:
-            # JSON is also YAML, and Python can write it.
-            path = run_dir / "bellrock.yaml"
-            path.write_text(json.dumps(config))
-            self.command += ["--config", str(path)]
+            self.config_file = run_dir / "bellrock.yaml"
+            self.write_config(config)
+            self.command += ["--config", str(self.config_file)]
         if workers:
             self.command += ["--workers", str(workers)]
         self.command += flags
+
+    def write_config(self, config):
+        """Replaces its configuration file. JSON is also YAML, and Python can write it."""
+        self.config_file.write_text(json.dumps(config))
 
     def start(self):
         with open(self.log, "ab") as log:

@@ -30,8 +30,8 @@ use bellrock_engine::{
 };
 use bellrock_query::{
     Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, ListApps, MissingSwitch,
-    Operator, PortRow, QueryError, RefusedFlowRow, Request, Rows, Status, SwitchRef, SwitchRow,
-    TableMemory, TaskRow, TaskState,
+    Operator, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, Status,
+    SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -47,7 +47,12 @@ pub(crate) struct Handles {
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) reservations: Option<Reservations>,
     pub(crate) circuits: Option<Circuits>,
+    pub(crate) reload: Option<ReloadFn>,
 }
+
+/// Reads the configuration of a program again, and applies what has changed. It runs in a thread of
+/// the face that asks.
+pub type ReloadFn = Arc<dyn Fn(&Reload) -> Result<ReloadAnswer, QueryError> + Send + Sync>;
 
 /// The operator of a running controller.
 pub(crate) struct ControllerOperator {
@@ -132,6 +137,7 @@ impl Operator for ControllerOperator {
             Request::ListReservations(query) => {
                 Answer::ListReservations(bandwidth::list(self.reservations()?, names, query.page))
             }
+            Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))
             }
@@ -189,6 +195,12 @@ impl ControllerOperator {
             .reservations
             .as_ref()
             .ok_or_else(|| self.no_handle("bandwidth", "reservations"))
+    }
+
+    fn reload(&self) -> Result<&ReloadFn, QueryError> {
+        let why = "this program has no configuration that can be read again; `reload` of the builder adds one";
+        let refused = || QueryError::new(ErrorKind::Refused, why);
+        self.handles.reload.as_ref().ok_or_else(refused)
     }
 
     fn circuits(&self) -> Result<&Circuits, QueryError> {

@@ -16,7 +16,8 @@ use std::fmt::Write;
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 use bellrock_query::{
-    AppRow, CounterMeaning, CounterPart, Counters, PortState, Status, SwitchRow, TaskRow, TaskState,
+    AppRow, CounterMeaning, CounterPart, Counters, PortState, ReloadAnswer, SettingChangeRow,
+    Status, SwitchRow, TaskRow, TaskState,
 };
 
 pub(crate) use circuits::circuits;
@@ -197,6 +198,30 @@ pub(crate) fn counters(counters: &Counters) -> String {
         text.push_str(&table(&[&printable(app).to_uppercase(), "SUM"], rows));
     }
     text
+}
+
+/// What a reload has changed.
+pub(crate) fn reload(answer: &ReloadAnswer) -> String {
+    let warnings = answer.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    let mut text: String = warnings.collect();
+    for change in &answer.changes {
+        let SettingChangeRow { setting, before, after, needs_restart } = change;
+        let when = if *needs_restart { " (needs a restart)" } else { "" };
+        let what = match (before, after) {
+            (Some(before), Some(after)) => format!("{before} -> {after}"),
+            (None, Some(after)) => format!("added {after}"),
+            (Some(before), None) => format!("removed {before}"),
+            (None, None) => String::new(),
+        };
+        text.push_str(&format!("{setting}: {what}{when}\n"));
+    }
+    let text: String = text.lines().map(|line| printable(line) + "\n").collect();
+    let end = match (answer.applied, answer.changes.len()) {
+        (_, 0) => "no setting has changed".to_owned(),
+        (true, n) => format!("changes in force: {n}"),
+        (false, n) => format!("changes: {n}; nothing was changed"),
+    };
+    format!("{text}{end}\n")
 }
 
 /// What each counter counts.

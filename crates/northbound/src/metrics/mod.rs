@@ -14,6 +14,7 @@ mod text;
 
 use std::sync::Arc;
 
+use crate::Certificate;
 use crate::answer::Shared;
 use crate::problem::Problem;
 
@@ -23,7 +24,7 @@ pub(crate) use text::CONTENT_TYPE;
 /// The metrics as text. All of the work is done in a thread that may wait.
 pub(crate) async fn scrape(shared: &Arc<Shared>) -> Result<String, Problem> {
     let statistics = Arc::clone(&shared.statistics);
-    let expiry = shared.certificate_expiry;
+    let expiry = shared.certificate.as_ref().and_then(Certificate::expiry);
     let text = shared.ask_more("the metrics", move |operator| {
         let readings = readings::read(operator)?;
         Ok(text::encode(families::Families { readings, polled: statistics.snapshot(), expiry }))

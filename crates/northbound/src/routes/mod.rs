@@ -67,6 +67,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(system::apps))
         .routes(routes!(system::tasks))
         .routes(routes!(system::events))
+        .routes(routes!(system::reload))
         .routes(routes!(network::switches))
         .routes(routes!(network::switch))
         .routes(routes!(network::switch_ports))

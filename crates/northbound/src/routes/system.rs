@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use bellrock_query::{
     AppRow, CounterMeaning, Counters, DescribeCounters, EventRow, GetCounters, GetStatus, ListApps,
-    ListEvents, ListTasks, QueryError, Rows, Status, TaskRow,
+    ListEvents, ListTasks, QueryError, Reload, ReloadAnswer, Rows, Status, TaskRow,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
+use crate::access::Caller;
 use crate::answer::{Known, Params, Shared, Tagged};
 use crate::metrics;
 use crate::problem::Problem;
@@ -90,6 +92,31 @@ pub(super) async fn counter_meanings(
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     let text = metrics::scrape(&shared).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// Read the configuration again
+///
+/// Changes are applied together. If anything is wrong, or needs a restart, nothing changes.
+#[utoipa::path(post, path = "/v1/reload", tag = "controller", params(ReloadParams), security(("token" = [])),
+    responses(
+    (status = 200, description = "What has changed, or would.", body = ReloadAnswer),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn reload(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Params(ReloadParams { dry_run }): Params<ReloadParams>,
+) -> Result<Json<ReloadAnswer>, Problem> {
+    Ok(Json(shared.order(caller, Reload { dry_run }).await?))
+}
+
+/// How to reload.
+#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReloadParams {
+    /// Only list what would change.
+    dry_run: bool,
 }
 
 /// The apps of the chain, in order

@@ -15,8 +15,8 @@ use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
-    MAX_EVENTS_AT_ONCE, Operator, QuarantineAnswer, QueryError, Request, ReservationRow,
-    ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
+    MAX_EVENTS_AT_ONCE, Operator, QuarantineAnswer, QueryError, ReloadAnswer, Request,
+    ReservationRow, ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -199,6 +199,11 @@ impl Operator for Fixed {
             Request::ListReservations(query) => {
                 Answer::ListReservations(Rows::of([reservation()], query.page))
             }
+            Request::Reload(order) => Answer::Reload(ReloadAnswer {
+                applied: !order.dry_run,
+                changes: vec![],
+                warnings: vec![],
+            }),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
                 return Err(QueryError::new(ErrorKind::AppNotRunning, why));

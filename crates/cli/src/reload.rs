@@ -1,0 +1,246 @@
+//! Changes of the configuration while the controller runs.
+//!
+//! A reload reads the file again, below the same flags and variables. It changes nothing unless
+//! everything is right and can change now: first all that can fail is prepared, then all of it is put
+//! in force. What has not changed is not touched.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bellrock::NamesHandle;
+use bellrock::http::{Certificate, LoadedCertificate};
+use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
+use bellrock_apps::quarantine::{BlockList, BlockLists};
+use bellrock_config::apps::AppChoice;
+use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
+use bellrock_query::{ErrorKind, QueryError, Reload, ReloadAnswer, SettingChangeRow};
+use tracing::{info, warn};
+
+use crate::block_list::BlockListFile;
+use crate::log::LogLevel;
+use crate::start::tls_files;
+
+/// Time between two looks whether the file has changed. It has to stay the same for that time, since
+/// half a file may be right too.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Handles of the parts whose settings can change.
+pub(crate) struct Reloader {
+    sources: Sources,
+    log_level: LogLevel,
+    names: NamesHandle,
+    circuits: Option<Circuits>,
+    block_lists: Option<BlockLists>,
+    certificate: Option<Certificate>,
+    running: Mutex<Running>,
+}
+
+/// What is in force.
+struct Running {
+    config: Config,
+    /// The file of the block list, which is watched.
+    block_list: Option<BlockListFile>,
+}
+
+/// The parts that take changes, as the builder has made them.
+pub(crate) struct Parts {
+    pub(crate) names: NamesHandle,
+    pub(crate) circuits: Option<Circuits>,
+    pub(crate) block_lists: Option<BlockLists>,
+    pub(crate) block_list: Option<BlockListFile>,
+    pub(crate) certificate: Option<Certificate>,
+}
+
+impl Reloader {
+    pub(crate) fn new(
+        sources: Sources,
+        config: Config,
+        log_level: LogLevel,
+        parts: Parts,
+    ) -> Arc<Self> {
+        let Parts { names, circuits, block_lists, block_list, certificate } = parts;
+        let running = Mutex::new(Running { config, block_list });
+        Arc::new(Reloader {
+            sources,
+            log_level,
+            names,
+            circuits,
+            block_lists,
+            certificate,
+            running,
+        })
+    }
+
+    /// Reads the configuration again, and applies what has changed.
+    ///
+    /// # Errors
+    /// What is wrong, or needs a restart. Then nothing has changed.
+    pub(crate) fn reload(&self, order: &Reload) -> Result<ReloadAnswer, QueryError> {
+        if self.sources.file.is_none() {
+            let why = "the controller was started without a file; start it with --config FILE";
+            return Err(QueryError::new(ErrorKind::Refused, why));
+        }
+        // One reload after another. A panic leaves what was in force before it.
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.sources.check().map_err(|error| invalid(error.to_string()))?;
+        let Checked { config, errors, warnings } = read;
+        if !errors.is_empty() {
+            return Err(invalid(errors.join("\n")));
+        }
+        let difference = difference(&running.config, &config);
+        let changes = difference.changes.iter().map(row).collect();
+        if order.dry_run {
+            return Ok(ReloadAnswer { applied: false, changes, warnings });
+        }
+        let restart: Vec<_> = difference.at(Change::Restart).map(ToString::to_string).collect();
+        if !restart.is_empty() {
+            let why = format!(
+                "nothing has changed, because this needs a restart:\n{}",
+                restart.join("\n")
+            );
+            return Err(QueryError::new(ErrorKind::Refused, why));
+        }
+        self.apply(&mut running, config)?;
+        for change in &difference.changes {
+            info!("configuration: {change}");
+        }
+        Ok(ReloadAnswer { applied: true, changes, warnings })
+    }
+
+    /// The same, reported in the log.
+    pub(crate) fn reload_and_log(&self) {
+        match self.reload(&Reload::default()) {
+            Ok(answer) => {
+                answer.warnings.iter().for_each(|warning| warn!("{warning}"));
+                info!("the configuration is read again; changes: {}", answer.changes.len());
+            }
+            Err(error) => {
+                error.message.lines().for_each(|line| warn!("not reloaded: {line}"));
+            }
+        }
+    }
+
+    fn apply(&self, running: &mut Running, config: Config) -> Result<(), QueryError> {
+        let certificate = self.read_certificate(&config)?;
+        let circuits =
+            circuits(&config).filter(|new| Some(new) != circuits(&running.config).as_ref());
+        if let Some(circuits) = &circuits {
+            circuits.check().map_err(|error| invalid(error.to_string()))?;
+        }
+        // From here on only this can fail, and then it changes nothing itself.
+        self.change_block_list(running, &config)?;
+        if let (Some(handle), Some(settings)) = (&self.circuits, circuits)
+            && let Err(error) = handle.change(settings.circuits)
+        {
+            // They were checked.
+            warn!("circuits: {error}");
+        }
+        if let (Some(handle), Some(certificate)) = (&self.certificate, certificate) {
+            handle.replace(certificate);
+        }
+        if config.names != running.config.names {
+            self.names.set(config.names.clone());
+        }
+        if config.log_level != running.config.log_level {
+            self.log_level.set(config.log_level);
+        }
+        running.config = config;
+        Ok(())
+    }
+
+    /// The certificate is read again even if its files have the same names: a renewed one replaces the
+    /// earlier one in place.
+    fn read_certificate(&self, config: &Config) -> Result<Option<LoadedCertificate>, QueryError> {
+        let files = self.certificate.as_ref().and(tls_files(&config.http));
+        files
+            .map(|files| LoadedCertificate::read(&files))
+            .transpose()
+            .map_err(|error| invalid(error.to_string()))
+    }
+
+    fn change_block_list(&self, running: &mut Running, config: &Config) -> Result<(), QueryError> {
+        let (before, after) = (block_list(&running.config), block_list(config));
+        let Some(lists) = self.block_lists.as_ref().filter(|_| before != after) else {
+            return Ok(());
+        };
+        let file = after.map(|path| BlockListFile::watch(&path, lists.clone()));
+        let file = file.transpose().map_err(|error| invalid(error.to_string()))?;
+        if file.is_none() {
+            lists.set_file(BlockList::default());
+        }
+        running.block_list = file;
+        Ok(())
+    }
+
+    /// Reloads whenever the file changes, in a thread that ends with the process.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn watch_file(self: &Arc<Self>) -> std::io::Result<()> {
+        let Some(path) = self.sources.file.clone() else { return Ok(()) };
+        let reloader = Arc::downgrade(self);
+        let watch = move || {
+            let (mut loaded, mut seen) = (identity(&path), identity(&path));
+            loop {
+                thread::sleep(LOOK_EVERY);
+                let Some(reloader) = reloader.upgrade() else { return };
+                let now = identity(&path);
+                if now == seen && now != loaded && now.is_some() {
+                    loaded = now;
+                    reloader.reload_and_log();
+                }
+                seen = now;
+            }
+        };
+        thread::Builder::new().name("configuration".into()).spawn(watch).map(|_| ())
+    }
+}
+
+/// Identifies one state of a file: its inode, the time of its last change, and its size.
+fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+/// The changes from one configuration to another. Certificates are live, but a server does not begin
+/// or end to speak TLS.
+fn difference(before: &Config, after: &Config) -> Difference {
+    let mut difference = Difference::between(before, after);
+    if tls_files(&before.http).is_some() != tls_files(&after.http).is_some() {
+        let is_of_tls =
+            |it: &&mut SettingChange| it.path == "http.certificate" || it.path == "http.key";
+        difference.changes.iter_mut().filter(is_of_tls).for_each(|it| it.change = Change::Restart);
+    }
+    difference
+}
+
+fn circuits(config: &Config) -> Option<ProvisioningSettings> {
+    config.apps.iter().find_map(|app| match app {
+        AppChoice::Provisioning(settings) => Some(settings.clone()),
+        _ => None,
+    })
+}
+
+fn block_list(config: &Config) -> Option<PathBuf> {
+    config.apps.iter().find_map(|app| match app {
+        AppChoice::Quarantine(settings) => settings.file.clone(),
+        _ => None,
+    })
+}
+
+fn row(change: &SettingChange) -> SettingChangeRow {
+    SettingChangeRow {
+        setting: change.path.clone(),
+        before: change.before.clone(),
+        after: change.after.clone(),
+        needs_restart: change.change == Change::Restart,
+    }
+}
+
+fn invalid(why: String) -> QueryError {
+    QueryError::new(ErrorKind::Invalid, why)
+}
