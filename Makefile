@@ -6,7 +6,11 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STEPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test busy bench fmt fuzz deny
+.PHONY: help run demo test busy bench fmt fuzz deny install deb
+
+# Where `make install` puts the files, below DESTDIR.
+PREFIX ?= /usr/local
+
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +32,14 @@ busy: ## run the tests five times beside two busy loops, in about two hours (see
 
 bench: ## measure the targets of the engine in about five minutes, into docs/performance.md (needs valgrind)
 	@scripts/bench
+
+install: ## build the release binary, and install it with its unit, manual pages and completions (PREFIX, DESTDIR)
+	cargo build --release -p bellrock-cli
+	scripts/install $(TARGET)/release/bellrock "$(DESTDIR)" "$(PREFIX)"
+
+deb: ## build the release binary and a Debian package of it, in TARGET/debian
+	cargo build --release -p bellrock-cli
+	scripts/deb $(TARGET)/release/bellrock $(TARGET)/debian
 
 fmt: ## format the Rust sources
 	cargo fmt --all

@@ -18,7 +18,7 @@ use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine:
 #[cfg(feature = "control")]
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
-use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
+use bellrock_engine::{Engine, EngineSettings, Limits, Monitor, Pinning, StartError, WriteMode};
 #[cfg(feature = "http")]
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
@@ -441,6 +441,18 @@ impl NamesHandle {
     }
 }
 
+/// Checks that a controller works.
+#[derive(Clone)]
+pub struct Liveness(Monitor);
+
+impl Liveness {
+    /// Whether every worker answers within seconds. A worker that does not is stuck in a handler.
+    #[must_use]
+    pub fn workers_answer(&self) -> bool {
+        self.0.all_workers_answer()
+    }
+}
+
 /// A running controller, in its own threads.
 #[must_use = "it is to be stopped"]
 pub struct Controller {
@@ -511,6 +523,12 @@ impl Controller {
     #[must_use]
     pub fn http_addresses(&self) -> &[SocketAddr] {
         self.http.as_ref().map_or(&[], bellrock_northbound::Server::addresses)
+    }
+
+    /// Checks from any thread that the controller works, for a watchdog.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        Liveness(self.engine.monitor())
     }
 
     /// Whether a thread of the engine has failed. Then the others were stopped.

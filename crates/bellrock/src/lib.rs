@@ -37,7 +37,7 @@ pub use bellrock_query as query;
 pub use bellrock_services as services;
 #[cfg(feature = "control")]
 pub use controller::NamesHandle;
-pub use controller::{Controller, ControllerBuilder, Result, RunError, run};
+pub use controller::{Controller, ControllerBuilder, Liveness, Result, RunError, run};
 #[cfg(feature = "control")]
 pub use operator::ReloadFn;
 pub use per_switch::{PerSwitch, per_switch};

@@ -14,6 +14,7 @@ use super::ask::Ask;
 use super::bench::BenchArgs;
 use super::decode::command::DecodeArgs;
 use super::demo::DemoArgs;
+use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
@@ -91,6 +92,9 @@ pub(super) enum Command {
     /// List the reserved bandwidth
     Reservations(Ask),
     Reload(ReloadArgs),
+    Completions(CompletionsArgs),
+    #[command(hide = true)]
+    ManualPages(ManualPagesArgs),
     Decode(DecodeArgs),
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),

@@ -11,11 +11,13 @@ mod bench;
 mod block_list;
 mod decode;
 mod demo;
+mod documents;
 mod emulate;
 mod ending;
 mod log;
 mod operate;
 mod reload;
+mod service;
 mod show;
 mod start;
 mod token;
@@ -133,6 +135,8 @@ fn main() -> ExitCode {
             let order = query::Reload { dry_run: asked.dry_run };
             ask(&asked.ask, order, show::reload)
         }
+        Command::Completions(args) => documents::completions(&args),
+        Command::ManualPages(args) => documents::manual_pages(&args),
         Command::Bench(asked) => bench::run(&asked),
         Command::Demo(asked) => demo::run(&asked),
         Command::Emulate(asked) => match emulate::run(&asked) {

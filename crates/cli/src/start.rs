@@ -20,6 +20,7 @@ use tracing::info;
 use super::block_list::{BlockListFile, BlockListFileError};
 use super::log::LogLevel;
 use super::reload::{Parts, Reloader};
+use super::service;
 
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]
@@ -100,12 +101,14 @@ pub(super) fn run(config: Config, options: RunOptions) -> Result<(), NotRun> {
         reloader.watch_file().map_err(NotRun::Watch)?;
     }
     announce(&config, &controller);
+    service::ready(&controller);
     let signal = loop {
         match signals.wait(&controller).ok_or(RunError::Failed)? {
             Signal::Stop(signal) => break signal,
             Signal::Reload => reloader.reload_and_log(),
         }
     };
+    service::stopping();
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
     controller.stop();
     drop(reloader);

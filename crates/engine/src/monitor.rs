@@ -120,6 +120,12 @@ impl Monitor {
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
     }
 
+    /// Whether every worker answers in time. A worker that does not is stuck in a handler.
+    #[must_use]
+    pub fn all_workers_answer(&self) -> bool {
+        self.query_workers(WorkerQuery::AppCounters).len() == self.inboxes.len()
+    }
+
     /// Hosts that apps report: at most `limit` of each worker, and at most `limit` that apps keep
     /// for all switches. Also whether these are all: a worker that does not answer in time is left
     /// out, and so is what is above a limit.
