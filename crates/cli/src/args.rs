@@ -14,6 +14,7 @@ use super::ask::Ask;
 use super::bench::BenchArgs;
 use super::decode::command::DecodeArgs;
 use super::demo::DemoArgs;
+use super::doctor::DoctorArgs;
 use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
@@ -92,6 +93,7 @@ pub(super) enum Command {
     /// List the reserved bandwidth
     Reservations(Ask),
     Reload(ReloadArgs),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     #[command(hide = true)]
     ManualPages(ManualPagesArgs),

@@ -11,6 +11,7 @@ mod bench;
 mod block_list;
 mod decode;
 mod demo;
+mod doctor;
 mod documents;
 mod emulate;
 mod ending;
@@ -139,6 +140,12 @@ fn main() -> ExitCode {
         Command::ManualPages(args) => documents::manual_pages(&args),
         Command::Bench(asked) => bench::run(&asked),
         Command::Demo(asked) => demo::run(&asked),
+        Command::Doctor(args) => match doctor::run(&args) {
+            Ok(true) => Ok(()),
+            // Problems have been printed.
+            Ok(false) => return ExitCode::FAILURE,
+            Err(failure) => Err(failure),
+        },
         Command::Emulate(asked) => match emulate::run(&asked) {
             Ok(true) => Ok(()),
             // Lost pings and failed commands have been printed.
