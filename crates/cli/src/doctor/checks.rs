@@ -44,7 +44,7 @@ fn files(machine: &Machine, config: &Config) -> Finding {
     let found = format!("a process may open {max} files; max_connections is {connections}");
     match max >= needed {
         true => Finding::good("open files", found),
-        false => Finding::problem(
+        false => Finding::note(
             "open files",
             found,
             format!(
@@ -290,7 +290,7 @@ mod tests {
         use Verdict::{Good, Note, Problem};
         let expected = [
             ("versions", Good),
-            ("open files", Problem),
+            ("open files", Note),
             ("cores", Note),
             ("cores", Note),
             ("pinning", Problem),
