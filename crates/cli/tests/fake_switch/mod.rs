@@ -1,5 +1,7 @@
 //! A switch on a real socket, for tests of the command.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

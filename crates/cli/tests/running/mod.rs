@@ -147,9 +147,21 @@ impl Controller {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Ends it with SIGTERM, as service managers do.
-    pub(crate) fn stop(mut self) {
+    /// A command that asks it.
+    pub(crate) fn command(&self, question: &str) -> Command {
+        bellrock(&[question, "--control", &self.control])
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        self.process.signal(name);
+    }
+
+    /// Ends it with SIGTERM, as service managers do. Returns its log.
+    pub(crate) fn stop(mut self) -> String {
         self.process.signal("TERM");
         assert_eq!(self.process.ended().code(), Some(0), "exit status after SIGTERM");
+        let mut log = String::new();
+        self.process.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        log
     }
 }
