@@ -18,6 +18,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -120,11 +121,12 @@ impl Server {
             .spawn(move || {
                 runtime.block_on(async move {
                     // They end with the runtime.
-                    tokio::spawn(stream::watch_events(Arc::clone(&shared), latest));
+                    let watching = stream::watch_events(Arc::clone(&shared), latest);
+                    let streams = tokio::spawn(watching).abort_handle();
                     for (kind, interval) in polls {
                         tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
                     }
-                    accepting.run(listeners, stopped).await;
+                    accepting.run(listeners, stopped, streams).await;
                 });
                 // Requests that switches have not answered end with the process.
                 runtime.shutdown_background();
@@ -168,8 +170,13 @@ struct Accepting {
 }
 
 impl Accepting {
-    /// Accepts until `stopped`, and then lets requests end.
-    async fn run(self, listeners: Vec<std::net::TcpListener>, stopped: oneshot::Receiver<()>) {
+    /// Accepts until `stopped`, and then ends the streams and lets requests end.
+    async fn run(
+        self,
+        listeners: Vec<std::net::TcpListener>,
+        stopped: oneshot::Receiver<()>,
+        streams: AbortHandle,
+    ) {
         let accepting = Arc::new(self);
         let mut acceptors = tokio::task::JoinSet::new();
         for listener in listeners {
@@ -184,6 +191,7 @@ impl Accepting {
         // An error means that the sender is dropped, which stops the server too.
         let _ = stopped.await;
         acceptors.shutdown().await;
+        streams.abort();
         if let Some(accepting) = Arc::into_inner(accepting) {
             let _ = tokio::time::timeout(STOP_TIMEOUT, accepting.graceful.shutdown()).await;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{EventRow, EventsAfter, FollowEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS};
+use bellrock_query::{EventRow, EventsAfter, FollowEvents, MAX_EVENTS_AT_ONCE};
 use futures_lite::stream;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -20,6 +20,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::answer::Shared;
 use crate::limits::{MAX_STREAM_TIME, MAX_STREAMS, STREAM_KEEPALIVE};
 use crate::problem::Problem;
+
+/// Time for which one request waits for events. When the server stops, its thread ends within it.
+const WAIT_MS: u64 = 1000;
 
 /// Time until the task asks again after the controller did not answer.
 const RETRY: Duration = Duration::from_secs(1);
@@ -34,11 +37,11 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     kinds.filter_map(|kind| kind.split(';').next()).any(|kind| kind.trim() == EVENT_STREAM)
 }
 
-/// Waits for events for all streams, until the server stops.
+/// Waits for events for all streams. When it is aborted, they end.
 pub(crate) async fn watch_events(shared: Arc<Shared>, latest: watch::Sender<()>) {
     let mut after = None;
     loop {
-        let query = FollowEvents { after: after.clone(), wait_ms: MAX_EVENTS_WAIT_MS };
+        let query = FollowEvents { after: after.clone(), wait_ms: WAIT_MS };
         match shared.ask_alone(query).await {
             Ok(answer) => {
                 if !answer.events.is_empty() || answer.missed > 0 {

@@ -32,7 +32,7 @@ impl Events {
         Events { stream, text: String::new() }
     }
 
-    /// Reads until the text contains `part`.
+    /// Reads until the text contains `part`, which may be the end of the last chunk.
     fn until(&mut self, part: &str) {
         let deadline = Instant::now() + PATIENCE;
         let mut bytes = [0; 65536];
@@ -123,4 +123,14 @@ fn what_is_wrong_is_a_problem_and_streams_are_bounded() {
         assert!(Instant::now() < deadline, "no place becomes free");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn a_stream_ends_at_once_when_the_server_stops() {
+    let lab = Lab::new();
+    let mut stream = Events::open(&lab, "/v1/events", &[STREAM]);
+    stream.until(": events\n\n");
+    drop(lab);
+    // The last chunk, so it has ended in order and not by the limit for requests.
+    stream.until("0\r\n\r\n");
 }
