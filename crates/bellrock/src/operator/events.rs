@@ -34,9 +34,13 @@ pub(super) fn follow(
         return Err(QueryError::invalid("wait_ms", why));
     }
     let known = query.after.as_deref().map(|id| parse_id(id).ok_or_else(|| not_an_id(id)));
+    let count = network.events().count();
     let (next, restarted) = match known.transpose()? {
-        None => (network.events().count(), false),
-        Some((of, number)) if of == run => (number.map_or(0, |n| n.saturating_add(1)), false),
+        None => (count, false),
+        // An id that no event has yet would hide the next ones.
+        Some((of, number)) if of == run => {
+            (number.map_or(0, |number| number.saturating_add(1)).min(count), false)
+        }
         Some(_) => (0, true),
     };
     let mut subscription = network.events().subscribe_from(next);
@@ -90,7 +94,7 @@ fn id(Run(run): Run, number: Option<u64>) -> String {
 
 const BEFORE_FIRST: &str = "start";
 
-/// The run and the number of the next event after a place.
+/// The run of a place, and the number of its event. `None` for the place before the first event.
 fn parse_id(id: &str) -> Option<(Run, Option<u64>)> {
     let (run, number) = id.split_once('-')?;
     let run = Run(u64::from_str_radix(run, 16).ok()?);
@@ -135,5 +139,22 @@ fn event_row(record: &EventRecord, run: Run, clock: Clock) -> EventRow {
         text: event.to_string(),
         alarming: event.is_alarming(),
         reason: event.connection_end().map(|why| why.reason.name().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        let run = Run(0x019a_8f3c_2b10);
+        for number in [None, Some(0), Some(u64::MAX)] {
+            assert_eq!(parse_id(&id(run, number)), Some((run, number)));
+        }
+        assert_eq!(id(run, Some(42)), "19a8f3c2b10-42");
+        for wrong in ["", "42", "-", "x-1", "1-x", "1--1", "1-1-1", "1-18446744073709551616"] {
+            assert_eq!(parse_id(wrong), None, "{wrong}");
+        }
     }
 }
