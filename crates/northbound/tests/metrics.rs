@@ -25,6 +25,7 @@ fn a_scrape_has_the_state_and_every_counter() {
         r#"dp_status{dp_id="0xa2",dp_name="s2"} 0"#,
         r#"port_status{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 1"#,
         r#"bellrock_packet_ins_total{worker="0"} 5"#,
+        "bellrock_hosts 3",
         "bellrock_task_polls_total 9",
         r#"bellrock_app_floods_total{app="hub"} 1"#,
         r#"bellrock_app_floods_total{app="learning"} 2"#,
@@ -41,7 +42,10 @@ fn a_scrape_has_the_state_and_every_counter() {
     }
     // An app that does not run has no family, and ports are not asked for.
     assert!(!text.contains("bellrock_circuits") && !text.contains("of_port_"), "{text}");
-    assert!(!lab.operator.requests.lock().unwrap().iter().any(|it| it.name() == "list_ports"));
+    // Nothing is read that workers or switches have to list.
+    let asked = lab.operator.requests.lock().unwrap();
+    let lists = ["list_ports", "list_hosts", "list_flows", "count_flows"];
+    assert!(!asked.iter().any(|request| lists.contains(&request.name())), "{asked:?}");
 }
 
 #[test]

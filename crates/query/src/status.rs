@@ -40,6 +40,9 @@ pub struct Status {
     /// Switches with a name in the configuration that are not connected, by name.
     #[serde(default)]
     pub missing_switches: Vec<MissingSwitch>,
+    /// Number of hosts that host tracking knows. 0 if it does not run.
+    #[serde(default)]
+    pub hosts: usize,
     /// Missing where the tables of the apps share no budget, as in a program of your own.
     #[serde(flatten)]
     pub table_memory: Option<TableMemory>,

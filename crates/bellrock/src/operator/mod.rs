@@ -237,6 +237,7 @@ impl ControllerOperator {
             refused: status.refused,
             switches: status.switches,
             missing_switches: self.missing_switches(names),
+            hosts: self.network.hosts().load().len(),
             table_memory: self.tables.as_ref().map(table_memory),
         }
     }

@@ -50,6 +50,10 @@ pub(crate) fn status(status: &Status) -> String {
             ),
         ),
     ];
+    // Without host tracking apps may know hosts all the same.
+    if status.hosts > 0 {
+        rows.push(("hosts", status.hosts.to_string()));
+    }
     if let Some(tables) = &status.table_memory {
         let text = format!(
             "{} of {} bytes, {} of them in huge pages where the kernel has them",

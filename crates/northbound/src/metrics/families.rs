@@ -134,7 +134,7 @@ fn by_state<S: Serialize>(
 
 impl Families {
     fn controller(&self, output: &mut Output<'_, '_>) -> fmt::Result {
-        let Readings { status, topology, hosts, .. } = &self.readings;
+        let Readings { status, topology, .. } = &self.readings;
         let version = vec![("version", status.version.clone())];
         output.gauge(
             "bellrock_build_info",
@@ -162,7 +162,11 @@ impl Families {
             "Connections closed at once because of a limit.",
             alone(status.refused),
         )?;
-        output.gauge("bellrock_hosts", "Number of hosts that are known.", alone(*hosts as u64))?;
+        output.gauge(
+            "bellrock_hosts",
+            "Number of hosts that host tracking knows.",
+            alone(status.hosts as u64),
+        )?;
         output.gauge(
             "bellrock_links",
             "Number of links between switches, each direction by itself.",

@@ -2,9 +2,9 @@
 
 use bellrock_query::{
     AppRow, BlockedList, CircuitRow, CounterMeaning, Counters, DescribeCounters, ErrorKind,
-    GetCounters, GetStatus, GetTopology, ListApps, ListBlocked, ListCircuits, ListHosts,
-    ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow, Rows, Status,
-    SwitchRow, TopologyAnswer,
+    GetCounters, GetStatus, GetTopology, ListApps, ListBlocked, ListCircuits, ListReservations,
+    ListSwitches, Operator, Page, QueryError, ReservationRow, Rows, Status, SwitchRow,
+    TopologyAnswer,
 };
 
 /// The answers of the operator.
@@ -13,8 +13,6 @@ pub(super) struct Readings {
     pub(super) status: Status,
     pub(super) switches: Vec<SwitchRow>,
     pub(super) topology: TopologyAnswer,
-    /// Number of hosts.
-    pub(super) hosts: usize,
     pub(super) apps: Vec<AppRow>,
     pub(super) counters: Counters,
     pub(super) meanings: Vec<CounterMeaning>,
@@ -25,12 +23,10 @@ pub(super) struct Readings {
 }
 
 pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
-    let one = Page::new(0, 1)?;
     Ok(Readings {
         status: operator.ask(GetStatus {})?,
         switches: all_switches(operator)?,
         topology: operator.ask(GetTopology {})?,
-        hosts: operator.ask(ListHosts { page: one })?.total,
         apps: operator.ask(ListApps {})?,
         counters: operator.ask(GetCounters {})?,
         meanings: operator.ask(DescribeCounters {})?,

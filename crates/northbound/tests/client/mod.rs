@@ -110,6 +110,7 @@ impl Operator for Fixed {
                     serde_json::from_value(json!({"name": "s2", "dpid": "00000000000000a2"}))
                         .unwrap(),
                 ],
+                hosts: 3,
                 table_memory: None,
             }),
             Request::ListSwitches(query) => {
