@@ -17,7 +17,7 @@ pub struct Difference {
 /// A change of one setting, or of one entry of a map.
 ///
 /// ```text
-/// log_level: info -> debug (restart)
+/// log_level: info -> debug (live)
 /// apps.provisioning.circuits.red: added [a1:4, a2:3] (live)
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ apps:
 listen: 127.0.0.1:6653 -> [127.0.0.1:6653, \"[::1]:6653\"] (restart)
 switches.core-2: removed 00000000000000a2 (live)
 switches.edge: added 00000000000000a2 (live)
-log_level: info -> debug (restart)
+log_level: info -> debug (live)
 apps.learning.idle_timeout: 10 s -> 20 s (restart)
 apps.quarantine.file: /etc/blocked -> none (live)
 apps.provisioning.circuits.blue: [00000000000000a1:4, 00000000000000a2:3] -> \
@@ -172,7 +172,7 @@ apps.provisioning.circuits.red: removed [00000000000000a1:5, 00000000000000a2:5]
 apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
 ";
         assert_eq!(difference.to_string(), expected);
-        assert_eq!(difference.at(Change::Live).count(), 6);
+        assert_eq!(difference.at(Change::Live).count(), 7);
         assert!(Difference::between(&after, &after).is_empty());
         assert_eq!(Difference::between(&after, &before).changes.len(), difference.changes.len());
     }
@@ -198,6 +198,15 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
             let of_app = known.settings.iter().filter(|setting| setting.change == Change::Live);
             live.extend(of_app.map(|setting| format!("{}.{}", known.name, setting.key)));
         }
-        assert_eq!(live, ["switches", "hosts", "quarantine.file", "provisioning.circuits"]);
+        let expected = [
+            "switches",
+            "hosts",
+            "log_level",
+            "http.certificate",
+            "http.key",
+            "quarantine.file",
+            "provisioning.circuits",
+        ];
+        assert_eq!(live, expected);
     }
 }
