@@ -74,7 +74,7 @@ pub use event::{Event, HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
     BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry, MeterEntry,
-    NoConfirmation, Refusal, ReportedFlow,
+    NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, parse_actions,
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};

@@ -5,8 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{MacAddr, Port};
 
+/// How the values of a field print.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+pub(crate) enum Style {
     Decimal,
     Hex,
     Port,
@@ -147,6 +148,11 @@ impl Field {
         TABLE[self as usize].name
     }
 
+    /// How its values print.
+    pub(crate) const fn style(self) -> Style {
+        TABLE[self as usize].style
+    }
+
     /// Returns the name of the action that sets it: `set_eth_dst`.
     pub(crate) const fn set_name(self) -> &'static str {
         TABLE[self as usize].set_name
@@ -165,7 +171,7 @@ impl Field {
     }
 
     pub(crate) fn format(self, value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match TABLE[self as usize].style {
+        match self.style() {
             Style::Decimal => write!(f, "{value}"),
             Style::Hex if self == Field::EthType => write!(f, "{value:#06x}"),
             Style::Hex => write!(f, "{value:#x}"),
@@ -178,7 +184,7 @@ impl Field {
 
     /// Prints a value that has a mask: bits of a number read better in hexadecimal.
     pub(crate) fn format_masked(self, value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match TABLE[self as usize].style {
+        match self.style() {
             Style::Decimal | Style::Port => write!(f, "{value:#x}"),
             _ => self.format(value, f),
         }
@@ -188,7 +194,7 @@ impl Field {
     pub(crate) fn format_mask(self, mask: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ones = mask.count_ones();
         let prefix = self.max() & !(self.max().checked_shr(ones).unwrap_or(0));
-        match TABLE[self as usize].style {
+        match self.style() {
             Style::Ipv4 | Style::Ipv6 if mask == prefix => write!(f, "{ones}"),
             _ => self.format_masked(mask, f),
         }
@@ -216,7 +222,7 @@ impl fmt::Display for Value {
 #[cfg(feature = "serde")]
 impl serde::Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match TABLE[self.field as usize].style {
+        match self.field.style() {
             // No field with this format has more than 32 bits.
             Style::Decimal => serializer.serialize_u64(self.value as u64),
             Style::Port => Port(self.value as u32).serialize(serializer),

@@ -10,8 +10,8 @@
 //! - `encode` writes the same types into an [`Out`]. A view that was read encodes to the same
 //!   bytes. Values built by hand have one canonical form, and `decode(encode(x)) == x`.
 //! - A [`FlowModTemplate`] writes flow_mods that differ in a few values only, by the million.
-//! - Everything prints ([`std::fmt::Display`]), similar to `ovs-ofctl ofp-print`. With the feature
-//!   `serde` everything serialises.
+//! - Everything prints ([`std::fmt::Display`]), similar to `ovs-ofctl ofp-print`. Matches and
+//!   actions are read back from this form. With the feature `serde` everything serialises.
 //!
 //! # What it is not
 //! It does no I/O, has no clock, keeps no state between messages, and logs nothing. The session
@@ -47,6 +47,7 @@ mod message;
 mod out;
 mod outputs;
 mod oxm;
+mod parse;
 mod port;
 mod prerequisite;
 mod print;
@@ -73,6 +74,7 @@ pub use match_view::MatchView;
 pub use message::*;
 pub use out::Out;
 pub use outputs::map_outputs;
+pub use parse::{ParseActionError, ParseMatchError};
 pub use port::{
     ParsePortError, Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
     PortStatus,

@@ -115,7 +115,8 @@ pub(crate) fn check(m: &Match) -> Result<(), EncodeError> {
 }
 
 /// A match field without the fields that it depends on. Prints what is missing and how to add it:
-/// `tcp_dst needs ip_proto 6: add .ip_proto(6)`.
+/// `tcp_dst needs ip_proto 6: add .ip_proto(6)`. With `{:#}` the advice is for a match as text:
+/// `add ip_proto=6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prerequisite {
     field: Field,
@@ -156,6 +157,12 @@ impl fmt::Display for Prerequisite {
             }
         }
         f.write_str(": add ")?;
+        if f.alternate() { self.advise_for_text(f) } else { self.advise_for_code(f) }
+    }
+}
+
+impl Prerequisite {
+    fn advise_for_code(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for need in self.needs() {
             match (need.field, need.values.first()) {
                 (Field::VlanVid, _) => f.write_str(".vlan_id(id)")?,
@@ -164,6 +171,21 @@ impl fmt::Display for Prerequisite {
                     write!(f, ".{field}(")?;
                     field.format((*value).into(), f)?;
                     f.write_str(")")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn advise_for_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, need) in self.needs().enumerate() {
+            f.write_str(if i == 0 { "" } else { "," })?;
+            match (need.field, need.values.first()) {
+                (Field::VlanVid, _) => f.write_str("vlan_vid=0x1000/0x1000")?,
+                (field, None) => write!(f, "{field}=PORT")?,
+                (field, Some(value)) => {
+                    write!(f, "{field}=")?;
+                    field.format((*value).into(), f)?;
                 }
             }
         }

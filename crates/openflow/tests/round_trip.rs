@@ -6,8 +6,9 @@ mod common;
 
 use std::collections::HashSet;
 
-use bellrock_openflow::{FromSwitch, MessageKind, MultipartKind, ToSwitch, Version};
-use common::generate::{encoded, from_switch, to_switch};
+use bellrock_openflow::{Action, FromSwitch, MessageKind, MultipartKind, Port, ToSwitch, Version};
+use common::generate::{action, encoded, from_switch, to_switch};
+use common::matches::matching;
 use common::{Any, encode, exercise, patch_length};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -40,6 +41,26 @@ proptest! {
         let read = ToSwitch::decode(&bytes).unwrap();
         prop_assert_eq!((read.version, read.xid, read.body), (version, xid, message));
         prop_assert_eq!(Any::To(read).encode(), bytes);
+    }
+
+    #[test]
+    fn matches_read_as_they_print(view in matching(Version::V1_3)) {
+        let matching = view.to_match();
+        prop_assert_eq!(matching.to_string().parse(), Ok(matching));
+    }
+
+    #[test]
+    fn actions_read_as_they_print(action in action(Version::V1_3)) {
+        let text = action.to_string();
+        match action {
+            // Bytes without a meaning here are not for operators to write.
+            Action::Unknown { .. } | Action::Experimenter { .. } | Action::SetUnknownField { .. } => {}
+            Action::Output { port: Port::ANY, .. } => {}
+            Action::Output { port, .. } if port != Port::CONTROLLER => {
+                prop_assert_eq!(text.parse(), Ok(Action::output(port)));
+            }
+            action => prop_assert_eq!(text.parse(), Ok(action)),
+        }
     }
 
     #[test]

@@ -331,3 +331,34 @@ fn what_is_farther_waits_for_all_that_is_nearer_also_where_some_of_it_is_there()
         "nothing leads to it: {there:?}"
     );
 }
+
+#[test]
+fn many_intents_are_confirmed_together() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let desired = hand.network().desired();
+    let good = (1..=50).map(|n| (n, Some((Dpid(1), flow(n, 2)))));
+    // There is no such meter, and no such switch.
+    let refused = (51, Some((Dpid(2), flow(51, 2).meter(9))));
+    let away = (52, Some((Dpid(99), flow(52, 2))));
+    desired.set_each(good.chain([refused, away]));
+    let unsettled = |lab: &mut Lab| {
+        let desired = hand.network().desired();
+        let answer = hand.run(async move { desired.unsettled().await });
+        assert!(lab.run_until(WITHIN, |_| answer.lock().unwrap().is_some()));
+        answer.lock().unwrap().take().unwrap()
+    };
+    let at_once = unsettled(&mut lab);
+    assert_eq!(at_once.len(), 52, "nothing is confirmed yet");
+    assert_eq!((at_once[&1], at_once[&52]), (IntentState::Due, IntentState::Away(Dpid(99))));
+    lab.run_for(Duration::from_secs(1));
+    let later = unsettled(&mut lab);
+    assert_eq!(later.keys().copied().collect::<Vec<_>>(), [51, 52]);
+    assert!(matches!(later[&51], IntentState::Refused(Dpid(2), MissingReason::Refused(_))));
+    assert_eq!(flows_of(&lab, NAME).len(), 50);
+
+    desired.set_each((1..=52).map(|n| (n, None::<(Dpid, Flow)>)));
+    assert_eq!(unsettled(&mut lab)[&1], IntentState::Leaving);
+    lab.run_for(Duration::from_secs(5));
+    assert!(unsettled(&mut lab).is_empty());
+    assert!(flows_of(&lab, NAME).is_empty());
+}

@@ -1,6 +1,7 @@
 //! Flows as values: those that an app wants in a switch, and those that a switch reports.
 
 mod change;
+mod parse;
 mod reported;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, Li
 pub use change::{
     BucketEntry, Change, ChangeOutcome, GroupEntry, MeterEntry, NoConfirmation, Refusal,
 };
+pub use parse::{ParseInstructionsError, parse_actions};
 pub use reported::{FlowKey, FlowNormalizer, ReportedFlow};
 
 use crate::PriorityBand;

@@ -5,7 +5,7 @@
 
 pub mod generate;
 mod generate_stats;
-mod matches;
+pub mod matches;
 
 use std::fs;
 use std::path::{Path, PathBuf};

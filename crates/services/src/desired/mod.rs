@@ -51,6 +51,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
     Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Publisher, Refusal, Watch,
     time_for_changes,
@@ -161,7 +162,12 @@ struct DesiredShared {
     writes: Publisher<u64>,
     state: Publisher<DesiredState>,
     found: found::FoundMatches,
+    /// Who waits for [`Desired::unsettled`].
+    questions: Mutex<Vec<Promise<UnsettledIntents>>>,
 }
+
+/// The states of the intents that are not settled.
+pub type UnsettledIntents = BTreeMap<u32, IntentState>;
 
 /// How far the switches are at an app's desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -276,6 +282,32 @@ impl Desired {
     ) {
         let entries = entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted));
         self.write(|book| book.set(intent, false, wanted_entries(intent, entries)));
+    }
+
+    /// Replaces many intents at once. Each gets one entry, or none; no entry waits for another.
+    /// Refused entries of these intents are sent again at once. [`Desired::unsettled`] confirms
+    /// them, at a cost that [`Desired::commit`] for each of thousands would exceed.
+    pub fn set_each<W: Into<DesiredEntry>>(
+        &self,
+        intents: impl IntoIterator<Item = (u32, Option<(Dpid, W)>)>,
+    ) {
+        self.write(|book| {
+            for (intent, entry) in intents {
+                let entry = entry.into_iter().map(|(dpid, wanted)| (0, dpid, wanted));
+                book.set(intent, false, wanted_entries(intent, entry));
+                book.retry(intent);
+            }
+        });
+    }
+
+    /// Returns the states of all intents that are not settled, after all writes so far. Those of
+    /// switches that are down are included, except removals.
+    pub async fn unsettled(&self) -> UnsettledIntents {
+        let (answer, unsettled) = promise();
+        self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+        self.0.writes.update(|written| written + 1);
+        // The task that answers lives as long as the controller.
+        unsettled.await.unwrap_or_default()
     }
 
     /// Like [`Desired::set`], with confirmation: the [`Commit`] reports when all switches have the

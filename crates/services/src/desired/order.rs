@@ -96,6 +96,11 @@ impl MissingEntries {
         freed_entries.map(|(_, dpid)| dpid).collect()
     }
 
+    /// Returns the intents with missing entries.
+    pub(super) fn intents(&self) -> impl Iterator<Item = u32> {
+        self.intents.keys().copied()
+    }
+
     /// Returns the minimum distance at which an intent lacks a flow.
     pub(super) fn nearest(&self, intent: u32) -> Option<u32> {
         self.intents.get(&intent)?.nearest()

@@ -19,7 +19,10 @@ use super::order::{LackCause, MissingAtSwitch, MissingEntries};
 use super::read::{FlowSelection, KnownEntries, Objects, read};
 use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
 use super::wanted::WantedEntries;
-use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY};
+use super::{
+    AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY,
+    UnsettledIntents,
+};
 use crate::programming::PendingPrograms;
 use crate::wait::wait_until;
 
@@ -136,6 +139,7 @@ impl DesiredTask {
         let intents = self.intents(&mut book);
         drop(book);
         self.publish(writes, intents);
+        self.answer_questions();
     }
 
     fn run_at(&mut self, at: Duration) {
@@ -449,6 +453,34 @@ impl DesiredTask {
         let settled = intents.iter().filter(|(_, state)| **state == IntentState::Settled);
         settled.for_each(|(intent, _)| book.remove_unwanted_switches(*intent));
         intents
+    }
+
+    /// Tells who asked which intents are not settled.
+    fn answer_questions(&self) {
+        let questions = &self.desired.0.questions;
+        let questions =
+            std::mem::take(&mut *questions.lock().unwrap_or_else(PoisonError::into_inner));
+        if questions.is_empty() {
+            return;
+        }
+        let unsettled = self.unsettled();
+        questions.into_iter().for_each(|question| question.resolve(unsettled.clone()));
+    }
+
+    /// Returns the states of the intents that are not settled.
+    fn unsettled(&self) -> UnsettledIntents {
+        let removals = self.switches.values().flat_map(DesiredSwitch::removal_intents);
+        let mut unsettled: UnsettledIntents =
+            removals.map(|intent| (intent, IntentState::Leaving)).collect();
+        unsettled.extend(self.missing.intents().map(|intent| {
+            let away = self.missing.disconnected(intent);
+            (intent, away.map_or(IntentState::Due, IntentState::Away))
+        }));
+        for (dpid, switch) in &self.switches {
+            let refused = switch.impossible();
+            unsettled.extend(refused.map(|(intent, why)| (intent, IntentState::Refused(*dpid, why))));
+        }
+        unsettled
     }
 
     /// Returns the state of an intent with entries, or earlier entries, in these switches, as far

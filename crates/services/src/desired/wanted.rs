@@ -229,6 +229,11 @@ impl WantedEntries {
         self.retried.insert(intent);
     }
 
+    /// Requests the refused changes of an intent again of all switches.
+    pub(super) fn retry(&mut self, intent: u32) {
+        self.retried.insert(intent);
+    }
+
     /// Ends one follow of an intent.
     pub(super) fn unfollow(&mut self, intent: u32) {
         let wanted = self.intents.get(&intent).map(|intent| &intent.switches);
