@@ -10,6 +10,7 @@ pub mod learning;
 pub mod provisioning;
 pub mod quarantine;
 pub mod routing;
+pub mod static_entries;
 mod storm;
 
 pub use global_learning::GlobalLearning;

@@ -35,7 +35,7 @@ const VLANS_PER_PATH: u16 = 4;
 pub const MAX_LINKS: usize = 64;
 
 /// The first number of the app's groups.
-const FIRST_GROUP: u32 = 0x0c00_0000;
+pub(crate) const FIRST_GROUP: u32 = 0x0c00_0000;
 
 /// Priority of an endpoint that is a host. Another circuit may use the host's present port.
 const HOST_PRIORITY: u16 = PriorityBand::MIDDLE + 1;

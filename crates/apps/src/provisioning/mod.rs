@@ -33,6 +33,7 @@ use futures_lite::FutureExt;
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
 use endpoint_hosts::EndpointHosts;
+pub(crate) use layout::FIRST_GROUP;
 use layout::NetworkView;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
 use plan::{CircuitPlan, PlannedCircuit};

@@ -478,7 +478,8 @@ impl DesiredTask {
         }));
         for (dpid, switch) in &self.switches {
             let refused = switch.impossible();
-            unsettled.extend(refused.map(|(intent, why)| (intent, IntentState::Refused(*dpid, why))));
+            unsettled
+                .extend(refused.map(|(intent, why)| (intent, IntentState::Refused(*dpid, why))));
         }
         unsettled
     }

@@ -1,0 +1,489 @@
+//! The entries by name, and the checks of an order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use bellrock_api::openflow::{Match, Meter};
+use bellrock_api::{Dpid, PriorityBand};
+use bellrock_services::desired::DesiredEntry;
+
+use crate::provisioning::FIRST_GROUP;
+
+/// Maximum number of static entries of a controller.
+pub const MAX_STATIC_ENTRIES: usize = 100_000;
+
+/// Maximum length of an entry's name, in characters.
+pub const MAX_ENTRY_NAME_CHARS: usize = 64;
+
+/// A flow, group or meter that an operator wants in a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticEntry {
+    /// Its name, by which it is changed and removed.
+    pub name: String,
+    /// Who may change and remove it.
+    pub owner: String,
+    /// Its switch.
+    pub dpid: Dpid,
+    /// What is wanted.
+    pub wanted: DesiredEntry,
+    /// When it is removed, in the time of [`bellrock_api::Network::now`].
+    pub end: Option<Duration>,
+    /// Its number among the intents of the app; 0 for the next free one.
+    pub number: u32,
+}
+
+/// An order: what one owner sets and removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticOrder {
+    /// Who orders.
+    pub owner: String,
+    /// Entries to set. Those of the same names are replaced.
+    pub set: Vec<StaticEntry>,
+    /// Names of entries to remove.
+    pub remove: Vec<String>,
+    /// Whether to remove all other entries of this owner.
+    pub replace: bool,
+}
+
+/// What an order has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticChange {
+    /// Number of entries that are new, or differ from before.
+    pub set: usize,
+    /// Number of entries that were there before.
+    pub unchanged: usize,
+    /// Number of entries that were removed.
+    pub removed: usize,
+    /// The numbers of the entries of the order, and of the removed ones.
+    pub numbers: BTreeSet<u32>,
+}
+
+/// Why an order has changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NotSet {
+    /// Index of the entry among those to set. `None`: one to remove.
+    pub entry: Option<usize>,
+    /// What is wrong, and what would be right.
+    pub why: NotSetReason,
+}
+
+/// What is wrong with an order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSetReason {
+    /// The name is empty, too long or has other characters.
+    #[error(
+        "{0:?} is not a name of an entry; give 1 to {MAX_ENTRY_NAME_CHARS} letters, digits, `.`, `-`, `_` and `:`"
+    )]
+    Name(String),
+    /// Two entries of the order have the same name.
+    #[error("the name {0} is there twice")]
+    Twice(String),
+    /// The entry belongs to somebody else.
+    #[error("the entry {name} belongs to {owner}, and only an order of this owner changes it")]
+    Owner {
+        /// Its name.
+        name: String,
+        /// Its owner.
+        owner: String,
+    },
+    /// Another entry is the same flow, group or meter.
+    #[error("the entry {other} is the same {what} of this switch")]
+    Taken {
+        /// `flow`, `group` or `meter`.
+        what: &'static str,
+        /// The other entry.
+        other: String,
+    },
+    /// The priority is outside the app's.
+    #[error("{0} is not a priority of a static flow; give 0 to {max}", max = PriorityBand::PRIORITIES - 1)]
+    Priority(u16),
+    /// The number of the group is not for operators.
+    #[error("{0} is not a number of a static group; give 0 to {max}", max = FIRST_GROUP - 1)]
+    Group(u32),
+    /// The number of the meter is not for operators.
+    #[error("{meter} is not a number of a static meter; give {first} to {max}", max = Meter::MAX)]
+    Meter {
+        /// The number.
+        meter: u32,
+        /// The first one that is free.
+        first: u32,
+    },
+    /// There is no entry of this name.
+    #[error("there is no entry {0}; `bellrock static list` shows all")]
+    Missing(String),
+    /// There are too many entries.
+    #[error("{MAX_STATIC_ENTRIES} entries is the maximum; this order would make it {0}")]
+    Full(usize),
+}
+
+/// What identifies an entry in its switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Flow(u8, u16, Box<Match>),
+    Group(u32),
+    Meter(u32),
+}
+
+impl Place {
+    fn of(wanted: &DesiredEntry) -> Self {
+        match wanted {
+            DesiredEntry::Flow(flow) => {
+                Place::Flow(flow.table, flow.priority, Box::new(flow.matching.clone()))
+            }
+            DesiredEntry::Group(group) => Place::Group(group.id),
+            DesiredEntry::Meter(meter) => Place::Meter(meter.id),
+        }
+    }
+
+    fn what(&self) -> &'static str {
+        match self {
+            Place::Flow(..) => "flow",
+            Place::Group(_) => "group",
+            Place::Meter(_) => "meter",
+        }
+    }
+}
+
+/// All entries.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    by_number: BTreeMap<u32, StaticEntry>,
+    numbers: BTreeMap<String, u32>,
+    /// The number of the entry at each place.
+    places: HashMap<(Dpid, Place), u32>,
+    ends: BTreeSet<(Duration, u32)>,
+    last_number: u32,
+    /// Meters up to this one belong to another app.
+    last_reserved_meter: u32,
+}
+
+impl Book {
+    pub(super) fn reserve_meters(&mut self, last: u32) {
+        self.last_reserved_meter = last;
+    }
+
+    /// All entries by name.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &StaticEntry> {
+        self.numbers.values().filter_map(|number| self.by_number.get(number))
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.by_number.keys().copied()
+    }
+
+    /// What is wanted under a number, and where.
+    pub(super) fn wanted(&self, number: u32) -> Option<(Dpid, DesiredEntry)> {
+        self.by_number.get(&number).map(|entry| (entry.dpid, entry.wanted.clone()))
+    }
+
+    /// When the next entry ends.
+    pub(super) fn next_end(&self) -> Option<Duration> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// Removes the entries that have ended. Returns their numbers.
+    pub(super) fn expire(&mut self, now: Duration) -> Vec<u32> {
+        let ended: Vec<u32> = self
+            .ends
+            .iter()
+            .take_while(|(end, _)| *end <= now)
+            .map(|(_, number)| *number)
+            .collect();
+        ended.iter().for_each(|number| self.take(*number));
+        ended
+    }
+
+    /// Carries out an order, or none of it.
+    pub(super) fn change(
+        &mut self,
+        order: StaticOrder,
+        now: Duration,
+    ) -> Result<StaticChange, NotSet> {
+        // Entries that have ended must not be in the way.
+        let ended = self.expire(now);
+        let removed = self.check(&order)?;
+        let mut change = StaticChange { removed: removed.len(), ..StaticChange::default() };
+        change.numbers.extend(ended);
+        for number in removed {
+            self.take(number);
+            change.numbers.insert(number);
+        }
+        // Entries of one order may exchange their places.
+        let kept: Vec<Option<u32>> = order.set.iter().map(|entry| self.free(entry)).collect();
+        for (mut entry, kept) in order.set.into_iter().zip(kept) {
+            entry.number = match (kept, entry.number) {
+                (Some(number), _) => number,
+                (None, 0) => self.next_number(),
+                (None, number) => number,
+            };
+            self.last_number = self.last_number.max(entry.number);
+            let is_same = kept.is_some_and(|number| {
+                self.by_number.get(&number).is_some_and(|before| *before == entry)
+            });
+            *(if is_same { &mut change.unchanged } else { &mut change.set }) += 1;
+            change.numbers.insert(entry.number);
+            self.put(entry);
+        }
+        Ok(change)
+    }
+
+    /// Returns the numbers of the entries to remove, if all of the order is right.
+    fn check(&self, order: &StaticOrder) -> Result<BTreeSet<u32>, NotSet> {
+        let mut names = BTreeMap::new();
+        for (index, entry) in order.set.iter().enumerate() {
+            let wrong = |why| NotSet { entry: Some(index), why };
+            self.check_entry(entry, &order.owner).map_err(wrong)?;
+            if names.insert(&*entry.name, index).is_some() {
+                return Err(wrong(NotSetReason::Twice(entry.name.clone())));
+            }
+        }
+        let mut removed = BTreeSet::new();
+        for name in &order.remove {
+            let wrong = |why| NotSet { entry: None, why };
+            let number = *self
+                .numbers
+                .get(name)
+                .ok_or_else(|| wrong(NotSetReason::Missing(name.clone())))?;
+            self.check_owner(number, &order.owner).map_err(wrong)?;
+            if names.contains_key(&**name) {
+                return Err(wrong(NotSetReason::Twice(name.clone())));
+            }
+            removed.insert(number);
+        }
+        if order.replace {
+            let others = self.by_number.values().filter(|entry| entry.owner == order.owner);
+            let others = others.filter(|entry| !names.contains_key(&*entry.name));
+            removed.extend(others.map(|entry| entry.number));
+        }
+        self.check_places(order, &names, &removed)?;
+        let replaced = names.keys().filter(|name| self.numbers.contains_key(**name)).count();
+        let after = self.by_number.len() - removed.len() + names.len() - replaced;
+        match after > MAX_STATIC_ENTRIES {
+            true => Err(NotSet { entry: None, why: NotSetReason::Full(after) }),
+            false => Ok(removed),
+        }
+    }
+
+    fn check_entry(&self, entry: &StaticEntry, owner: &str) -> Result<(), NotSetReason> {
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+        let is_name = !entry.name.is_empty()
+            && entry.name.len() <= MAX_ENTRY_NAME_CHARS
+            && entry.name.chars().all(is_name_char);
+        if !is_name {
+            return Err(NotSetReason::Name(entry.name.clone()));
+        }
+        match &entry.wanted {
+            DesiredEntry::Flow(flow) if flow.priority >= PriorityBand::PRIORITIES => {
+                return Err(NotSetReason::Priority(flow.priority));
+            }
+            DesiredEntry::Group(group) if group.id >= FIRST_GROUP => {
+                return Err(NotSetReason::Group(group.id));
+            }
+            DesiredEntry::Meter(meter)
+                if meter.id <= self.last_reserved_meter || meter.id > Meter::MAX =>
+            {
+                let first = self.last_reserved_meter + 1;
+                return Err(NotSetReason::Meter { meter: meter.id, first });
+            }
+            _ => {}
+        }
+        match self.numbers.get(&entry.name) {
+            Some(number) => self.check_owner(*number, owner),
+            None => Ok(()),
+        }
+    }
+
+    fn check_owner(&self, number: u32, owner: &str) -> Result<(), NotSetReason> {
+        match self.by_number.get(&number) {
+            Some(entry) if entry.owner != owner => {
+                Err(NotSetReason::Owner { name: entry.name.clone(), owner: entry.owner.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that no two entries would be the same flow, group or meter of a switch.
+    fn check_places(
+        &self,
+        order: &StaticOrder,
+        names: &BTreeMap<&str, usize>,
+        removed: &BTreeSet<u32>,
+    ) -> Result<(), NotSet> {
+        let mut of_order: HashMap<(Dpid, Place), &str> = HashMap::new();
+        for (index, entry) in order.set.iter().enumerate() {
+            let place = (entry.dpid, Place::of(&entry.wanted));
+            let there = self.places.get(&place).filter(|number| !removed.contains(number));
+            let there = there.and_then(|number| self.by_number.get(number));
+            let there = there.filter(|other| !names.contains_key(&*other.name));
+            let other = there.map(|other| &*other.name).or_else(|| of_order.get(&place).copied());
+            if let Some(other) = other {
+                let why = NotSetReason::Taken { what: place.1.what(), other: other.to_owned() };
+                return Err(NotSet { entry: Some(index), why });
+            }
+            of_order.insert(place, &entry.name);
+        }
+        Ok(())
+    }
+
+    /// Frees the place of the entry with this name. Returns its number.
+    fn free(&mut self, entry: &StaticEntry) -> Option<u32> {
+        let number = *self.numbers.get(&entry.name)?;
+        let before = self.by_number.get(&number)?;
+        self.places.remove(&(before.dpid, Place::of(&before.wanted)));
+        Some(number)
+    }
+
+    fn put(&mut self, entry: StaticEntry) {
+        let number = entry.number;
+        self.places.insert((entry.dpid, Place::of(&entry.wanted)), number);
+        self.numbers.insert(entry.name.clone(), number);
+        let end = entry.end;
+        if let Some(end) = self.by_number.insert(number, entry).and_then(|before| before.end) {
+            self.ends.remove(&(end, number));
+        }
+        self.ends.extend(end.map(|end| (end, number)));
+    }
+
+    fn take(&mut self, number: u32) {
+        let Some(entry) = self.by_number.remove(&number) else { return };
+        self.numbers.remove(&entry.name);
+        self.places.remove(&(entry.dpid, Place::of(&entry.wanted)));
+        if let Some(end) = entry.end {
+            self.ends.remove(&(end, number));
+        }
+    }
+
+    /// The next number that no entry has. 0 is for flows of handlers.
+    fn next_number(&mut self) -> u32 {
+        loop {
+            self.last_number = self.last_number.checked_add(1).unwrap_or(1);
+            if !self.by_number.contains_key(&self.last_number) {
+                return self.last_number;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::{Flow, Match, MeterEntry, Port};
+
+    use super::*;
+
+    fn flow(name: &str, dpid: u64, port: u32) -> StaticEntry {
+        let flow = Flow::new(Match::any().in_port(Port(port))).output(Port(9));
+        StaticEntry {
+            name: name.to_owned(),
+            owner: "alice".to_owned(),
+            dpid: Dpid(dpid),
+            wanted: flow.into(),
+            end: None,
+            number: 0,
+        }
+    }
+
+    fn set(book: &mut Book, entries: &[StaticEntry]) -> Result<StaticChange, String> {
+        let owner = entries[0].owner.clone();
+        let order = StaticOrder { owner, set: entries.to_vec(), ..StaticOrder::default() };
+        book.change(order, Duration::ZERO).map_err(|error| error.to_string())
+    }
+
+    fn names(book: &Book) -> Vec<(&str, u32)> {
+        book.entries().map(|entry| (&*entry.name, entry.number)).collect()
+    }
+
+    #[test]
+    fn a_name_keeps_its_number() {
+        let mut book = Book::default();
+        let change = set(&mut book, &[flow("a", 1, 1), flow("b", 1, 2)]).unwrap();
+        assert_eq!((change.set, change.numbers.len()), (2, 2));
+        // One is as before, one moves, and one is new.
+        let change = set(&mut book, &[flow("c", 1, 3), flow("b", 2, 2), flow("a", 1, 1)]).unwrap();
+        assert_eq!((change.set, change.unchanged), (2, 1));
+        assert_eq!(names(&book), [("a", 1), ("b", 2), ("c", 3)]);
+        // Two exchange their places.
+        assert_eq!(set(&mut book, &[flow("a", 1, 3), flow("c", 1, 1)]).unwrap().set, 2);
+        let order = StaticOrder {
+            owner: "alice".to_owned(),
+            set: vec![flow("d", 1, 1)],
+            remove: vec!["c".to_owned()],
+            replace: true,
+        };
+        let change = book.change(order, Duration::ZERO).unwrap();
+        assert_eq!((change.set, change.removed, change.numbers.len()), (1, 3, 4));
+        assert_eq!(names(&book), [("d", 4)]);
+    }
+
+    #[test]
+    fn a_wrong_order_changes_nothing_and_says_why() {
+        let mut book = Book::default();
+        book.reserve_meters(100);
+        set(&mut book, &[flow("a", 1, 1)]).unwrap();
+        let meter = |id| StaticEntry {
+            wanted: MeterEntry::drop_above_kbps(id, 5).into(),
+            ..flow("m", 1, 1)
+        };
+        let high = StaticEntry {
+            wanted: Flow::new(Match::any()).priority(4096).into(),
+            ..flow("h", 1, 1)
+        };
+        let of_bob = |name| StaticEntry { owner: "bob".to_owned(), ..flow(name, 1, 1) };
+        for (entries, part) in [
+            (vec![flow("b", 1, 2), flow("", 1, 3)], "is not a name"),
+            (vec![flow("a/b", 1, 3)], "is not a name"),
+            (vec![flow("b", 1, 2), flow("b", 1, 3)], "b is there twice"),
+            (vec![flow("b", 1, 2), flow("c", 1, 2)], "b is the same flow"),
+            (vec![flow("b", 1, 1)], "a is the same flow"),
+            (vec![of_bob("a")], "belongs to alice"),
+            (vec![meter(100)], "give 101 to"),
+            (vec![high], "give 0 to 4095"),
+        ] {
+            let error = set(&mut book, &entries).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(names(&book), [("a", 1)], "{error}");
+        }
+        let remove = |book: &mut Book, owner: &str, name: &str| {
+            let (owner, remove) = (owner.to_owned(), vec![name.to_owned()]);
+            let order = StaticOrder { owner, remove, ..StaticOrder::default() };
+            book.change(order, Duration::ZERO).map_err(|error| error.to_string())
+        };
+        assert!(remove(&mut book, "alice", "x").unwrap_err().contains("there is no entry x"));
+        assert!(remove(&mut book, "bob", "a").unwrap_err().contains("belongs to alice"));
+        assert_eq!(remove(&mut book, "alice", "a").unwrap().removed, 1);
+        assert!(set(&mut book, &[meter(101)]).is_ok());
+    }
+
+    #[test]
+    fn entries_are_bounded() {
+        let mut book = Book::default();
+        let all: Vec<_> =
+            (0..=MAX_STATIC_ENTRIES as u32).map(|n| flow(&format!("f{n}"), 1, n)).collect();
+        assert!(set(&mut book, &all).unwrap_err().contains("100000 entries is the maximum"));
+        set(&mut book, &all[1..]).unwrap();
+        assert!(set(&mut book, &all[..1]).is_err());
+        assert!(set(&mut book, &all[1..2]).is_ok(), "an entry can be replaced");
+    }
+
+    #[test]
+    fn what_has_ended_is_in_nobodys_way() {
+        let mut book = Book::default();
+        let until = |end| Some(Duration::from_secs(end));
+        let short = StaticEntry { end: until(5), ..flow("a", 1, 1) };
+        let long = StaticEntry { end: until(7), ..flow("b", 1, 2) };
+        set(&mut book, &[short.clone(), long]).unwrap();
+        assert_eq!(book.next_end(), until(5));
+        assert_eq!(book.expire(Duration::from_secs(4)), []);
+        // The end of an entry moves.
+        set(&mut book, &[StaticEntry { end: until(6), ..short }]).unwrap();
+        assert_eq!(book.next_end(), until(6));
+        let order = StaticOrder {
+            owner: "bob".to_owned(),
+            set: vec![StaticEntry { owner: "bob".to_owned(), ..flow("c", 1, 1) }],
+            ..StaticOrder::default()
+        };
+        let change = book.change(order, Duration::from_secs(6)).unwrap();
+        assert_eq!(change.numbers, BTreeSet::from([1, 3]), "the switch loses the old one");
+        assert_eq!(names(&book), [("b", 2), ("c", 3)]);
+    }
+}
