@@ -206,6 +206,12 @@ impl<T> Promise<T> {
             contain(|| drop(sender.send(value)));
         }
     }
+
+    /// Whether nobody waits for the value any more.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.0.as_ref().is_none_or(oneshot::Sender::is_canceled)
+    }
 }
 
 /// Wakes the waiting task.
@@ -245,8 +251,12 @@ mod tests {
         promise.resolve(3);
         assert_eq!(poll(answer.as_mut()), Poll::Ready(Some(3)));
         let (promise, answer) = super::promise::<u8>();
+        assert!(!promise.is_abandoned());
         drop(promise);
         assert_eq!(poll(pin!(answer)), Poll::Ready(None));
+        let (promise, answer) = super::promise::<u8>();
+        drop(answer);
+        assert!(promise.is_abandoned());
     }
 
     /// The waker of an app must not stop the worker that delivers the value.

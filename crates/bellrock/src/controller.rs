@@ -14,7 +14,10 @@ use bellrock_api::{App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Swi
 #[cfg(feature = "control")]
 use bellrock_api::{Names, Publisher};
 #[cfg(feature = "control")]
-use bellrock_apps::{bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists};
+use bellrock_apps::{
+    bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists,
+    static_entries::StaticEntries,
+};
 #[cfg(feature = "control")]
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
@@ -31,7 +34,7 @@ use bellrock_tables::Budget;
 use crate::event_log::log_events;
 use crate::log;
 #[cfg(feature = "control")]
-use crate::operator::{ControllerOperator, Handles, ReloadFn, Run};
+use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
 use crate::state_log::log_states;
@@ -244,6 +247,15 @@ impl ControllerBuilder {
     #[cfg(feature = "control")]
     pub fn circuits(mut self, circuits: &Circuits) -> Self {
         self.handles.circuits = Some(circuits.clone());
+        self
+    }
+
+    /// Lets operators set static flows, groups and meters, by this handle of the app `static`
+    /// (feature `control`). With a store they come back after a restart.
+    #[cfg(feature = "control")]
+    pub fn static_entries(mut self, entries: &StaticEntries, store: Option<StaticStore>) -> Self {
+        let store = store.map(Arc::new);
+        self.handles.static_entries = Some(StaticHandle { entries: entries.clone(), store });
         self
     }
 

@@ -39,7 +39,7 @@ pub use bellrock_services as services;
 pub use controller::NamesHandle;
 pub use controller::{Controller, ControllerBuilder, Liveness, Result, RunError, run};
 #[cfg(feature = "control")]
-pub use operator::ReloadFn;
+pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};
 pub use signals::{Signal, Signals};
 

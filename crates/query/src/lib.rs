@@ -27,6 +27,7 @@ mod page;
 mod ports;
 mod quarantine;
 pub mod request;
+mod static_entries;
 mod status;
 mod switches;
 mod text;
@@ -54,5 +55,10 @@ pub use quarantine::{
     Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
 };
 pub use request::{Answer, Query, Request};
+pub use static_entries::{
+    DEFAULT_OWNER, GroupKind, ListStatic, MAX_UNCONFIRMED_SHOWN, MeterUnit, SetStatic,
+    StaticAnswer, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
+    StaticProblem, StaticRow, StaticState,
+};
 pub use status::{GetStatus, MissingSwitch, Status, TableMemory};
 pub use switches::{ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};

@@ -7,9 +7,9 @@ use crate::{
     AppRow, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
     EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus, GetTopology, HostRow,
     LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
-    ListPorts, ListReservations, ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release,
-    Reload, ReloadAnswer, ReservationRow, Reserve, Rows, Status, SwitchFlows, SwitchRow, TaskRow,
-    TopologyAnswer, Unblock,
+    ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks, PortStatsRow,
+    QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SetStatic,
+    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -119,6 +119,10 @@ queries! {
     "list_reservations" ListReservations -> Rows<ReservationRow>;
     /// The circuits and their states.
     "list_circuits" ListCircuits -> Rows<CircuitRow>;
+    /// Sets and removes static flows, groups and meters.
+    "set_static" SetStatic -> StaticAnswer;
+    /// The static flows, groups and meters.
+    "list_static" ListStatic -> Rows<StaticRow>;
     /// Reads the configuration again, and applies what has changed.
     "reload" Reload -> ReloadAnswer;
 }

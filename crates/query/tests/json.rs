@@ -3,10 +3,11 @@
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, FollowEvents,
-    GetCounters, GetStatus, GetTopology, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
-    ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListSwitches, ListTasks,
-    Operator, Page, PortState, QueryError, Release, Reload, Request, ReservationRow,
-    ReservationState, Reserve, Rows, SwitchRef, Unblock,
+    GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked, ListCircuits,
+    ListEvents, ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListStatic,
+    ListSwitches, ListTasks, MeterUnit, Operator, Page, PortState, QueryError, Release, Reload,
+    Request, ReservationRow, ReservationState, Reserve, Rows, SetStatic, StaticBand, StaticBucket,
+    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -47,6 +48,51 @@ fn requests_are_written_and_read_in_one_form() {
     }
 }
 
+/// An order with an entry of each kind.
+fn set_static() -> SetStatic {
+    let entry = |name: &str| StaticEntry {
+        name: name.to_owned(),
+        switch: SwitchRef::Name("core-1".to_owned()),
+        ttl_seconds: None,
+        flow: None,
+        group: None,
+        meter: None,
+    };
+    let bucket = StaticBucket { weight: 1, actions: "output:1".to_owned(), ..Default::default() };
+    let group = StaticGroup { id: 7, kind: GroupKind::Select, buckets: vec![bucket] };
+    let band = StaticBand { rate: 1000, burst: 0, dscp_remark: Some(1) };
+    let meter = StaticMeter { id: 5, unit: MeterUnit::Kbps, bands: vec![band] };
+    SetStatic {
+        owner: None,
+        entries: vec![
+            StaticEntry { flow: Some(StaticFlow::default()), ..entry("f") },
+            StaticEntry { group: Some(group), ..entry("g") },
+            StaticEntry { meter: Some(meter), ttl_seconds: Some(60), ..entry("m") },
+        ],
+        remove: vec!["old".to_owned()],
+        replace: true,
+    }
+}
+
+#[test]
+fn static_entries_are_written_in_one_form() {
+    let form = json!({
+        "owner": null, "remove": ["old"], "replace": true,
+        "entries": [
+            {"name": "f", "switch": "core-1",
+             "flow": {"table": 0, "priority": 2048, "match": "any", "actions": "drop"}},
+            {"name": "g", "switch": "core-1",
+             "group": {"id": 7, "type": "select", "buckets": [{"weight": 1, "actions": "output:1"}]}},
+            {"name": "m", "switch": "core-1", "ttl_seconds": 60,
+             "meter": {"id": 5, "unit": "kbps", "bands": [{"rate": 1000, "burst": 0, "dscp_remark": 1}]}},
+        ],
+    });
+    assert_eq!(serde_json::to_value(set_static()).unwrap(), form);
+    let wrong = json!({"entries": [{"name": "f", "switch": "a1", "flow": {"nonsense": 1}}]});
+    let error = serde_json::from_value::<SetStatic>(wrong).unwrap_err().to_string();
+    assert!(error.contains("unknown field `nonsense`"), "{error}");
+}
+
 #[test]
 fn every_request_is_read_as_it_was_written() {
     let (switch, page) = (SwitchRef::Name("core-1".to_owned()), Page::new(3, 4).unwrap());
@@ -73,6 +119,8 @@ fn every_request_is_read_as_it_was_written() {
         Release { id: 7 }.into(),
         ListReservations { page }.into(),
         ListCircuits { page }.into(),
+        set_static().into(),
+        ListStatic { name: None, switch: None, owner: Some("alice".to_owned()), page }.into(),
         Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();

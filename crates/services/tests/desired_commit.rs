@@ -350,8 +350,10 @@ fn many_intents_are_confirmed_together() {
     let at_once = unsettled(&mut lab);
     assert_eq!(at_once.len(), 52, "nothing is confirmed yet");
     assert_eq!((at_once[&1], at_once[&52]), (IntentState::Due, IntentState::Away(Dpid(99))));
-    lab.run_for(Duration::from_secs(1));
-    let later = unsettled(&mut lab);
+    let (decided, of_hand) = (hand.network().desired(), (1..=52).collect());
+    let decided = hand.run(async move { decided.decided(of_hand).await });
+    assert!(lab.run_until(WITHIN, |_| decided.lock().unwrap().is_some()));
+    let later = decided.lock().unwrap().take().unwrap();
     assert_eq!(later.keys().copied().collect::<Vec<_>>(), [51, 52]);
     assert!(matches!(later[&51], IntentState::Refused(Dpid(2), MissingReason::Refused(_))));
     assert_eq!(flows_of(&lab, NAME).len(), 50);

@@ -14,11 +14,17 @@
 mod book;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{App, EarlierFlows, Forwards, Network, Publisher, SwitchInfo};
-use bellrock_services::desired::{Desired, DesiredFlows, IntentState, UnsettledIntents};
+use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
+use bellrock_api::{
+    App, AppId, Change, EarlierFlows, Error, Forwards, Network, Publisher, SwitchInfo, Version,
+};
+use bellrock_services::desired::{
+    Desired, DesiredEntry, DesiredFlows, IntentState, UnsettledIntents,
+};
 use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
@@ -33,13 +39,25 @@ pub use book::{
 #[derive(Clone, Default)]
 pub struct StaticEntries(Arc<Shared>);
 
+impl fmt::Debug for StaticEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticEntries").field(&self.changes()).finish()
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     book: Mutex<Book>,
     /// Number of changes of the book.
     changes: Publisher<u64>,
-    /// The app's desired state, once it has started.
-    desired: OnceLock<Desired>,
+    /// Once the app has started.
+    started: OnceLock<Started>,
+}
+
+/// What the app has when it runs.
+struct Started {
+    desired: Desired,
+    app: AppId,
 }
 
 impl StaticEntries {
@@ -58,29 +76,52 @@ impl StaticEntries {
         // book.
         let mut book = self.book();
         let change = book.change(order, now)?;
-        if let Some(desired) = self.0.desired.get()
-            && !change.numbers.is_empty()
-        {
-            let wanted = change.numbers.iter().map(|number| (*number, book.wanted(*number)));
-            desired.set_each(wanted);
-        }
         if !change.numbers.is_empty() {
-            self.0.changes.update(|changes| changes + 1);
+            self.set_desired(&book, &change.numbers);
         }
         Ok(change)
+    }
+
+    /// Makes desired state of the entries with these numbers, and counts the change.
+    fn set_desired<'n>(&self, book: &Book, numbers: impl IntoIterator<Item = &'n u32>) {
+        if let Some(Started { desired, .. }) = self.0.started.get() {
+            let wanted = numbers.into_iter().map(|number| (*number, book.wanted(*number)));
+            desired.set_each(wanted);
+        }
+        self.0.changes.update(|changes| changes + 1);
+    }
+
+    /// Checks whether a switch of this version can have an entry. Before the app starts, it can.
+    ///
+    /// # Errors
+    /// What the version does not know.
+    pub fn check(&self, wanted: &DesiredEntry, version: Version) -> Result<(), Error> {
+        let Some(Started { app, .. }) = self.0.started.get() else { return Ok(()) };
+        let change = match wanted.clone() {
+            DesiredEntry::Flow(flow) => Change::Add(flow),
+            DesiredEntry::Group(group) => Change::AddGroup(group),
+            DesiredEntry::Meter(meter) => Change::AddMeter(meter),
+        };
+        change.encode(*app, version, 0, &mut Out::with_capacity(MAX_MESSAGE_LEN))
+    }
+
+    /// Returns the number of changes so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        **self.0.changes.watch().load()
     }
 
     /// Returns all entries by name, and the number of changes that made them.
     #[must_use]
     pub fn snapshot(&self) -> (Vec<StaticEntry>, u64) {
         let book = self.book();
-        (book.entries().cloned().collect(), **self.0.changes.watch().load())
+        (book.entries().cloned().collect(), self.changes())
     }
 
     /// Returns the states of the entries that their switches have not confirmed, by number.
     pub async fn unsettled(&self) -> UnsettledIntents {
-        match self.0.desired.get() {
-            Some(desired) => desired.unsettled().await,
+        match self.0.started.get() {
+            Some(Started { desired, .. }) => desired.unsettled().await,
             None => self.book().numbers().map(|number| (number, IntentState::Due)).collect(),
         }
     }
@@ -88,18 +129,10 @@ impl StaticEntries {
     /// Waits until the switches have confirmed the entries with these numbers, or their removal, or
     /// have refused them, or are found to be down. Returns those that are not confirmed.
     pub async fn decided(&self, numbers: &BTreeSet<u32>) -> BTreeMap<u32, IntentState> {
-        let Some(desired) = self.0.desired.get() else { return BTreeMap::new() };
-        loop {
-            let state = desired.state().load();
-            let mut unsettled = desired.unsettled().await;
-            unsettled.retain(|number, _| numbers.contains(number));
-            let is_open =
-                |state: &IntentState| matches!(state, IntentState::Due | IntentState::Leaving);
-            if !unsettled.values().any(is_open) {
-                return unsettled;
-            }
-            desired.state().changed(state.version()).await;
-        }
+        let Some(Started { desired, .. }) = self.0.started.get() else { return BTreeMap::new() };
+        let mut unsettled = desired.decided(numbers.clone()).await;
+        unsettled.retain(|number, _| numbers.contains(number));
+        unsettled
     }
 
     /// Removes entries at their end, as long as the controller runs.
@@ -111,11 +144,7 @@ impl StaticEntries {
             if end.is_some_and(|end| end <= network.now()) {
                 let mut book = self.book();
                 let numbers = book.expire(network.now());
-                if let Some(desired) = self.0.desired.get() {
-                    desired.set_each(numbers.iter().map(|number| (*number, book.wanted(*number))));
-                }
-                drop(book);
-                self.0.changes.update(|changes| changes + 1);
+                self.set_desired(&book, &numbers);
                 continue;
             }
             let changed = async { _ = changes.newer(seen.version()).await };
@@ -162,10 +191,10 @@ impl App for Static {
     }
 
     fn start(&self, network: &Network) {
-        let Static(entries) = self;
+        let (Static(entries), Some(app)) = (self, network.app_id()) else { return };
         let book = entries.book();
         let desired = network.desired();
-        if entries.0.desired.set(desired.clone()).is_err() {
+        if entries.0.started.set(Started { desired: desired.clone(), app }).is_err() {
             return;
         }
         desired.set_each(book.numbers().map(|number| (number, book.wanted(number))));

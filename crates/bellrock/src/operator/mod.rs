@@ -10,6 +10,9 @@ mod network;
 mod ports;
 mod provisioning;
 mod quarantine;
+mod static_entries;
+mod static_forms;
+mod static_store;
 mod wait;
 
 use std::collections::{BTreeMap, HashSet};
@@ -36,6 +39,8 @@ use bellrock_query::{
 use bellrock_tables::Budget;
 
 pub(crate) use events::Run;
+pub(crate) use static_entries::StaticHandle;
+pub use static_store::{StaticStore, StaticStoreError};
 use wait::wait_until;
 
 /// Time limit for an order that an app carries out. Clients wait a little longer.
@@ -47,6 +52,7 @@ pub(crate) struct Handles {
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) reservations: Option<Reservations>,
     pub(crate) circuits: Option<Circuits>,
+    pub(crate) static_entries: Option<StaticHandle>,
     pub(crate) reload: Option<ReloadFn>,
 }
 
@@ -137,6 +143,8 @@ impl Operator for ControllerOperator {
             Request::ListReservations(query) => {
                 Answer::ListReservations(bandwidth::list(self.reservations()?, names, query.page))
             }
+            Request::SetStatic(order) => Answer::SetStatic(self.set_static(names, &order)?),
+            Request::ListStatic(query) => Answer::ListStatic(self.list_static(names, &query)?),
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))

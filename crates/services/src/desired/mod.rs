@@ -47,7 +47,7 @@ mod switch;
 mod task;
 mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -162,8 +162,14 @@ struct DesiredShared {
     writes: Publisher<u64>,
     state: Publisher<DesiredState>,
     found: found::FoundMatches,
-    /// Who waits for [`Desired::unsettled`].
-    questions: Mutex<Vec<Promise<UnsettledIntents>>>,
+    questions: Mutex<Vec<Question>>,
+}
+
+/// Who waits for the states of intents.
+struct Question {
+    /// The answer waits until these are decided.
+    intents: BTreeSet<u32>,
+    answer: Promise<UnsettledIntents>,
 }
 
 /// The states of the intents that are not settled.
@@ -303,11 +309,18 @@ impl Desired {
     /// Returns the states of all intents that are not settled, after all writes so far. Those of
     /// switches that are down are included, except removals.
     pub async fn unsettled(&self) -> UnsettledIntents {
-        let (answer, unsettled) = promise();
-        self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+        self.decided(BTreeSet::new()).await
+    }
+
+    /// Waits until these intents are decided: each is settled or refused, or its switch is down.
+    /// Returns the states of all intents that are not settled.
+    pub async fn decided(&self, intents: BTreeSet<u32>) -> UnsettledIntents {
+        let (answer, decided) = promise();
+        let question = Question { intents, answer };
+        self.0.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question);
         self.0.writes.update(|written| written + 1);
         // The task that answers lives as long as the controller.
-        unsettled.await.unwrap_or_default()
+        decided.await.unwrap_or_default()
     }
 
     /// Like [`Desired::set`], with confirmation: the [`Commit`] reports when all switches have the

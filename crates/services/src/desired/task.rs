@@ -455,16 +455,21 @@ impl DesiredTask {
         intents
     }
 
-    /// Tells who asked which intents are not settled.
+    /// Answers who waits for states of intents, as soon as theirs are decided.
     fn answer_questions(&self) {
         let questions = &self.desired.0.questions;
-        let questions =
-            std::mem::take(&mut *questions.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut questions = questions.lock().unwrap_or_else(PoisonError::into_inner);
+        questions.retain(|question| !question.answer.is_abandoned());
         if questions.is_empty() {
             return;
         }
         let unsettled = self.unsettled();
-        questions.into_iter().for_each(|question| question.resolve(unsettled.clone()));
+        let is_open = |intent: &u32| {
+            matches!(unsettled.get(intent), Some(IntentState::Due | IntentState::Leaving))
+        };
+        for question in questions.extract_if(.., |question| !question.intents.iter().any(is_open)) {
+            question.answer.resolve(unsettled.clone());
+        }
     }
 
     /// Returns the states of the intents that are not settled.

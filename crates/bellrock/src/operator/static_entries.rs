@@ -1,0 +1,257 @@
+//! Orders to the app `static`, and its entries.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bellrock_api::Names;
+use bellrock_apps::static_entries::{
+    self as app, NotSet, NotSetReason, StaticEntries, StaticOrder,
+};
+use bellrock_query::{
+    DEFAULT_OWNER, ErrorKind, ListStatic, MAX_UNCONFIRMED_SHOWN, QueryError, Rows, SetStatic,
+    StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState,
+};
+use bellrock_services::desired::{IntentState, UnsettledIntents};
+use tracing::info;
+
+use super::static_forms::{self, Shown};
+use super::static_store::StaticStore;
+use super::wait::wait_until;
+use super::{ControllerOperator, ORDER_TIMEOUT, name_of};
+
+/// Maximum length of an owner's name, in characters.
+const MAX_OWNER_CHARS: usize = 64;
+
+/// Time for the app to tell how far the switches are.
+const STATES_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The entries, and the file that keeps them.
+#[derive(Clone)]
+pub(crate) struct StaticHandle {
+    pub(crate) entries: StaticEntries,
+    pub(crate) store: Option<Arc<StaticStore>>,
+}
+
+impl ControllerOperator {
+    /// Sets and removes entries, and waits until the switches have confirmed that.
+    ///
+    /// # Errors
+    /// What is wrong with the order; or the file cannot be written.
+    pub(super) fn set_static(
+        &self,
+        names: &Names,
+        order: &SetStatic,
+    ) -> Result<StaticAnswer, QueryError> {
+        let StaticHandle { entries, store } = self.static_handle()?;
+        let network = &self.network;
+        let owner = order.owner.as_deref().unwrap_or(DEFAULT_OWNER);
+        check_owner(owner)?;
+        let read = |(index, entry): (usize, &StaticEntry)| {
+            let read = self.read_entry(names, entries, owner, entry);
+            read.map_err(|error| within(&format!("entries[{index}]"), error))
+        };
+        let set = order.entries.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let order = StaticOrder {
+            owner: owner.to_owned(),
+            set,
+            remove: order.remove.clone(),
+            replace: order.replace,
+        };
+        let change = entries.change(order, network.now()).map_err(|error| not_set(&error))?;
+        let (set, removed) = (change.set, change.removed);
+        info!("{owner} set {set} static entries and removed {removed}");
+        if let Some(store) = store {
+            store.save(network.now()).map_err(|error| not_saved(store, &error))?;
+        }
+        let decided = entries.decided(&change.numbers);
+        let open = match wait_until(Instant::now() + ORDER_TIMEOUT, decided) {
+            Some(open) => open,
+            // Those that are open still.
+            None => {
+                let mut open = self.unsettled(entries)?;
+                open.retain(|number, _| change.numbers.contains(number));
+                open
+            }
+        };
+        let problems = problems(entries, &open, names);
+        Ok(StaticAnswer {
+            set,
+            unchanged: change.unchanged,
+            removed,
+            unconfirmed: open.len(),
+            problems,
+            saved: store.is_some(),
+        })
+    }
+
+    /// The entries with their states.
+    ///
+    /// # Errors
+    /// The switch or the entry does not exist.
+    pub(super) fn list_static(
+        &self,
+        names: &Names,
+        query: &ListStatic,
+    ) -> Result<Rows<StaticRow>, QueryError> {
+        let StaticHandle { entries, .. } = self.static_handle()?;
+        let dpid = query.switch.as_ref().map(|switch| self.dpid(names, switch)).transpose()?;
+        let (mut all, _) = entries.snapshot();
+        all.retain(|entry| {
+            dpid.is_none_or(|dpid| dpid == entry.dpid)
+                && query.owner.as_ref().is_none_or(|owner| *owner == entry.owner)
+                && query.name.as_ref().is_none_or(|name| *name == entry.name)
+        });
+        if let (Some(name), true) = (&query.name, all.is_empty()) {
+            let missing = NotSetReason::Missing(name.clone());
+            return Err(QueryError::not_found("name", missing.to_string()));
+        }
+        let unsettled = self.unsettled(entries)?;
+        let now = self.network.now();
+        Ok(Rows::of(all, query.page).map(|entry| {
+            let (state, why) = match unsettled.get(&entry.number) {
+                None => (StaticState::Installed, None),
+                Some(state) => {
+                    let (state, why) = state_of(state, names);
+                    (state, Some(why))
+                }
+            };
+            let Shown { flow, group, meter } = static_forms::show(&entry.wanted);
+            StaticRow {
+                switch_name: name_of(names, entry.dpid),
+                name: entry.name,
+                owner: entry.owner,
+                dpid: entry.dpid,
+                state,
+                why,
+                ttl_seconds: entry.end.map(|end| end.saturating_sub(now).as_secs()),
+                flow,
+                group,
+                meter,
+            }
+        }))
+    }
+
+    fn static_handle(&self) -> Result<&StaticHandle, QueryError> {
+        let handle = self.handles.static_entries.as_ref();
+        handle.ok_or_else(|| self.no_handle("static", "static_entries"))
+    }
+
+    fn unsettled(&self, entries: &StaticEntries) -> Result<UnsettledIntents, QueryError> {
+        let late =
+            || QueryError::new(ErrorKind::Timeout, "the app `static` did not answer in time");
+        wait_until(Instant::now() + STATES_TIMEOUT, entries.unsettled()).ok_or_else(late)
+    }
+
+    fn read_entry(
+        &self,
+        names: &Names,
+        entries: &StaticEntries,
+        owner: &str,
+        entry: &StaticEntry,
+    ) -> Result<app::StaticEntry, QueryError> {
+        let dpid = self.dpid(names, &entry.switch)?;
+        let wanted = static_forms::read(entry)?;
+        // A switch that is not connected refuses later what its version does not know.
+        if let Some(info) = self.network.switch(dpid) {
+            let unsayable = |error: bellrock_api::Error| {
+                let why = format!("switch {} cannot have it: {error}", entry.switch);
+                QueryError::invalid(static_forms::kind(entry), why)
+            };
+            entries.check(&wanted, info.version).map_err(unsayable)?;
+        }
+        let ttl = entry.ttl_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        if ttl.is_some_and(|ttl| ttl.is_zero()) {
+            let why =
+                "an entry of 0 seconds would never be there; give at least 1, or leave it out";
+            return Err(QueryError::invalid("ttl_seconds", why));
+        }
+        Ok(app::StaticEntry {
+            name: entry.name.clone(),
+            owner: owner.to_owned(),
+            dpid,
+            wanted,
+            end: ttl.map(|ttl| self.network.now() + ttl),
+            number: 0,
+        })
+    }
+}
+
+fn check_owner(owner: &str) -> Result<(), QueryError> {
+    let is_printable = !owner.is_empty() && !owner.chars().any(char::is_control);
+    if is_printable && owner.chars().count() <= MAX_OWNER_CHARS {
+        return Ok(());
+    }
+    let why =
+        format!("{owner:?} is not an owner; give 1 to {MAX_OWNER_CHARS} printable characters");
+    Err(QueryError::invalid("owner", why))
+}
+
+/// The entries of an order that are not confirmed.
+fn problems(
+    entries: &StaticEntries,
+    open: &BTreeMap<u32, IntentState>,
+    names: &Names,
+) -> Vec<StaticProblem> {
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let (all, _) = entries.snapshot();
+    let by_number: BTreeMap<u32, String> =
+        all.into_iter().map(|entry| (entry.number, entry.name)).collect();
+    let problem = |(number, state): (&u32, &IntentState)| {
+        let (state, why) = state_of(state, names);
+        StaticProblem { name: by_number.get(number).cloned(), state, why }
+    };
+    open.iter().take(MAX_UNCONFIRMED_SHOWN).map(problem).collect()
+}
+
+/// The state of an entry that is not settled, and why it is not.
+fn state_of(state: &IntentState, names: &Names) -> (StaticState, String) {
+    match state {
+        IntentState::Settled => (StaticState::Installed, String::new()),
+        IntentState::Leaving | IntentState::Due => {
+            (StaticState::Pending, "the switch has not confirmed it yet".to_owned())
+        }
+        IntentState::Left(dpid) | IntentState::Away(dpid) => {
+            let switch = name_of(names, *dpid).unwrap_or_else(|| dpid.to_string());
+            (StaticState::Waiting, format!("switch {switch} is not connected"))
+        }
+        IntentState::Refused(_, why) => (StaticState::Refused, why.to_string()),
+    }
+}
+
+fn not_set(error: &NotSet) -> QueryError {
+    let (kind, field) = match &error.why {
+        NotSetReason::Name(_) | NotSetReason::Twice(_) => (ErrorKind::Invalid, "name"),
+        NotSetReason::Owner { .. } => (ErrorKind::Refused, "owner"),
+        NotSetReason::Taken { what, .. } => (ErrorKind::Refused, *what),
+        NotSetReason::Priority(_) => (ErrorKind::Invalid, "flow.priority"),
+        NotSetReason::Group(_) => (ErrorKind::Invalid, "group.id"),
+        NotSetReason::Meter { .. } => (ErrorKind::Invalid, "meter.id"),
+        NotSetReason::Missing(_) => (ErrorKind::NotFound, "remove"),
+        NotSetReason::Full(_) => (ErrorKind::Refused, "entries"),
+    };
+    let field = match error.entry {
+        Some(index) => format!("entries[{index}].{field}"),
+        None => field.to_owned(),
+    };
+    QueryError::new(kind, error.to_string()).at(&field)
+}
+
+fn not_saved(store: &StaticStore, error: &std::io::Error) -> QueryError {
+    let why = format!(
+        "the entries are set, but {} cannot be written, so a restart of the controller would lose them: {error}",
+        store.path().display()
+    );
+    QueryError::new(ErrorKind::Internal, why)
+}
+
+/// The same error, about a field of a part of the request.
+fn within(part: &str, error: QueryError) -> QueryError {
+    let field = match &error.field {
+        Some(field) => format!("{part}.{field}"),
+        None => part.to_owned(),
+    };
+    error.at(&field)
+}
