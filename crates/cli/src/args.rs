@@ -21,6 +21,7 @@ use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
+use super::operate::static_entries::StaticArgs;
 use super::start::SharedTableKind;
 use super::token::TokenArgs;
 
@@ -86,6 +87,7 @@ pub(super) enum Command {
     /// worker.
     Counters(CountersArgs),
     Quarantine(QuarantineArgs),
+    Static(StaticArgs),
     /// List the configured circuits and their states
     Circuits(Ask),
     Reserve(ReserveArgs),

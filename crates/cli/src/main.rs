@@ -36,6 +36,7 @@ use clap::Parser;
 use args::{Cli, Command, Run};
 use ask::{ask, ask_all};
 use operate::quarantine::QuarantineOrder;
+use operate::static_entries::StaticCommand;
 
 /// Failure of a command.
 enum Failure {
@@ -117,6 +118,19 @@ fn main() -> ExitCode {
                 ask(&removed.ask, order, show::quarantine)
             }
             QuarantineOrder::List(asked) => ask::blocked(asked),
+        },
+        Command::Static(asked) => match &asked.order {
+            StaticCommand::Add(added) => ask(&added.ask, added.order(), show::static_answer),
+            StaticCommand::Apply(applied) => {
+                let order = applied.order();
+                order.and_then(|order| ask(&applied.ask, order, show::static_answer))
+            }
+            StaticCommand::Remove(removed) => {
+                ask(&removed.ask, removed.order(), show::static_answer)
+            }
+            StaticCommand::List(list) => {
+                ask_all(&list.ask, |page| list.query(page), show::static_entries)
+            }
         },
         Command::Circuits(asked) => {
             ask_all(&asked, |page| query::ListCircuits { page }, show::circuits)

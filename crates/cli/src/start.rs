@@ -1,17 +1,23 @@
 //! Runs a controller from its configuration, until a signal ends it.
 
+use std::env;
 use std::io::{self, ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bellrock::http::{Certificate, HttpSettings, StatisticsSettings, TlsError, TlsFiles};
-use bellrock::{Controller, ControllerBuilder, RunError, Signal, Signals, StartError};
-use bellrock_apps::bandwidth::{Bandwidth, Reservations};
+use bellrock::{
+    Controller, ControllerBuilder, RunError, Signal, Signals, StartError, StaticStore,
+    StaticStoreError,
+};
+use bellrock_apps::bandwidth::{Bandwidth, MAX_RESERVATIONS, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
+use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
-use bellrock_config::apps::AppChoice;
+use bellrock_config::apps::{AppChoice, StaticSettings};
 use bellrock_config::files::KeyFileError;
 use bellrock_config::{Config, Control, HttpConfig, Sources};
 use bellrock_tables::{Budget, SharedTable};
@@ -33,6 +39,8 @@ pub(super) enum NotRun {
     Circuits(#[from] Conflict),
     #[error(transparent)]
     BlockList(#[from] BlockListFileError),
+    #[error(transparent)]
+    StaticStore(#[from] StaticStoreError),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
@@ -172,9 +180,40 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
                 builder.app(Quarantine::new(&lists)).block_lists(&lists)
             }
             AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
+            AppChoice::Static(settings) => {
+                let entries = static_entries(config);
+                let store = static_store(settings, &entries)?;
+                builder.app(Static::new(&entries)).static_entries(&entries, store)
+            }
         };
     }
     Ok((builder, parts))
+}
+
+/// The static entries, whose meters are none of the app `bandwidth`.
+fn static_entries(config: &Config) -> StaticEntries {
+    let entries = StaticEntries::default();
+    if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(_))) {
+        entries.reserve_meters(MAX_RESERVATIONS);
+    }
+    entries
+}
+
+/// The file of the static entries, if there is to be one.
+fn static_store(
+    settings: &StaticSettings,
+    entries: &StaticEntries,
+) -> Result<Option<StaticStore>, StaticStoreError> {
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    let Some(path) = settings.store.path(directory.as_deref()) else {
+        info!(
+            "static entries are kept in memory only; the setting `store` of the app names a file"
+        );
+        return Ok(None);
+    };
+    let store = StaticStore::open(path, entries)?;
+    info!("static entries: {}", store.path().display());
+    Ok(Some(store))
 }
 
 /// The settings of the HTTP server, if there is to be one.

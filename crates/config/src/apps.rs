@@ -3,7 +3,7 @@
 //! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bellrock_api::{Forwards, PriorityBand};
@@ -31,6 +31,43 @@ pub enum AppChoice {
     Quarantine(QuarantineSettings),
     /// `routing`.
     Routing(RoutingSettings),
+    /// `static`.
+    Static(StaticSettings),
+}
+
+/// Settings of the app `static`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticSettings {
+    /// The file that keeps the entries.
+    pub store: StaticStorePlace,
+}
+
+/// Where static entries are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StaticStorePlace {
+    /// In the state directory of the service, if systemd gives one; else only in memory.
+    #[default]
+    Auto,
+    /// Only in memory.
+    None,
+    /// In this file.
+    Path(PathBuf),
+}
+
+/// Name of the file of static entries in the state directory.
+const STATIC_STORE_NAME: &str = "static.json";
+
+impl StaticStorePlace {
+    /// The file, if there is one. `state_directory`: the variable `STATE_DIRECTORY`, which systemd
+    /// sets.
+    #[must_use]
+    pub fn path(&self, state_directory: Option<&Path>) -> Option<PathBuf> {
+        match self {
+            StaticStorePlace::Auto => state_directory.map(|place| place.join(STATIC_STORE_NAME)),
+            StaticStorePlace::None => None,
+            StaticStorePlace::Path(path) => Some(path.clone()),
+        }
+    }
 }
 
 /// Settings of the app `quarantine`.
@@ -64,6 +101,7 @@ impl AppChoice {
             AppChoice::Provisioning(_) => "provisioning",
             AppChoice::Quarantine(_) => "quarantine",
             AppChoice::Routing(_) => "routing",
+            AppChoice::Static(_) => "static",
         }
     }
 
@@ -132,6 +170,13 @@ pub const KNOWN: &[Known] = &[
                 first in the chain.",
         choice: || AppChoice::Quarantine(QuarantineSettings::default()),
         settings: QUARANTINE,
+    },
+    Known {
+        name: "static",
+        about: "Keeps flows, groups and meters that operators name, over restarts of switches and \
+                of the controller.",
+        choice: || AppChoice::Static(StaticSettings::default()),
+        settings: STATIC,
     },
     Known {
         name: "provisioning",
@@ -325,6 +370,39 @@ const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
                 file.display().to_string()
             }
             _ => "none".to_owned(),
+        },
+    },
+}];
+
+const STATIC: &[Setting<AppChoice>] = &[Setting {
+    key: "store",
+    value: "PATH",
+    about: "The file that keeps the entries over a restart of the controller. auto: static.json in \
+            the state directory of the service, or nowhere without one. none: nowhere.",
+    change: Change::Restart,
+    form: Form::One {
+        set: |choice, text| {
+            if let AppChoice::Static(settings) = choice {
+                settings.store = match text {
+                    "" => {
+                        let right = "auto, none, or the path of a file";
+                        return Err(values::Wrong::from(right.to_owned()));
+                    }
+                    "auto" => StaticStorePlace::Auto,
+                    "none" => StaticStorePlace::None,
+                    path => StaticStorePlace::Path(path.into()),
+                };
+            }
+            Ok(())
+        },
+        show: |choice| match choice {
+            AppChoice::Static(StaticSettings { store: StaticStorePlace::Path(path) }) => {
+                path.display().to_string()
+            }
+            AppChoice::Static(StaticSettings { store: StaticStorePlace::None }) => {
+                "none".to_owned()
+            }
+            _ => "auto".to_owned(),
         },
     },
 }];

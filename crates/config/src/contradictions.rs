@@ -138,6 +138,7 @@ impl Config {
     fn of_control(&self) -> impl Iterator<Item = Contradiction> {
         let asked_only = self.apps.iter().filter_map(|app| match app {
             AppChoice::Bandwidth(_) => Some((app.name(), "nobody can request bandwidth")),
+            AppChoice::Static(_) => Some((app.name(), "nobody can set an entry")),
             AppChoice::Quarantine(settings) if settings.file.is_none() => {
                 Some((app.name(), "nobody can name a host to block, and it has no `file`"))
             }
@@ -312,7 +313,9 @@ impl AppChoice {
             | AppChoice::Learning(_)
             | AppChoice::GlobalLearning(..)
             | AppChoice::Routing(_) => Forwards::All,
-            AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => Forwards::Selected,
+            AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) | AppChoice::Static(_) => {
+                Forwards::Selected
+            }
             AppChoice::Quarantine(_) => Forwards::Nothing,
         }
     }

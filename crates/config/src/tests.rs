@@ -73,9 +73,9 @@ fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
     assert_eq!(Config { apps: Config::default().apps, ..all }, Config::default());
     // The apps form a chain in the order of the file.
     for last in ["learning", "global_learning", "routing", "hub"] {
-        let config = read(&file_with(&["quarantine", "provisioning", "bandwidth", last]));
+        let config = read(&file_with(&["quarantine", "static", "provisioning", "bandwidth", last]));
         let chain: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
-        assert_eq!(chain, ["quarantine", "provisioning", "bandwidth", last]);
+        assert_eq!(chain, ["quarantine", "static", "provisioning", "bandwidth", last]);
         assert!(config.contradictions().iter().all(|one| !one.is_error));
     }
 }

@@ -16,6 +16,7 @@ mod server;
 mod tests;
 
 pub use client::{AskError, Client};
+pub use message::MAX_REQUEST_BYTES;
 pub use path::default_path;
 pub use server::{CLIENT_TIMEOUT, MAX_CLIENTS, Server, ServerError};
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 pub const PROTOCOL: u32 = 1;
 
 /// Maximum size of a request, in bytes with its line end.
-pub const MAX_REQUEST_BYTES: u64 = 64 << 10;
+pub const MAX_REQUEST_BYTES: u64 = 1 << 20;
 
 /// Returns the line of a request, with its line end.
 ///

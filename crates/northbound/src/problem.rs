@@ -66,6 +66,15 @@ impl Problem {
         Problem { field: Some(field.to_owned()), ..self }
     }
 
+    /// The same problem, in a body that is this part of the request. Its field has no such prefix.
+    pub(crate) fn within(self, part: &str) -> Self {
+        let field = self.field.map(|field| {
+            let inner = field.strip_prefix(part).map(|rest| rest.trim_start_matches('.'));
+            inner.map_or_else(|| field.clone(), str::to_owned)
+        });
+        Problem { field: field.filter(|field| !field.is_empty()), ..self }
+    }
+
     /// The request is malformed, or a value in it is not possible.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Problem::new(

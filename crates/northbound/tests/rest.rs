@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 
 /// A path of the document with values for its parameters.
 fn filled(path: &str) -> String {
-    path.replace("{switch}", "s1").replace("{id}", "7").replace("{host}", "10.0.0.0%2F8")
+    path.replace("{switch}", "s1")
+        .replace("{id}", "7")
+        .replace("{host}", "10.0.0.0%2F8")
+        .replace("{name}", "web")
 }
 
 #[test]
@@ -28,6 +31,8 @@ fn every_route_of_the_document_answers() {
                 ("post", "/v1/reservations") => {
                     json!({"from": "h1", "to": "h2", "rate_kbps": 1000}).to_string()
                 }
+                ("post", "/v1/static") => json!({"remove": ["web"]}).to_string(),
+                ("put", "/v1/static/{name}") => json!({"switch": "s1", "flow": {}}).to_string(),
                 ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}).to_string(),
                 _ => String::new(),
             };
@@ -43,7 +48,7 @@ fn every_route_of_the_document_answers() {
             routes += 1;
         }
     }
-    assert!(routes >= 23, "{routes}");
+    assert!(routes >= 28, "{routes}");
 }
 
 #[test]
@@ -53,6 +58,7 @@ fn every_request_has_a_route() {
         for method in methods.as_object().unwrap().keys() {
             let body = r#"{"from": "h1", "to": "h2", "rate_kbps": 1000}"#;
             let body = if path.contains("quarantine") { r#"{"host": "h1"}"# } else { body };
+            let body = if path == "/v1/static" { "{}" } else { body };
             lab.order(&lab.write, &method.to_uppercase(), &filled(path), body);
         }
     }
@@ -90,6 +96,44 @@ fn rows_parameters_and_parts_of_paths_arrive() {
     assert_eq!(reply.status, 201);
     assert!(reply.head.contains("location: /v1/reservations/7"), "{reply:?}");
     assert_eq!(lab.counter("changes"), 2);
+}
+
+#[test]
+fn static_entries_belong_to_their_token_unless_the_order_says_otherwise() {
+    let lab = Lab::new();
+    let last = || {
+        let last = lab.operator.requests.lock().unwrap().last().cloned();
+        serde_json::to_value(last).unwrap()
+    };
+    let body = r#"{"switch": "s1", "flow": {"actions": "output:2"}}"#;
+    let reply = lab.order(&lab.write, "PUT", "/v1/static/web", body);
+    assert_eq!((reply.status, &reply.json()["set"]), (200, &json!(1)));
+    let flow = json!({"table": 0, "priority": 2048, "match": "any", "actions": "output:2"});
+    let expected = json!({"set_static": {
+        "owner": "writer", "remove": [], "replace": false,
+        "entries": [{"name": "web", "switch": "s1", "flow": flow}],
+    }});
+    assert_eq!(last(), expected);
+    lab.order(&lab.write, "DELETE", "/v1/static/web?owner=alice", "");
+    let order = &last()["set_static"];
+    assert_eq!((&order["owner"], &order["remove"]), (&json!("alice"), &json!(["web"])));
+    lab.get("/v1/static?switch=s1&owner=alice&limit=3");
+    let expected = json!({"list_static": {
+        "name": null, "switch": "s1", "owner": "alice", "page": {"skip": 0, "limit": 3},
+    }});
+    assert_eq!(last(), expected);
+    assert_eq!(lab.get("/v1/static/web").json()["state"], "installed");
+
+    let one = lab.order(&lab.write, "PUT", "/v1/static/wrong", body).problem(400, "invalid");
+    assert_eq!(one["field"], "flow.match", "a body that is one entry has no list");
+    let two = r#"{"entries": [{"name": "a", "switch": "s1"}, {"name": "wrong", "switch": "s1"}]}"#;
+    let two = lab.order(&lab.write, "POST", "/v1/static", two).problem(400, "invalid");
+    assert_eq!(two["field"], "entries[1].flow.match");
+    let unknown = r#"{"switch": "s1", "flow": {"nonsense": 1}}"#;
+    let unknown = lab.order(&lab.write, "PUT", "/v1/static/web", unknown).problem(400, "invalid");
+    assert_eq!(unknown["field"], "flow.nonsense");
+    lab.order(&lab.read, "PUT", "/v1/static/web", body).problem(403, "forbidden");
+    lab.send("PUT", "/v1/static/web", &[], body).problem(401, "unauthorized");
 }
 
 #[test]

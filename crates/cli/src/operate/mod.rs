@@ -4,6 +4,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod flows;
 pub(crate) mod ports;
 pub(crate) mod quarantine;
+pub(crate) mod static_entries;
 
 use std::fmt::Display;
 use std::str::FromStr;

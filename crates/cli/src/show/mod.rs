@@ -10,6 +10,7 @@ mod network;
 mod ports;
 mod quarantine;
 mod reservations;
+mod static_entries;
 
 use std::fmt::Write;
 
@@ -27,6 +28,7 @@ pub(crate) use network::{event, events, links, topology};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use reservations::reservations;
+pub(crate) use static_entries::{static_answer, static_entries};
 
 /// Maximum number of missing switches whose names are printed.
 const MAX_MISSING_SHOWN: usize = 10;

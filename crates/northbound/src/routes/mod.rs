@@ -3,6 +3,7 @@
 
 mod network;
 mod orders;
+mod static_entries;
 mod system;
 
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use crate::problem::Problem;
     tags(
         (name = "controller", description = "The controller itself"),
         (name = "network", description = "Switches, links, hosts and flows"),
-        (name = "orders", description = "Reservations, circuits and quarantine"),
+        (name = "orders", description = "Reservations, circuits, quarantine and static flows"),
     ),
     components(schemas(Problem)),
     modifiers(&Tokens),
@@ -82,6 +83,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(orders::release))
         .routes(routes!(orders::blocked, orders::block))
         .routes(routes!(orders::unblock))
+        .routes(routes!(static_entries::entries, static_entries::set))
+        .routes(routes!(static_entries::entry, static_entries::set_one, static_entries::remove))
         .split_for_parts()
 }
 

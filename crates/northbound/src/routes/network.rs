@@ -17,7 +17,7 @@ use crate::answer::{Known, Params, Part, Shared, Tagged, only};
 use crate::problem::Problem;
 
 /// The switch of a path.
-fn switch_ref(text: &str) -> SwitchRef {
+pub(super) fn switch_ref(text: &str) -> SwitchRef {
     let parsed: Result<SwitchRef, Infallible> = text.parse();
     match parsed {
         Ok(switch) => switch,

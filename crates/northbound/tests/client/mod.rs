@@ -16,7 +16,8 @@ use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
     MAX_EVENTS_AT_ONCE, Operator, QuarantineAnswer, QueryError, ReloadAnswer, Request,
-    ReservationRow, ReservationState, Rows, Status, SwitchRow, TopologyAnswer,
+    ReservationRow, ReservationState, Rows, StaticAnswer, StaticEntry, Status, SwitchRow,
+    TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -205,6 +206,25 @@ impl Operator for Fixed {
                 changes: vec![],
                 warnings: vec![],
             }),
+            Request::SetStatic(order) => {
+                let wrong = |entry: &StaticEntry| entry.name == "wrong";
+                if let Some(index) = order.entries.iter().position(wrong) {
+                    let field = format!("entries[{index}].flow.match");
+                    return Err(QueryError::invalid(&field, "there is no such field"));
+                }
+                Answer::SetStatic(StaticAnswer {
+                    set: order.entries.len(),
+                    removed: order.remove.len(),
+                    ..StaticAnswer::default()
+                })
+            }
+            Request::ListStatic(query) => {
+                let row = json!({
+                    "name": "web", "owner": "writer", "dpid": "00000000000000a1", "switch_name": "s1",
+                    "state": "installed", "flow": {"match": "in_port=1", "actions": "output:2"},
+                });
+                Answer::ListStatic(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
                 return Err(QueryError::new(ErrorKind::AppNotRunning, why));

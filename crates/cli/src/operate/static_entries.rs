@@ -1,0 +1,184 @@
+//! The arguments of `bellrock static`.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bellrock_config::values;
+use bellrock_query::{ListStatic, Page, SetStatic, StaticEntry, StaticFlow, SwitchRef};
+use clap::{Args, Subcommand};
+
+use crate::Failure;
+use crate::ask::Ask;
+
+/// Maximum size of a file of entries, in bytes: an order to the controller is not larger.
+const MAX_FILE_BYTES: u64 = bellrock_control::MAX_REQUEST_BYTES;
+
+/// Longest time to live: the most seconds that an order can name.
+const MAX_TTL: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Set static flows, groups and meters, and list them
+///
+/// Needs the app `static` in the chain. The switches keep the entries over restarts of switches and
+/// of the controller. The command waits until the switches have confirmed a change.
+#[derive(Debug, Args)]
+pub(crate) struct StaticArgs {
+    #[command(subcommand)]
+    pub(crate) order: StaticCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StaticCommand {
+    Add(AddArgs),
+    Apply(ApplyArgs),
+    Remove(RemoveArgs),
+    List(ListArgs),
+}
+
+/// Set one flow
+///
+/// It replaces the entry of the same name. Groups and meters are set by `bellrock static apply`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// Its name, by which it is changed and removed
+    name: String,
+    /// The switch: its datapath id or its name
+    switch: SwitchRef,
+    /// The packets, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8
+    #[arg(long = "match", value_name = "FIELDS", default_value = "any")]
+    matching: String,
+    /// What to do with them, such as set_field:10.0.0.7->ipv4_dst,output:3
+    #[arg(long, default_value = "drop")]
+    actions: String,
+    /// Priority among the static flows, 0 to 4095
+    #[arg(long, value_name = "N", default_value_t = StaticFlow::default().priority)]
+    priority: u16,
+    /// Number of the table
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    table: u8,
+    /// Remove it after this time, such as 1h
+    #[arg(long, value_name = "TIME", value_parser = ttl)]
+    ttl: Option<Duration>,
+    #[command(flatten)]
+    owner: Owner,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+/// Set the entries of a file
+///
+/// The file is a list in YAML or JSON, in the form that REST takes: `- {name: web, switch: s1, flow:
+/// {match: in_port=1, actions: "output:2"}}`. All entries are set, or none.
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The file; - for standard input
+    file: PathBuf,
+    /// Remove the owner's entries that are not in the file
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    owner: Owner,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+/// Remove entries by name
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    #[arg(required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    owner: Owner,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+/// List the entries and their states
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those of this switch
+    #[arg(long)]
+    pub(crate) switch: Option<SwitchRef>,
+    /// Only those of this owner
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+#[derive(Debug, Args)]
+struct Owner {
+    /// The owner of the entries; only orders of the same owner change them
+    #[arg(long, value_name = "NAME", default_value = bellrock_query::DEFAULT_OWNER)]
+    owner: String,
+}
+
+impl Owner {
+    fn order(&self) -> SetStatic {
+        SetStatic { owner: Some(self.owner.clone()), ..SetStatic::default() }
+    }
+}
+
+fn ttl(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(1)..=MAX_TTL;
+    values::time(text, range).map_err(|expected| format!("give {expected}"))
+}
+
+impl AddArgs {
+    pub(crate) fn order(&self) -> SetStatic {
+        let flow = StaticFlow {
+            table: self.table,
+            priority: self.priority,
+            matching: self.matching.clone(),
+            actions: self.actions.clone(),
+        };
+        let entry = StaticEntry {
+            name: self.name.clone(),
+            switch: self.switch.clone(),
+            ttl_seconds: self.ttl.map(|ttl| ttl.as_secs().try_into().unwrap_or(u32::MAX)),
+            flow: Some(flow),
+            group: None,
+            meter: None,
+        };
+        SetStatic { entries: vec![entry], ..self.owner.order() }
+    }
+}
+
+impl ApplyArgs {
+    /// Reads the file.
+    pub(crate) fn order(&self) -> Result<SetStatic, Failure> {
+        let entries = read(&self.file)?;
+        Ok(SetStatic { entries, replace: self.replace, ..self.owner.order() })
+    }
+}
+
+impl ListArgs {
+    pub(crate) fn query(&self, page: Page) -> ListStatic {
+        ListStatic { name: None, switch: self.switch.clone(), owner: self.owner.clone(), page }
+    }
+}
+
+impl RemoveArgs {
+    pub(crate) fn order(&self) -> SetStatic {
+        SetStatic { remove: self.names.clone(), ..self.owner.order() }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<StaticEntry>, Failure> {
+    let is_stdin = path.as_os_str() == "-";
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let mut text = String::new();
+    let result = match is_stdin {
+        true => stdin().take(MAX_FILE_BYTES + 1).read_to_string(&mut text),
+        false => File::open(path)
+            .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)),
+    };
+    result.map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let limit = MAX_FILE_BYTES >> 20;
+        let why = format!("{name}: larger than {limit} MiB; set the entries in several files");
+        return Err(Failure::Failed(why));
+    }
+    serde_saphyr::from_str(&text).map_err(|error| Failure::Failed(format!("{name}: {error}")))
+}
