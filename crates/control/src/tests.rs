@@ -84,6 +84,9 @@ fn events() -> Vec<EventRow> {
     (0..2 * MAX_PAGE_ROWS as u64 + 5).map(event).collect()
 }
 
+/// More than a request may have.
+const TOO_MANY_BYTES: usize = 2 << 20;
+
 #[test]
 fn all_pages_of_a_list_are_one_list() {
     let place = Place::new("control-pages");
@@ -254,7 +257,7 @@ fn what_is_no_request_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
     let requests = "its requests are get_status, list_switches, ";
-    let bytes = "a line of at most 65536 bytes";
+    let bytes = "a line of at most 1048576 bytes";
     for (sent, reason) in [
         (&b"{}\n"[..], "missing field `protocol`"),
         (b"\n", "a request is a line such as {"),
@@ -269,11 +272,11 @@ fn what_is_no_request_is_refused_with_the_reason() {
         ),
         (b"{\"protocol\": 1}", bytes),
         (b"", bytes),
-        (&[b'{'; 100_000], bytes),
+        (&vec![b'{'; TOO_MANY_BYTES], bytes),
     ] {
         let line = match sent.len() {
             // The server stops reading before the end, so the system may refuse the rest.
-            100_000 => {
+            TOO_MANY_BYTES => {
                 let mut stream = UnixStream::connect(place.socket()).unwrap();
                 let _ = stream.write_all(sent);
                 let mut line = String::new();
@@ -294,9 +297,10 @@ fn what_is_no_request_is_refused_with_the_reason() {
 fn a_request_that_is_too_long_is_not_sent() {
     let place = Place::new("control-long");
     let _server = start(&place.socket()).unwrap();
-    let block = bellrock_query::Block { host: "x".repeat(70_000) };
-    let error = ask(&place.socket(), block).unwrap_err().to_string();
-    assert!(error.contains("at most 65536 bytes"), "{error}");
+    let block = bellrock_query::Block { host: "x".repeat(TOO_MANY_BYTES) };
+    let answer = ask(&place.socket(), block).map(|_| ());
+    let error = answer.unwrap_err().to_string();
+    assert!(error.contains("at most 1048576 bytes"), "{error}");
 }
 
 #[test]
