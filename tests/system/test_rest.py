@@ -52,7 +52,7 @@ class Rest(SystemTest):
         self.read = self.token("reader", "read")
         http = {"listen": HTTP, "tokens": str(self.tokens)} if http is None else http
         names = {"left": "0000000000000001", "right": "0000000000000002"}
-        config = {"apps": ["quarantine", "bandwidth", "routing"], "switches": names, "http": http}
+        config = {"apps": ["quarantine", "static", "bandwidth", "routing"], "switches": names, "http": http}
         controller = self.controller(config=config)
         network = self.network(Line(switches=2, hosts=(1, 2)), version)
         until(lambda: network.ping_all() == 0, NOTICE_LIMIT_S, "the hosts are found")
@@ -89,14 +89,17 @@ class Rest(SystemTest):
         controller, network = self.start(version)
         until(lambda: len(controller.ask("links")) == 2, NOTICE_LIMIT_S, "the link is found")
         _, document = self.ask("/v1/openapi.json")
+        status, _ = self.ask("/v1/static/web", "PUT", {"switch": "left", "flow": {"match": "in_port=9"}}, self.write)
+        self.assertEqual(status, 200)
         seen = 0
         for template, methods in document["paths"].items():
             if "get" not in methods or not template.startswith("/v1/") or template == "/v1/circuits":
                 continue
             for switch in ("left", "0000000000000002") if "{switch}" in template else ("",):
-                self.validated(document, template.replace("{switch}", switch), template)
+                path = template.replace("{switch}", switch).replace("{name}", "web")
+                self.validated(document, path, template)
                 seen += 1
-        self.assertGreater(seen, 18)
+        self.assertGreater(seen, 20)
         for path, words in (("/v1/hosts", ["hosts"]), ("/v1/switches", ["switches"]), ("/v1/links", ["links"])):
             rows = self.ask(path)[1]["rows"]
             told = controller.ask(*words)

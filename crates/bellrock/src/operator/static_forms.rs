@@ -3,7 +3,10 @@
 use std::fmt::Display;
 
 use bellrock_api::openflow::{BandType, FlowCommand, Group, GroupType, MeterFlags, Port};
-use bellrock_api::{BucketEntry, Flow, GroupEntry, Match, MeterEntry, openflow, parse_actions};
+use bellrock_api::{
+    BucketEntry, Flow, GroupEntry, Match, MeterEntry, PriorityBand, openflow, parse_actions,
+};
+use bellrock_apps::static_entries::NotSetReason;
 use bellrock_query::{
     GroupKind, MeterUnit, QueryError, StaticBand, StaticBucket, StaticEntry, StaticFlow,
     StaticGroup, StaticMeter,
@@ -50,6 +53,10 @@ fn wrong(field: &str) -> impl Fn(&dyn Display) -> QueryError {
 
 fn read_flow(flow: &StaticFlow) -> Result<Flow, QueryError> {
     let StaticFlow { table, priority, matching, actions } = flow;
+    if *priority >= PriorityBand::PRIORITIES {
+        let why = NotSetReason::Priority(*priority);
+        return Err(wrong("flow.priority")(&why));
+    }
     let matching: Match = matching.parse().map_err(|error| wrong("flow.match")(&error))?;
     let flow = Flow::new(matching).table(*table).priority(*priority);
     flow.instructions(actions).map_err(|error| wrong("flow.actions")(&error))

@@ -1,0 +1,156 @@
+"""Static flows, groups and meters on Open vSwitch: by command, file and REST, over restarts and changes of others."""
+
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+from harness.case import SystemTest, on_both_versions
+from harness.network import Line
+from harness.openvswitch import command
+from harness.waiting import until
+
+HTTP = "127.0.0.1:8080"
+LIMIT_S = 30
+SOON_S = 30
+# Tables are read again every 60 s.
+AUDIT_S = 90
+NAMES = {"left": "0000000000000001", "right": "0000000000000002"}
+DROP = "eth_type=0x0800,ipv4_dst=10.0.0.2"
+
+
+class Static(SystemTest):
+    """Two switches with a host each, and static entries before the learning switch."""
+
+    time_limit_s = 180
+
+    def start(self, version):
+        self.store = self.run_dir / "static.json"
+        tokens = self.run_dir / "tokens"
+        self.token = command(os.environ["BELLROCK_BIN"], "token", "script", "--scope", "write", "--file", str(tokens)).strip()
+        config = {"apps": [{"static": {"store": str(self.store)}}, "learning"], "switches": NAMES,
+                  "http": {"listen": HTTP, "tokens": str(tokens)}}
+        controller = self.controller(config=config)
+        network = self.network(Line(switches=2, hosts=(1, 2)), version)
+        until(lambda: network.ping_all() == 0, SOON_S, "the hosts reach each other")
+        return controller, network
+
+    def rest(self, path, method="GET", body=None):
+        """The status and the answer."""
+        request = urllib.request.Request(f"http://{HTTP}{path}", None if body is None else json.dumps(body).encode(),
+                                         {"Authorization": f"Bearer {self.token}"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def drops(self, network, switch="s1"):
+        return [flow for flow in network.flows(switch) if flow.endswith("actions=drop")]
+
+    @on_both_versions
+    def a_flow_is_set_replaced_and_removed(self, version):
+        """By the command, and by REST. The answer comes when the switch has it."""
+        controller, network = self.start(version)
+        done = controller.ask("static", "add", "wall", "left", "--match", DROP)
+        self.assertEqual((done["set"], done["unconfirmed"], done["saved"]), (1, 0, True))
+        self.assertEqual(len(self.drops(network)), 1, "the switch has it when the command ends")
+        self.assertIn("nw_dst=10.0.0.2", self.drops(network)[0])
+        self.assertEqual(network.ping_all(), 100)
+        row = controller.ask("static", "list")[0]
+        self.assertEqual((row["name"], row["owner"], row["switch_name"], row["state"]), ("wall", "operator", "left", "installed"))
+        # What is shown can be given again, and changes nothing.
+        done = controller.ask("static", "add", "wall", "left", "--match", row["flow"]["match"], "--actions", row["flow"]["actions"])
+        self.assertEqual((done["set"], done["unchanged"]), (0, 1))
+
+        body = {"switch": "left", "flow": {"match": DROP}}
+        self.assertEqual(self.rest("/v1/static/other", "PUT", body)[0], 409, "the same flow under another name")
+        self.assertEqual(self.rest("/v1/static/wall", "DELETE")[0], 409, "it belongs to the operator")
+        status, done = self.rest("/v1/static/wall?owner=operator", "DELETE")
+        self.assertEqual((status, done["removed"], done["unconfirmed"]), (200, 1, 0))
+        self.assertEqual(self.drops(network), [])
+        until(lambda: network.ping_all() == 0, SOON_S, "nothing drops any more")
+        status, done = self.rest("/v1/static/other", "PUT", body)
+        self.assertEqual((status, done["set"]), (200, 1))
+        self.assertEqual(self.rest("/v1/static/other")[1]["owner"], "script")
+        self.assertEqual(network.ping_all(), 100)
+
+    @on_both_versions
+    def what_is_wrong_changes_nothing_and_names_the_field(self, version):
+        """Unknown fields, actions of another version, a list with one wrong entry."""
+        controller, network = self.start(version)
+        before = len(network.flows("s1"))
+        good = {"name": "good", "switch": "left", "flow": {"match": DROP}}
+        other_version = "set_vlan_vid:7,output:1" if version == "OpenFlow13" else "push_vlan:0x8100,output:1"
+        for flow, field in (({"match": "nonsense=1"}, "match"), ({"match": "ipv4_dst=10.0.0.2"}, "match"),
+                            ({"actions": "fly"}, "actions"), ({"priority": 4096}, "priority"), ({"nonsense": 1}, "nonsense"),
+                            ({"actions": other_version}, None)):
+            entries = [good, {"name": "wrong", "switch": "left", "flow": flow}]
+            status, problem = self.rest("/v1/static", "POST", {"entries": entries})
+            at = "entries[1].flow" + (f".{field}" if field else "")
+            self.assertEqual((status, problem.get("field")), (400, at), problem)
+        for words in (["add", "x", "middle"], ["add", "x", "left", "--match", "nw_dst=10.0.0.2"], ["remove", "nobody"]):
+            with self.assertRaises(AssertionError):
+                controller.ask("static", *words)
+        self.assertEqual(controller.ask("static", "list"), [])
+        self.assertEqual((len(network.flows("s1")), self.drops(network)), (before, []))
+
+    @on_both_versions
+    def entries_survive_switches_controllers_and_others(self, version):
+        """The same flow, not a new one, if the switch has kept it."""
+        controller, network = self.start(version)
+        for switch in ("left", "right"):
+            controller.ask("static", "add", f"wall-{switch}", switch, "--match", DROP)
+        # Somebody empties a table.
+        command("ovs-ofctl", "-O", version, "del-flows", "s2", "ip,nw_dst=10.0.0.2")
+        self.assertEqual(self.drops(network, "s2"), [])
+        until(lambda: self.drops(network, "s2"), AUDIT_S, "the flow is put back")
+        # A switch that has lost all comes back.
+        command("ovs-vsctl", "del-controller", "s2")
+        command("ovs-ofctl", "-O", version, "del-flows", "s2")
+        command("ovs-vsctl", "set-controller", "s2", "tcp:127.0.0.1:6653")
+        until(lambda: self.drops(network, "s2"), SOON_S, "the switch has it again")
+        # The controller is killed, and started again.
+        network["h1"].cmd("ping -c 3 -i 0.2 -W 1 10.0.0.2")
+        controller.process.send_signal(signal.SIGKILL)
+        controller.process.wait()
+        self.assertEqual(len(self.drops(network)), 1)
+        controller.start()
+        until(network.connected, SOON_S, "the switches are back")
+        until(lambda: [row["state"] for row in controller.ask("static", "list")] == ["installed"] * 2, SOON_S, "both are confirmed")
+        self.assertNotIn("n_packets=0,", self.drops(network)[0], "it is the flow of before, with its counters")
+        self.assertEqual(network.ping_all(), 100)
+
+    def test_groups_and_meters_from_a_file(self):
+        """Before the flows that use them; and gone with `--replace`."""
+        controller, network = self.start("OpenFlow13")
+        entries = [
+            {"name": "web", "switch": "left", "flow": {"match": "in_port=9", "actions": "meter:5,group:7"}},
+            {"name": "servers", "switch": "left", "group": {"id": 7, "type": "select", "buckets": [
+                {"weight": 1, "actions": "output:1"}, {"weight": 2, "actions": "set_field:02:00:00:00:00:01->eth_dst,output:2"}]}},
+            {"name": "limit", "switch": "left", "meter": {"id": 5, "bands": [{"rate": 1000, "burst": 100}]}},
+        ]
+        file = self.run_dir / "web.json"
+        file.write_text(json.dumps(entries))
+        done = controller.ask("static", "apply", str(file), "--owner", "web")
+        self.assertEqual((done["set"], done["unconfirmed"]), (3, 0), done)
+        groups = command("ovs-ofctl", "-O", "OpenFlow13", "dump-groups", "s1")
+        self.assertIn("group_id=7,type=select,bucket=actions=output:1,bucket=weight:2", groups.replace(" ", ""))
+        self.assertIn("meter=5 kbps burst", command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"))
+        self.assertIn("actions=meter:5,group:7", "".join(network.flows("s1")))
+        file.write_text("[]")
+        done = controller.ask("static", "apply", str(file), "--owner", "web", "--replace")
+        self.assertEqual((done["removed"], done["unconfirmed"]), (3, 0), done)
+
+        def is_gone():
+            groups = command("ovs-ofctl", "-O", "OpenFlow13", "dump-groups", "s1")
+            return "group_id" not in groups and "meter=" not in command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1")
+        until(is_gone, SOON_S, "the group and the meter are removed after the flow")
+        # YAML is read too, and a mistake in it is named.
+        file.write_text("- {name: a, switch: left, flow: {mach: any}}\n")
+        result = subprocess.run([controller.binary, "static", "apply", str(file), "--control", str(controller.control)],
+                                capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("mach", result.stderr)
