@@ -9,7 +9,9 @@ use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
 use futures_channel::oneshot;
 
 use crate::waiting::contain;
-use crate::{AppId, Change, ChangeOutcome, Dpid, Error, NoConfirmation, Refusal};
+use crate::{
+    AppId, Change, ChangeOutcome, Dpid, Error, Latencies, Network, NoConfirmation, Refusal,
+};
 
 /// Default time for a switch to confirm changes.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
@@ -48,19 +50,26 @@ pub struct ProgramFuture {
     outcomes: Vec<ChangeOutcome>,
     /// Parts that are still to come, in order, each with its number of changes.
     pending: std::collections::VecDeque<(usize, PromiseFuture<Vec<ChangeOutcome>>)>,
+    /// Since when, for [`crate::Latencies`].
+    sent: Option<(Network, Duration)>,
 }
 
 impl ProgramFuture {
     /// For runtimes: all outcomes are known already.
     pub fn ready(outcomes: Vec<ChangeOutcome>) -> Self {
-        ProgramFuture { outcomes, pending: Default::default() }
+        ProgramFuture { outcomes, pending: Default::default(), sent: None }
     }
 
     /// For runtimes: the outcomes come in parts, each for this number of changes.
     pub fn in_parts(
         parts: impl IntoIterator<Item = (usize, PromiseFuture<Vec<ChangeOutcome>>)>,
     ) -> Self {
-        ProgramFuture { outcomes: Vec::new(), pending: parts.into_iter().collect() }
+        ProgramFuture { outcomes: Vec::new(), pending: parts.into_iter().collect(), sent: None }
+    }
+
+    /// Measures the time until all changes are confirmed.
+    pub(crate) fn measured(self, network: &Network) -> Self {
+        ProgramFuture { sent: Some((network.clone(), network.now())), ..self }
     }
 }
 
@@ -77,6 +86,12 @@ impl Future for ProgramFuture {
             let mut outcomes = outcomes.unwrap_or_else(lost);
             self.outcomes.append(&mut outcomes);
             self.pending.pop_front();
+        }
+        if let Some((network, sent)) = self.sent.take()
+            && self.outcomes.iter().all(|outcome| outcome.is_installed())
+        {
+            let time = network.now().saturating_sub(sent);
+            network.extension::<Latencies>().confirmation.record(time);
         }
         Poll::Ready(std::mem::take(&mut self.outcomes))
     }

@@ -324,45 +324,59 @@ pub enum Suspicion {
     },
 }
 
-impl Event {
-    /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all events of
-    /// apps' own, so that none is taken for another.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Event::App { .. } => "app_event",
-            Event::SwitchUp { .. } => "switch_up",
-            Event::SwitchDown { .. } => "switch_down",
-            Event::ConnectionEnded { .. } => "connection_ended",
-            Event::ConnectionsRefused { .. } => "connections_refused",
-            Event::RemovalUnanswered { .. } => "removal_unanswered",
-            Event::LinkUp(_) => "link_up",
-            Event::LinkDown { .. } => "link_down",
-            Event::OneWay(_) => "one_way",
-            Event::Miswired { .. } => "miswired",
-            Event::ForgedAnnouncement { .. } => "forged_announcement",
-            Event::ReplayedAnnouncement { .. } => "replayed_announcement",
-            Event::ReflectedAnnouncement { .. } => "reflected_announcement",
-            Event::RelaySuspected { .. } => "relay_suspected",
-            Event::HostSeen { .. } => "host_seen",
-            Event::HostMoved { .. } => "host_moved",
-            Event::HostMoveRefused { .. } => "host_move_refused",
-            Event::AddressClaimRefused { .. } => "address_claim_refused",
-            Event::HostGone { .. } => "host_gone",
-            Event::TooManyHosts { .. } => "too_many_hosts",
-            Event::ProbeAddressUsed { .. } => "probe_address_used",
-            Event::ForeignFlows { .. } => "foreign_flows",
-            Event::Reconciled { .. } => "reconciled",
-            Event::WantedAltered { .. } => "wanted_altered",
-            Event::TablesUntold { .. } => "tables_untold",
-            Event::Storm { .. } => "storm",
-            Event::StormOver { .. } => "storm_over",
-            Event::WantedRefused { .. } => "wanted_refused",
-            Event::OwnFlowRefused { .. } => "own_flow_refused",
-            Event::OwnFlowInstalled { .. } => "own_flow_installed",
-        }
-    }
+/// Defines [`Event::name`] and [`Event::NAMES`].
+macro_rules! event_names {
+    ($($event:pat => $name:literal,)*) => {
+        impl Event {
+            /// The names of all events.
+            pub const NAMES: &[&str] = &[$($name),*];
 
+            /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all events
+            /// of apps' own, so that none is taken for another.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($event => $name,)*
+                }
+            }
+        }
+    };
+}
+
+event_names! {
+    Event::App { .. } => "app_event",
+    Event::SwitchUp { .. } => "switch_up",
+    Event::SwitchDown { .. } => "switch_down",
+    Event::ConnectionEnded { .. } => "connection_ended",
+    Event::ConnectionsRefused { .. } => "connections_refused",
+    Event::RemovalUnanswered { .. } => "removal_unanswered",
+    Event::LinkUp(_) => "link_up",
+    Event::LinkDown { .. } => "link_down",
+    Event::OneWay(_) => "one_way",
+    Event::Miswired { .. } => "miswired",
+    Event::ForgedAnnouncement { .. } => "forged_announcement",
+    Event::ReplayedAnnouncement { .. } => "replayed_announcement",
+    Event::ReflectedAnnouncement { .. } => "reflected_announcement",
+    Event::RelaySuspected { .. } => "relay_suspected",
+    Event::HostSeen { .. } => "host_seen",
+    Event::HostMoved { .. } => "host_moved",
+    Event::HostMoveRefused { .. } => "host_move_refused",
+    Event::AddressClaimRefused { .. } => "address_claim_refused",
+    Event::HostGone { .. } => "host_gone",
+    Event::TooManyHosts { .. } => "too_many_hosts",
+    Event::ProbeAddressUsed { .. } => "probe_address_used",
+    Event::ForeignFlows { .. } => "foreign_flows",
+    Event::Reconciled { .. } => "reconciled",
+    Event::WantedAltered { .. } => "wanted_altered",
+    Event::TablesUntold { .. } => "tables_untold",
+    Event::Storm { .. } => "storm",
+    Event::StormOver { .. } => "storm_over",
+    Event::WantedRefused { .. } => "wanted_refused",
+    Event::OwnFlowRefused { .. } => "own_flow_refused",
+    Event::OwnFlowInstalled { .. } => "own_flow_installed",
+}
+
+impl Event {
     /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
     #[must_use]
     pub fn is_alarming(&self) -> bool {

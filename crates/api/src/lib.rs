@@ -33,6 +33,7 @@ mod flow;
 mod hosts;
 mod info;
 mod intern;
+mod latency;
 mod names;
 mod network;
 mod own_flow;
@@ -78,6 +79,7 @@ pub use flow::{
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
+pub use latency::{LATENCY_BOUNDS, Latencies, LatencyCounts, LatencyHistogram};
 pub use names::{MAX_NAME_CHARS, MAX_NAMES, NameError, NameKind, Names, name_in};
 pub use network::Network;
 pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};

@@ -251,7 +251,9 @@ impl Network {
         within: Duration,
     ) -> ProgramFuture {
         match self.app_id() {
-            Some(app) => self.runtime.program(Program { app, dpid, changes, within }),
+            Some(app) => {
+                self.runtime.program(Program { app, dpid, changes, within }).measured(self)
+            }
             None => {
                 ProgramFuture::ready(vec![ChangeOutcome::NotSent(Error::NotAnApp); changes.len()])
             }

@@ -67,8 +67,9 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
     ("bench", &[HTTP, STORES, PYTHON]),
     ("config", &[ASYNC, HTTP, STORES, PYTHON, &["clap", "tracing-subscriber"], PLOTS]),
-    ("query", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
-    ("control", &[ASYNC, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
+    // Both write orders as JSON for the audit log.
+    ("query", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE]),
+    ("control", &[ASYNC, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
     ("northbound", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
     ("cli", &[PYTHON]),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use bellrock_config::settings::{self, GROUPS};
 use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
+use bellrock_query::SwitchRef;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
@@ -66,7 +67,7 @@ pub(super) enum Command {
     /// List the switches that are up
     Switches(Ask),
     /// List the hosts with their ports and addresses
-    Hosts(Ask),
+    Hosts(HostsArgs),
     /// List the apps of the chain, in order, with their priorities and errors
     Apps(Ask),
     /// List the background tasks of the apps
@@ -86,6 +87,10 @@ pub(super) enum Command {
     /// Counters start at zero when the controller starts, and only grow. --json lists those of each
     /// worker.
     Counters(CountersArgs),
+    /// List how long things take: turns of workers, confirmations, changes of paths
+    ///
+    /// Since the controller started. The quantiles are upper bounds.
+    Latencies(Ask),
     Quarantine(QuarantineArgs),
     Static(StaticArgs),
     /// List the configured circuits and their states
@@ -105,6 +110,16 @@ pub(super) enum Command {
     Demo(DemoArgs),
 }
 
+/// Which hosts to list.
+#[derive(Debug, Args)]
+pub(super) struct HostsArgs {
+    /// Only hosts at this switch: its datapath id or its name
+    #[arg(long)]
+    pub(super) switch: Option<SwitchRef>,
+    #[command(flatten)]
+    pub(super) ask: Ask,
+}
+
 /// List the events of the network: links, hosts, and possible attacks
 ///
 /// The latest 4,096 are kept.
@@ -113,6 +128,12 @@ pub(super) struct EventsArgs {
     /// Go on, and print each event as it happens; with --json a line each
     #[arg(long, short)]
     pub(super) follow: bool,
+    /// Only events of this kind, such as link_down
+    #[arg(long, conflicts_with = "follow")]
+    pub(super) kind: Option<String>,
+    /// Only alarms: events that an operator should look at
+    #[arg(long, conflicts_with = "follow")]
+    pub(super) alarms: bool,
     #[command(flatten)]
     pub(super) ask: Ask,
 }

@@ -87,7 +87,7 @@ pub(crate) fn follow_events(args: &Ask) -> Result<(), Failure> {
     let lines = |rows: &[EventRow]| rows.iter().map(format).collect::<Result<String, Failure>>();
     // Asked first, so that no event is between the list and what follows.
     let now = client.ask(FollowEvents::default())?;
-    let latest = client.ask_all(|page| ListEvents { page })?.rows;
+    let latest = client.ask_all(|page| ListEvents { page, ..ListEvents::default() })?.rows;
     let mut after = latest.last().map_or(now.last, |row| row.id.clone());
     let mut is_read = print_more(&lines(&latest)?)?;
     while is_read {

@@ -3,9 +3,12 @@
 use std::io::{IsTerminal, stderr};
 
 use bellrock_config::{Config, LogFormat};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{fmt, reload};
+
+/// Target of lines that are logged at any level: who has ordered what.
+const AUDIT: &str = "audit";
 
 /// Sets the lowest level of logged lines.
 pub(super) struct LogLevel(Box<dyn Fn(LevelFilter) + Send + Sync>);
@@ -18,7 +21,7 @@ impl LogLevel {
 
 /// Sends the log to standard error from now on. Called once.
 pub(super) fn start(config: &Config) -> LogLevel {
-    let (filter, handle) = reload::Layer::new(LevelFilter::from(config.log_level));
+    let (filter, handle) = reload::Layer::new(lines_from(config.log_level.into()));
     let log = tracing_subscriber::registry().with(filter);
     let lines = fmt::layer().with_writer(stderr).with_target(false);
     match config.log_format {
@@ -26,5 +29,10 @@ pub(super) fn start(config: &Config) -> LogLevel {
         LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
     }
     // An error means that there is no log any more.
-    LogLevel(Box::new(move |level| drop(handle.reload(level))))
+    LogLevel(Box::new(move |level| drop(handle.reload(lines_from(level)))))
+}
+
+/// The lines of this level and above, and the audit log.
+fn lines_from(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level).with_target(AUDIT, level.max(LevelFilter::INFO))
 }

@@ -33,7 +33,7 @@ use bellrock_config::{Checked, Config, Difference, FileError, Sources, default_y
 use bellrock_query as query;
 use clap::Parser;
 
-use args::{Cli, Command, Run};
+use args::{Cli, Command, EventsArgs, HostsArgs, Run};
 use ask::{ask, ask_all};
 use operate::quarantine::QuarantineOrder;
 use operate::static_entries::StaticCommand;
@@ -86,16 +86,20 @@ fn main() -> ExitCode {
         Command::Switches(asked) => {
             ask_all(&asked, |page| query::ListSwitches { switch: None, page }, show::switches)
         }
-        Command::Hosts(asked) => ask_all(&asked, |page| query::ListHosts { page }, show::hosts),
+        Command::Hosts(HostsArgs { switch, ask }) => {
+            let hosts = |page| query::ListHosts { switch: switch.clone(), page };
+            ask_all(&ask, hosts, show::hosts)
+        }
         Command::Apps(asked) => ask(&asked, query::ListApps {}, |apps| show::apps(apps)),
         Command::Tasks(asked) => ask_all(&asked, |page| query::ListTasks { page }, show::tasks),
         Command::Topology(asked) => ask(&asked, query::GetTopology {}, show::topology),
         Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
         Command::Ports(asked) => ask_all(&asked.ask, |page| asked.request(page), show::ports),
-        Command::Events(asked) => match asked.follow {
-            false => ask_all(&asked.ask, |page| query::ListEvents { page }, show::events),
-            true => ask::follow_events(&asked.ask),
-        },
+        Command::Events(EventsArgs { follow: true, ask, .. }) => ask::follow_events(&ask),
+        Command::Events(EventsArgs { kind, alarms, ask, .. }) => {
+            let events = |page| query::ListEvents { kind: kind.clone(), alarming: alarms, page };
+            ask_all(&ask, events, show::events)
+        }
         Command::Flows(asked) => match asked.of_switch() {
             Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),
             Ok(None) => {
@@ -108,6 +112,9 @@ fn main() -> ExitCode {
             false => ask(&asked.ask, query::GetCounters {}, show::counters),
             true => ask(&asked.ask, query::DescribeCounters {}, |rows| show::meanings(rows)),
         },
+        Command::Latencies(asked) => {
+            ask(&asked, query::ListLatencies {}, |rows| show::latencies(rows))
+        }
         Command::Quarantine(asked) => match &asked.order {
             QuarantineOrder::Add(added) => {
                 let order = query::Block { host: added.host.clone() };

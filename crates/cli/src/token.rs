@@ -1,6 +1,7 @@
 //! `bellrock token`: makes a token for the HTTP server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bellrock::http::tokens::{Scope, TokenEntry};
 use clap::Args;
@@ -22,6 +23,10 @@ pub(super) struct TokenArgs {
     #[arg(long, value_name = "SCOPE", default_value = "read")]
     scope: Scope,
 
+    /// Days until it expires; otherwise it does not
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
+    days: Option<u32>,
+
     /// The file of the setting http.tokens; it is made if it does not exist
     #[arg(long, value_name = "FILE", env = "BELLROCK_HTTP_TOKENS", hide_env_values = true)]
     file: PathBuf,
@@ -30,15 +35,22 @@ pub(super) struct TokenArgs {
 const EXAMPLES: &str = "\
 Examples:
   bellrock token grafana --file /etc/bellrock/tokens
-  bellrock token deploy --scope write --file /etc/bellrock/tokens
+  bellrock token deploy --scope write --days 90 --file /etc/bellrock/tokens
   curl -H \"Authorization: Bearer $TOKEN\" -X DELETE http://127.0.0.1:8080/v1/reservations/1";
+
+/// Maximum number of days until a token expires: ten years.
+const MAX_DAYS: i64 = 3650;
+
+const SECONDS_PER_DAY: u64 = 86_400;
 
 pub(super) fn run(args: &TokenArgs) -> Result<(), Failure> {
     let failed = |error: bellrock::http::tokens::TokenError| Failure::Failed(error.to_string());
-    let (entry, token) = TokenEntry::make(&args.name, args.scope).map_err(failed)?;
+    let lifetime = args.days.map(|days| Duration::from_secs(u64::from(days) * SECONDS_PER_DAY));
+    let (entry, token) = TokenEntry::make(&args.name, args.scope, lifetime).map_err(failed)?;
     entry.add_to(&args.file).map_err(failed)?;
+    let until = entry.expiry().map(|time| format!(", until {time}")).unwrap_or_default();
     eprintln!(
-        "{} ({}) is in {}; this is the token:",
+        "{} ({}{until}) is in {}; this is the token:",
         entry.name,
         entry.scope.word(),
         args.file.display()

@@ -174,3 +174,46 @@ fn every_counter_has_a_meaning() {
         assert!(text.contains("\ntasks ") && text.contains(&format!("\n{app} ")), "{text}");
     }
 }
+
+#[test]
+fn orders_are_in_the_log_at_any_level() {
+    let place = Place::new("audit");
+    let controller =
+        Controller::start(&place, &["--app", "quarantine,learning", "--log-level", "error"]);
+    let order = |words: &[&str]| {
+        let command = [&["quarantine"], words, &["--control", &controller.control]].concat();
+        output(&mut bellrock(&command)).0
+    };
+    assert_eq!((order(&["add", "10.0.0.66"]), order(&["remove", "10.0.0.67"])), (0, 1));
+    assert_eq!(order(&["list"]), 0);
+    let log = controller.stop();
+    let lines: Vec<_> = log.lines().collect();
+    let [added, removed] = lines[..] else { panic!("{log}") };
+    assert!(added.ends_with(r#" ordered block {"host":"10.0.0.66"}: done"#), "{log}");
+    assert!(removed.ends_with(r#" ordered unblock {"host":"10.0.0.67"}: not_found"#), "{log}");
+    let user = format!(" user {} (process ", rustix::process::getuid().as_raw());
+    assert!(lines.iter().all(|line| line.contains(&user)), "{log}");
+}
+
+#[test]
+fn events_are_listed_by_kind_and_alarms_alone() {
+    let place = Place::new("filters");
+    let controller = Controller::start(&place, &[]);
+    let address = controller.address.to_string();
+    let mut switch = FakeSwitch::connect(&address, SwitchDescription::new(0xa1));
+    switch.serve_until(PATIENCE, || !controller.ask("switches").as_array().unwrap().is_empty());
+    drop(switch);
+    let events = |arguments: &[&str]| -> Vec<String> {
+        let asked = output(controller.command("events").arg("--json").args(arguments));
+        let rows: Value = serde_json::from_str(&asked.1).unwrap();
+        rows.as_array().unwrap().iter().map(|row| row["event"].as_str().unwrap().into()).collect()
+    };
+    until("the end of the connection is an event", || events(&[]).len() > 1);
+    assert_eq!(events(&["--kind", "switch_up"]), ["switch_up"]);
+    assert!(events(&["--alarms"]).len() < events(&[]).len());
+    let (status, _, error) = output(controller.command("events").args(["--kind", "switch_upp"]));
+    assert!(status == 1 && error.contains("switch_up, switch_down"), "{error}");
+    let (status, _, error) = output(controller.command("hosts").args(["--switch", "core"]));
+    assert!(status == 1 && error.contains("core"), "{error}");
+    assert_eq!(output(controller.command("hosts").args(["--switch", "a1"])).0, 0);
+}

@@ -247,8 +247,24 @@ fn serve(stream: &UnixStream, operator: &dyn Operator) -> io::Result<()> {
     if is_older(line) {
         return send(stream, &line_for_older());
     }
-    let reply = read_request(line).and_then(|request| answer(operator, request));
+    let reply = read_request(line).and_then(|request| {
+        let order = request.is_order().then(|| request.audit_text());
+        let reply = answer(operator, request);
+        if let Some(order) = order {
+            let outcome = reply.as_ref().map_or_else(|error| error.kind.name(), |_| "done");
+            tracing::info!(target: "audit", "{} ordered {order}: {outcome}", user(stream));
+        }
+        reply
+    });
     send(stream, &reply_line(&reply))
+}
+
+/// Who has connected, for the audit log.
+fn user(stream: &UnixStream) -> String {
+    match rustix::net::sockopt::socket_peercred(stream) {
+        Ok(peer) => format!("user {} (process {})", peer.uid.as_raw(), peer.pid.as_raw_pid()),
+        Err(error) => format!("an unknown user ({error})"),
+    }
 }
 
 /// Answers a request. A panic of the operator is an answer too.

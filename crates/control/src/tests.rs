@@ -91,7 +91,9 @@ const TOO_MANY_BYTES: usize = 2 << 20;
 fn all_pages_of_a_list_are_one_list() {
     let place = Place::new("control-pages");
     let _server = start(&place.socket()).unwrap();
-    let all = Client::new(place.socket()).ask_all(|page| ListEvents { page }).unwrap();
+    let all = Client::new(place.socket())
+        .ask_all(|page| ListEvents { page, ..ListEvents::default() })
+        .unwrap();
     assert!(all.rows.iter().map(|row| row.seconds_ago).eq(0..2 * MAX_PAGE_ROWS as u64 + 5));
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bellrock_api::{Dpid, Network, SwitchInfo};
+use bellrock_api::{Dpid, LatencyCounts, Network, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
 use bellrock_worker::{AppState, SharedState, TaskInfo, WorkerQuery};
 
@@ -90,6 +90,15 @@ impl Monitor {
     #[must_use]
     pub fn worker_counters(&self) -> Vec<NamedCounters> {
         self.shared.counters().iter().map(|counters| counters.iter().collect()).collect()
+    }
+
+    /// Lengths of the turns of all workers: from the readiness of switches until all of them were
+    /// read, answered and written. An answer to a packet-in takes no longer inside the controller.
+    #[must_use]
+    pub fn turns(&self) -> LatencyCounts {
+        let mut sum = LatencyCounts::default();
+        self.inboxes.iter().for_each(|inbox| sum.add(&inbox.turns.counts()));
+        sum
     }
 
     /// The apps of the chain and their states, in order.

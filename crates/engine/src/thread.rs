@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use bellrock_api::LatencyHistogram;
 use bellrock_worker::{ConnectionKey, LOAD_WINDOW, SharedState, Worker, WorkerSettings};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
@@ -51,12 +52,16 @@ pub(crate) struct ConnectionInbox {
     /// wrap below zero. Only the worker writes it.
     ended: AtomicUsize,
     pub(crate) sleeper: Sleeper,
+    /// Lengths of turns: from the readiness of switches until all of them were read, answered and
+    /// written.
+    pub(crate) turns: LatencyHistogram,
 }
 
 impl ConnectionInbox {
     pub(crate) fn new(sleeper: Sleeper) -> Self {
         let (passed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        ConnectionInbox { channels: ArrayQueue::new(INBOX), passed, ended, sleeper }
+        let (channels, turns) = (ArrayQueue::new(INBOX), LatencyHistogram::default());
+        ConnectionInbox { channels, passed, ended, sleeper, turns }
     }
 
     /// Number of connections that the worker has or is about to get.
@@ -182,10 +187,13 @@ impl WorkerThread {
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         if self.has_work() {
             self.poll(events, Some(Duration::ZERO))?;
-            self.sockets.now = self.epoch.elapsed();
+            let now = self.epoch.elapsed();
+            self.inbox.turns.record(now.saturating_sub(self.sockets.now));
+            self.sockets.now = now;
             return Ok(());
         }
         let began = self.epoch.elapsed();
+        self.inbox.turns.record(began.saturating_sub(self.sockets.now));
         if !self.poll_events(events, began)? {
             self.sleep(events, began)?;
         }

@@ -163,6 +163,12 @@ fn with_token(
         };
         return Err(Problem::unauthorized(why));
     };
+    if entry.has_expired() {
+        shared.counters.requests_unauthorized();
+        let when = entry.expiry().unwrap_or_default();
+        let why = format!("the token {} expired at {when}; make a new one", entry.name);
+        return Err(Problem::unauthorized(why));
+    }
     if entry.scope < needed {
         shared.counters.requests_forbidden();
         let why = format!("the token {} has the scope read, and this is a change", entry.name);

@@ -16,9 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Caller, Rates};
-use crate::limits::{
-    BODY_TIMEOUT, MAX_ASKING, MAX_AUDIT_BYTES, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT,
-};
+use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
@@ -109,7 +107,7 @@ impl Shared {
         order: Q,
     ) -> Result<Q::Answer, Problem>
     where
-        Q: Query + Serialize + Send + 'static,
+        Q: Query + Clone + Send + 'static,
         Q::Answer: Send,
     {
         let shared = Arc::clone(self);
@@ -119,33 +117,22 @@ impl Shared {
 
     async fn carry_out<Q>(&self, caller: &Caller, order: Q) -> Result<Q::Answer, Problem>
     where
-        Q: Query + Serialize + Send + 'static,
+        Q: Query + Clone + Send + 'static,
         Q::Answer: Send,
     {
-        let text = audit_text(&order);
-        let (token, name) = (caller.0.as_deref().unwrap_or_default(), Q::NAME);
+        let text = order.clone().into().audit_text();
+        let token = caller.0.as_deref().unwrap_or_default();
         let answer = self.ask(order).await;
         let outcome = match &answer {
             Ok(_) => {
                 self.counters.changes();
                 "done"
             }
-            Err(problem) => problem.title(),
+            Err(problem) => problem.kind(),
         };
-        tracing::info!(target: "audit", "token {token} ordered {name} {text}: {outcome}");
+        tracing::info!(target: "audit", "token {token} ordered {text}: {outcome}");
         answer
     }
-}
-
-/// An order as JSON for the log, cut after [`MAX_AUDIT_BYTES`].
-fn audit_text(order: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(order).unwrap_or_default();
-    if text.len() > MAX_AUDIT_BYTES {
-        let all = text.len();
-        text.truncate(text.floor_char_boundary(MAX_AUDIT_BYTES));
-        text.push_str(&format!("... ({all} bytes)"));
-    }
-    text
 }
 
 /// JSON of a body. Errors name the field.

@@ -25,9 +25,6 @@ pub const MAX_CLIENTS: usize = 1024;
 /// (`bodies_too_large`).
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// Maximum size of an order in a line of the audit log, in bytes. The rest is left out.
-pub const MAX_AUDIT_BYTES: usize = 2048;
-
 /// Maximum size of a request's line and header fields, in bytes. A larger one is refused with status
 /// 431.
 pub const MAX_HEAD_BYTES: usize = 32 << 10;

@@ -170,9 +170,9 @@ impl Problem {
         Problem::new(status, "urn:bellrock:internal", "A fault of the controller", detail)
     }
 
-    /// The kind as a phrase.
-    pub(crate) fn title(&self) -> &'static str {
-        self.title
+    /// The kind in one word, such as `not_found`.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind.rsplit(':').next().unwrap_or_default()
     }
 }
 

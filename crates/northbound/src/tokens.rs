@@ -1,13 +1,14 @@
 //! Tokens: who may ask, and who may change something.
 //!
 //! A token is a random text that a client sends as `Authorization: Bearer TOKEN`. The controller
-//! keeps a file with a line for each: a name, which the log shows, a scope, and the SHA-256 of the
-//! token. So who reads the file cannot use a token. A token has 256 random bits, so a plain hash of
-//! it cannot be guessed.
+//! keeps a file with a line for each: a name, which the log shows, a scope, the SHA-256 of the token,
+//! and the time when it expires, if it does (RFC 3339). So who reads the file cannot use a token. A
+//! token has 256 random bits, so a plain hash of it cannot be guessed.
 //!
 //! ```text
-//! # name   scope  SHA-256 of the token
+//! # name   scope  SHA-256 of the token                                              expires
 //! grafana  read   5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
+//! deploy   write  0b14d501a594442a01c6859541bcb3e8164d183d32937b851835442f69d5c94e  2027-02-21T12:00:00Z
 //! ```
 
 use std::fmt;
@@ -17,10 +18,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use time::UtcDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::limits::{MAX_TOKEN_FILE_BYTES, TOKEN_FILE_LOOK};
 
@@ -73,19 +76,38 @@ pub struct TokenEntry {
     /// What it allows.
     pub scope: Scope,
     hash: [u8; 32],
+    /// Nobody can use it from then on.
+    expires: Option<UtcDateTime>,
 }
 
 impl TokenEntry {
-    /// Makes a new token. Returns the entry for the file, and the token, which is not kept.
+    /// Makes a new token, which expires after `lifetime`, if that is given. Returns the entry for the
+    /// file, and the token, which is not kept.
     ///
     /// # Errors
-    /// The name is not possible, or the system has no random numbers.
-    pub fn make(name: &str, scope: Scope) -> Result<(TokenEntry, String), TokenError> {
+    /// The name or the lifetime is not possible, or the system has no random numbers.
+    pub fn make(
+        name: &str,
+        scope: Scope,
+        lifetime: Option<Duration>,
+    ) -> Result<(TokenEntry, String), TokenError> {
         check_name(name).map_err(TokenError::Name)?;
+        let expires = lifetime.map(expiry_after).transpose()?;
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
         let token = format!("{TOKEN_PREFIX}{}", hex(&bytes));
-        Ok((TokenEntry { name: name.to_owned(), scope, hash: hash(&token) }, token))
+        Ok((TokenEntry { name: name.to_owned(), scope, hash: hash(&token), expires }, token))
+    }
+
+    /// When it expires, as in the file.
+    #[must_use]
+    pub fn expiry(&self) -> Option<String> {
+        self.expires.and_then(|time| time.format(&Rfc3339).ok())
+    }
+
+    /// Whether nobody can use it any more.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|time| time <= UtcDateTime::now())
     }
 
     /// Adds the entry to a file. A new file is readable for its owner only.
@@ -113,7 +135,8 @@ impl TokenEntry {
 /// The line of the file.
 impl fmt::Display for TokenEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.name, self.scope.word(), hex(&self.hash))
+        write!(f, "{} {} {}", self.name, self.scope.word(), hex(&self.hash))?;
+        self.expiry().map_or(Ok(()), |time| write!(f, " {time}"))
     }
 }
 
@@ -130,7 +153,7 @@ pub enum TokenError {
         error: io::Error,
     },
     /// A line of the file is wrong.
-    #[error("{}:{line}: {why}; a line is NAME SCOPE HASH, as `bellrock token` writes it", path.display())]
+    #[error("{}:{line}: {why}; a line is NAME SCOPE HASH [EXPIRES], as `bellrock token` writes it", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -142,6 +165,9 @@ pub enum TokenError {
     /// The name is not possible.
     #[error("{0}")]
     Name(String),
+    /// The lifetime leads beyond the year 9999.
+    #[error("a token cannot last {} days", .0.as_secs() / SECONDS_PER_DAY)]
+    Lifetime(Duration),
     /// The file has a token of this name.
     #[error("{} has a token called {name} already; choose another name, or remove its line", path.display())]
     Taken {
@@ -153,6 +179,17 @@ pub enum TokenError {
     /// The system has no random numbers.
     #[error("the system has no random numbers: {0}")]
     Random(String),
+}
+
+/// For messages.
+const SECONDS_PER_DAY: u64 = 86_400;
+
+/// The time in whole seconds.
+fn expiry_after(lifetime: Duration) -> Result<UtcDateTime, TokenError> {
+    let wrong = || TokenError::Lifetime(lifetime);
+    let seconds = time::Duration::try_from(lifetime).map_err(|_| wrong())?;
+    let time = UtcDateTime::now().checked_add(seconds).ok_or_else(wrong)?;
+    Ok(time.replace_nanosecond(0).unwrap_or(time))
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -216,12 +253,23 @@ fn parse(path: &Path, text: &str) -> Result<Vec<TokenEntry>, TokenError> {
 
 fn parse_line(line: &str) -> Result<TokenEntry, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, scope, hash] = words[..] else {
-        return Err(format!("{} words", words.len()));
+    let (name, scope, hash, expires) = match words[..] {
+        [name, scope, hash] => (name, scope, hash, None),
+        [name, scope, hash, expires] => (name, scope, hash, Some(expires)),
+        _ => return Err(format!("{} words", words.len())),
     };
     check_name(name)?;
     let hash = from_hex(hash).ok_or_else(|| "the hash is not 64 hexadecimal digits".to_owned())?;
-    Ok(TokenEntry { name: name.to_owned(), scope: scope.parse()?, hash })
+    let expires = expires.map(|text| {
+        let why = |_| format!("{text:?} is no time, such as 2027-02-21T12:00:00Z");
+        UtcDateTime::parse(text, &Rfc3339).map_err(why)
+    });
+    Ok(TokenEntry {
+        name: name.to_owned(),
+        scope: scope.parse()?,
+        hash,
+        expires: expires.transpose()?,
+    })
 }
 
 /// The tokens of a file, which is read again when it has changed.
@@ -297,8 +345,8 @@ mod tests {
 
     #[test]
     fn a_token_is_found_by_its_text_only() {
-        let (read, token) = TokenEntry::make("grafana", Scope::Read).unwrap();
-        let (write, other) = TokenEntry::make("scripts", Scope::Write).unwrap();
+        let (read, token) = TokenEntry::make("grafana", Scope::Read, None).unwrap();
+        let (write, other) = TokenEntry::make("scripts", Scope::Write, None).unwrap();
         assert_ne!(token, other);
         let text = format!("# tokens\n{read}\n\n{write} # of the operator\n");
         assert!(!text.contains(&token));
@@ -314,10 +362,26 @@ mod tests {
     }
 
     #[test]
+    fn a_token_expires() {
+        let make = |lifetime| TokenEntry::make("a", Scope::Read, lifetime).map(|(entry, _)| entry);
+        assert!(make(Some(Duration::ZERO)).unwrap().has_expired());
+        let entry = make(Some(Duration::from_secs(SECONDS_PER_DAY))).unwrap();
+        assert!(!entry.has_expired() && !make(None).unwrap().has_expired());
+        // As it was written.
+        let line = entry.to_string();
+        assert_eq!(parse_line(&line).unwrap(), entry, "{line}");
+        let (line, _) = line.rsplit_once(' ').unwrap();
+        assert!(parse_line(&format!("{line} 2001-01-01T00:00:00Z")).unwrap().has_expired());
+        assert!(parse_line(&format!("{line} 2001-01-01")).unwrap_err().contains("is no time"));
+        let error = make(Some(Duration::from_secs(u64::MAX))).unwrap_err();
+        assert!(error.to_string().contains("cannot last"), "{error}");
+    }
+
+    #[test]
     fn a_new_token_is_in_force_without_a_restart_and_a_broken_file_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
-        let (first, token) = TokenEntry::make("first", Scope::Read).unwrap();
+        let (first, token) = TokenEntry::make("first", Scope::Read, None).unwrap();
         first.add_to(&path).unwrap();
         let book = TokenBook::open(&path).unwrap();
         let again = |changed_at| {
@@ -326,12 +390,12 @@ mod tests {
             let mut state = book.state.lock().unwrap();
             state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
         };
-        let (second, other) = TokenEntry::make("second", Scope::Write).unwrap();
+        let (second, other) = TokenEntry::make("second", Scope::Write, None).unwrap();
         second.add_to(&path).unwrap();
-        again(std::time::Duration::from_secs(1));
+        again(Duration::from_secs(1));
         assert_eq!(book.find(&other), Some(second));
         fs::write(&path, "second write\n").unwrap();
-        again(std::time::Duration::from_secs(2));
+        again(Duration::from_secs(2));
         assert!(book.find(&token).is_some() && book.find(&other).is_some());
     }
 
@@ -339,7 +403,7 @@ mod tests {
     fn a_wrong_line_is_named() {
         let hash = "0".repeat(64);
         let error = |text: &str| parse(Path::new("t"), text).unwrap_err().to_string();
-        assert!(error("a read\n").starts_with("t:1: 2 words; a line is NAME SCOPE HASH"));
+        assert!(error("a read\n").starts_with("t:1: 2 words; a line is NAME SCOPE HASH [EXPIRES]"));
         assert!(error(&format!("\na admin {hash}\n")).contains("t:2: \"admin\" is no scope"));
         assert!(error("a read 12\n").contains("the hash is not 64 hexadecimal digits"));
         assert!(
@@ -355,11 +419,11 @@ mod tests {
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
-        let (entry, _) = TokenEntry::make("a", Scope::Read).unwrap();
+        let (entry, _) = TokenEntry::make("a", Scope::Read, None).unwrap();
         entry.add_to(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let error = entry.add_to(&path).unwrap_err().to_string();
         assert!(error.contains("has a token called a already"), "{error}");
-        assert!(TokenEntry::make("", Scope::Read).is_err());
+        assert!(TokenEntry::make("", Scope::Read, None).is_err());
     }
 }

@@ -6,7 +6,7 @@ mod client;
 use std::io::{Read, Write};
 
 use bellrock_northbound::openapi;
-use bellrock_query::Request;
+use bellrock_query::{Page, Request};
 use client::Lab;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn every_route_of_the_document_answers() {
             routes += 1;
         }
     }
-    assert!(routes >= 28, "{routes}");
+    assert!(routes >= 29, "{routes}");
 }
 
 #[test]
@@ -73,6 +73,11 @@ fn every_request_has_a_route() {
     }
 }
 
+/// The page of a request that names none.
+fn page() -> Value {
+    serde_json::to_value(Page::default()).unwrap()
+}
+
 #[test]
 fn rows_parameters_and_parts_of_paths_arrive() {
     let lab = Lab::new();
@@ -85,6 +90,17 @@ fn rows_parameters_and_parts_of_paths_arrive() {
     }});
     let last = lab.operator.requests.lock().unwrap().last().cloned();
     assert_eq!(serde_json::to_value(last).unwrap(), expected);
+    for (path, expected) in [
+        ("/v1/hosts?switch=s1", json!({"list_hosts": {"switch": "s1", "page": page()}})),
+        (
+            "/v1/events?kind=link_up&alarming=true",
+            json!({"list_events": {"kind": "link_up", "alarming": true, "page": page()}}),
+        ),
+    ] {
+        lab.get(path);
+        let last = lab.operator.requests.lock().unwrap().last().cloned();
+        assert_eq!(serde_json::to_value(last).unwrap(), expected);
+    }
     let reply = lab.order(&lab.write, "DELETE", "/v1/quarantine/10.0.0.0%2F8", "");
     assert_eq!(reply.json(), json!({"let_back": "10.0.0.0/8"}));
     let reply = lab.order(
@@ -189,6 +205,11 @@ fn changes_need_a_token_with_the_scope() {
     assert_eq!(lab.operator.requests.lock().unwrap().len(), 0, "nothing was asked");
     assert_eq!(lab.order(&lab.write, "POST", "/v1/quarantine", body).status, 200);
     assert_eq!((lab.counter("requests_unauthorized"), lab.counter("requests_forbidden")), (3, 1));
+    let problem = lab.order(&lab.expired, "GET", "/v1/status", "").problem(401, "unauthorized");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("the token old expired at 2"),
+        "{problem}"
+    );
     // A wrong token is an error where none is needed too: a script would never notice.
     lab.order("bellrock_00", "GET", "/v1/status", "").problem(401, "unauthorized");
 }

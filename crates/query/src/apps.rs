@@ -138,3 +138,66 @@ pub struct Counters {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub http: BTreeMap<String, u64>,
 }
+
+/// Asks how long things take, and what each of the times means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListLatencies {}
+
+/// How often something took how long, since the controller started.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LatencyRow {
+    /// Its name.
+    pub name: String,
+    /// From what to what it is.
+    pub meaning: String,
+    /// How often it was measured.
+    pub count: u64,
+    /// Sum of all times.
+    pub sum_seconds: f64,
+    /// How often it took at most so long, by the longest time. Longer times are in `count` only.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// How often something took at most this long.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LatencyBucket {
+    /// The longest time.
+    pub le_seconds: f64,
+    /// Number of times up to it.
+    pub count: u64,
+}
+
+impl LatencyRow {
+    /// A time that this share of the measured ones does not exceed: the bound of a bucket. `None`
+    /// if there are none, or if they are above all bounds. `share` is from 0 to 1.
+    #[must_use]
+    pub fn quantile_seconds(&self, share: f64) -> Option<f64> {
+        let wanted = (self.count as f64 * share).ceil().max(1.0);
+        let bucket = self.buckets.iter().find(|bucket| bucket.count as f64 >= wanted);
+        bucket.filter(|_| self.count > 0).map(|bucket| bucket.le_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_bound_of_its_bucket() {
+        let bucket = |le_seconds, count| LatencyBucket { le_seconds, count };
+        let row = |count| LatencyRow {
+            name: String::new(),
+            meaning: String::new(),
+            count,
+            sum_seconds: 0.0,
+            buckets: vec![bucket(0.001, 50), bucket(0.01, 98)],
+        };
+        let all = [0.0, 0.5, 0.51, 0.98, 0.99].map(|share| row(100).quantile_seconds(share));
+        assert_eq!(all, [Some(0.001), Some(0.001), Some(0.01), Some(0.01), None]);
+        let none = LatencyRow { buckets: vec![bucket(0.001, 0)], ..row(0) };
+        assert_eq!(none.quantile_seconds(0.5), None);
+    }
+}

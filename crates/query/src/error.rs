@@ -43,6 +43,24 @@ pub enum ErrorKind {
     Unknown,
 }
 
+impl ErrorKind {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::Refused => "refused",
+            ErrorKind::AppNotRunning => "app_not_running",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Busy => "busy",
+            ErrorKind::Version => "version",
+            ErrorKind::Internal => "internal",
+            ErrorKind::Unknown => "unknown",
+        }
+    }
+}
+
 impl QueryError {
     /// An error about the request as a whole.
     #[must_use]

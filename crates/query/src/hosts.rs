@@ -5,12 +5,15 @@ use std::net::IpAddr;
 use bellrock_api::{Dpid, MacAddr, Port};
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, text};
+use crate::{Page, SwitchRef, text};
 
 /// Asks for the hosts, by switch and port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListHosts {
+    /// Only hosts at this switch.
+    #[serde(with = "text::option")]
+    pub switch: Option<SwitchRef>,
     /// Which of them.
     pub page: Page,
 }

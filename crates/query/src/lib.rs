@@ -12,9 +12,10 @@
 //! them. Names of fields include their unit.
 //!
 //! # What it is not
-//! No I/O, no log, and no text for terminals.
+//! No I/O, no log, and no text for terminals. It has only the text of an order that others log.
 
 mod apps;
+mod audit;
 mod bandwidth;
 mod circuits;
 mod configuration;
@@ -33,9 +34,10 @@ mod switches;
 mod text;
 
 pub use apps::{
-    AppRow, CounterMeaning, CounterPart, Counters, DescribeCounters, GetCounters, ListApps,
-    ListTasks, TaskRow, TaskState,
+    AppRow, CounterMeaning, CounterPart, Counters, DescribeCounters, GetCounters, LatencyBucket,
+    LatencyRow, ListApps, ListLatencies, ListTasks, TaskRow, TaskState,
 };
+pub use audit::MAX_AUDIT_BYTES;
 pub use bandwidth::{
     ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
 };

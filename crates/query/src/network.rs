@@ -88,6 +88,10 @@ pub struct LinkRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListEvents {
+    /// Only events of this kind: [`EventRow::event`].
+    pub kind: Option<String>,
+    /// Only alarms.
+    pub alarming: bool,
     /// Which of them.
     pub page: Page,
 }

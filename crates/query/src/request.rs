@@ -3,13 +3,15 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::audit;
 use crate::{
     AppRow, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
     EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus, GetTopology, HostRow,
-    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts, ListLinks,
-    ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks, PortStatsRow,
-    QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SetStatic,
-    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer, Unblock,
+    LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts,
+    ListLatencies, ListLinks, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks,
+    PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows,
+    SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer,
+    Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -25,8 +27,9 @@ pub trait Query: Into<Request> {
 }
 
 /// Defines [`Request`] and [`Answer`] with a variant for each request, and [`Query`] for each.
+/// Requests that may change something are marked with `order`.
 macro_rules! queries {
-    ($($(#[$doc:meta])* $name:literal $query:ident -> $answer:ty;)*) => {
+    ($($(#[$doc:meta])* $name:literal $query:ident -> $answer:ty $(, $order:ident)?;)*) => {
         /// Any request. In JSON: `{"list_flows": {"switch": "s1"}}`.
         #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
         pub enum Request {
@@ -49,6 +52,23 @@ macro_rules! queries {
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Request::$query(_) => $name,)*
+                }
+            }
+
+            /// Whether it is an order: it may change something.
+            #[must_use]
+            pub fn is_order(&self) -> bool {
+                match self {
+                    $(Request::$query(_) => !concat!($(stringify!($order))?).is_empty(),)*
+                }
+            }
+
+            /// The request as JSON behind its name, for the audit log. What is longer than
+            /// [`MAX_AUDIT_BYTES`](crate::MAX_AUDIT_BYTES) is cut.
+            #[must_use]
+            pub fn audit_text(&self) -> String {
+                match self {
+                    $(Request::$query(query) => audit::text($name, query),)*
                 }
             }
         }
@@ -93,6 +113,8 @@ queries! {
     "get_counters" GetCounters -> Counters;
     /// What each counter counts.
     "describe_counters" DescribeCounters -> Vec<CounterMeaning>;
+    /// How long things take.
+    "list_latencies" ListLatencies -> Vec<LatencyRow>;
     /// The switches and links that discovery knows.
     "get_topology" GetTopology -> TopologyAnswer;
     /// The links between switches.
@@ -106,23 +128,23 @@ queries! {
     /// Numbers of flows by switch and app.
     "count_flows" CountFlows -> Rows<SwitchFlows>;
     /// Blocks a host or a prefix at every switch.
-    "block" Block -> QuarantineAnswer;
+    "block" Block -> QuarantineAnswer, order;
     /// Ends the block of a host or a prefix.
-    "unblock" Unblock -> QuarantineAnswer;
+    "unblock" Unblock -> QuarantineAnswer, order;
     /// The blocked hosts.
     "list_blocked" ListBlocked -> BlockedList;
     /// Reserves bandwidth from one host to another.
-    "reserve" Reserve -> ReservationRow;
+    "reserve" Reserve -> ReservationRow, order;
     /// Releases a reservation. The answer is that reservation as it was.
-    "release" Release -> ReservationRow;
+    "release" Release -> ReservationRow, order;
     /// The reservations.
     "list_reservations" ListReservations -> Rows<ReservationRow>;
     /// The circuits and their states.
     "list_circuits" ListCircuits -> Rows<CircuitRow>;
     /// Sets and removes static flows, groups and meters.
-    "set_static" SetStatic -> StaticAnswer;
+    "set_static" SetStatic -> StaticAnswer, order;
     /// The static flows, groups and meters.
     "list_static" ListStatic -> Rows<StaticRow>;
     /// Reads the configuration again, and applies what has changed.
-    "reload" Reload -> ReloadAnswer;
+    "reload" Reload -> ReloadAnswer, order;
 }

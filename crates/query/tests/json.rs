@@ -4,10 +4,10 @@ use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, FollowEvents,
     GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked, ListCircuits,
-    ListEvents, ListFlows, ListHosts, ListLinks, ListPorts, ListReservations, ListStatic,
-    ListSwitches, ListTasks, MeterUnit, Operator, Page, PortState, QueryError, Release, Reload,
-    Request, ReservationRow, ReservationState, Reserve, Rows, SetStatic, StaticBand, StaticBucket,
-    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
+    ListEvents, ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts, ListReservations,
+    ListStatic, ListSwitches, ListTasks, MeterUnit, Operator, Page, PortState, QueryError, Release,
+    Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SetStatic, StaticBand,
+    StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -101,14 +101,15 @@ fn every_request_is_read_as_it_was_written() {
         Request::from(GetStatus {}),
         ListSwitches { switch: None, page }.into(),
         ListPorts { switch: Some(switch.clone()), page }.into(),
-        ListHosts { page }.into(),
+        ListHosts { switch: Some(switch.clone()), page }.into(),
         ListApps {}.into(),
         ListTasks { page }.into(),
         GetCounters {}.into(),
         DescribeCounters {}.into(),
+        ListLatencies {}.into(),
         GetTopology {}.into(),
         ListLinks { page }.into(),
-        ListEvents { page }.into(),
+        ListEvents { kind: Some("link_down".to_owned()), alarming: true, page }.into(),
         FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
         ListFlows { switch, app: None, page }.into(),
         CountFlows { switch: None, page }.into(),

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::{
-    App, EarlierFlows, Forwards, Needs, Network, Publisher, SwitchInfo, SwitchPort,
+    App, EarlierFlows, Forwards, Latencies, Needs, Network, Publisher, SwitchInfo, SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
@@ -182,6 +182,7 @@ impl Circuits {
         let endpoint_hosts = places.clone();
         let found_flows = desired.find_flows(move |matching| endpoint_hosts.is_entrance(matching));
         let (mut is_complete, mut settled_at) = (false, None);
+        let latencies = network.extension::<Latencies>();
         loop {
             let (known_paths, known_hosts, known_state) =
                 (paths.load(), hosts.load(), state.load());
@@ -203,7 +204,8 @@ impl Circuits {
                     switches: &network.switches(),
                     paths: &known_paths,
                 };
-                retry_at = self.update_all(&plan, &view, &desired, &known_state, network.now());
+                let now = network.now();
+                retry_at = self.update_all(&plan, &view, (&desired, &known_state), &latencies, now);
                 let since = *settled_at.get_or_insert_with(|| network.now());
                 let keep_until = since + KEEP_EARLIER_FLOWS;
                 if !is_complete && (self.is_all_laid(&plan) || network.now() >= keep_until) {
@@ -259,8 +261,8 @@ impl Circuits {
         &self,
         plan: &CircuitPlan,
         view: &NetworkView<'_>,
-        desired: &Desired,
-        state: &DesiredState,
+        (desired, state): (&Desired, &DesiredState),
+        latencies: &Latencies,
         now: Duration,
     ) -> Option<Duration> {
         let mut progress = self.progress();
@@ -268,6 +270,9 @@ impl Circuits {
         let mut retry_at = None;
         for (index, PlannedCircuit { circuit, intent, first_vlan }) in plan.circuits() {
             let progress = &mut progress[index];
+            if let Some(time) = progress.take_time(state, now) {
+                latencies.path_change.record(time);
+            }
             if let Some(layout) =
                 progress.update(circuit, (index as u32, *first_vlan), view, state, now)
             {

@@ -40,6 +40,8 @@ struct CommittedLayout {
     layout: CircuitLayout,
     commit: Commit,
     since: Duration,
+    /// Whether the time until it was confirmed has been measured.
+    is_measured: bool,
 }
 
 impl CircuitProgress {
@@ -87,7 +89,18 @@ impl CircuitProgress {
 
     /// Records a committed layout.
     pub(super) fn committed(&mut self, layout: CircuitLayout, commit: Commit, since: Duration) {
-        self.last = Some(CommittedLayout { layout, commit, since });
+        self.last = Some(CommittedLayout { layout, commit, since, is_measured: false });
+    }
+
+    /// Returns the time until the switches had confirmed the last layout, once.
+    pub(super) fn take_time(&mut self, state: &DesiredState, now: Duration) -> Option<Duration> {
+        let last = self.last.as_mut().filter(|last| !last.is_measured)?;
+        let is_confirmed = matches!(
+            last.commit.state_in(state),
+            IntentState::Settled | IntentState::Leaving | IntentState::Left(_)
+        );
+        last.is_measured = is_confirmed;
+        is_confirmed.then(|| now.saturating_sub(last.since))
     }
 
     /// Records that the entries of the circuit were withdrawn. The next circuit with its number
@@ -97,7 +110,7 @@ impl CircuitProgress {
             return;
         }
         let layout = CircuitLayout::default();
-        self.last = Some(CommittedLayout { layout, commit, since });
+        self.last = Some(CommittedLayout { layout, commit, since, is_measured: true });
         (self.old_generations, self.problem, self.next_layout_at) = (MAX_GENERATIONS, None, None);
     }
 

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Backoff, Change, ChangeOutcome, Dpid, Error, Flow, HostId, Hosts, Network, NoConfirmation,
-    Port, ProgramFuture, SharedCounter, Snapshot, SwitchPort, Watch,
+    Backoff, Change, ChangeOutcome, Dpid, Error, Flow, HostId, Hosts, Latencies, Network,
+    NoConfirmation, Port, ProgramFuture, SharedCounter, Snapshot, SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
@@ -396,8 +396,18 @@ impl PairRoutes {
                 self.changes.cancel(pair);
             }
             if !self.changes.change_ended(pair) {
+                self.record_time(pair);
                 self.finish_changes(pair);
             }
+        }
+    }
+
+    /// Measures how long the change of a pair's path took, if it succeeded.
+    fn record_time(&self, pair: HostPair) {
+        let Some(route) = self.routes.get(&pair) else { return };
+        if !route.has_failed && !route.path.is_empty() {
+            let time = self.network.now().saturating_sub(route.sent);
+            self.network.extension::<Latencies>().path_change.record(time);
         }
     }
 

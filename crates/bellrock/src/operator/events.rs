@@ -2,22 +2,39 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellrock_api::{EVENTS_KEPT, EventRecord, Network, SubscriptionItem};
+use bellrock_api::{EVENTS_KEPT, Event, EventRecord, Network, SubscriptionItem};
 use bellrock_query::{
-    EventRow, EventsAfter, FollowEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, Page, QueryError,
-    Rows,
+    EventRow, EventsAfter, FollowEvents, ListEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS,
+    QueryError, Rows,
 };
 
 use super::wait::wait_until;
 
 /// The page counts from the newest event; its rows are ordered by time.
-pub(super) fn list(network: &Network, run: Run, page: Page) -> Rows<EventRow> {
+///
+/// # Errors
+/// No event is of that kind.
+pub(super) fn list(
+    network: &Network,
+    run: Run,
+    query: &ListEvents,
+) -> Result<Rows<EventRow>, QueryError> {
+    let kind = query.kind.as_deref();
+    if let Some(kind) = kind.filter(|kind| !Event::NAMES.contains(kind)) {
+        let why = format!("no event is called {kind:?}; give one of {}", Event::NAMES.join(", "));
+        return Err(QueryError::invalid("kind", why));
+    }
     let clock = Clock::read(network);
+    let is_wanted = |event: &Event| {
+        kind.is_none_or(|kind| event.name() == kind) && (!query.alarming || event.is_alarming())
+    };
     let mut newest_first = network.events().latest(EVENTS_KEPT);
+    newest_first.retain(|record| is_wanted(&record.event));
     newest_first.reverse();
-    let mut events = Rows::of(newest_first, page).map(|record| event_row(&record, run, clock));
+    let mut events =
+        Rows::of(newest_first, query.page).map(|record| event_row(&record, run, clock));
     events.rows.reverse();
-    events
+    Ok(events)
 }
 
 /// Waits for the events after a known one.

@@ -25,13 +25,20 @@ const MAX_HOSTS: usize = 65_536;
 const SIGHTINGS_COMPARED: usize = 8192;
 const PLACES_COMPARED: usize = 64;
 
-/// The hosts of a running controller, by switch and port. The switches' own addresses are left out.
-pub(super) fn list(monitor: &Monitor, network: &Network, page: Page) -> Rows<HostRow> {
+/// The hosts of a running controller, by switch and port: those at one switch, or all. The switches'
+/// own addresses are left out.
+pub(super) fn list(
+    monitor: &Monitor,
+    network: &Network,
+    switch: Option<Dpid>,
+    page: Page,
+) -> Rows<HostRow> {
     let (seen, complete) = monitor.hosts(MAX_HOSTS);
     let ports = monitor.switches();
     let own = ports.iter().flat_map(|info| info.ports.iter().map(|port| port.address)).collect();
-    let rows =
-        Rows::of(all(&seen, &network.hosts().load(), &network.topology().load(), &own), page);
+    let mut rows = all(&seen, &network.hosts().load(), &network.topology().load(), &own);
+    rows.retain(|row| switch.is_none_or(|switch| row.dpid == switch));
+    let rows = Rows::of(rows, page);
     let why =
         || format!("an app knows more than {MAX_HOSTS} hosts, or a worker did not answer in time");
     Rows { incomplete: (!complete).then(why), ..rows }

@@ -5,6 +5,7 @@ mod bandwidth;
 mod events;
 mod flows;
 mod hosts;
+mod latencies;
 mod names;
 mod network;
 mod ports;
@@ -97,19 +98,23 @@ impl Operator for ControllerOperator {
                 Answer::ListPorts(ports::list(network, names, &switches, query.page))
             }
             Request::ListHosts(query) => {
-                let rows = hosts::list(&self.monitor, network, query.page);
+                let dpid = query.switch.map(|switch| self.dpid(names, &switch)).transpose()?;
+                let rows = hosts::list(&self.monitor, network, dpid, query.page);
                 Answer::ListHosts(rows.map(|row| hosts::with_names(row, names)))
             }
             Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of(self.tasks(), query.page)),
             Request::GetCounters(_) => Answer::GetCounters(self.counters()),
             Request::DescribeCounters(_) => Answer::DescribeCounters(self.counter_meanings()),
+            Request::ListLatencies(_) => {
+                Answer::ListLatencies(latencies::list(&self.monitor, network))
+            }
             Request::GetTopology(_) => Answer::GetTopology(network::topology(network, names)),
             Request::ListLinks(query) => {
                 Answer::ListLinks(network::links_page(network, names, query.page))
             }
             Request::ListEvents(query) => {
-                Answer::ListEvents(events::list(network, self.run, query.page))
+                Answer::ListEvents(events::list(network, self.run, &query)?)
             }
             Request::FollowEvents(query) => {
                 Answer::FollowEvents(events::follow(network, self.run, &query)?)

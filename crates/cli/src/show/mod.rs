@@ -6,6 +6,7 @@
 mod circuits;
 mod flows;
 mod hosts;
+mod latencies;
 mod network;
 mod ports;
 mod quarantine;
@@ -24,6 +25,7 @@ use bellrock_query::{
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use hosts::hosts;
+pub(crate) use latencies::latencies;
 pub(crate) use network::{event, events, links, topology};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};

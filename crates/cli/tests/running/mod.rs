@@ -110,7 +110,7 @@ impl Drop for Running {
 /// A running controller with the learning switch.
 pub(crate) struct Controller {
     process: Running,
-    control: String,
+    pub(crate) control: String,
     pub(crate) address: SocketAddr,
 }
 

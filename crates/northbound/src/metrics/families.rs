@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use bellrock_query::{
-    CircuitState, CounterMeaning, CounterPart, PortCounters, PortState, ReservationState,
+    CircuitState, CounterMeaning, CounterPart, LatencyRow, PortCounters, PortState,
+    ReservationState,
 };
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeMetric, MetricEncoder, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -38,6 +41,7 @@ impl Collector for Families {
         self.ports(&mut output)?;
         self.flows(&mut output)?;
         self.apps(&mut output)?;
+        self.latencies(&mut output)?;
         self.counters(&mut output)
     }
 }
@@ -390,6 +394,16 @@ impl Families {
         self.counters_of_apps(output)
     }
 
+    /// How long things take, as histograms.
+    fn latencies(&self, output: &mut Output<'_, '_>) -> fmt::Result {
+        for row in &self.readings.latencies {
+            let name = format!("bellrock_{}_seconds", metric_name(&row.name));
+            let histogram = [(Vec::new(), HistogramOf(row))].into_iter();
+            output.family(&name, &row.meaning, MetricType::Histogram, histogram)?;
+        }
+        Ok(())
+    }
+
     /// The same counter of several apps is one family, with the first meaning that is known.
     fn counters_of_apps(&self, output: &mut Output<'_, '_>) -> fmt::Result {
         let Readings { counters, meanings, .. } = &self.readings;
@@ -406,6 +420,26 @@ impl Families {
             output.counter(&format!("bellrock_app_{}", metric_name(name)), help, values)?;
         }
         Ok(())
+    }
+}
+
+/// The histogram of a row.
+struct HistogramOf<'r>(&'r LatencyRow);
+
+impl EncodeMetric for HistogramOf<'_> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let HistogramOf(row) = self;
+        let mut before = 0;
+        // Each bucket has what the previous one does not have.
+        let mut own = |count: u64| count.saturating_sub(std::mem::replace(&mut before, count));
+        let mut buckets: Vec<(f64, u64)> =
+            row.buckets.iter().map(|bucket| (bucket.le_seconds, own(bucket.count))).collect();
+        buckets.push((f64::INFINITY, own(row.count)));
+        encoder.encode_histogram::<NoLabelSet>(row.sum_seconds, row.count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
     }
 }
 

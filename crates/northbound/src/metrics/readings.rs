@@ -2,9 +2,9 @@
 
 use bellrock_query::{
     AppRow, BlockedList, CircuitRow, CounterMeaning, Counters, DescribeCounters, ErrorKind,
-    GetCounters, GetStatus, GetTopology, ListApps, ListBlocked, ListCircuits, ListReservations,
-    ListSwitches, Operator, Page, QueryError, ReservationRow, Rows, Status, SwitchRow,
-    TopologyAnswer,
+    GetCounters, GetStatus, GetTopology, LatencyRow, ListApps, ListBlocked, ListCircuits,
+    ListLatencies, ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow,
+    Rows, Status, SwitchRow, TopologyAnswer,
 };
 
 /// The answers of the operator.
@@ -16,6 +16,7 @@ pub(super) struct Readings {
     pub(super) apps: Vec<AppRow>,
     pub(super) counters: Counters,
     pub(super) meanings: Vec<CounterMeaning>,
+    pub(super) latencies: Vec<LatencyRow>,
     /// `None`: that app does not run.
     pub(super) circuits: Option<Vec<CircuitRow>>,
     pub(super) reservations: Option<Vec<ReservationRow>>,
@@ -30,6 +31,7 @@ pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
         apps: operator.ask(ListApps {})?,
         counters: operator.ask(GetCounters {})?,
         meanings: operator.ask(DescribeCounters {})?,
+        latencies: operator.ask(ListLatencies {})?,
         circuits: if_runs(all_pages(|page| operator.ask(ListCircuits { page })))?,
         reservations: if_runs(all_pages(|page| operator.ask(ListReservations { page })))?,
         blocked: if_runs(operator.ask(ListBlocked { page: Page::largest(0) }))?,

@@ -64,6 +64,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(system::status))
         .routes(routes!(system::counters))
         .routes(routes!(system::counter_meanings))
+        .routes(routes!(system::latencies))
         .routes(routes!(system::metrics))
         .routes(routes!(system::apps))
         .routes(routes!(system::tasks))

@@ -148,17 +148,40 @@ pub(super) async fn flows(
     Ok(Tagged { answer: shared.ask(CountFlows { switch: None, page: page.page()? }).await?, known })
 }
 
+/// Which hosts are wanted.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HostParams {
+    /// Only hosts at this switch: its datapath id or its name.
+    switch: Option<String>,
+    /// Number of rows before the page.
+    skip: usize,
+    /// Maximum number of rows in the page.
+    #[param(minimum = 1, maximum = 10_000)]
+    limit: usize,
+}
+
+impl Default for HostParams {
+    fn default() -> Self {
+        let PageParams { skip, limit } = PageParams::default();
+        HostParams { switch: None, skip, limit }
+    }
+}
+
 /// The hosts, by switch and port
-#[utoipa::path(get, path = "/v1/hosts", tag = "network", params(PageParams), responses(
+#[utoipa::path(get, path = "/v1/hosts", tag = "network", params(HostParams), responses(
     (status = 200, description = "A page of the hosts.", body = Rows<HostRow>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn hosts(
     State(shared): State<Arc<Shared>>,
-    Params(page): Params<PageParams>,
+    Params(HostParams { switch, skip, limit }): Params<HostParams>,
     known: Known,
 ) -> Result<Tagged<Rows<HostRow>>, Problem> {
-    Ok(Tagged { answer: shared.ask(ListHosts { page: page.page()? }).await?, known })
+    let page = PageParams { skip, limit }.page()?;
+    let query = ListHosts { switch: switch.as_deref().map(switch_ref), page };
+    Ok(Tagged { answer: shared.ask(query).await?, known })
 }
 
 /// The switches and links that discovery knows

@@ -7,8 +7,9 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bellrock_query::{
-    AppRow, CounterMeaning, Counters, DescribeCounters, EventRow, GetCounters, GetStatus, ListApps,
-    ListEvents, ListTasks, QueryError, Reload, ReloadAnswer, Rows, Status, TaskRow,
+    AppRow, CounterMeaning, Counters, DescribeCounters, EventRow, GetCounters, GetStatus,
+    LatencyRow, ListApps, ListEvents, ListLatencies, ListTasks, QueryError, Reload, ReloadAnswer,
+    Rows, Status, TaskRow,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -80,6 +81,18 @@ pub(super) async fn counter_meanings(
     known: Known,
 ) -> Result<Tagged<Vec<CounterMeaning>>, Problem> {
     Ok(Tagged { answer: shared.ask(DescribeCounters {}).await?, known })
+}
+
+/// How long things take
+#[utoipa::path(get, path = "/v1/latencies", tag = "controller", responses(
+    (status = 200, description = "Histograms, with what they measure.", body = Vec<LatencyRow>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn latencies(
+    State(shared): State<Arc<Shared>>,
+    known: Known,
+) -> Result<Tagged<Vec<LatencyRow>>, Problem> {
+    Ok(Tagged { answer: shared.ask(ListLatencies {}).await?, known })
 }
 
 /// Metrics for Prometheus
@@ -162,11 +175,16 @@ pub(super) async fn tasks(
 ))]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
-    Params(EventParams { after, skip, limit }): Params<EventParams>,
+    Params(EventParams { after, kind, alarming, skip, limit }): Params<EventParams>,
     headers: HeaderMap,
     known: Known,
 ) -> Result<Response, Problem> {
     if stream::is_wanted(&headers) {
+        if kind.is_some() || alarming {
+            let field = if alarming { "alarming" } else { "kind" };
+            let why = format!("a stream has all events; leave `{field}` out");
+            return Err(Problem::from(QueryError::invalid(field, why)));
+        }
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
         return stream::respond(shared, last.map(str::to_owned).or(after)).await;
     }
@@ -175,7 +193,8 @@ pub(super) async fn events(
         return Err(Problem::from(QueryError::invalid("after", why)));
     }
     let page = PageParams { skip, limit }.page()?;
-    Ok(Tagged { answer: shared.ask(ListEvents { page }).await?, known }.into_response())
+    let query = ListEvents { kind, alarming, page };
+    Ok(Tagged { answer: shared.ask(query).await?, known }.into_response())
 }
 
 /// Which events are wanted.
@@ -185,6 +204,10 @@ pub(super) async fn events(
 pub(super) struct EventParams {
     /// For a stream: the id of the last event that is known.
     after: Option<String>,
+    /// Only events of this kind, such as `link_down`; not for a stream.
+    kind: Option<String>,
+    /// Only alarms; not for a stream.
+    alarming: bool,
     /// Number of rows before the page.
     skip: usize,
     /// Maximum number of rows in the page.
@@ -195,6 +218,6 @@ pub(super) struct EventParams {
 impl Default for EventParams {
     fn default() -> Self {
         let PageParams { skip, limit } = PageParams::default();
-        EventParams { after: None, skip, limit }
+        EventParams { after: None, kind: None, alarming: false, skip, limit }
     }
 }

@@ -153,6 +153,13 @@ impl Operator for Fixed {
                 ]);
                 Answer::DescribeCounters(serde_json::from_value(meanings).unwrap())
             }
+            Request::ListLatencies(_) => {
+                let rows = json!([{
+                    "name": "turn", "meaning": "Turns of workers.", "count": 3, "sum_seconds": 0.5,
+                    "buckets": [{"le_seconds": 0.001, "count": 1}, {"le_seconds": 0.1, "count": 2}],
+                }]);
+                Answer::ListLatencies(serde_json::from_value(rows).unwrap())
+            }
             Request::GetTopology(_) => Answer::GetTopology(TopologyAnswer {
                 settled: true,
                 switches: vec![],
@@ -233,13 +240,14 @@ impl Operator for Fixed {
     }
 }
 
-/// A server with a token of each scope.
+/// A server with a token of each scope, and one that has expired.
 pub struct Lab {
     pub server: Server,
     pub counters: HttpCounters,
     pub operator: Arc<Fixed>,
     pub read: String,
     pub write: String,
+    pub expired: String,
     directory: tempfile::TempDir,
 }
 
@@ -251,10 +259,12 @@ impl Lab {
     pub fn with(change: impl FnOnce(&mut HttpSettings)) -> Lab {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
-        let (reader, read) = TokenEntry::make("reader", Scope::Read).unwrap();
-        let (writer, write) = TokenEntry::make("writer", Scope::Write).unwrap();
-        reader.add_to(&path).unwrap();
-        writer.add_to(&path).unwrap();
+        let (reader, read) = TokenEntry::make("reader", Scope::Read, None).unwrap();
+        let (writer, write) = TokenEntry::make("writer", Scope::Write, None).unwrap();
+        let (old, expired) = TokenEntry::make("old", Scope::Write, Some(Duration::ZERO)).unwrap();
+        for entry in [reader, writer, old] {
+            entry.add_to(&path).unwrap();
+        }
         let mut settings = HttpSettings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             tls: None,
@@ -265,7 +275,7 @@ impl Lab {
         let (counters, operator) = (HttpCounters::default(), Arc::new(Fixed::default()));
         let server =
             Server::start(&settings, counted(operator.clone(), &counters), &counters).unwrap();
-        Lab { server, counters, operator, read, write, directory }
+        Lab { server, counters, operator, read, write, expired, directory }
     }
 
     pub fn file(&self, name: &str, contents: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Network};
+use bellrock_api::{Dpid, Latencies, Network};
 
 use super::{Desired, DesiredState, IntentState, MissingReason};
 
@@ -95,7 +95,13 @@ impl Commit {
                 }
             }
         });
-        result.await.unwrap_or(Err(NotCommitted::Unconfirmed(within)))
+        let began = network.now();
+        let result = result.await.unwrap_or(Err(NotCommitted::Unconfirmed(within)));
+        if result.is_ok() {
+            let time = network.now().saturating_sub(began);
+            network.extension::<Latencies>().commit.record(time);
+        }
+        result
     }
 }
 

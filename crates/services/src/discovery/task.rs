@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::runtime::EventPublisher as _;
-use bellrock_api::{Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology};
+use bellrock_api::{
+    Latencies, Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology,
+};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
@@ -122,6 +124,7 @@ fn handle_message(
             return;
         }
     };
+    network.extension::<Latencies>().announcement.record(announcement.latency);
     let outcome = links.handle_announcement(announcement, &network.hosts().load(), now);
     if matches!(outcome, AnnouncementOutcome::Accepted | AnnouncementOutcome::Stale) {
         return;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bellrock_api::runtime::EventPublisher as _;
-use bellrock_api::{Action, Error, Hosts, Network, Publisher, Switch};
+use bellrock_api::{Action, Error, Hosts, Latencies, Network, Publisher, Switch};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
@@ -29,6 +29,7 @@ pub(super) async fn run(
     let (mut topology_version, mut believed_version) = (0, 0);
     let believed = believed(&network);
     let (mut first, mut first_count) = (None, None);
+    let (latencies, mut sightings) = (network.extension::<Latencies>(), Vec::new());
     loop {
         let now = network.now();
         let topology = network.topology().load();
@@ -52,6 +53,7 @@ pub(super) async fn run(
         for message in first.take().into_iter().chain(further).take(MESSAGES_PER_TURN) {
             match message {
                 TrackingMessage::Seen(sighting) => {
+                    sightings.push(sighting.time);
                     tracker.handle_sighting(sighting, &topology, now);
                 }
                 TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
@@ -60,6 +62,10 @@ pub(super) async fn run(
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
+        let published = network.now();
+        for seen in sightings.drain(..) {
+            latencies.host.record(published.saturating_sub(seen));
+        }
         request_counts(&mut tracker, &mut counting, &network, &shared);
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bellrock_api::{
     Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, Network, PacketFilter,
@@ -115,7 +116,7 @@ impl HostTrackingSwitch {
     }
 
     /// Looks at a packet. Returns whether the apps get it.
-    fn handle_packet(&mut self, packet: &PacketIn<'_>) -> Verdict {
+    fn handle_packet(&mut self, packet: &PacketIn<'_>, now: Duration) -> Verdict {
         let Some(frame) = FrameHeader::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
         if frame.src == PROBE_SOURCE {
@@ -156,7 +157,8 @@ impl HostTrackingSwitch {
             self.state.counts.sightings_over_limit.add(1);
             return if is_known && !is_here { self.drop_claim() } else { verdict };
         }
-        match self.shared.sender.try_send(TrackingMessage::Seen(Sighting { host, at, addresses })) {
+        let sighting = Sighting { host, at, addresses, time: now };
+        match self.shared.sender.try_send(TrackingMessage::Seen(sighting)) {
             Ok(()) if is_here => self.cache.insert(key, at.port),
             Ok(()) => {}
             Err(_) => self.state.counts.sightings_lost.add(1),
@@ -225,7 +227,7 @@ impl Handler for HostTrackingSwitch {
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        let verdict = self.handle_packet(packet);
+        let verdict = self.handle_packet(packet, switch.now());
         if verdict == Verdict::Consume && packet.buffer_id().is_some() {
             // Frees the switch's buffer.
             switch.packet_out_with(packet, &[])?;

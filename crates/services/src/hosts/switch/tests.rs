@@ -79,6 +79,7 @@ fn a_sighting_that_is_lost_comes_with_the_next_packet() {
         host: HostId::new(mac(7), None),
         at: AT,
         addresses: SenderAddresses::Nothing,
+        time: Duration::ZERO,
     });
     for _ in 0..MAX_WAITING {
         scene.handler.shared.sender.try_send(other).unwrap();

@@ -55,6 +55,8 @@ pub(super) struct Sighting {
     pub(super) host: HostId,
     pub(super) at: SwitchPort,
     pub(super) addresses: SenderAddresses,
+    /// When the packet came.
+    pub(super) time: Duration,
 }
 
 /// A probe to send out of a port to a host there.
@@ -197,7 +199,7 @@ impl HostTracker {
         topology: &Topology,
         now: Duration,
     ) {
-        let Sighting { host, at, addresses } = sighting;
+        let Sighting { host, at, addresses, time: _ } = sighting;
         if !topology.is_edge(at) {
             return;
         }

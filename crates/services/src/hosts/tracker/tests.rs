@@ -45,7 +45,7 @@ impl Scene {
     }
 
     fn told(&mut self, n: u16, at: SwitchPort, told: SenderAddresses) {
-        let sighting = Sighting { host: host(n), at, addresses: told };
+        let sighting = Sighting { host: host(n), at, addresses: told, time: Duration::ZERO };
         self.tracker.handle_sighting(sighting, &self.topology, self.now);
     }
 
