@@ -15,11 +15,15 @@ use crate::answer::Shared;
 use crate::limits::{
     MAX_CLIENTS, MAX_REQUESTS_PER_SECOND, MAX_WRONG_TOKENS_PER_SECOND, REQUEST_TIMEOUT,
 };
+use crate::page;
 use crate::problem::Problem;
-use crate::tokens::Scope;
+use crate::tokens::{Scope, TokenEntry};
 
-/// Paths that need no token anywhere: for supervisors, which tell only whether it runs.
-const WITHOUT_TOKEN: &[&str] = &["/healthz", "/readyz"];
+/// Paths that need no token anywhere: those for supervisors tell only whether it runs, and the web
+/// page has nothing of the network in it.
+fn needs_no_token(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | page::ROOT) || path.starts_with(page::FILES)
+}
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +33,19 @@ pub(crate) struct Client {
     pub(crate) is_local: bool,
 }
 
-/// Who asks: the name of a token, or nobody in particular.
+/// Who asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller(pub(crate) Option<String>);
+pub(crate) struct Caller {
+    /// The token of the request.
+    pub(crate) token: Option<TokenEntry>,
+}
+
+impl Caller {
+    /// The name of the token.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| token.name.as_str())
+    }
+}
 
 /// The rates of remote addresses.
 #[derive(Debug)]
@@ -115,8 +129,8 @@ fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, P
     let needed = if changes { Scope::Write } else { Scope::Read };
     match bearer(request.headers()) {
         Some(token) => with_token(shared, client, token, needed),
-        None if WITHOUT_TOKEN.contains(&request.uri().path()) => Ok(Caller(None)),
-        None if client.is_local && !changes => Ok(Caller(None)),
+        None if needs_no_token(request.uri().path()) => Ok(Caller { token: None }),
+        None if client.is_local && !changes => Ok(Caller { token: None }),
         None => {
             shared.counters.requests_unauthorized();
             Err(Problem::unauthorized(no_token(shared, changes)))
@@ -174,7 +188,7 @@ fn with_token(
         let why = format!("the token {} has the scope read, and this is a change", entry.name);
         return Err(Problem::forbidden(why));
     }
-    Ok(Caller(Some(entry.name)))
+    Ok(Caller { token: Some(entry) })
 }
 
 /// On the loopback, only its own names are asked for. Checks of supervisors may name none; browsers

@@ -1,6 +1,6 @@
 //! From a request to the operator's answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Json;
 use axum::body::Body;
@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Caller, Rates};
 use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
+use crate::layout::Layouts;
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     /// What switches have counted, if they are asked for it.
     pub(crate) statistics: Arc<Statistics>,
     pub(crate) certificate: Option<Certificate>,
+    /// The latest layout of the network.
+    pub(crate) layouts: Arc<Mutex<Layouts>>,
 }
 
 impl Shared {
@@ -57,6 +60,7 @@ impl Shared {
             news,
             statistics: Arc::default(),
             certificate,
+            layouts: Arc::default(),
         }
     }
 
@@ -121,7 +125,7 @@ impl Shared {
         Q::Answer: Send,
     {
         let text = order.clone().into().audit_text();
-        let token = caller.0.as_deref().unwrap_or_default();
+        let token = caller.name().unwrap_or_default();
         let answer = self.ask(order).await;
         let outcome = match &answer {
             Ok(_) => {
@@ -215,7 +219,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Known {
 }
 
 impl Known {
-    fn has(&self, tag: &str) -> bool {
+    /// Whether the client has the content with this tag.
+    pub(crate) fn has(&self, tag: &str) -> bool {
         let known = self.0.as_ref().and_then(|known| known.to_str().ok()).unwrap_or_default();
         known.split(',').map(str::trim).any(|known| known == tag || known == "*")
     }
@@ -226,9 +231,7 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
         let Ok(bytes) = serde_json::to_vec(&self.answer) else {
             return Problem::internal("the answer is no JSON").into_response();
         };
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let tag = u64::from_be_bytes(digest[..8].try_into().unwrap_or_default());
-        let tag = format!("\"{tag:016x}\"");
+        let tag = tag(&bytes);
         let (status, body) = match self.known.has(&tag) {
             true => (StatusCode::NOT_MODIFIED, Body::empty()),
             false => (StatusCode::OK, Body::from(bytes)),
@@ -240,6 +243,13 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
         ];
         (status, headers, body).into_response()
     }
+}
+
+/// The tag of some content (RFC 9110 §8.8.3).
+pub(crate) fn tag(content: &[u8]) -> String {
+    let digest: [u8; 32] = Sha256::digest(content).into();
+    let short = u64::from_be_bytes(digest[..8].try_into().unwrap_or_default());
+    format!("\"{short:016x}\"")
 }
 
 /// Answers in a thread that may wait. `name`: of the request, for messages.

@@ -63,6 +63,10 @@ pub const MAX_STREAM_TIME: Duration = Duration::from_secs(15 * 60);
 /// Maximum time without a byte on a stream.
 pub const STREAM_KEEPALIVE: Duration = Duration::from_secs(15);
 
+/// Maximum number of switches that are laid out for the web page. Further ones are not drawn, and the
+/// page says so.
+pub const MAX_LAYOUT_SWITCHES: usize = 10_000;
+
 /// Time that requests have to end when the server stops.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 use crate::access;
 use crate::answer::Shared;
 use crate::documentation;
+use crate::page;
 use crate::problem::Problem;
 
 /// The document of the interface, without its paths.
@@ -69,6 +70,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(system::apps))
         .routes(routes!(system::tasks))
         .routes(routes!(system::events))
+        .routes(routes!(system::token))
         .routes(routes!(system::reload))
         .routes(routes!(network::switches))
         .routes(routes!(network::switch))
@@ -78,6 +80,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(network::flows))
         .routes(routes!(network::hosts))
         .routes(routes!(network::topology))
+        .routes(routes!(network::layout))
         .routes(routes!(network::links))
         .routes(routes!(orders::circuits))
         .routes(routes!(orders::reservations, orders::reserve))
@@ -107,6 +110,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/v1/openapi.json", get(async move || (json, document.to_string())))
         .route("/v1", get(async move || (documentation::PAGE_POLICY, Html(page.to_string()))))
         .route("/v1/page.css", get(async move || (css, documentation::PAGE_STYLE)))
+        .merge(page::router())
         .fallback(no_such_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(shared), access::check))

@@ -1,7 +1,7 @@
 //! Switches, links, hosts and flows.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::extract::State;
 use bellrock_query::{
@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
 use crate::answer::{Known, Params, Part, Shared, Tagged, only};
+use crate::layout::LayoutAnswer;
 use crate::problem::Problem;
 
 /// The switch of a path.
@@ -194,6 +195,27 @@ pub(super) async fn topology(
     known: Known,
 ) -> Result<Tagged<TopologyAnswer>, Problem> {
     Ok(Tagged { answer: shared.ask(GetTopology {}).await?, known })
+}
+
+/// Where to draw the switches
+///
+/// The unit is the length of a link. A layout stays while no switch and no link is added, and then
+/// changes as little as possible.
+#[utoipa::path(get, path = "/v1/topology/layout", tag = "network", responses(
+    (status = 200, description = "The layout.", body = LayoutAnswer),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn layout(
+    State(shared): State<Arc<Shared>>,
+    known: Known,
+) -> Result<Tagged<LayoutAnswer>, Problem> {
+    let layouts = Arc::clone(&shared.layouts);
+    let answer = shared.ask_more("layout", move |operator| {
+        let topology = operator.ask(GetTopology {})?;
+        // A layout is taken as a whole or not at all.
+        Ok(layouts.lock().unwrap_or_else(PoisonError::into_inner).of(&topology))
+    });
+    Ok(Tagged { answer: answer.await?, known })
 }
 
 /// The links between switches, by their first port

@@ -164,6 +164,6 @@ async fn order_of(
     caller: Caller,
     mut order: SetStatic,
 ) -> Result<Json<StaticAnswer>, Problem> {
-    order.owner = order.owner.or_else(|| caller.0.clone());
+    order.owner = order.owner.or_else(|| caller.name().map(str::to_owned));
     Ok(Json(shared.order(caller, order).await?))
 }

@@ -11,7 +11,7 @@ use bellrock_query::{
     LatencyRow, ListApps, ListEvents, ListLatencies, ListTasks, QueryError, Reload, ReloadAnswer,
     Rows, Status, TaskRow,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
@@ -105,6 +105,32 @@ pub(super) async fn latencies(
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     let text = metrics::scrape(&shared).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// The token of this request
+///
+/// So a client knows whether it may order changes.
+#[utoipa::path(get, path = "/v1/token", tag = "controller", responses(
+    (status = 200, description = "The token, or null without one.", body = Option<TokenAnswer>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn token(Extension(caller): Extension<Caller>) -> Json<Option<TokenAnswer>> {
+    Json(caller.token.map(|token| TokenAnswer {
+        expires: token.expiry(),
+        scope: token.scope.word(),
+        name: token.name,
+    }))
+}
+
+/// A token, without its text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TokenAnswer {
+    /// Its name.
+    name: String,
+    /// `read`, or `write` if it allows orders.
+    scope: &'static str,
+    /// When it expires (RFC 3339), if it does.
+    expires: Option<String>,
 }
 
 /// Read the configuration again
