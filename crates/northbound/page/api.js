@@ -1,0 +1,121 @@
+// Requests to the controller that served this page, and the stream of its events.
+
+const TOKEN_KEY = "bellrock-token";
+
+/** Rows of a list in one request: the maximum of the controller. */
+const PAGE_ROWS = 10_000;
+
+/** Time until a stream that ended is begun anew, in milliseconds. */
+const RETRY_MS = 1000;
+
+/** Time without a byte after which a stream counts as ended. The controller sends one each 15 s. */
+const SILENCE_MS = 40_000;
+
+/** What the controller refused (RFC 9457). */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body?.detail ?? body?.title ?? `The controller answered with status ${status}.`);
+    this.status = status;
+    this.field = body?.field;
+    this.kind = body?.type?.split(":").pop();
+  }
+}
+
+/** The token lives as long as this tab. */
+export const token = {
+  get: () => sessionStorage.getItem(TOKEN_KEY),
+  set: (text) => (text ? sessionStorage.setItem(TOKEN_KEY, text) : sessionStorage.removeItem(TOKEN_KEY)),
+};
+
+function headers(more) {
+  const bearer = token.get();
+  return { ...more, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };
+}
+
+/** Asks the controller, or gives an order. */
+export async function ask(path, { method = "GET", body } = {}) {
+  const init = { method, headers: headers(body === undefined ? {} : { "content-type": "application/json" }) };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  const reply = await fetch(path, init);
+  if (reply.status === 204) return null;
+  const answer = await reply.json().catch(() => null);
+  if (!reply.ok) throw new Problem(reply.status, answer);
+  return answer;
+}
+
+/** All rows of a list. */
+export async function all(path) {
+  const rows = [];
+  for (;;) {
+    const page = await ask(`${path}?skip=${rows.length}&limit=${PAGE_ROWS}`);
+    rows.push(...page.rows);
+    if (page.rows.length === 0 || rows.length >= page.total) return rows;
+  }
+}
+
+/** All rows, or null if the app that has them does not run. */
+export async function allIfRunning(path) {
+  try {
+    return await all(path);
+  } catch (problem) {
+    if (problem.kind === "app_not_running") return null;
+    throw problem;
+  }
+}
+
+/**
+ * Follows the events of the network for ever, and goes on where a stream has ended. `onEvent` gets
+ * the kind of message and its data, `onState` whether the stream is open.
+ */
+export async function follow(onEvent, onState) {
+  let last = null;
+  for (;;) {
+    try {
+      last = await readStream(last, onEvent, onState);
+    } catch (problem) {
+      onState(false, problem);
+      // An id that the controller does not know.
+      if (problem.status === 400) last = null;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+/** Reads one stream to its end. Returns the id of the last event. */
+async function readStream(last, onEvent, onState) {
+  const abort = new AbortController();
+  let silence = setTimeout(() => abort.abort(), SILENCE_MS);
+  const path = last === null ? "/v1/events" : `/v1/events?after=${encodeURIComponent(last)}`;
+  try {
+    const reply = await fetch(path, { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+    if (!reply.ok) throw new Problem(reply.status, await reply.json().catch(() => null));
+    onState(true);
+    const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return last;
+      clearTimeout(silence);
+      silence = setTimeout(() => abort.abort(), SILENCE_MS);
+      const messages = (rest + value).split("\n\n");
+      rest = messages.pop();
+      for (const { id, kind, data } of messages.map(message)) {
+        last = id ?? last;
+        if (data !== undefined) onEvent(kind, data);
+      }
+    }
+  } finally {
+    clearTimeout(silence);
+    abort.abort();
+  }
+}
+
+/** One message of a stream (HTML standard §9.2.6). The controller sends one line of data. */
+function message(text) {
+  const fields = {};
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).trimStart();
+  }
+  return { id: fields.id, kind: fields.event, data: fields.data === undefined ? undefined : JSON.parse(fields.data) };
+}

@@ -1,0 +1,252 @@
+// Details of what is selected: a switch, a host, a link, a circuit or a reservation.
+
+import { all, ask } from "./api.js";
+import { button, byId, definitions, el, replace, table } from "./dom.js";
+import { bytes, clock, count, plural, rate, seconds } from "./format.js";
+import { countPorts, loadOf, nameOf, network, portKey } from "./network.js";
+import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
+import { hostName, isBlocked } from "./scene.js";
+
+/** Flows that are shown at first; each "more" shows as many again. */
+const FLOW_ROWS = 50;
+
+const panel = byId("detail");
+let selected = null;
+/** Of the selected switch: what is asked for when it is selected, and now and then. */
+let more = { ports: null, flows: null, statics: null, limit: FLOW_ROWS, problem: null };
+let onSelect = () => {};
+
+export function start(select) {
+  onSelect = select;
+}
+
+/** Shows what is selected, or nothing. */
+export function show(selection) {
+  const isOther = selection?.kind !== selected?.kind || selection?.id !== selected?.id;
+  selected = selection;
+  if (isOther) {
+    more = { ports: null, flows: null, statics: null, limit: FLOW_ROWS, problem: null };
+    panel.scrollTop = 0;
+  }
+  draw();
+  if (selection?.kind === "switch") askMore(selection.id);
+}
+
+async function askMore(dpid) {
+  const path = `/v1/switches/${dpid}`;
+  const asked = more;
+  try {
+    const [ports, flows, statics] = await Promise.all([
+      all(`${path}/ports`), ask(`${path}/flows?limit=${more.limit}`), staticsOf(dpid),
+    ]);
+    countPorts(ports);
+    Object.assign(asked, { ports, flows, statics, problem: null });
+  } catch (problem) {
+    asked.problem = problem;
+  }
+  if (asked === more) draw();
+}
+
+async function staticsOf(dpid) {
+  try {
+    return (await ask(`/v1/static?switch=${dpid}&limit=1000`)).rows;
+  } catch (problem) {
+    if (problem.kind === "app_not_running") return null;
+    throw problem;
+  }
+}
+
+function draw() {
+  const parts = { switch: switchParts, host: hostParts, link: linkParts, circuit: circuitParts, reservation: reservationParts };
+  panel.hidden = selected === null;
+  replace(panel, ...(selected ? parts[selected.kind](selected.id) : []));
+}
+
+const title = (text) => el("div", { class: "title" }, el("h2", {}, text),
+  el("button", { type: "button", "aria-label": "Close the details", "data-key": "close", onclick: () => onSelect(null) }, "✕"));
+
+const gone = (what) => [title(what), el("p", { class: "bad" }, "It is not in the network any more.")];
+
+const orders = (...buttons) => mayOrder() && el("div", { class: "buttons" }, buttons);
+
+/** A button that selects something else. */
+const go = (kind, id, text) => el("a", { href: `#/${kind}/${encodeURIComponent(id)}` }, text);
+
+const STATES = {
+  up: ["good", "up"], installed: ["good", "installed"],
+  link_down: ["bad", "no link"], admin_down: ["quiet", "off"], blocked: ["warm", "blocked"], learning: ["warm", "learning"],
+  installing: ["warm", "being installed"], pending: ["warm", "being installed"], waiting: ["warm", "waits"],
+  down: ["bad", "down"], lost: ["bad", "lost"], refused: ["bad", "refused"], unknown: ["warm", "unknown"],
+};
+
+/** A state as a word with a colour. */
+export function state(word) {
+  const [kind, text] = STATES[word] ?? ["", word];
+  return el("span", { class: kind }, text);
+}
+
+function switchParts(dpid) {
+  const row = network.switches.get(dpid);
+  if (!row) return gone(dpid);
+  return [
+    title(nameOf(row)),
+    orders(button("Set a static flow", () => setFlow(row.dpid))),
+    definitions([
+      ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (stands by)` : row.role],
+      ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Tables", count(row.n_tables)],
+      ["Made by", [row.manufacturer, row.hardware].filter(Boolean).join(", ")], ["Software", row.software],
+      ["Serial number", row.serial_number], ["Calls itself", row.description],
+    ]),
+    row.refused_flows.map(({ flow, reason }) => el("p", { class: "bad" }, `The switch refuses ${flow}: ${reason}`)),
+    more.problem && el("p", { class: "bad" }, more.problem.message),
+    el("h3", {}, "Ports"),
+    ports(row),
+    el("h3", {}, "Flows"),
+    flows(),
+    more.statics?.length ? [el("h3", {}, "Static groups, meters and flows"), staticTable(more.statics)] : null,
+  ].flat();
+}
+
+function ports(row) {
+  const counted = new Map((more.ports ?? []).map((port) => [port.port, port]));
+  const rateOf = (port, way) => network.rates.get(portKey(row.dpid, port))?.[way];
+  const counters = (port) => counted.get(port)?.counters;
+  return table("", [
+    ["Port", ({ port, name }) => `${port} ${name}`],
+    ["State", (port) => state(port.state)],
+    ["In", ({ port }) => rate(rateOf(port, "rx")), "number"],
+    ["Out", ({ port }) => rate(rateOf(port, "tx")), "number"],
+    ["Received", ({ port }) => bytes(counters(port)?.rx_bytes), "number"],
+    ["Sent", ({ port }) => bytes(counters(port)?.tx_bytes), "number"],
+    ["Dropped, errors", ({ port }) => troubles(counters(port)), "number"],
+  ], row.ports);
+}
+
+/** The sum of what went wrong at a port. */
+function troubles(counters) {
+  if (!counters) return "–";
+  const { rx_dropped, tx_dropped, rx_errors, tx_errors } = counters;
+  const sum = [rx_dropped, tx_dropped, rx_errors, tx_errors].reduce((sum, value) => sum + (value ?? 0), 0);
+  return sum ? el("span", { class: "warm" }, count(sum)) : "0";
+}
+
+function flows() {
+  if (!more.flows) return el("p", { class: "quiet" }, more.problem ? "" : "The switch is asked…");
+  const { rows, total } = more.flows;
+  const showMore = () => {
+    more.limit += FLOW_ROWS;
+    askMore(selected.id);
+  };
+  return el("div", {},
+    table(plural(total, "flow"), [
+      ["Owner", ({ app }) => app ?? el("span", { class: "warm" }, "foreign")],
+      ["Table, priority", ({ table, priority }) => `${table}, ${priority}`],
+      ["Match", ({ match }) => match, "code"],
+      ["Actions", ({ actions }) => actions, "code"],
+      ["Packets", ({ packets }) => count(packets), "number"],
+    ], rows),
+    total > rows.length && el("p", {}, el("button", { type: "button", "data-key": "more", onclick: showMore }, "Show more")));
+}
+
+/** Static entries, with what may be done to them. */
+export function staticTable(rows) {
+  const what = ({ flow, group, meter }) =>
+    flow ? `flow, table ${flow.table}, ${flow.match} → ${flow.actions}`
+      : group ? `group ${group.id} (${group.type}), ${plural(group.buckets.length, "bucket")}`
+        : `meter ${meter.id}, ${plural(meter.bands.length, "band")}`;
+  const buttons = (row) => mayOrder() && [row.flow && button("Change", () => setFlow("", row)), " ", button("Remove", () => removeStatic(row))].filter(Boolean);
+  return table("", [
+    ["Name", ({ name }) => name],
+    ["Owner", ({ owner }) => owner],
+    ["Switch", (row) => go("switch", row.dpid, row.switch_name ?? row.dpid)],
+    ["Entry", what, "code"],
+    ["State", (row) => [state(row.state), row.why ? ` ${row.why}` : ""]],
+    ["Ends in", ({ ttl_seconds }) => (ttl_seconds == null ? "never" : seconds(ttl_seconds))],
+    ["", buttons],
+  ].map(([name, value, kind]) => [name, (row) => wrap(value(row)), kind]), rows);
+}
+
+const wrap = (value) => (Array.isArray(value) ? el("span", {}, value) : value || "");
+
+function hostParts(mac) {
+  const host = network.hosts.find((host) => host.mac === mac);
+  if (!host) return gone(mac);
+  const where = network.switches.get(host.dpid);
+  const eventsOfIt = network.events.filter(({ text }) => text.includes(mac)).slice(0, 10);
+  return [
+    title(hostName(host)),
+    isBlocked(host) && el("p", { class: "bad" }, "It is in quarantine."),
+    orders(
+      isBlocked(host) ? button("Let back", () => unblock(blockedAs(host))) : button("Quarantine", () => block(mac), "danger"),
+      network.reservations !== null && button("Reserve bandwidth", () => reserve(host.addresses[0] ?? mac))),
+    definitions([
+      ["Ethernet address", el("code", {}, mac)], ["IP addresses", host.addresses.join(", ")], ["VLAN", host.vlan],
+      ["Switch", go("switch", host.dpid, where ? nameOf(where) : host.dpid)], ["Port", host.port],
+      ["Seen", host.age_seconds == null ? null : `${seconds(host.age_seconds)} ago`], ["Known to", host.apps.join(", ")],
+    ]),
+    host.flapping && el("p", { class: "warm" }, "It changes between ports quickly, which looks like a loop."),
+    host.guessed && el("p", { class: "warm" }, "It is seen at several ports; its own one is a guess."),
+    eventsOfIt.length > 0 && [el("h3", {}, "Events"), eventTable(eventsOfIt)],
+  ].flat();
+}
+
+/** The row of the quarantine that blocks a host. */
+function blockedAs(host) {
+  const names = [host.mac, host.name, ...host.addresses];
+  return network.blocked.find((row) => names.includes(row.host) || (row.name && row.name === host.name)).host;
+}
+
+export const eventTable = (rows) => table("", [
+  ["Time", ({ unix_ms }) => clock(unix_ms)],
+  ["Event", ({ event, alarming }) => el("span", { class: alarming ? "bad" : "" }, `${alarming ? "⚠ " : ""}${event}`)],
+  ["", ({ text }) => text],
+], rows);
+
+function linkParts(key) {
+  const link = network.links.find((link) => link.key === key);
+  if (!link) return gone("Link");
+  const end = ({ dpid, name, port }) => el("span", {}, go("switch", dpid, name ?? dpid), ` port ${port}`);
+  const load = ({ dpid, port }) => rate(network.rates.get(portKey(dpid, port))?.tx);
+  const largest = loadOf(link);
+  return [
+    title("Link"),
+    link.isLost && el("p", { class: "bad" }, "It is lost."),
+    !link.isLost && !link.bothWays && el("p", { class: "warm" }, "Only one direction works."),
+    definitions([
+      ["From", end(link.a)], ["To", end(link.b)], ["Rate", link.kbps == null ? "not known" : rate(1000 * link.kbps)],
+      ["Load from", load(link.a)], ["Load to", load(link.b)],
+      ["Used", largest !== null && link.kbps ? `${((100 * largest) / (1000 * link.kbps)).toFixed(1)} %` : null],
+      ["Up for", link.isLost ? null : seconds(link.upSeconds)],
+    ]),
+  ];
+}
+
+/** A path as switches and ports, each a link to the switch. */
+const path = (ports) => (ports.length ? ports.join(" → ") : "none");
+
+function circuitParts(name) {
+  const row = network.circuits?.find((row) => row.name === name);
+  if (!row) return gone(name);
+  return [
+    title(`Circuit ${row.name}`),
+    row.why && el("p", { class: "bad" }, row.why),
+    definitions([
+      ["State", state(row.state)], ["Between", row.endpoints.join(", ")], ["Path", row.path && path(row.path)],
+      ["Links without a detour", row.bare_links],
+    ]),
+  ];
+}
+
+function reservationParts(id) {
+  const row = network.reservations?.find((row) => String(row.id) === id);
+  if (!row) return gone(`Reservation ${id}`);
+  return [
+    title(`Reservation ${row.id}`),
+    row.why && el("p", { class: "bad" }, row.why),
+    orders(button("Release", () => release(row), "danger")),
+    definitions([
+      ["State", state(row.state)], ["From", row.from], ["To", row.to], ["Rate", rate(1000 * row.rate_kbps)],
+      ["Queue", row.queue], ["Path", el("span", { id: "path" }, path(row.path))],
+    ]),
+  ];
+}

@@ -1,0 +1,37 @@
+// Numbers as people read them.
+
+const number = new Intl.NumberFormat("en");
+
+export const count = (value) => (value == null ? "–" : number.format(value));
+
+/** A number with a prefix: 1500 → "1.5 k". */
+function prefixed(value, unit) {
+  const prefixes = ["", "k", "M", "G", "T", "P"];
+  let step = 0;
+  while (value >= 999.5 && step < prefixes.length - 1) {
+    value /= 1000;
+    step += 1;
+  }
+  const digits = step === 0 || value >= 100 ? 0 : 1;
+  return `${value.toFixed(digits)} ${prefixes[step]}${unit}`;
+}
+
+/** A rate in bits per second. */
+export const rate = (bits) => (bits == null ? "–" : prefixed(bits, "bit/s"));
+
+export const bytes = (value) => (value == null ? "–" : prefixed(value, "B"));
+
+/** A time in seconds: "3 min". */
+export function seconds(value) {
+  if (value == null) return "–";
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    if (value >= 2 * size) return `${Math.floor(value / size)} ${unit}`;
+  }
+  return `${Math.floor(value)} s`;
+}
+
+/** A time of day, from milliseconds since 1970. */
+export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
+
+/** A plural: plural(2, "switch", "switches"). */
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,0 +1,175 @@
+// What the page knows of the network: asked for when something happens, and every few seconds.
+
+import { all, allIfRunning, ask, follow } from "./api.js";
+
+/** Time between two looks at all, in milliseconds. */
+const LOOK_MS = 5000;
+
+/** Time in which further events are waited for before a look, in milliseconds. */
+const GATHER_MS = 100;
+
+/** Maximum number of ports whose counters are asked for at each look. */
+const MAX_COUNTED_PORTS = 2000;
+
+/** Maximum number of events that are kept. */
+const MAX_EVENTS = 500;
+
+export const network = {
+  status: null,
+  token: null,
+  settled: false,
+  /** By datapath id. */
+  switches: new Map(),
+  /** Without directions: { key, a: {dpid, name, port}, b, kbps, isLost, bothWays }. */
+  links: [],
+  hosts: [],
+  /** By datapath id: { x, y }, in links. */
+  positions: new Map(),
+  size: { width: 0, height: 0 },
+  leftOut: 0,
+  blocked: null,
+  reservations: null,
+  circuits: null,
+  /** The newest first. */
+  events: [],
+  /** Bits per second of a port: by "DPID PORT". */
+  rates: new Map(),
+  problem: null,
+};
+
+const listeners = new Set();
+let counted = new Map();
+let isBusy = false;
+let isWanted = false;
+let timer = null;
+
+/** Calls `listener` after each change. */
+export function onChange(listener) {
+  listeners.add(listener);
+}
+
+const tell = (what) => listeners.forEach((listener) => listener(what));
+
+/** How a switch is called: by its name, or by its datapath id. */
+export const nameOf = (row) => row.name ?? row.dpid;
+
+export const portKey = (dpid, port) => `${dpid} ${port}`;
+
+/** Looks again soon. Several calls make one look. */
+export function look(delay = GATHER_MS) {
+  isWanted = true;
+  clearTimeout(timer);
+  timer = setTimeout(run, delay);
+}
+
+async function run() {
+  if (isBusy) return;
+  isBusy = true;
+  isWanted = false;
+  try {
+    await refresh();
+    network.problem = null;
+  } catch (problem) {
+    network.problem = problem;
+  }
+  isBusy = false;
+  tell("network");
+  look(isWanted ? GATHER_MS : LOOK_MS);
+}
+
+async function refresh() {
+  const [status, token, topology, layout, switches, hosts] = await Promise.all([
+    ask("/v1/status"), ask("/v1/token"), ask("/v1/topology"), ask("/v1/topology/layout"),
+    all("/v1/switches"), all("/v1/hosts"),
+  ]);
+  const [blocked, reservations, circuits] = await Promise.all([
+    allIfRunning("/v1/quarantine"), allIfRunning("/v1/reservations"), allIfRunning("/v1/circuits"),
+  ]);
+  Object.assign(network, { status, token, hosts, blocked, reservations, circuits });
+  network.settled = topology.settled;
+  network.switches = new Map(switches.map((row) => [row.dpid, row]));
+  network.positions = new Map(layout.switches.map(({ dpid, x, y }) => [dpid, { x, y }]));
+  network.size = { width: layout.width, height: layout.height };
+  network.leftOut = layout.left_out;
+  network.links = merged(topology.links);
+  await count(switches);
+}
+
+/** Both directions of a link as one. Links that went away stay as lost ones while their switches are there. */
+function merged(rows) {
+  const links = new Map();
+  for (const row of rows) {
+    const from = { dpid: row.from_dpid, name: row.from_name, port: row.from_port };
+    const to = { dpid: row.to_dpid, name: row.to_name, port: row.to_port };
+    const [a, b] = portKey(from.dpid, from.port) < portKey(to.dpid, to.port) ? [from, to] : [to, from];
+    const key = `${portKey(a.dpid, a.port)} ${portKey(b.dpid, b.port)}`;
+    links.set(key, { key, a, b, kbps: row.rate_kbps, bothWays: row.both_ways, upSeconds: row.up_seconds, isLost: false });
+  }
+  const taken = new Set([...links.values()].flatMap(({ a, b }) => [portKey(a.dpid, a.port), portKey(b.dpid, b.port)]));
+  for (const link of network.links) {
+    const ends = [link.a, link.b];
+    const isFree = ends.every(({ dpid, port }) => network.switches.has(dpid) && !taken.has(portKey(dpid, port)));
+    if (isFree && !links.has(link.key)) links.set(link.key, { ...link, isLost: true });
+  }
+  return [...links.values()];
+}
+
+/** Asks for the counters of the ports, if they are not too many, and reckons their rates. */
+async function count(switches) {
+  const ports = switches.reduce((sum, row) => sum + row.ports.length, 0);
+  if (ports > MAX_COUNTED_PORTS || document.hidden) return;
+  countPorts(await all("/v1/ports"));
+}
+
+/** Takes counters of ports, whose differences are the rates. */
+export function countPorts(rows) {
+  const now = performance.now();
+  for (const { dpid, port, counters } of rows) {
+    if (!counters) continue;
+    const key = portKey(dpid, port);
+    const before = counted.get(key);
+    if (before && now - before.now < 500) continue;
+    counted.set(key, { now, rx: counters.rx_bytes, tx: counters.tx_bytes });
+    if (!before) continue;
+    const bits = (name) => Math.max(0, (8000 * (counters[`${name}_bytes`] - before[name])) / (now - before.now));
+    network.rates.set(key, { rx: bits("rx"), tx: bits("tx") });
+  }
+}
+
+/** The larger of a link's rates in its two directions, in bits per second, or null. */
+export function loadOf({ a, b }) {
+  const rates = [a, b].map(({ dpid, port }) => network.rates.get(portKey(dpid, port))?.tx);
+  const known = rates.filter((rate) => rate !== undefined);
+  return known.length ? Math.max(...known) : null;
+}
+
+/** Begins to look and to follow the events. */
+export async function start() {
+  look(0);
+  document.addEventListener("visibilitychange", () => document.hidden || look());
+  follow(
+    (kind, data) => {
+      if (kind === "event") {
+        network.events.unshift(data);
+        network.events.length = Math.min(network.events.length, MAX_EVENTS);
+      } else {
+        loadEvents();
+      }
+      tell("event");
+      look();
+    },
+    (isOpen, problem) => {
+      network.isFollowing = isOpen;
+      if (problem?.status === 401) network.problem = problem;
+      tell("connection");
+      if (isOpen) loadEvents().then(() => look());
+    },
+  );
+}
+
+/** The events that were before the stream. */
+async function loadEvents() {
+  const page = await ask(`/v1/events?limit=${MAX_EVENTS}`);
+  network.events = page.rows.reverse();
+  tell("network");
+}

@@ -1,0 +1,160 @@
+// Orders: each is a form in a dialog, which says what it does before it is sent.
+
+import { ask, Problem, token } from "./api.js";
+import { button, byId, el } from "./dom.js";
+import { look, network } from "./network.js";
+
+/** Whether the token of this page allows orders. */
+export const mayOrder = () => network.token?.scope === "write";
+
+const dialog = byId("dialog");
+
+/**
+ * Shows a form. `fields`: [name, label, attributes of an input, or options of a choice]. `send` gets
+ * their values. A problem is shown, beside its field if it names one, and the form stays.
+ */
+function form({ title, text, fields = [], label, kind = "main", send }) {
+  const inputs = new Map(fields.map(([name, about, attributes]) => [name, input(name, about, attributes)]));
+  const message = el("p", { class: "bad", role: "alert" });
+  const submit = el("button", { type: "submit", class: kind }, label);
+  const onsubmit = async (event) => {
+    event.preventDefault();
+    for (const { element } of inputs.values()) element.removeAttribute("aria-invalid");
+    message.textContent = "";
+    submit.disabled = true;
+    try {
+      await send(Object.fromEntries([...inputs].map(([name, { element }]) => [name, element.value.trim()])));
+      dialog.close();
+      look();
+    } catch (problem) {
+      message.textContent = problem.message;
+      inputs.get(problem.field?.split(".").pop())?.element.setAttribute("aria-invalid", "true");
+    }
+    submit.disabled = false;
+  };
+  dialog.replaceChildren(el("form", { onsubmit },
+    el("h2", { id: "dialog-title" }, title),
+    text && el("p", {}, text),
+    [...inputs.values()].map(({ whole }) => whole),
+    message,
+    el("div", { class: "buttons" }, button("Cancel", () => dialog.close()), submit)));
+  dialog.showModal();
+}
+
+function input(name, about, attributes = {}) {
+  const { options, value, ...rest } = attributes;
+  const element = options
+    ? el("select", { name }, options.map((text) => el("option", { selected: text === value }, text)))
+    : el("input", { name, value, autocomplete: "off", spellcheck: "false", ...rest });
+  return { element, whole: el("label", {}, about, element) };
+}
+
+export function signIn(why) {
+  form({
+    title: "Sign in", label: "Sign in",
+    text: why ?? "Give a token. The command bellrock token makes one. It is kept until this tab is closed.",
+    fields: [["token", "Token", { type: "password", required: true }]],
+    send: async (values) => {
+      const before = token.get();
+      token.set(values.token);
+      try {
+        network.token = await ask("/v1/token");
+      } catch (problem) {
+        token.set(before);
+        throw problem;
+      }
+    },
+  });
+}
+
+export function signOut() {
+  token.set(null);
+  network.token = null;
+  look(0);
+}
+
+export function block(host = "") {
+  form({
+    title: "Quarantine a host", label: "Quarantine", kind: "danger",
+    text: "All packets from and to it are dropped at every switch, until it is let back or the controller ends.",
+    fields: [["host", "Ethernet or IP address, prefix, or name", { value: host, required: true }]],
+    send: (values) => ask("/v1/quarantine", { method: "POST", body: values }),
+  });
+}
+
+export function unblock(host) {
+  form({
+    title: `Let ${host} back`, label: "Let back",
+    text: "Its packets are forwarded again.",
+    send: () => ask(`/v1/quarantine/${encodeURIComponent(host)}`, { method: "DELETE" }),
+  });
+}
+
+export function reserve(from = "") {
+  form({
+    title: "Reserve bandwidth", label: "Reserve",
+    text: "The packets of this pair get a path of their own with this rate, in one direction.",
+    fields: [
+      ["from", "From: address, name, or SWITCH:PORT", { value: from, required: true }],
+      ["to", "To", { required: true }],
+      ["rate_kbps", "Rate in kbit/s", { type: "number", min: 1, step: 1, required: true }],
+    ],
+    send: ({ from, to, rate_kbps }) =>
+      ask("/v1/reservations", { method: "POST", body: { from, to, rate_kbps: Number(rate_kbps), wait_ms: 0 } }),
+  });
+}
+
+export function release(row) {
+  form({
+    title: `Release reservation ${row.id}`, label: "Release", kind: "danger",
+    text: `From ${row.from} to ${row.to}. Its packets lose their rate.`,
+    send: () => ask(`/v1/reservations/${row.id}`, { method: "DELETE" }),
+  });
+}
+
+export function setFlow(dpid = "", row = null) {
+  const flow = row?.flow ?? {};
+  form({
+    title: row ? `Change the static flow ${row.name}` : "Set a static flow", label: "Set",
+    text: "The controller keeps it in the switch, also over restarts.",
+    fields: [
+      ["name", "Name", { value: row?.name, required: true, readonly: row !== null }],
+      ["switch", "Switch: name or datapath id", { value: row?.dpid ?? dpid, required: true }],
+      ["table", "Table", { type: "number", min: 0, max: 254, value: flow.table ?? 0 }],
+      ["priority", "Priority among static flows, 0 to 4095", { type: "number", min: 0, max: 4095, value: flow.priority ?? 2048 }],
+      ["match", "Match, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8", { value: flow.match ?? "any" }],
+      ["actions", "Actions, such as output:2", { value: flow.actions ?? "drop" }],
+    ],
+    send: async ({ name, switch: at, table, priority, match, actions }) => {
+      const flow = { table: Number(table), priority: Number(priority), match, actions };
+      const answer = await ask(`/v1/static/${encodeURIComponent(name)}`, { method: "PUT", body: { switch: at, flow } });
+      const refused = answer.problems.find(({ state }) => state === "refused");
+      if (refused) throw new Problem(409, { detail: `It is kept, but the switch refuses it: ${refused.why}` });
+    },
+  });
+}
+
+export function removeStatic(row) {
+  form({
+    title: `Remove ${row.name}`, label: "Remove", kind: "danger",
+    text: `This static entry of ${row.owner} leaves the switch, and is not kept.`,
+    send: () => ask(`/v1/static/${encodeURIComponent(row.name)}?owner=${encodeURIComponent(row.owner)}`, { method: "DELETE" }),
+  });
+}
+
+/** Shows what a reload would change, and asks before it is done. */
+export async function reload() {
+  let plan;
+  try {
+    plan = await ask("/v1/reload?dry_run=true", { method: "POST" });
+  } catch (problem) {
+    form({ title: "The configuration cannot be reloaded", label: "Close", text: problem.message, send: async () => {} });
+    return;
+  }
+  const changes = plan.changes.map((change) => (typeof change === "string" ? change : change.text ?? JSON.stringify(change)));
+  form({
+    title: "Reload the configuration", label: "Reload",
+    text: changes.length ? `It changes: ${changes.join("; ")}` : "Nothing has changed.",
+    send: () => ask("/v1/reload", { method: "POST" }),
+  });
+}
