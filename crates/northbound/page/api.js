@@ -17,7 +17,6 @@ export class Problem extends Error {
     super(body?.detail ?? body?.title ?? `The controller answered with status ${status}.`);
     this.status = status;
     this.field = body?.field;
-    this.kind = body?.type?.split(":").pop();
   }
 }
 
@@ -50,16 +49,6 @@ export async function all(path) {
     const page = await ask(`${path}?skip=${rows.length}&limit=${PAGE_ROWS}`);
     rows.push(...page.rows);
     if (page.rows.length === 0 || rows.length >= page.total) return rows;
-  }
-}
-
-/** All rows, or null if the app that has them does not run. */
-export async function allIfRunning(path) {
-  try {
-    return await all(path);
-  } catch (problem) {
-    if (problem.kind === "app_not_running") return null;
-    throw problem;
   }
 }
 

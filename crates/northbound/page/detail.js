@@ -3,7 +3,7 @@
 import { all, ask } from "./api.js";
 import { button, byId, definitions, el, replace, table } from "./dom.js";
 import { bytes, clock, count, plural, rate, seconds } from "./format.js";
-import { countPorts, loadOf, nameOf, network, portKey } from "./network.js";
+import { countPorts, loadOf, nameOf, network, portKey, runs } from "./network.js";
 import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
 import { hostName, isBlocked } from "./scene.js";
 
@@ -48,12 +48,7 @@ async function askMore(dpid) {
 }
 
 async function staticsOf(dpid) {
-  try {
-    return (await ask(`/v1/static?switch=${dpid}&limit=1000`)).rows;
-  } catch (problem) {
-    if (problem.kind === "app_not_running") return null;
-    throw problem;
-  }
+  return runs("static") ? (await ask(`/v1/static?switch=${dpid}&limit=1000`)).rows : null;
 }
 
 function draw() {
@@ -90,7 +85,7 @@ function switchParts(dpid) {
   if (!row) return gone(dpid);
   return [
     title(nameOf(row)),
-    orders(button("Set a static flow", () => setFlow(row.dpid))),
+    runs("static") && orders(button("Set a static flow", () => setFlow(row.dpid))),
     definitions([
       ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (stands by)` : row.role],
       ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Tables", count(row.n_tables)],
@@ -110,15 +105,15 @@ function switchParts(dpid) {
 function ports(row) {
   const counted = new Map((more.ports ?? []).map((port) => [port.port, port]));
   const rateOf = (port, way) => network.rates.get(portKey(row.dpid, port))?.[way];
-  const counters = (port) => counted.get(port)?.counters;
-  return table("", [
-    ["Port", ({ port, name }) => `${port} ${name}`],
+  const counters = ({ port }) => counted.get(port)?.counters;
+  const traffic = (port, way) => el("span", {}, rate(rateOf(port.port, way)),
+    el("br"), el("span", { class: "quiet" }, bytes(counters(port)?.[`${way}_bytes`])));
+  return table("Rates, and bytes since the switch started", [
+    ["Port", ({ port, name }) => el("span", {}, port, el("br"), el("span", { class: "quiet" }, name)), "nowrap"],
     ["State", (port) => state(port.state)],
-    ["In", ({ port }) => rate(rateOf(port, "rx")), "number"],
-    ["Out", ({ port }) => rate(rateOf(port, "tx")), "number"],
-    ["Received", ({ port }) => bytes(counters(port)?.rx_bytes), "number"],
-    ["Sent", ({ port }) => bytes(counters(port)?.tx_bytes), "number"],
-    ["Dropped, errors", ({ port }) => troubles(counters(port)), "number"],
+    ["In", (port) => traffic(port, "rx"), "number"],
+    ["Out", (port) => traffic(port, "tx"), "number"],
+    ["Dropped, errors", (port) => troubles(counters(port)), "number"],
   ], row.ports);
 }
 
@@ -177,8 +172,8 @@ function hostParts(mac) {
     title(hostName(host)),
     isBlocked(host) && el("p", { class: "bad" }, "It is in quarantine."),
     orders(
-      isBlocked(host) ? button("Let back", () => unblock(blockedAs(host))) : button("Quarantine", () => block(mac), "danger"),
-      network.reservations !== null && button("Reserve bandwidth", () => reserve(host.addresses[0] ?? mac))),
+      runs("quarantine") && (isBlocked(host) ? button("Let back", () => unblock(blockedAs(host))) : button("Quarantine", () => block(mac), "danger")),
+      runs("bandwidth") && button("Reserve bandwidth", () => reserve(host.addresses[0] ?? mac))),
     definitions([
       ["Ethernet address", el("code", {}, mac)], ["IP addresses", host.addresses.join(", ")], ["VLAN", host.vlan],
       ["Switch", go("switch", host.dpid, where ? nameOf(where) : host.dpid)], ["Port", host.port],

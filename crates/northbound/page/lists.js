@@ -1,10 +1,10 @@
 // The views that are tables.
 
-import { ask, all } from "./api.js";
+import { ask } from "./api.js";
 import { button, byId, el, replace, table } from "./dom.js";
 import { count, plural, rate, seconds } from "./format.js";
 import { eventTable, state, staticTable } from "./detail.js";
-import { loadOf, nameOf, network, portKey } from "./network.js";
+import { allOf, loadOf, nameOf, network, runs } from "./network.js";
 import { block, mayOrder, release, reload, reserve, setFlow, unblock } from "./orders.js";
 import { hostName } from "./scene.js";
 
@@ -114,7 +114,7 @@ const VIEWS = {
     buttons: () => [button("Quarantine a host", () => block(), "danger")],
   },
   static: {
-    title: "Static entries", app: "static", load: () => all("/v1/static"), draw: staticTable,
+    title: "Static entries", app: "static", load: () => allOf("static", "/v1/static"), draw: staticTable,
     buttons: () => [button("Set a flow", () => setFlow(), "main")],
   },
 };
@@ -138,7 +138,7 @@ function draw(name, search) {
   const view = VIEWS[name];
   const rows = view.load ? extra.rows : view.rows();
   const heading = el("h2", {}, view.title, mayOrder() && rows ? view.buttons?.() ?? [] : []);
-  if (extra.problem?.kind === "app_not_running" || (view.app && !view.load && rows === null && network.status)) {
+  if (view.app && network.status && !runs(view.app)) {
     replace(section, heading, el("p", {}, `The app ${view.app} does not run. Add it to apps in the configuration.`));
     return;
   }

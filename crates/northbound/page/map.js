@@ -183,8 +183,17 @@ function drawHosts() {
     context.stroke();
     // A cross, for those who do not tell the colours apart.
     if (host.isBlocked) cross(x, y);
-    if (view.scale >= SCALE.hostLabels || isSelected || found(host.label)) label(host.label, x, y + 19, isSelected || found(host.label));
+    if (view.scale >= SCALE.hostLabels || isSelected || found(host.label)) {
+      hostLabel(host, x, y, isSelected || found(host.label));
+    }
   }
+}
+
+/** The name of a host, on the side that is away from its switch. */
+function hostLabel({ label: text, angle }, x, y, isStrong) {
+  const [right, down] = [Math.cos(angle), Math.sin(angle)];
+  const align = right > 0.4 ? "left" : right < -0.4 ? "right" : "center";
+  label(text, x + 11 * right, y + 4 + (align === "center" ? 15 : 9) * down, isStrong, align);
 }
 
 function cross(x, y) {
@@ -221,10 +230,10 @@ function drawSwitches() {
 }
 
 /** A text with the page's colour around it, so that lines behind do not disturb. */
-function label(text, x, y, isStrong) {
+function label(text, x, y, isStrong, align = "center") {
   const short = text.length > 24 ? `${text.slice(0, 23)}…` : text;
   context.font = `${isStrong ? 600 : 400} 12.5px system-ui, sans-serif`;
-  context.textAlign = "center";
+  context.textAlign = align;
   Object.assign(context, { strokeStyle: colours.page, lineWidth: 4, lineJoin: "round" });
   context.strokeText(short, x, y);
   context.fillStyle = isStrong ? colours.text : colours.quiet;

@@ -1,6 +1,6 @@
 // What the page knows of the network: asked for when something happens, and every few seconds.
 
-import { all, allIfRunning, ask, follow } from "./api.js";
+import { all, ask, follow } from "./api.js";
 
 /** Time between two looks at all, in milliseconds. */
 const LOOK_MS = 5000;
@@ -53,6 +53,9 @@ const tell = (what) => listeners.forEach((listener) => listener(what));
 /** How a switch is called: by its name, or by its datapath id. */
 export const nameOf = (row) => row.name ?? row.dpid;
 
+/** The same where there is little space: without most of the leading zeros. */
+export const shortNameOf = (row) => row.name ?? row.dpid.replace(/^0{4,12}/, "…");
+
 export const portKey = (dpid, port) => `${dpid} ${port}`;
 
 /** Looks again soon. Several calls make one look. */
@@ -82,10 +85,11 @@ async function refresh() {
     ask("/v1/status"), ask("/v1/token"), ask("/v1/topology"), ask("/v1/topology/layout"),
     all("/v1/switches"), all("/v1/hosts"),
   ]);
+  network.status = status;
   const [blocked, reservations, circuits] = await Promise.all([
-    allIfRunning("/v1/quarantine"), allIfRunning("/v1/reservations"), allIfRunning("/v1/circuits"),
+    allOf("quarantine", "/v1/quarantine"), allOf("bandwidth", "/v1/reservations"), allOf("provisioning", "/v1/circuits"),
   ]);
-  Object.assign(network, { status, token, hosts, blocked, reservations, circuits });
+  Object.assign(network, { token, hosts, blocked, reservations, circuits });
   network.settled = topology.settled;
   network.switches = new Map(switches.map((row) => [row.dpid, row]));
   network.positions = new Map(layout.switches.map(({ dpid, x, y }) => [dpid, { x, y }]));
@@ -94,6 +98,12 @@ async function refresh() {
   network.links = merged(topology.links);
   await count(switches);
 }
+
+/** Whether an app is in the chain. */
+export const runs = (app) => network.status?.apps.includes(app) ?? false;
+
+/** All rows of an app's list, or null if it does not run. */
+export const allOf = async (app, path) => (runs(app) ? all(path) : null);
 
 /** Both directions of a link as one. Links that went away stay as lost ones while their switches are there. */
 function merged(rows) {

@@ -1,6 +1,6 @@
 // What there is to draw: switches, hosts and links with their places, in links' lengths.
 
-import { loadOf, nameOf, network, portKey } from "./network.js";
+import { loadOf, nameOf, network, portKey, shortNameOf } from "./network.js";
 
 /** Distance of a host from its switch. */
 const HOST_DISTANCE = 0.42;
@@ -9,7 +9,7 @@ const HOST_DISTANCE = 0.42;
 const MAX_HOSTS_AT_SWITCH = 12;
 
 /** Angle between two hosts, at most. */
-const HOST_ANGLE = Math.PI / 7;
+const HOST_ANGLE = Math.PI / 5;
 
 /** The name or the address of a host. */
 export const hostName = (host) => host.name ?? host.addresses[0] ?? host.mac;
@@ -39,7 +39,7 @@ export function scene(selection) {
   const nodes = new Map();
   for (const [dpid, at] of network.positions) {
     const row = network.switches.get(dpid);
-    nodes.set(dpid, { dpid, ...at, label: row ? nameOf(row) : dpid, isAway: !row || row.standby, angles: [], hosts: [], more: 0 });
+    nodes.set(dpid, { dpid, ...at, label: shortNameOf(row ?? { dpid }), isAway: !row || row.standby, angles: [], hosts: [], more: 0 });
   }
   const links = [];
   for (const link of network.links) {
@@ -79,7 +79,7 @@ function placed({ x, y, hosts, angles }) {
   return hosts.map((host, number) => {
     const angle = gap.middle + step * (number - (hosts.length - 1) / 2);
     return {
-      mac: host.mac, label: hostName(host), isBlocked: isBlocked(host), from: { x, y },
+      mac: host.mac, label: hostName(host), isBlocked: isBlocked(host), from: { x, y }, angle,
       x: x + HOST_DISTANCE * Math.cos(angle), y: y + HOST_DISTANCE * Math.sin(angle),
     };
   });

@@ -77,6 +77,8 @@ pub(super) enum NotLaid {
 pub(super) struct CircuitLayout {
     /// Wanted entries, with their position in the order of changes.
     pub(super) entries: Vec<(u32, Dpid, DesiredEntry)>,
+    /// Output ports of the path from the first endpoint to the second, or of the tree's links.
+    pub(super) path: Vec<SwitchPort>,
     /// Links without a detour, by direction.
     pub(super) unprotected: Vec<SwitchPort>,
 }
@@ -252,6 +254,9 @@ impl Laying<'_, '_> {
     ) -> Result<(), NotLaid> {
         let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
         let length = path.hops.len() as u32;
+        if direction == 0 {
+            self.layout.path.extend(path.hops.iter().map(|hop| hop.from));
+        }
         let mut ingress_port = from.at;
         for (index, hop) in (0..).zip(&path.hops) {
             let action = self.link_action(ingress_port, hop.from, to, self.group(direction, index));
@@ -356,6 +361,7 @@ impl Laying<'_, '_> {
             for hop in &path.hops {
                 ports.entry(hop.from.dpid).or_default().insert(hop.from.port);
                 ports.entry(hop.to.dpid).or_default().insert(hop.to.port);
+                self.layout.path.push(hop.from);
                 self.layout.unprotected.push(hop.from);
             }
         }

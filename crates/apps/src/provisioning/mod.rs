@@ -85,6 +85,9 @@ pub struct CircuitStatus {
     pub circuit: Circuit,
     /// Its state.
     pub state: CircuitState,
+    /// Output ports of the links that carry it: of the path from the first endpoint to the second, or
+    /// of the tree between several.
+    pub path: Vec<SwitchPort>,
 }
 
 /// State of a circuit.
@@ -168,6 +171,7 @@ impl Circuits {
         let status = |(index, planned): (usize, &PlannedCircuit)| CircuitStatus {
             circuit: planned.circuit.clone(),
             state: state_of(index),
+            path: progress.get(index).map_or_else(Vec::new, |circuit| circuit.path().to_vec()),
         };
         self.0.plan.watch().load().circuits().map(status).collect()
     }

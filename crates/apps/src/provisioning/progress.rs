@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use bellrock_api::SwitchPort;
 use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted};
 
 use super::CircuitState;
@@ -131,6 +132,11 @@ impl CircuitProgress {
             },
             (None, None) => CircuitState::Installing,
         }
+    }
+
+    /// Output ports of the links that carry it, or would.
+    pub(super) fn path(&self) -> &[SwitchPort] {
+        self.last.as_ref().map_or(&[], |last| &last.layout.path)
     }
 
     /// Returns whether it has been laid since the controller started.

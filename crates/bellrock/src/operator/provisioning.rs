@@ -23,5 +23,6 @@ fn row(names: &Names, status: CircuitStatus) -> CircuitRow {
         state,
         why,
         bare_links,
+        path: status.path.into_iter().map(|port| names.port_text(port)).collect(),
     }
 }
