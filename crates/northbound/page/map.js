@@ -8,7 +8,22 @@ import { scene } from "./scene.js";
 const MARGIN = 70;
 
 /** Pixels of a link's length. */
-const SCALE = { min: 2, max: 400, start: 170, labels: 28, hosts: 40, hostLabels: 90 };
+const SCALE = { min: 2, max: 2000 };
+
+/** Pixels between neighbouring switches: at first at most, and from which on there are labels and hosts. */
+const SPACE = { start: 170, labels: 45, hosts: 40, hostLabels: 90 };
+
+/** Lines in one path. Browsers take much longer for very long paths. */
+const LINES_IN_PATH = 200;
+
+/** Links that are drawn while the map moves. Of more, some are left out until it rests. */
+const MAX_MOVING_LINKS = 3000;
+
+/** Links above which each is drawn the paler the more there are. */
+const DENSE_LINKS = 2000;
+
+/** Time after which the map rests, in milliseconds. */
+const REST_MS = 150;
 
 /** Pixels within which a click hits. */
 const HIT = 10;
@@ -21,13 +36,16 @@ const LOADED = 0.7;
 
 const canvas = byId("map");
 const context = canvas.getContext("2d");
-const view = { x: 0, y: 0, scale: SCALE.start, isFitted: true };
+const view = { x: 0, y: 0, scale: SPACE.start, isFitted: true };
 const frames = [];
 let drawn = { nodes: [], links: [], hosts: [] };
+/** Length for each switch if all were spread evenly, in links, up to one. */
+let spacing = 1;
 let selection = null;
 let onSelect = () => {};
 let colours = {};
 let isDue = false;
+let restTimer = null;
 /** Texts that are found. */
 let found = () => false;
 
@@ -51,6 +69,7 @@ export function show(newSelection, newFound) {
   selection = newSelection;
   found = newFound ?? (() => false);
   drawn = scene(selection);
+  spacing = spacingOf(drawn.nodes.length);
   if (view.isFitted) fit();
   const lost = drawn.links.filter((link) => link.isLost).length;
   canvas.dataset.switches = drawn.nodes.length;
@@ -72,11 +91,19 @@ export function placeOf(kind, id) {
 const screenX = (x) => (x - view.x) * view.scale + canvas.clientWidth / 2;
 const screenY = (y) => (y - view.y) * view.scale + canvas.clientHeight / 2;
 
+function spacingOf(switches) {
+  const { width, height } = network.size;
+  return Math.min(1, Math.sqrt(((width + 1) * (height + 1)) / Math.max(switches, 1)));
+}
+
+/** Pixels between neighbouring switches. */
+const space = () => view.scale * spacing;
+
 function fit() {
   const { width, height } = network.size;
   const scaleX = (canvas.clientWidth - 2 * MARGIN) / Math.max(width, 0.1);
   const scaleY = (canvas.clientHeight - 2 * MARGIN) / Math.max(height, 0.1);
-  view.scale = Math.min(Math.max(Math.min(scaleX, scaleY), SCALE.min), SCALE.start);
+  view.scale = Math.min(Math.max(Math.min(scaleX, scaleY), SCALE.min), SPACE.start / spacing);
   Object.assign(view, { x: width / 2, y: height / 2, isFitted: true });
 }
 
@@ -87,6 +114,13 @@ function zoom(factor, at = { x: canvas.clientWidth / 2, y: canvas.clientHeight /
   view.x += dx / view.scale - dx / scale;
   view.y += dy / view.scale - dy / scale;
   Object.assign(view, { scale, isFitted: false });
+  moved();
+}
+
+/** Draws fast now, and all when the map rests. */
+function moved() {
+  clearTimeout(restTimer);
+  restTimer = setTimeout(() => { restTimer = null; due(); }, REST_MS);
   due();
 }
 
@@ -94,7 +128,7 @@ function pan(dx, dy) {
   view.x -= dx / view.scale;
   view.y -= dy / view.scale;
   view.isFitted = false;
-  due();
+  moved();
 }
 
 /** A canvas does not know variables, so an element resolves them. */
@@ -118,7 +152,7 @@ function draw() {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   drawLinks();
-  if (view.scale >= SCALE.hosts) drawHosts();
+  if (space() >= SPACE.hosts) drawHosts();
   drawSwitches();
 }
 
@@ -135,9 +169,10 @@ function ends({ a, b, offset }) {
 
 function drawLinks() {
   const isSelected = (link) => selection?.kind === "link" && selection.id === link.key;
-  // One path for each style, in the order from back to front.
+  // In the order from back to front.
+  const thin = Math.min(1.5, Math.max(0.4, space() / 20));
   const styles = [
-    ["link", 1.5, [], (link) => !link.isLost],
+    ["link", thin, [], (link) => !link.isLost],
     ["warm", 4, [], (link) => !link.isLost && link.share >= LOADED],
     ["quiet", 1.5, [2, 3], (link) => !link.isLost && link.isOneWay],
     ["carries", 5, [], (link) => link.carries && !link.isLost],
@@ -145,18 +180,39 @@ function drawLinks() {
     ["accent", 4, [], isSelected],
   ];
   for (const [colour, width, dash, belongs] of styles) {
-    context.beginPath();
-    for (const link of drawn.links) {
-      if (!belongs(link)) continue;
-      const [ax, ay, bx, by] = ends(link);
-      context.moveTo(ax, ay);
-      context.lineTo(bx, by);
-    }
+    // So that a dense network is no blot.
+    context.globalAlpha = colour === "link" ? Math.max(0.12, Math.min(1, DENSE_LINKS / drawn.links.length)) : 1;
     Object.assign(context, { strokeStyle: colours[colour], lineWidth: width });
     context.setLineDash(dash);
-    context.stroke();
+    const links = drawn.links.filter(belongs);
+    const step = restTimer === null ? 1 : Math.ceil(links.length / MAX_MOVING_LINKS);
+    drawLines(step === 1 ? links : links.filter((_, number) => number % step === 0));
   }
+  context.globalAlpha = 1;
   context.setLineDash([]);
+}
+
+function drawLines(links) {
+  let lines = 0;
+  context.beginPath();
+  for (const link of links) {
+    const [ax, ay, bx, by] = ends(link);
+    if (isOutside(ax, ay, bx, by)) continue;
+    context.moveTo(ax, ay);
+    context.lineTo(bx, by);
+    lines += 1;
+    if (lines % LINES_IN_PATH === 0) {
+      context.stroke();
+      context.beginPath();
+    }
+  }
+  context.stroke();
+}
+
+/** Whether a line is surely not seen. */
+function isOutside(ax, ay, bx, by) {
+  const { clientWidth, clientHeight } = canvas;
+  return Math.max(ax, bx) < 0 || Math.max(ay, by) < 0 || Math.min(ax, bx) > clientWidth || Math.min(ay, by) > clientHeight;
 }
 
 function isVisible(x, y) {
@@ -183,7 +239,7 @@ function drawHosts() {
     context.stroke();
     // A cross, for those who do not tell the colours apart.
     if (host.isBlocked) cross(x, y);
-    if (view.scale >= SCALE.hostLabels || isSelected || found(host.label)) {
+    if (space() >= SPACE.hostLabels || isSelected || found(host.label)) {
       hostLabel(host, x, y, isSelected || found(host.label));
     }
   }
@@ -207,7 +263,7 @@ function cross(x, y) {
 }
 
 function drawSwitches() {
-  const size = Math.min(Math.max(view.scale / 9, 3), 15);
+  const size = Math.min(Math.max(space() / 9, 2.5), 15);
   for (const node of drawn.nodes) {
     const [x, y] = [screenX(node.x), screenY(node.y)];
     if (!isVisible(x, y)) continue;
@@ -224,8 +280,8 @@ function drawSwitches() {
       context.stroke();
       context.setLineDash([]);
     }
-    if (view.scale >= SCALE.labels || isSelected || isFound) label(node.label, x, y - half * 0.7 - 6, true);
-    if (node.more && view.scale >= SCALE.hosts) label(`+${node.more} hosts`, x, y + half + 16, false);
+    if (space() >= SPACE.labels || isSelected || isFound) label(node.label, x, y - half * 0.7 - 6, true);
+    if (node.more && space() >= SPACE.hosts) label(`+${node.more} hosts`, x, y + half + 16, false);
   }
 }
 
@@ -246,7 +302,7 @@ function hit(px, py) {
   const nearest = (items) => items.reduce((best, item) => (best && distance(best) <= distance(item) ? best : item), null);
   const node = nearest(drawn.nodes);
   if (node && distance(node) <= HIT + 4) return { kind: "switch", id: node.dpid };
-  const host = view.scale >= SCALE.hosts && nearest(drawn.hosts);
+  const host = space() >= SPACE.hosts && nearest(drawn.hosts);
   if (host && distance(host) <= HIT) return { kind: "host", id: host.mac };
   const link = drawn.links.find((link) => distanceToLine(px, py, ends(link)) <= 6);
   return link ? { kind: "link", id: link.key } : null;
@@ -306,10 +362,10 @@ export function start(select) {
 /** One pointer pans, two zoom, and a click selects. */
 function followPointers() {
   const pointers = new Map();
-  let moved = 0;
+  let way = 0;
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    if (pointers.size === 0) moved = 0;
+    if (pointers.size === 0) way = 0;
     pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
   });
   canvas.addEventListener("pointermove", (event) => {
@@ -319,16 +375,16 @@ function followPointers() {
       canvas.style.cursor = hit(now.x, now.y) ? "pointer" : "";
       return;
     }
-    moved += Math.hypot(now.x - before.x, now.y - before.y);
+    way += Math.hypot(now.x - before.x, now.y - before.y);
     const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
     const apart = (point) => Math.hypot(point.x - other.x, point.y - other.y) || 1;
     if (other) zoom(apart(now) / apart(before), other);
-    else if (moved > 4) pan(now.x - before.x, now.y - before.y);
+    else if (way > 4) pan(now.x - before.x, now.y - before.y);
     pointers.set(event.pointerId, now);
   });
   canvas.addEventListener("pointerup", (event) => {
     pointers.delete(event.pointerId);
-    if (moved <= 4) onSelect(hit(event.offsetX, event.offsetY));
+    if (way <= 4) onSelect(hit(event.offsetX, event.offsetY));
   });
   canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
 }
