@@ -15,7 +15,11 @@ use super::Point;
 const MAX_EXACT_NODES: usize = 1000;
 
 /// Number of pivots.
-const PIVOTS: usize = 50;
+const PIVOTS: usize = 100;
+
+/// Maximum number of neighbours of its neighbours from which a node of a larger graph keeps its
+/// distance. Without these, the leaves of a tree fall together.
+const SECOND_NEIGHBOURS: usize = 30;
 
 /// Rounds over all terms.
 const ROUNDS: usize = 40;
@@ -124,6 +128,11 @@ fn pivots(neighbours: &[Vec<usize>]) -> Vec<Term> {
     for (from, others) in neighbours.iter().enumerate() {
         for &moves in others.iter().filter(|other| **other > from) {
             terms.push(Term { moves, from, distance: 1.0, weight: 1.0, both: true });
+        }
+        let is_near = |node: &usize| *node == from || others.contains(node);
+        let second = others.iter().flat_map(|other| &neighbours[*other]);
+        for &moves in second.filter(|node| !is_near(node)).take(SECOND_NEIGHBOURS) {
+            terms.push(Term { moves, from, distance: 2.0, weight: weight(2.0), both: true });
         }
     }
     let mut tables: Vec<(usize, Vec<u32>)> = Vec::new();
