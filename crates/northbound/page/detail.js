@@ -226,7 +226,7 @@ function circuitParts(name) {
     title(`Circuit ${row.name}`),
     row.why && el("p", { class: "bad" }, row.why),
     definitions([
-      ["State", state(row.state)], ["Between", row.endpoints.join(", ")], ["Path", row.path && path(row.path)],
+      ["State", state(row.state)], ["Between", row.endpoints.join(", ")], ["Path", el("span", { id: "path" }, path(row.path))],
       ["Links without a detour", row.bare_links],
     ]),
   ];

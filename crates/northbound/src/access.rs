@@ -230,6 +230,16 @@ mod tests {
     }
 
     #[test]
+    fn only_the_page_and_the_paths_of_supervisors_need_no_token() {
+        for open in ["/", "/page/main.js", "/healthz", "/readyz"] {
+            assert!(needs_no_token(open), "{open}");
+        }
+        for closed in ["/v1", "/v1/status", "/v1/token", "/metrics", "/page", "/pages/x", ""] {
+            assert!(!needs_no_token(closed), "{closed}");
+        }
+    }
+
+    #[test]
     fn the_client_that_was_silent_longest_is_forgotten() {
         let rates = Rates::default();
         let ip = |n: usize| IpAddr::from((n as u128 + 1).to_be_bytes());

@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Caller, Rates};
-use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
 use crate::layout::Layouts;
+use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;

@@ -48,7 +48,18 @@ fn every_route_of_the_document_answers() {
             routes += 1;
         }
     }
-    assert!(routes >= 29, "{routes}");
+    assert!(routes >= 34, "{routes}");
+}
+
+#[test]
+fn a_client_learns_what_its_token_allows() {
+    let lab = Lab::new();
+    assert_eq!(lab.get("/v1/token").json(), Value::Null);
+    for (token, name, scope) in [(&lab.read, "reader", "read"), (&lab.write, "writer", "write")] {
+        let answer = lab.order(token, "GET", "/v1/token", "").json();
+        assert_eq!(answer, json!({"name": name, "scope": scope, "expires": null}));
+    }
+    lab.order(&lab.expired, "GET", "/v1/token", "").problem(401, "unauthorized");
 }
 
 #[test]

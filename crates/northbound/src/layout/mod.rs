@@ -195,12 +195,9 @@ struct Bounds {
 impl Bounds {
     fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
         let empty = Bounds { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
-        let all = points.fold(empty, |mut bounds, point| {
-            for axis in 0..2 {
-                bounds.low[axis] = bounds.low[axis].min(point[axis]);
-                bounds.high[axis] = bounds.high[axis].max(point[axis]);
-            }
-            bounds
+        let all = points.fold(empty, |bounds, [x, y]| Bounds {
+            low: [bounds.low[0].min(*x), bounds.low[1].min(*y)],
+            high: [bounds.high[0].max(*x), bounds.high[1].max(*y)],
         });
         if all.low[0].is_finite() { all } else { Bounds { low: [0.0; 2], high: [0.0; 2] } }
     }

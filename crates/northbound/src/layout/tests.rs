@@ -11,7 +11,8 @@ fn topology(switches: u64, links: &[(u64, u64)]) -> TopologyAnswer {
             "to_port": "2", "up_seconds": 1, "rate_kbps": null, "both_ways": true,
         })
     };
-    let switch = |number| json!({"dpid": dpid(number).to_string(), "ports_up": 1, "edge_ports": []});
+    let switch =
+        |number| json!({"dpid": dpid(number).to_string(), "ports_up": 1, "edge_ports": []});
     let links: Vec<_> = links.iter().flat_map(|&(a, b)| [link((a, b)), link((b, a))]).collect();
     let switches: Vec<_> = (0..switches).map(switch).collect();
     let answer = json!({"settled": true, "switches": switches, "links": links});
@@ -89,8 +90,7 @@ fn parts_do_not_overlap() {
     let parts = [part(0..6), part(6..11), part(11..12), part(12..13), part(13..14), part(14..15)];
     for (number, one) in parts.iter().enumerate() {
         for other in &parts[number + 1..] {
-            let apart =
-                |axis| one.high[axis] < other.low[axis] || other.high[axis] < one.low[axis];
+            let apart = |axis| one.high[axis] < other.low[axis] || other.high[axis] < one.low[axis];
             assert!(apart(0) || apart(1), "{one:?} {other:?}");
         }
     }
