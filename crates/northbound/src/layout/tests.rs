@@ -1,3 +1,5 @@
+//! Layouts of lines, rings, grids and parts.
+
 use serde_json::json;
 
 use super::*;
