@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub(crate) is_local: bool,
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The token of the request.

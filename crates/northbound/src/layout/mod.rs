@@ -2,7 +2,7 @@
 //! on the picture is like the number of links between them in the network.
 //!
 //! Connected parts of the network are laid out one by one, by [`stress`], and put side by side. A
-//! layout starts from the one before, and a link that is lost moves nothing. So an operator finds a
+//! layout starts from the one before, and a link or a switch that is lost moves nothing. So an operator finds a
 //! switch where it was.
 //!
 //! # What it is not
@@ -133,12 +133,18 @@ impl Layouts {
     /// The layout of a topology.
     pub(crate) fn of(&mut self, topology: &TopologyAnswer) -> LayoutAnswer {
         let (graph, left_out) = Graph::of(topology);
-        let is_same = graph.switches == self.graph.switches;
-        if !(is_same && graph.links.is_subset(&self.graph.links)) {
+        let is_known = graph.switches.is_subset(&self.graph.switches)
+            && graph.links.is_subset(&self.graph.links);
+        if !is_known {
+            // While links are being found, switches lie in rows: no start for their layout.
+            if 2 * graph.links.intersection(&self.graph.links).count() < graph.links.len() {
+                self.positions.clear();
+            }
             self.positions = arrange(&graph, &self.positions);
-            self.graph = graph;
+            self.graph = graph.clone();
         }
-        answer(&self.positions, left_out)
+        let shown = self.positions.iter().filter(|(dpid, _)| graph.switches.contains(dpid));
+        answer(&shown.map(|(dpid, point)| (*dpid, *point)).collect(), left_out)
     }
 }
 

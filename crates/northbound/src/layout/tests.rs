@@ -122,6 +122,24 @@ fn a_lost_link_moves_nothing_and_a_new_switch_little() {
 }
 
 #[test]
+fn a_network_whose_links_were_found_later_is_laid_out_as_if_they_were_known() {
+    let mut layouts = Layouts::default();
+    layouts.of(&topology(49, &[]));
+    layouts.of(&topology(49, &grid(7)[..20]));
+    let late = layouts.of(&topology(49, &grid(7)));
+    assert_eq!(late, Layouts::default().of(&topology(49, &grid(7))));
+}
+
+#[test]
+fn a_switch_that_comes_back_is_where_it_was() {
+    let mut layouts = Layouts::default();
+    let before = layouts.of(&topology(12, &ring(12)));
+    let without: Vec<_> = ring(12).into_iter().filter(|(a, b)| a.max(b) < &11).collect();
+    assert_eq!(layouts.of(&topology(11, &without)).switches.len(), 11);
+    assert_eq!(layouts.of(&topology(12, &ring(12))), before);
+}
+
+#[test]
 fn switches_above_the_bound_are_counted() {
     let n = MAX_LAYOUT_SWITCHES + 3;
     let layout = Layouts::default().of(&topology(n as u64, &[]));
