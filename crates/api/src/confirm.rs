@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
+use bellrock_openflow::{
+    DecodeError, ErrorCode, FromSwitch, Reason, ReplyBody, RequestKind, Version,
+};
 use futures_channel::oneshot;
 
 use crate::waiting::contain;
@@ -29,14 +31,47 @@ pub fn time_for_changes(changes: usize) -> Duration {
 /// Changes that go to one switch together. For runtimes.
 #[derive(Debug)]
 pub struct Program {
-    /// The app that made the changes.
-    pub app: AppId,
     /// The switch.
     pub dpid: Dpid,
     /// The changes, in order.
-    pub changes: Vec<Change>,
+    pub changes: Changes,
     /// Time for the switch to confirm the changes, from when they were written.
     pub within: Duration,
+}
+
+/// The changes of a [`Program`], and who made them.
+#[derive(Debug)]
+pub enum Changes {
+    /// Changes of an app, with its cookie and priorities.
+    OfApp(AppId, Vec<Change>),
+    /// Encoded messages of the switch's version, each whole, to send as they are.
+    Messages(Vec<Box<[u8]>>),
+}
+
+impl Changes {
+    /// The number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Changes::OfApp(_, changes) => changes.len(),
+            Changes::Messages(messages) => messages.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The app that made them. `None`: an operator did.
+    #[must_use]
+    pub fn app(&self) -> Option<AppId> {
+        match self {
+            Changes::OfApp(app, _) => Some(*app),
+            Changes::Messages(_) => None,
+        }
+    }
 }
 
 /// Changes on their way to a switch, from [`crate::Network::program`]. They are already sent,
@@ -97,18 +132,19 @@ impl Future for ProgramFuture {
     }
 }
 
-/// A complete reply to a multipart request. Flows in it have their priorities in the switch.
+/// A complete reply to a request. Flows in it have their priorities in the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     version: Version,
-    kind: MultipartKind,
+    kind: RequestKind,
     bytes: Box<[u8]>,
 }
 
 impl Reply {
-    /// For runtimes: takes the bodies of all parts of a reply, concatenated and already checked.
+    /// For runtimes: takes a reply that is already checked. Of a multipart reply, it takes the
+    /// bodies of all parts, concatenated; of any other reply, the message.
     #[must_use]
-    pub fn new(version: Version, kind: MultipartKind, bytes: Box<[u8]>) -> Self {
+    pub fn new(version: Version, kind: RequestKind, bytes: Box<[u8]>) -> Self {
         Reply { version, kind, bytes }
     }
 
@@ -118,12 +154,49 @@ impl Reply {
         self.version
     }
 
-    /// Decodes the reply.
+    /// The kind of the request.
+    #[must_use]
+    pub fn kind(&self) -> RequestKind {
+        self.kind
+    }
+
+    /// The bytes of [`Reply::new`].
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Decodes a multipart reply.
     ///
     /// # Errors
-    /// None in practice: the reply was checked when it came.
+    /// It is a reply of another kind. A multipart reply was checked when it came.
     pub fn body(&self) -> Result<ReplyBody<'_>, DecodeError> {
-        ReplyBody::decode_parts(self.version, self.kind, &self.bytes)
+        match self.kind {
+            RequestKind::Multipart(kind) => {
+                ReplyBody::decode_parts(self.version, kind, &self.bytes)
+            }
+            _ => Err(self.other_kind()),
+        }
+    }
+
+    /// Decodes a reply that is not a multipart reply.
+    ///
+    /// # Errors
+    /// It is a multipart reply. Any other reply was checked when it came.
+    pub fn message(&self) -> Result<FromSwitch<'_>, DecodeError> {
+        match self.kind {
+            RequestKind::Multipart(_) => Err(self.other_kind()),
+            _ => FromSwitch::decode(&self.bytes).map(|message| message.body),
+        }
+    }
+
+    fn other_kind(&self) -> DecodeError {
+        DecodeError {
+            what: "header.type",
+            offset: 1,
+            reason: Reason::Unexpected(self.bytes.get(1).copied().unwrap_or_default()),
+            answer: ErrorCode::RequestBadType,
+        }
     }
 }
 

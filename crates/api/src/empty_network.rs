@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_openflow::{RequestBody, ToSwitch};
+use bellrock_openflow::ToSwitch;
 
 use crate::runtime::{NetworkState, Program, Runtime};
 use crate::task::{NewTask, RunningTask, TaskHandle, TimerId};
@@ -49,7 +49,7 @@ impl Runtime for EmptyNetwork {
         ProgramFuture::ready(vec![unknown; program.changes.len()])
     }
 
-    fn request(&self, to: Dpid, _: RequestBody<'_>) -> RequestFuture {
+    fn request(&self, to: Dpid, _: &ToSwitch<'_>) -> RequestFuture {
         RequestFuture::not_sent(Error::UnknownSwitch(to))
     }
 

@@ -197,6 +197,9 @@ pub enum Error {
          with `RoleKind::NoChange`"
     )]
     RoleChange,
+    /// The message expects no reply, so that it is no request.
+    #[error("this message expects no reply; send it as a change")]
+    NotARequest,
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),

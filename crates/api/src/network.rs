@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use bellrock_openflow::{FlowMod, FlowStats, RequestBody, ToSwitch, Version};
+use bellrock_openflow::{FlowMod, FlowStats, MultipartRequest, RequestBody, ToSwitch, Version};
 
-use crate::runtime::{Program, RoleControl};
+use crate::runtime::{Changes, Program, RawMessages, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
@@ -39,8 +39,8 @@ pub trait Runtime: Send + Sync + 'static {
     /// Sends changes to a switch, followed by a barrier.
     fn program(&self, program: Program) -> ProgramFuture;
 
-    /// Sends a request to a switch.
-    fn request(&self, to: Dpid, body: RequestBody<'_>) -> RequestFuture;
+    /// Sends a request to a switch. A message that expects no reply is not sent.
+    fn request(&self, to: Dpid, request: &ToSwitch<'_>) -> RequestFuture;
 
     /// Requests a role at a switch that is up or stands by.
     fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrderFuture;
@@ -252,7 +252,8 @@ impl Network {
     ) -> ProgramFuture {
         match self.app_id() {
             Some(app) => {
-                self.runtime.program(Program { app, dpid, changes, within }).measured(self)
+                let changes = Changes::OfApp(app, changes);
+                self.runtime.program(Program { dpid, changes, within }).measured(self)
             }
             None => {
                 ProgramFuture::ready(vec![ChangeOutcome::NotSent(Error::NotAnApp); changes.len()])
@@ -264,7 +265,7 @@ impl Network {
     /// [`crate::Switch::request`]. Flows in the reply have their priorities in the switch
     /// ([`crate::PriorityBand::lower`]).
     pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> RequestFuture {
-        self.runtime.request(dpid, body)
+        self.runtime.request(dpid, &ToSwitch::MultipartRequest(MultipartRequest::of(body)))
     }
 
     /// Runs a task beside the handlers: a future that can wait for time, published values and other
@@ -392,6 +393,20 @@ impl RoleControl for Network {
 
     fn standbys(&self) -> &Watch<Switches> {
         &self.runtime.state().standbys
+    }
+}
+
+impl RawMessages for Network {
+    fn send_messages(&self, dpid: Dpid, messages: Vec<Box<[u8]>>) -> ProgramFuture {
+        let changes = Changes::Messages(messages);
+        self.runtime.program(Program { dpid, changes, within: CONFIRM_WITHIN })
+    }
+
+    fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture {
+        match crate::role::refuse_role_change(request) {
+            Ok(()) => self.runtime.request(dpid, request),
+            Err(error) => RequestFuture::not_sent(error),
+        }
     }
 }
 

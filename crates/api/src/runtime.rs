@@ -6,16 +6,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use bellrock_openflow::Version;
+use bellrock_openflow::{ToSwitch, Version};
 
 pub use crate::app::DynApp;
-pub use crate::confirm::{Program, Promise, PromiseFuture, promise};
+pub use crate::confirm::{Changes, Program, Promise, PromiseFuture, promise};
 pub use crate::empty_network::EmptyNetwork;
 pub use crate::network::{Extensions, NetworkState, Runtime};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
 use crate::{
-    Dpid, Event, Events, Hosts, RoleOrder, RoleOrderFuture, Switch, Switches, Topology, Watch,
+    Dpid, Event, Events, Hosts, ProgramFuture, RequestFuture, RoleOrder, RoleOrderFuture, Switch,
+    Switches, Topology, Watch,
 };
 
 /// Roles of the controller at its switches, by its [`Network`](crate::Network): for what decides
@@ -39,6 +40,20 @@ pub trait RoleControl {
 
     /// The switches that stand by, to wait for changes.
     fn standbys(&self) -> &Watch<Switches>;
+}
+
+/// Messages to a switch as they are, by its [`Network`](crate::Network): for operators who know
+/// what they send. Apps use [`Network::program`](crate::Network::program) and
+/// [`Network::request`](crate::Network::request).
+pub trait RawMessages {
+    /// Sends encoded messages of the switch's version, each whole, followed by a barrier. None of
+    /// them may expect a reply. Their transaction ids are replaced. The future resolves to one
+    /// outcome for each message.
+    fn send_messages(&self, dpid: Dpid, messages: Vec<Box<[u8]>>) -> ProgramFuture;
+
+    /// Sends a request of any kind, and returns a future that waits for the reply. A message that
+    /// expects no reply is not sent ([`Error::NotARequest`](crate::Error::NotARequest)).
+    fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture;
 }
 
 /// Publishes the controller's own events: for runtimes, services, and the apps that come with

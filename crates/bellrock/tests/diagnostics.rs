@@ -124,7 +124,7 @@ fn packages(feature: &str) -> Vec<String> {
 #[test]
 fn a_control_socket_brings_few_packages_and_no_screens() {
     /// Maximum number of packages that the socket may add.
-    const MOST_MORE: usize = 12;
+    const MOST_MORE: usize = 13;
     let (without, with) = (packages(""), packages("control"));
     let more: Vec<_> = with.iter().filter(|name| !without.contains(name)).collect();
     assert!(more.len() <= MOST_MORE, "{more:?}");

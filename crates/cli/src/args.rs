@@ -20,6 +20,7 @@ use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
+use super::operate::messages::{RequestArgs, SendArgs};
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
 use super::operate::static_entries::StaticArgs;
@@ -99,6 +100,8 @@ pub(super) enum Command {
     Release(ReleaseArgs),
     /// List the reserved bandwidth
     Reservations(Ask),
+    Request(RequestArgs),
+    Send(SendArgs),
     Reload(ReloadArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),

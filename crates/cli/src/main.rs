@@ -153,6 +153,8 @@ fn main() -> ExitCode {
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
         }
+        Command::Request(asked) => ask(&asked.ask, asked.query(), show::reply),
+        Command::Send(asked) => ask(&asked.ask, asked.order(), show::outcomes),
         Command::Reload(asked) => {
             let order = query::Reload { dry_run: asked.dry_run };
             ask(&asked.ask, order, show::reload)

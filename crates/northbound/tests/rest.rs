@@ -10,9 +10,23 @@ use bellrock_query::{Page, Request};
 use client::Lab;
 use serde_json::{Value, json};
 
+/// A body that a route accepts.
+fn body_of(method: &str, path: &str) -> String {
+    let body = match (method, path) {
+        ("post", "/v1/reservations") => json!({"from": "h1", "to": "h2", "rate_kbps": 1000}),
+        ("post", "/v1/static") => json!({"remove": ["web"]}),
+        ("put", "/v1/static/{name}") => json!({"switch": "s1", "flow": {}}),
+        ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}),
+        ("post", "/v1/switches/{switch}/messages") => json!({"messages": ["0414000800000000"]}),
+        _ => return String::new(),
+    };
+    body.to_string()
+}
+
 /// A path of the document with values for its parameters.
 fn filled(path: &str) -> String {
-    path.replace("{switch}", "s1")
+    path.replace("/reply", "/reply?request=0414000800000000")
+        .replace("{switch}", "s1")
         .replace("{id}", "7")
         .replace("{host}", "10.0.0.0%2F8")
         .replace("{name}", "web")
@@ -27,15 +41,7 @@ fn every_route_of_the_document_answers() {
     let mut routes = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
-            let body = match (method.as_str(), path.as_str()) {
-                ("post", "/v1/reservations") => {
-                    json!({"from": "h1", "to": "h2", "rate_kbps": 1000}).to_string()
-                }
-                ("post", "/v1/static") => json!({"remove": ["web"]}).to_string(),
-                ("put", "/v1/static/{name}") => json!({"switch": "s1", "flow": {}}).to_string(),
-                ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}).to_string(),
-                _ => String::new(),
-            };
+            let body = body_of(method, path);
             let reply = lab.order(&lab.write, &method.to_uppercase(), &filled(path), &body);
             let about = format!("{method} {path}: {reply:?}");
             if path == "/v1/circuits" {
@@ -48,7 +54,7 @@ fn every_route_of_the_document_answers() {
             routes += 1;
         }
     }
-    assert!(routes >= 34, "{routes}");
+    assert!(routes >= 36, "{routes}");
 }
 
 #[test]
@@ -67,10 +73,8 @@ fn every_request_has_a_route() {
     let lab = Lab::new();
     for (path, methods) in openapi()["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            let body = r#"{"from": "h1", "to": "h2", "rate_kbps": 1000}"#;
-            let body = if path.contains("quarantine") { r#"{"host": "h1"}"# } else { body };
-            let body = if path == "/v1/static" { "{}" } else { body };
-            lab.order(&lab.write, &method.to_uppercase(), &filled(path), body);
+            let body = body_of(method, path);
+            lab.order(&lab.write, &method.to_uppercase(), &filled(path), &body);
         }
     }
     // A stream has no end: its own tests read it.
@@ -123,6 +127,27 @@ fn rows_parameters_and_parts_of_paths_arrive() {
     assert_eq!(reply.status, 201);
     assert!(reply.head.contains("location: /v1/reservations/7"), "{reply:?}");
     assert_eq!(lab.counter("changes"), 2);
+}
+
+#[test]
+fn messages_go_out_as_they_are_and_other_text_is_refused_with_its_field() {
+    let lab = Lab::new();
+    let asked = "0412001000000000000700000000000a";
+    let reply = lab.get(&format!("/v1/switches/s1/reply?request={asked}")).json();
+    assert_eq!((&reply["multipart"], &reply["text"]), (&json!(7), &json!("0 groups")));
+    let last = lab.operator.requests.lock().unwrap().last().cloned();
+    let expected = json!({"ask_switch": {"switch": "s1", "request": asked}});
+    assert_eq!(serde_json::to_value(last).unwrap(), expected);
+    let path = "/v1/switches/s1/messages";
+    let body = r#"{"messages": ["04 14 00 08 00 00 00 00", "0414000800000001"]}"#;
+    let sent = lab.order(&lab.write, "POST", path, body).json();
+    assert_eq!(sent["outcomes"], json!([{"state": "confirmed"}, {"state": "confirmed"}]));
+    let wrong = r#"{"messages": ["0414000800000000", "041"]}"#;
+    let problem = lab.order(&lab.write, "POST", path, wrong).problem(400, "invalid");
+    assert_eq!(problem["field"], "messages[1]");
+    let problem = lab.get("/v1/switches/s1/reply?request=zz").problem(400, "invalid");
+    assert_eq!(problem["field"], "request");
+    lab.order(&lab.read, "POST", path, body).problem(403, "forbidden");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod configuration;
 mod error;
 mod flows;
 mod hosts;
+mod messages;
 mod network;
 mod operator;
 mod page;
@@ -46,6 +47,10 @@ pub use configuration::{Reload, ReloadAnswer, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use hosts::{HostRow, ListHosts};
+pub use messages::{
+    AskSwitch, MAX_MESSAGES, MAX_REPLY_TEXT_BYTES, MessageBytes, MessageOutcome, MessageState,
+    ParseMessageError, SendMessages, SentMessages, SwitchReply,
+};
 pub use network::{
     EventRow, EventsAfter, FollowEvents, GetTopology, LinkRow, ListEvents, ListLinks,
     MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, TopologyAnswer, TopologySwitch,

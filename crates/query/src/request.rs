@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
-    EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus, GetTopology, HostRow,
-    LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListHosts,
-    ListLatencies, ListLinks, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks,
-    PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows,
-    SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchRow, TaskRow, TopologyAnswer,
-    Unblock,
+    AppRow, AskSwitch, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters,
+    DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus,
+    GetTopology, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
+    ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts, ListReservations, ListStatic,
+    ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer,
+    ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic, StaticAnswer, StaticRow,
+    Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -145,6 +145,10 @@ queries! {
     "set_static" SetStatic -> StaticAnswer, order;
     /// The static flows, groups and meters.
     "list_static" ListStatic -> Rows<StaticRow>;
+    /// Sends a request to a switch as it is.
+    "ask_switch" AskSwitch -> SwitchReply;
+    /// Sends messages to a switch as they are.
+    "send_messages" SendMessages -> SentMessages, order;
     /// Reads the configuration again, and applies what has changed.
     "reload" Reload -> ReloadAnswer, order;
 }

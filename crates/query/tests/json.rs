@@ -2,12 +2,13 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow, FollowEvents,
-    GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked, ListCircuits,
-    ListEvents, ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts, ListReservations,
-    ListStatic, ListSwitches, ListTasks, MeterUnit, Operator, Page, PortState, QueryError, Release,
-    Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SetStatic, StaticBand,
-    StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
+    Answer, AskSwitch, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow,
+    FollowEvents, GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked,
+    ListCircuits, ListEvents, ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts,
+    ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page,
+    PortState, QueryError, Release, Reload, Request, ReservationRow, ReservationState, Reserve,
+    Rows, SendMessages, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
+    StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -97,6 +98,7 @@ fn static_entries_are_written_in_one_form() {
 fn every_request_is_read_as_it_was_written() {
     let (switch, page) = (SwitchRef::Name("core-1".to_owned()), Page::new(3, 4).unwrap());
     let host = "10.0.0.7".to_owned();
+    let message = MessageBytes(vec![4, 20, 0, 8, 0, 0, 0, 1]);
     let requests = [
         Request::from(GetStatus {}),
         ListSwitches { switch: None, page }.into(),
@@ -111,7 +113,7 @@ fn every_request_is_read_as_it_was_written() {
         ListLinks { page }.into(),
         ListEvents { kind: Some("link_down".to_owned()), alarming: true, page }.into(),
         FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
-        ListFlows { switch, app: None, page }.into(),
+        ListFlows { switch: switch.clone(), app: None, page }.into(),
         CountFlows { switch: None, page }.into(),
         Block { host: host.clone() }.into(),
         Unblock { host: host.clone() }.into(),
@@ -122,6 +124,8 @@ fn every_request_is_read_as_it_was_written() {
         ListCircuits { page }.into(),
         set_static().into(),
         ListStatic { name: None, switch: None, owner: Some("alice".to_owned()), page }.into(),
+        AskSwitch { switch: switch.clone(), request: message.clone() }.into(),
+        SendMessages { switch, messages: vec![message.clone(), message] }.into(),
         Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();

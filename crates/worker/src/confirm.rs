@@ -13,10 +13,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bellrock_api::openflow::{
-    ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, RequestKind, frame,
-};
-use bellrock_api::runtime::{Program, Promise, promise};
+use bellrock_api::openflow::{ErrorMessage, FromSwitch, HEADER_LEN, Out, RequestKind, frame};
+use bellrock_api::runtime::{Changes, Program, Promise, promise};
 use bellrock_api::{
     AppId, ChangeOutcome, Dpid, Error, NoConfirmation, ProgramFuture, Refusal, Reply, RequestError,
     RequestFuture, Result, ToSwitch, Version, time_for_changes,
@@ -63,7 +61,8 @@ pub const MIN_REQUESTS: u16 = TASKS_UNANSWERED + 8;
 /// Changes on their way to a switch.
 pub(crate) struct PostedProgram {
     dpid: Dpid,
-    app: AppId,
+    /// The app that made the changes. `None`: an operator did.
+    app: Option<AppId>,
     /// The encoded messages. Their transaction ids are set later.
     bytes: Box<[u8]>,
     changes: usize,
@@ -108,7 +107,7 @@ struct SentBatch {
 
 /// A program that was sent: its app, its number of changes, and its waiting task.
 struct SentProgram {
-    app: AppId,
+    app: Option<AppId>,
     changes: usize,
     promise: Promise<Vec<ChangeOutcome>>,
 }
@@ -170,31 +169,21 @@ pub(crate) fn post_program(
     version: Version,
     mut post: impl FnMut(PostedProgram) -> std::result::Result<(), PostedProgram>,
 ) -> ProgramFuture {
-    let mut parts = Vec::new();
-    for changes in program.changes.chunks(PROGRAM_CHANGES) {
-        let mut bytes = Vec::new();
-        for change in changes {
-            let written = draft(|out| {
-                change.encode(program.app, version, 0, out)?;
-                bytes.extend_from_slice(out.as_slice());
-                Ok(())
-            });
-            if let Err(error) = written {
-                let at = program.changes.iter().position(|other| std::ptr::eq(other, change));
-                let mut outcomes = vec![ChangeOutcome::Withheld; program.changes.len()];
-                if let Some(outcome) = at.and_then(|at| outcomes.get_mut(at)) {
-                    *outcome = ChangeOutcome::NotSent(error);
-                }
-                return ProgramFuture::ready(outcomes);
+    let parts = match encode(&program.changes, version) {
+        Ok(parts) => parts,
+        Err((at, error)) => {
+            let mut outcomes = vec![ChangeOutcome::Withheld; program.changes.len()];
+            if let Some(outcome) = outcomes.get_mut(at) {
+                *outcome = ChangeOutcome::NotSent(error);
             }
+            return ProgramFuture::ready(outcomes);
         }
-        parts.push((changes.len(), bytes));
-    }
+    };
     let mut answers = Vec::with_capacity(parts.len());
     for (changes, bytes) in parts {
         let (promise, answer) = promise();
         answers.push((changes, answer));
-        let (dpid, app, within) = (program.dpid, program.app, program.within);
+        let (dpid, app, within) = (program.dpid, program.changes.app(), program.within);
         let posted = PostedProgram { dpid, app, bytes: bytes.into(), changes, within, promise };
         if let Err(posted) = post(posted) {
             posted.not_sent(Error::Full(dpid));
@@ -203,21 +192,47 @@ pub(crate) fn post_program(
     ProgramFuture::in_parts(answers)
 }
 
+/// A part of a program: the number of its changes, and their messages.
+type Part = (usize, Vec<u8>);
+
+/// Encodes changes, in parts of [`PROGRAM_CHANGES`]. The error has the index of the change that
+/// cannot be encoded.
+fn encode(changes: &Changes, version: Version) -> std::result::Result<Vec<Part>, (usize, Error)> {
+    let mut parts = Vec::<Part>::new();
+    for at in 0..changes.len() {
+        if at % PROGRAM_CHANGES == 0 {
+            parts.push((0, Vec::new()));
+        }
+        let Some((number, bytes)) = parts.last_mut() else { break };
+        *number += 1;
+        match changes {
+            Changes::OfApp(app, changes) => draft(|out| {
+                changes[at].encode(*app, version, 0, out).map_err(|error| (at, error))?;
+                bytes.extend_from_slice(out.as_slice());
+                Ok(())
+            })?,
+            Changes::Messages(messages) => bytes.extend_from_slice(&messages[at]),
+        }
+    }
+    Ok(parts)
+}
+
 /// Encodes a request in a version, and posts it.
 pub(crate) fn post_request(
     dpid: Dpid,
-    body: RequestBody<'_>,
+    message: &ToSwitch<'_>,
     version: Version,
     post: impl FnOnce(PostedRequest) -> std::result::Result<(), PostedRequest>,
 ) -> RequestFuture {
-    let message = ToSwitch::MultipartRequest(MultipartRequest::of(body));
+    let Some(kind) = RequestKind::of(message) else {
+        return RequestFuture::not_sent(Error::NotARequest);
+    };
     let written = draft(|out| message.encode(version, 0, out).map(|()| Box::from(out.as_slice())));
     let bytes = match written {
         Ok(bytes) => bytes,
         Err(error) => return RequestFuture::not_sent(error.into()),
     };
     let (promise, answer) = promise();
-    let kind = RequestKind::Multipart(body.kind());
     match post(PostedRequest { dpid, bytes, kind, promise }) {
         Ok(()) => RequestFuture::sent(answer),
         Err(_) => RequestFuture::not_sent(Error::Full(dpid)),
@@ -375,8 +390,8 @@ impl Worker {
         true
     }
 
-    /// Handles the reply to a program's barrier.
-    pub(crate) fn handle_program_barrier<T: Transport>(
+    /// Handles the reply to the barrier of a program, or of a task.
+    pub(crate) fn handle_barrier_reply<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
@@ -385,15 +400,36 @@ impl Worker {
     ) {
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            self.end_program(key, at, ChangeOutcome::Installed, now, transport);
+            return self.end_program(key, at, ChangeOutcome::Installed, now, transport);
+        }
+        self.handle_message_reply(key, xid, &FromSwitch::BarrierReply);
+    }
+
+    /// Handles a reply of one message to a task's request.
+    pub(crate) fn handle_message_reply(
+        &mut self,
+        key: ConnectionKey,
+        xid: u32,
+        reply: &FromSwitch<'_>,
+    ) {
+        let Some(promise) = self.take_request(key, xid) else { return };
+        let Some(version) = self.connections.get(key).map(|it| it.session.version()) else {
+            return;
+        };
+        let written = draft(|out| {
+            reply.encode(version, xid, out).map(|()| Box::<[u8]>::from(out.as_slice()))
+        });
+        // What was decoded can be encoded, and is a reply.
+        if let (Ok(bytes), Some(kind)) = (written, RequestKind::answered_by(reply)) {
+            promise.resolve(Ok(Reply::new(version, kind, bytes)));
         }
     }
 
-    /// Handles a reply to a task's request.
+    /// Handles a reply to a task's multipart request.
     pub(crate) fn handle_reply(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
         if let Some(promise) = self.take_request(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
-            promise.resolve(Ok(Reply::new(version, kind, bytes)));
+            promise.resolve(Ok(Reply::new(version, RequestKind::Multipart(kind), bytes)));
         }
     }
 
@@ -414,7 +450,7 @@ impl Worker {
             end += program.changes;
             change < end
         });
-        program.map(|program| program.app)
+        program.and_then(|program| program.app)
     }
 
     /// Ends what was sent with this id: no answer comes, or none that can be decoded.

@@ -12,7 +12,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use bellrock_api::openflow::RequestBody;
 use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
@@ -558,12 +557,12 @@ impl Runtime for Posts {
         })
     }
 
-    fn request(&self, to: Dpid, body: RequestBody<'_>) -> RequestFuture {
+    fn request(&self, to: Dpid, request: &ToSwitch<'_>) -> RequestFuture {
         let directory = self.read();
         let Some(entry) = directory.up(to) else {
             return RequestFuture::not_sent(Error::UnknownSwitch(to));
         };
-        post_request(to, body, entry.info.version, |request| {
+        post_request(to, request, entry.info.version, |request| {
             let mail = Mail::Question { to: entry.id, request };
             match self.try_post(entry.id.worker, mail) {
                 Err(Mail::Question { request, .. }) => Err(request),

@@ -265,6 +265,9 @@ impl Worker {
             }
             SessionEvent::Role { xid, role } => {
                 self.handle_role_reply(key, xid, role, now, transport);
+                if is_confirms(xid) {
+                    return self.handle_message_reply(key, xid, &FromSwitch::RoleReply(role));
+                }
                 self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &FromSwitch::RoleReply(role))
                 });
@@ -272,7 +275,7 @@ impl Worker {
             SessionEvent::RoleStatus(status) => self.role_status(key, &status, now, transport),
             SessionEvent::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {
-                    return self.handle_program_barrier(key, xid, now, transport);
+                    return self.handle_barrier_reply(key, xid, now, transport);
                 }
                 if xid::owner(xid) == xid::SESSION {
                     return self.handle_table_miss_barrier(key, xid, now);
@@ -292,6 +295,9 @@ impl Worker {
                 self.confirm_unanswered(key, xid, now, transport);
             }
             SessionEvent::Reply { xid, body } => {
+                if is_confirms(xid) {
+                    return self.handle_message_reply(key, xid, &body);
+                }
                 self.call_owner(key, xid, now, |_, handler, switch| {
                     handler.answer(switch, Xid(xid), &body)
                 });

@@ -11,8 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    EncodeError, FlowStatsRequest, FromSwitch, Message, Out, RequestBody,
+    EncodeError, FlowMod, FlowStatsRequest, FromSwitch, Hello, Message, MultipartKind,
+    MultipartRequest, Out, RequestBody, RequestKind, RoleKind, RoleMessage,
 };
+use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
     App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, Handler, Match,
     Network, NoConfirmation, Port, ProgramFuture, Refusal, ReplyBody, RequestError, Result, Switch,
@@ -98,6 +100,63 @@ fn an_error_is_the_outcome_of_the_change_that_caused_it_and_no_other() {
         assert_eq!(*app.errors.lock().unwrap(), 0, "it is no error of a handler's message");
         let counted = ["changes_sent", "changes_confirmed", "changes_refused", "changes_unknown"];
         assert_eq!(counted.map(|name| lab.counters(name)[0]), [5, 4, 1, 0]);
+    }
+}
+
+#[test]
+fn an_operator_s_messages_go_out_as_they_are_and_are_confirmed() {
+    for version in VERSIONS {
+        let (mut lab, s, network, app) = lab(1, version);
+        lab.switches[s].refused = vec![2];
+        let mut out = Out::with_capacity(1024);
+        let message = |number: u32, out: &mut Out| -> Box<[u8]> {
+            out.clear();
+            let matching = Match::any();
+            let flow =
+                FlowMod { cookie: number.into(), priority: 40_000, ..FlowMod::add(&matching) };
+            ToSwitch::FlowMod(flow).encode(version, 77, out).unwrap();
+            out.as_slice().into()
+        };
+        let messages = (1..=3).map(|number| message(number, &mut out)).collect();
+        lab.switches[s].received.clear();
+        let mut sent = network.send_messages(SWITCH, messages);
+        lab.run();
+        let installed = ChangeOutcome::Installed;
+        assert_eq!(outcome(&mut sent), [installed, TABLE_FULL, installed]);
+        let flows = lab.flow_mods(s);
+        let cookies: Vec<_> =
+            flows.iter().map(|(_, cookie, priority)| (*cookie, *priority)).collect();
+        assert_eq!(cookies, [(1, 40_000), (2, 40_000), (3, 40_000)]);
+        assert_eq!(*app.errors.lock().unwrap(), 0, "no app has sent it");
+    }
+}
+
+#[test]
+fn an_operator_gets_the_reply_to_a_request_of_any_kind() {
+    let (mut lab, _, network, _) = lab(1, Version::V1_3);
+    for (request, kind) in [
+        (ToSwitch::BarrierRequest, RequestKind::Barrier),
+        (ToSwitch::FeaturesRequest, RequestKind::Features),
+        (ToSwitch::GetConfigRequest, RequestKind::Config),
+        (
+            ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Desc)),
+            RequestKind::Multipart(MultipartKind::Desc),
+        ),
+    ] {
+        let mut asked = network.send_request(SWITCH, &request);
+        lab.run();
+        let Poll::Ready(Ok(reply)) = poll(&mut asked) else { panic!("{kind:?} is answered") };
+        assert_eq!(reply.kind(), kind);
+        let is_multipart = matches!(kind, RequestKind::Multipart(_));
+        assert_eq!((reply.body().is_ok(), reply.message().is_ok()), (is_multipart, !is_multipart));
+    }
+    let role = RoleMessage { role: RoleKind::Slave, generation_id: 1 };
+    for (message, why) in [
+        (ToSwitch::Hello(Hello::bare()), Error::NotARequest),
+        (ToSwitch::RoleRequest(role), Error::RoleChange),
+    ] {
+        let refused = poll(&mut network.send_request(SWITCH, &message));
+        assert_eq!(refused, Poll::Ready(Err(RequestError::NotSent(why))));
     }
 }
 

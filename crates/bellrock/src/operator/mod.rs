@@ -6,6 +6,7 @@ mod events;
 mod flows;
 mod hosts;
 mod latencies;
+mod messages;
 mod names;
 mod network;
 mod ports;
@@ -150,6 +151,14 @@ impl Operator for ControllerOperator {
             }
             Request::SetStatic(order) => Answer::SetStatic(self.set_static(names, &order)?),
             Request::ListStatic(query) => Answer::ListStatic(self.list_static(names, &query)?),
+            Request::AskSwitch(query) => {
+                let switch = self.switch(names, &query.switch)?;
+                Answer::AskSwitch(messages::ask(network, names, &switch, &query)?)
+            }
+            Request::SendMessages(order) => {
+                let switch = self.switch(names, &order.switch)?;
+                Answer::SendMessages(messages::send(network, names, &switch, &order)?)
+            }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))

@@ -2,6 +2,7 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod flows;
+pub(crate) mod messages;
 pub(crate) mod ports;
 pub(crate) mod quarantine;
 pub(crate) mod static_entries;

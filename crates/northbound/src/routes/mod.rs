@@ -1,6 +1,7 @@
 //! The routes, and the document of them.
 #![allow(unused_qualifications, reason = "what the macros of utoipa make")]
 
+mod messages;
 mod network;
 mod orders;
 mod static_entries;
@@ -76,6 +77,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(network::switch))
         .routes(routes!(network::switch_ports))
         .routes(routes!(network::switch_flows))
+        .routes(routes!(messages::reply))
+        .routes(routes!(messages::send))
         .routes(routes!(network::ports))
         .routes(routes!(network::flows))
         .routes(routes!(network::hosts))

@@ -15,9 +15,9 @@ use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
-    MAX_EVENTS_AT_ONCE, Operator, QuarantineAnswer, QueryError, ReloadAnswer, Request,
-    ReservationRow, ReservationState, Rows, StaticAnswer, StaticEntry, Status, SwitchRow,
-    TopologyAnswer,
+    MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, QuarantineAnswer,
+    QueryError, ReloadAnswer, Request, ReservationRow, ReservationState, Rows, SentMessages,
+    StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -208,6 +208,23 @@ impl Operator for Fixed {
             Request::ListReservations(query) => {
                 Answer::ListReservations(Rows::of([reservation()], query.page))
             }
+            Request::AskSwitch(_) => Answer::AskSwitch(SwitchReply {
+                dpid: switch_row().dpid,
+                name: None,
+                version: switch_row().version,
+                multipart: Some(7),
+                bytes: MessageBytes::default(),
+                text: "0 groups".to_owned(),
+            }),
+            Request::SendMessages(order) => Answer::SendMessages(SentMessages {
+                dpid: switch_row().dpid,
+                name: None,
+                version: switch_row().version,
+                outcomes: vec![
+                    MessageOutcome { state: MessageState::Confirmed, why: None };
+                    order.messages.len()
+                ],
+            }),
             Request::Reload(order) => Answer::Reload(ReloadAnswer {
                 applied: !order.dry_run,
                 changes: vec![],

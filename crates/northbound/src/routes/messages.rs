@@ -1,0 +1,82 @@
+//! OpenFlow messages as they are.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use bellrock_query::{AskSwitch, MessageBytes, SendMessages, SentMessages, SwitchReply};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::network::switch_ref;
+use crate::access::Caller;
+use crate::answer::{Fields, Known, Params, Part, Shared, Tagged};
+use crate::problem::Problem;
+
+/// What a switch is asked.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RequestParams {
+    /// The message, in hexadecimal digits and the OpenFlow version of the switch.
+    request: String,
+}
+
+/// Messages that change a switch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessagesBody {
+    /// The messages, each in hexadecimal digits and the OpenFlow version of the switch.
+    messages: Vec<String>,
+}
+
+/// The reply of a switch to an OpenFlow request
+///
+/// The request goes out as it is, with another transaction id: a multipart request, or one for
+/// features, configuration, queues, roles or asynchronous messages.
+#[utoipa::path(get, path = "/v1/switches/{switch}/reply", tag = "network",
+    params(("switch" = String, Path, description = "Its datapath id or its name."), RequestParams),
+    responses(
+    (status = 200, description = "The reply.", body = SwitchReply),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn reply(
+    State(shared): State<Arc<Shared>>,
+    Part(switch): Part<String>,
+    Params(params): Params<RequestParams>,
+    known: Known,
+) -> Result<Tagged<SwitchReply>, Problem> {
+    let request = bytes(&params.request, "request")?;
+    let query = AskSwitch { switch: switch_ref(&switch), request };
+    Ok(Tagged { answer: shared.ask(query).await?, known })
+}
+
+/// Send OpenFlow messages to a switch
+///
+/// They go out as they are, in order, with other transaction ids, and the switch confirms them. The
+/// controller does not remember them: `/v1/static` keeps flows, groups and meters.
+#[utoipa::path(post, path = "/v1/switches/{switch}/messages", tag = "orders", security(("token" = [])),
+    params(("switch" = String, Path, description = "Its datapath id or its name.")),
+    request_body = MessagesBody,
+    responses(
+    (status = 200, description = "What became of each message.", body = SentMessages),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn send(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Part(switch): Part<String>,
+    Fields(body): Fields<MessagesBody>,
+) -> Result<Json<SentMessages>, Problem> {
+    let messages = body.messages.iter().enumerate();
+    let messages = messages.map(|(index, text)| bytes(text, &format!("messages[{index}]")));
+    let messages = messages.collect::<Result<_, _>>()?;
+    let order = SendMessages { switch: switch_ref(&switch), messages };
+    Ok(Json(shared.order(caller, order).await?))
+}
+
+fn bytes(text: &str, field: &str) -> Result<MessageBytes, Problem> {
+    text.parse().map_err(|error: bellrock_query::ParseMessageError| {
+        Problem::invalid(error.to_string()).at(field)
+    })
+}
