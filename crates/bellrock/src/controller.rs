@@ -436,6 +436,9 @@ fn serve_http(
     for address in server.addresses() {
         tracing::info!("REST: {scheme}://{address}/v1");
     }
+    for address in server.ryu_addresses() {
+        tracing::info!("REST interface of Ryu: http://{address}/stats");
+    }
     Ok(server)
 }
 

@@ -218,9 +218,10 @@ fn static_store(
 
 /// The settings of the HTTP server, if there is to be one.
 fn http(config: &HttpConfig, tls: Option<Certificate>) -> Option<HttpSettings> {
-    let HttpConfig { listen, tokens, poll_ports, poll_flows, .. } = config.clone();
+    let HttpConfig { listen, ryu, tokens, poll_ports, poll_flows, .. } = config.clone();
     let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
-    (!listen.is_empty()).then_some(HttpSettings { listen, tls, tokens, statistics })
+    let is_served = !listen.is_empty() || !ryu.is_empty();
+    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, statistics })
 }
 
 /// The files of the HTTP server's certificate, if the server runs and has one.

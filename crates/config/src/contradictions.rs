@@ -172,7 +172,15 @@ impl Config {
             );
             error(&["http.listen"], text)
         });
-        let is_idle = http.listen.is_empty() && *http != HttpConfig::default();
+        let ryu = http.ryu.iter().find(|address| !address.ip().is_loopback()).map(|address| {
+            let text = format!(
+                "`http.ryu` {address} can be reached by other machines, and the interface of Ryu has no tokens; give an \
+                 address of the loopback, such as 127.0.0.1:8081"
+            );
+            error(&["http.ryu"], text)
+        });
+        let without_ryu = HttpConfig { ryu: Vec::new(), ..http.clone() };
+        let is_idle = http.listen.is_empty() && without_ryu != HttpConfig::default();
         let idle = is_idle.then(|| {
             let text = "the settings of `http` have no effect without `http.listen`";
             warning(
@@ -186,7 +194,7 @@ impl Config {
                 text.to_owned(),
             )
         });
-        half.into_iter().chain(open).chain(idle)
+        half.into_iter().chain(open).chain(ryu).chain(idle)
     }
 
     fn of_versions(&self) -> impl Iterator<Item = Contradiction> {

@@ -15,6 +15,8 @@ use super::values::{self, Wrong, WrongItem};
 pub struct HttpConfig {
     /// Addresses to listen on. Empty: there is no server.
     pub listen: Vec<SocketAddr>,
+    /// Addresses of the loopback for the REST interface of Ryu.
+    pub ryu: Vec<SocketAddr>,
     /// File of the certificate.
     pub certificate: Option<PathBuf>,
     /// File of its private key.
@@ -43,6 +45,25 @@ fn show_interval(interval: Option<Duration>) -> String {
     interval.map_or_else(|| NONE.to_owned(), values::show_time)
 }
 
+/// Reads addresses, or `none`.
+fn addresses(texts: &[&str]) -> Result<Vec<SocketAddr>, Wrong> {
+    if texts == [NONE] {
+        return Ok(Vec::new());
+    }
+    if let Some(item) = texts.iter().position(|text| *text == NONE) {
+        let expected = "none alone, or addresses without it".to_owned();
+        return Err(Wrong(vec![WrongItem { item, expected }]));
+    }
+    values::each(texts, |text| {
+        let right = "none, or an address and a port, such as 127.0.0.1:8080";
+        values::address(text).map_err(|_| right.to_owned())
+    })
+}
+
+fn show_addresses(addresses: &[SocketAddr]) -> String {
+    if addresses.is_empty() { NONE.to_owned() } else { join(addresses) }
+}
+
 /// Reads a path, or `none`.
 fn path(text: &str) -> Result<Option<PathBuf>, Wrong> {
     match text {
@@ -65,25 +86,24 @@ pub(crate) const HTTP: &[Setting<Config>] = &[
         change: Change::Restart,
         form: Form::Many {
             set: |config, texts| {
-                config.http.listen = match texts {
-                    [NONE] => Vec::new(),
-                    texts => {
-                        if let Some(item) = texts.iter().position(|text| *text == NONE) {
-                            let expected = "none alone, or addresses without it".to_owned();
-                            return Err(Wrong(vec![WrongItem { item, expected }]));
-                        }
-                        values::each(texts, |text| {
-                            let right = "none, or an address and a port, such as 127.0.0.1:8080";
-                            values::address(text).map_err(|_| right.to_owned())
-                        })?
-                    }
-                };
+                config.http.listen = addresses(texts)?;
                 Ok(())
             },
-            show: |config| match &config.http.listen[..] {
-                [] => NONE.to_owned(),
-                addresses => join(addresses),
+            show: |config| show_addresses(&config.http.listen),
+        },
+    },
+    Setting {
+        key: "http.ryu",
+        value: "ADDR:PORT",
+        about: "Address of a server with the REST interface of Ryu, for its scripts; several times \
+                for several. It has no tokens, so it is of the loopback. none: no such server.",
+        change: Change::Restart,
+        form: Form::Many {
+            set: |config, texts| {
+                config.http.ryu = addresses(texts)?;
+                Ok(())
             },
+            show: |config| show_addresses(&config.http.ryu),
         },
     },
     Setting {

@@ -301,6 +301,8 @@ fn http_is_safe_or_an_error() {
     }
     assert!(wrong("http: {listen: 127.0.0.1:1, certificate: /c}").contains("set `http.key`"));
     assert!(wrong("http: {listen: 127.0.0.1:1, key: /k}").contains("set `http.certificate`"));
+    assert!(wrong("http: {ryu: 0.0.0.0:8081}").contains("the interface of Ryu has no tokens"));
+    assert_eq!(wrong("http: {ryu: 127.0.0.1:8081}"), "");
     let idle = read("http: {tokens: /t}").contradictions();
     assert!(idle.iter().any(|one| one.text.contains("no effect without `http.listen`")));
 }

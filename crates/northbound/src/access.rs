@@ -105,7 +105,15 @@ pub(crate) async fn check(
         Ok(caller) => request.extensions_mut().insert(caller),
         Err(problem) => return problem.into_response(),
     };
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+    within_time(&shared, next.run(request)).await
+}
+
+/// Limits the time of a request.
+pub(crate) async fn within_time(
+    shared: &Shared,
+    response: impl Future<Output = Response>,
+) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, response).await {
         Ok(response) => response,
         Err(_) => {
             shared.counters.requests_timed_out();
@@ -117,14 +125,7 @@ pub(crate) async fn check(
 
 /// Whether a request may pass, and who asks.
 fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, Problem> {
-    if !shared.rates.with(client.ip, |rates, now| rates.requests.pass(now)) {
-        shared.counters.requests_over_limit();
-        let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
-        return Err(Problem::too_many(why));
-    }
-    if client.is_local {
-        check_host(request).inspect_err(|_| shared.counters.hosts_refused())?;
-    }
+    check_client(shared, client, request)?;
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let needed = if changes { Scope::Write } else { Scope::Read };
     match bearer(request.headers()) {
@@ -136,6 +137,23 @@ fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, P
             Err(Problem::unauthorized(no_token(shared, changes)))
         }
     }
+}
+
+/// Checks the rate of a client, and on the loopback the name of the host that it asks for.
+pub(crate) fn check_client(
+    shared: &Shared,
+    client: Client,
+    request: &Request,
+) -> Result<(), Problem> {
+    if !shared.rates.with(client.ip, |rates, now| rates.requests.pass(now)) {
+        shared.counters.requests_over_limit();
+        let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
+        return Err(Problem::too_many(why));
+    }
+    if client.is_local {
+        check_host(request).inspect_err(|_| shared.counters.hosts_refused())?;
+    }
+    Ok(())
 }
 
 fn no_token(shared: &Shared, changes: bool) -> String {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -22,6 +22,9 @@ use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
 use crate::{Certificate, HttpCounters};
+
+/// Who orders without a token, in the audit log.
+const RYU: &str = "a client of the interface of Ryu";
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -125,7 +128,7 @@ impl Shared {
         Q::Answer: Send,
     {
         let text = order.clone().into().audit_text();
-        let token = caller.name().unwrap_or_default();
+        let who = caller.name().map_or_else(|| RYU.to_owned(), |name| format!("token {name}"));
         let answer = self.ask(order).await;
         let outcome = match &answer {
             Ok(_) => {
@@ -134,7 +137,7 @@ impl Shared {
             }
             Err(problem) => problem.kind(),
         };
-        tracing::info!(target: "audit", "token {token} ordered {text}: {outcome}");
+        tracing::info!(target: "audit", "{who} ordered {text}: {outcome}");
         answer
     }
 }
@@ -146,19 +149,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
-        let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, body).await else {
-            shared.counters.requests_timed_out();
-            return Err(Problem::too_slow(BODY_TIMEOUT));
-        };
-        let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => {
-                shared.counters.bodies_too_large();
-                Problem::too_large(MAX_BODY_BYTES)
-            }
-            false => Problem::invalid("the body ended early"),
-        })?;
-        let bytes = bytes.to_bytes();
+        let bytes = body_bytes(request, shared).await?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
@@ -168,6 +159,23 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
         reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
         Ok(Fields(value))
     }
+}
+
+/// The bytes of a body, within the limits of size and time.
+pub(crate) async fn body_bytes(request: Request, shared: &Shared) -> Result<Bytes, Problem> {
+    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, body).await else {
+        shared.counters.requests_timed_out();
+        return Err(Problem::too_slow(BODY_TIMEOUT));
+    };
+    let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => {
+            shared.counters.bodies_too_large();
+            Problem::too_large(MAX_BODY_BYTES)
+        }
+        false => Problem::invalid("the body ended early"),
+    })?;
+    Ok(bytes.to_bytes())
 }
 
 /// The parameters behind the `?` of a path.

@@ -33,6 +33,7 @@ mod metrics;
 mod page;
 mod problem;
 mod routes;
+mod ryu;
 mod server;
 mod settings;
 mod stream;

@@ -32,7 +32,7 @@ use crate::limits::{
 use crate::metrics::{self, StatisticsKind};
 use crate::tls::{self, TlsError};
 use crate::tokens::{TokenBook, TokenError};
-use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, stream};
+use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, ryu, stream};
 
 /// Time until the acceptor tries again after the system ran out of sockets.
 const RETRY: Duration = Duration::from_millis(100);
@@ -47,6 +47,12 @@ pub enum ServerError {
          `http.key` and `http.tokens`, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
+    /// The REST interface of Ryu has no tokens, so that it listens on the loopback only.
+    #[error(
+        "Ryu's REST interface cannot listen on {0}, which other machines can reach: it knows no tokens; \
+         give `http.ryu` an address of the loopback, such as 127.0.0.1:8081"
+    )]
+    RyuInTheOpen(SocketAddr),
     /// The system refuses an address.
     #[error("HTTP cannot listen on {address}: {error}")]
     Listen {
@@ -70,6 +76,7 @@ pub enum ServerError {
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
+    ryu_addresses: Vec<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -87,18 +94,21 @@ impl Server {
         if let Some(address) = settings.unprotected() {
             return Err(ServerError::Unprotected(address));
         }
+        if let Some(address) = settings.ryu.iter().find(|address| !address.ip().is_loopback()) {
+            return Err(ServerError::RyuInTheOpen(*address));
+        }
         let tokens = settings.tokens.as_deref().map(TokenBook::open).transpose()?;
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
-        let listeners = settings.listen.iter().map(|address| listen(*address));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
-        let addresses: Result<Vec<_>, _> =
-            listeners.iter().map(std::net::TcpListener::local_addr).collect();
-        let addresses = addresses.map_err(ServerError::System)?;
+        let (listeners, addresses) = listen_on(&settings.listen)?;
+        let (ryu_listeners, ryu_addresses) = listen_on(&settings.ryu)?;
         let (latest, news) = watch::channel(());
         let shared = Arc::new(Shared::new(operator, counters, tokens, settings.tls.clone(), news));
+        let main = Face { router: routes::router(&shared), tls };
+        let mut faces: Vec<_> =
+            listeners.into_iter().map(|listener| (listener, main.clone())).collect();
+        let ryu = Face { router: ryu::router(&shared), tls: None };
+        faces.extend(ryu_listeners.into_iter().map(|listener| (listener, ryu.clone())));
         let accepting = Accepting {
-            router: routes::router(&shared),
-            tls,
             places: Arc::default(),
             counters: counters.clone(),
             graceful: GracefulShutdown::new(),
@@ -126,19 +136,25 @@ impl Server {
                     for (kind, interval) in polls {
                         tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
                     }
-                    accepting.run(listeners, stopped, streams).await;
+                    accepting.run(faces, stopped, streams).await;
                 });
                 // Requests that switches have not answered end with the process.
                 runtime.shutdown_background();
             })
             .map_err(ServerError::System)?;
-        Ok(Server { addresses, stop: Some(stop), thread: Some(thread) })
+        Ok(Server { addresses, ryu_addresses, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Addresses on which it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Addresses on which the REST interface of Ryu listens.
+    #[must_use]
+    pub fn ryu_addresses(&self) -> &[SocketAddr] {
+        &self.ryu_addresses
     }
 }
 
@@ -151,6 +167,17 @@ impl Drop for Server {
     }
 }
 
+/// Listens on all addresses. Returns those that the system has chosen, too.
+fn listen_on(
+    addresses: &[SocketAddr],
+) -> Result<(Vec<std::net::TcpListener>, Vec<SocketAddr>), ServerError> {
+    let listeners = addresses.iter().map(|address| listen(*address));
+    let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+    let addresses: Result<Vec<_>, _> =
+        listeners.iter().map(std::net::TcpListener::local_addr).collect();
+    Ok((listeners, addresses.map_err(ServerError::System)?))
+}
+
 fn listen(address: SocketAddr) -> Result<std::net::TcpListener, ServerError> {
     let listen = || {
         let listener = std::net::TcpListener::bind(address)?;
@@ -160,10 +187,15 @@ fn listen(address: SocketAddr) -> Result<std::net::TcpListener, ServerError> {
     listen().map_err(|error| ServerError::Listen { address, error })
 }
 
-/// What a connection needs.
-struct Accepting {
+/// What the clients of an address meet.
+#[derive(Clone)]
+struct Face {
     router: Router,
     tls: Option<TlsAcceptor>,
+}
+
+/// What all connections share.
+struct Accepting {
     places: Arc<Places>,
     counters: HttpCounters,
     graceful: GracefulShutdown,
@@ -173,17 +205,17 @@ impl Accepting {
     /// Accepts until `stopped`, and then ends the streams and lets requests end.
     async fn run(
         self,
-        listeners: Vec<std::net::TcpListener>,
+        faces: Vec<(std::net::TcpListener, Face)>,
         stopped: oneshot::Receiver<()>,
         streams: AbortHandle,
     ) {
         let accepting = Arc::new(self);
         let mut acceptors = tokio::task::JoinSet::new();
-        for listener in listeners {
+        for (listener, face) in faces {
             let accepting = Arc::clone(&accepting);
             acceptors.spawn(async move {
                 match TcpListener::from_std(listener) {
-                    Ok(listener) => accepting.accept(listener).await,
+                    Ok(listener) => accepting.accept(listener, face).await,
                     Err(error) => tracing::error!("HTTP cannot accept: {error}"),
                 }
             });
@@ -197,7 +229,7 @@ impl Accepting {
         }
     }
 
-    async fn accept(&self, listener: TcpListener) {
+    async fn accept(&self, listener: TcpListener, face: Face) {
         let is_local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
         loop {
             let (stream, peer) = match listener.accept().await {
@@ -213,11 +245,11 @@ impl Accepting {
                 self.counters.connections_refused();
                 continue;
             };
-            let (router, tls) = (self.router.clone(), self.tls.clone());
+            let face = face.clone();
             let (counters, watcher) = (self.counters.clone(), self.graceful.watcher());
             tokio::spawn(async move {
                 let _place = place;
-                serve(stream, client, router, tls, &counters, watcher).await;
+                serve(stream, client, face, &counters, watcher).await;
             });
         }
     }
@@ -227,8 +259,7 @@ impl Accepting {
 async fn serve(
     stream: TcpStream,
     client: Client,
-    router: Router,
-    tls: Option<TlsAcceptor>,
+    Face { router, tls }: Face,
     counters: &HttpCounters,
     watcher: Watcher,
 ) {

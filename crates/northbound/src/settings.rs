@@ -16,6 +16,8 @@ pub struct HttpSettings {
     /// The file of the tokens. It is read again when it has changed. `None`: nobody may change
     /// anything.
     pub tokens: Option<PathBuf>,
+    /// Addresses of the loopback on which the REST interface of Ryu listens, without tokens.
+    pub ryu: Vec<SocketAddr>,
     /// What switches are asked for, for the metrics.
     pub statistics: StatisticsSettings,
 }

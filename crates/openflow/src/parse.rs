@@ -110,8 +110,36 @@ fn field_named(name: &str) -> Result<Field, String> {
     })
 }
 
+/// Reads the name of a field: that of the specification.
+impl FromStr for Field {
+    type Err = ParseMatchError;
+
+    fn from_str(name: &str) -> Result<Self, ParseMatchError> {
+        field_named(name).map_err(ParseMatchError)
+    }
+}
+
 impl Field {
-    /// Reads a value in the form in which it prints. Numbers may be decimal or hexadecimal.
+    /// Reads a value in the form in which it prints, such as `10.0.0.7` or `0x0800`. Numbers may be
+    /// decimal or hexadecimal.
+    ///
+    /// # Errors
+    /// The text is no value of this field.
+    pub fn value_of(self, text: &str) -> Result<u128, ParseMatchError> {
+        self.parse_value(text).map_err(ParseMatchError)
+    }
+
+    /// Reads a mask in the form in which it prints; for IP addresses also a prefix length.
+    ///
+    /// # Errors
+    /// The text is no mask of this field, or the field has none.
+    pub fn mask_of(self, text: &str) -> Result<u128, ParseMatchError> {
+        if !self.maskable() {
+            return Err(ParseMatchError(format!("{self} cannot have a mask; give one value")));
+        }
+        self.parse_mask(text).map_err(ParseMatchError)
+    }
+
     fn parse_value(self, text: &str) -> Result<u128, String> {
         let wrong = |form: &str| format!("{text:?} is not a value of {self}; give {form}");
         let value = match self.style() {

@@ -26,6 +26,7 @@ use crate::draft::draft;
 use crate::flood;
 use crate::mailbox::ConnectionId;
 use crate::settings::FLUSH_BYTES;
+use crate::table_miss::is_removed_by;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
@@ -284,6 +285,8 @@ impl Worker {
             // Earlier bytes in the buffer go first. A program can be longer than a batch's answers,
             // so it gets the whole buffer.
             self.flush(key, transport);
+            let is_miss_removed = self.wants_packet_ins()
+                && batch.iter().any(|it| it.app.is_none() && is_removed_by(&it.bytes));
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
             // The switch processes earlier changes first.
@@ -296,6 +299,10 @@ impl Worker {
             confirms.sent.push_back(sent);
             for part in bytes.chunks(FLUSH_BYTES) {
                 self.send(key, part, transport);
+            }
+            if is_miss_removed {
+                self.send_table_miss(key, now);
+                self.flush(key, transport);
             }
         }
     }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use bellrock_api::openflow::RequestKind;
-use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, ToSwitch};
+use bellrock_api::openflow::{FlowCommand, FlowMod, Group, RequestKind, frame};
+use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, Port, ToSwitch};
 use bellrock_session::xid;
 use tracing::warn;
 
@@ -12,8 +12,41 @@ use crate::connection::{ConnectionStage, UpSwitch};
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
+/// Table of the entry.
+const TABLE: u8 = 0;
+
 /// Name of the flow for operators.
 pub(crate) const TABLE_MISS: &str = "table-miss entry";
+
+/// Whether messages of an operator remove the entry's place: all flows of its table, or the flow
+/// with its match and priority. An operator's own flow may have taken that place before, silently.
+pub(crate) fn is_removed_by(messages: &[u8]) -> bool {
+    let mut rest = messages;
+    while let Ok(Some(message)) = frame(rest) {
+        if let Ok(decoded) = ToSwitch::decode(message.bytes)
+            && let ToSwitch::FlowMod(flow) = decoded.body
+            && removes(&flow)
+        {
+            return true;
+        }
+        rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
+    }
+    false
+}
+
+fn removes(flow: &FlowMod<'_>) -> bool {
+    let is_selected = match flow.command {
+        FlowCommand::Delete => true,
+        FlowCommand::DeleteStrict => flow.priority == 0,
+        _ => false,
+    };
+    let is_whole =
+        flow.cookie_mask == 0 && flow.out_port == Port::ANY && flow.out_group == Group::ANY;
+    is_selected
+        && is_whole
+        && matches!(flow.table, TABLE | FlowMod::ALL_TABLES)
+        && flow.matching.to_match().is_any()
+}
 
 impl Worker {
     /// Restores the entry after another program has removed it: without it, no packet would come.

@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    EncodeError, FlowMod, FlowStatsRequest, FromSwitch, Hello, Message, MultipartKind,
+    EncodeError, FlowCommand, FlowMod, FlowStatsRequest, FromSwitch, Hello, Message, MultipartKind,
     MultipartRequest, Out, RequestBody, RequestKind, RoleKind, RoleMessage,
 };
-use bellrock_api::runtime::RawMessages;
+use bellrock_api::runtime::{DynApp, RawMessages};
 use bellrock_api::{
     App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, Handler, Match,
     Network, NoConfirmation, Port, ProgramFuture, Refusal, ReplyBody, RequestError, Result, Switch,
@@ -55,6 +55,18 @@ impl Handler for Quiet {
         Ok(())
     }
 }
+
+/// An app that gets the packets that match no other flow, and leaves them to nobody.
+struct Curious;
+
+impl App for Curious {
+    type Handler = Curious;
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Curious {
+        Curious
+    }
+}
+
+impl Handler for Curious {}
 
 fn lab(workers: usize, version: Version) -> (Lab, SwitchId, Network, Quiet) {
     let app = Quiet::default();
@@ -128,6 +140,34 @@ fn an_operator_s_messages_go_out_as_they_are_and_are_confirmed() {
             flows.iter().map(|(_, cookie, priority)| (*cookie, *priority)).collect();
         assert_eq!(cookies, [(1, 40_000), (2, 40_000), (3, 40_000)]);
         assert_eq!(*app.errors.lock().unwrap(), 0, "no app has sent it");
+    }
+}
+
+/// In 1.3, packets reach the controller by a flow of its own, whose place others may take.
+#[test]
+fn the_table_miss_entry_comes_back_behind_an_operator_s_removal_of_all_flows() {
+    for (command, priority, table, comes_back) in [
+        (FlowCommand::Delete, 0, FlowMod::ALL_TABLES, true),
+        (FlowCommand::DeleteStrict, 0, 0, true),
+        (FlowCommand::DeleteStrict, 1, 0, false),
+        (FlowCommand::Delete, 0, 1, false),
+        (FlowCommand::Add, 0, 0, false),
+    ] {
+        let app = Quiet::default();
+        let chain: Vec<Box<dyn DynApp>> = vec![Box::new(app.clone()), Box::new(Curious)];
+        let mut lab = Lab::new(1, WorkerSettings::default(), chain);
+        let s = lab.up(Version::V1_3, SWITCH.0);
+        let network = app.network.lock().unwrap().clone().unwrap();
+        let all = Match::any();
+        let flow = FlowMod { command, priority, table, ..FlowMod::add(&all) };
+        let mut out = Out::with_capacity(1024);
+        ToSwitch::FlowMod(flow).encode(Version::V1_3, 0, &mut out).unwrap();
+        lab.switches[s].received.clear();
+        let mut sent = network.send_messages(SWITCH, vec![out.as_slice().into()]);
+        lab.run();
+        assert_eq!(outcome(&mut sent), [ChangeOutcome::Installed]);
+        let flows = lab.flow_mods(s);
+        assert_eq!(flows.len(), 1 + usize::from(comes_back), "{command:?} {priority} {table}");
     }
 }
 

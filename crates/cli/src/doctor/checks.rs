@@ -162,7 +162,8 @@ fn huge_pages(machine: &Machine) -> Finding {
 /// Whether the addresses are free, or a controller of ours has them.
 fn ports(config: &Config) -> Vec<Finding> {
     let running = running_controller(config);
-    let addresses = config.listen.iter().chain(&config.http.listen);
+    let http = config.http.listen.iter().chain(&config.http.ryu);
+    let addresses = config.listen.iter().chain(http);
     addresses.map(|address| port(*address, running)).collect()
 }
 

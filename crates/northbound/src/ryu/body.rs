@@ -1,0 +1,207 @@
+//! Bodies of requests: objects whose fields are read one by one, with the name of each that is
+//! wrong.
+
+use axum::extract::{FromRequest, Request};
+use bellrock_api::openflow::{Port, Version};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use super::Failure;
+use super::numbers::{Names, integer, port_of, ports};
+use crate::answer::{Shared, body_bytes};
+use crate::problem::Problem;
+
+/// The body of a request: an object in JSON, or a literal of Python, which Ryu reads. Without a
+/// body: an empty object.
+pub(super) struct Body(pub(super) Map<String, Value>);
+
+impl FromRequest<Arc<Shared>> for Body {
+    type Rejection = axum::response::Response;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
+        use axum::response::IntoResponse;
+        let bytes = body_bytes(request, shared).await.map_err(Problem::into_response)?;
+        read(&bytes).map(Body).map_err(Failure::into_response)
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Map<String, Value>, Failure> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    let value = serde_json::from_slice(bytes).or_else(|error| {
+        // A literal of Python: single quotes, commas at ends, hexadecimal numbers. YAML has them.
+        let is_object = bytes.trim_ascii_start().starts_with(b"{");
+        let text = std::str::from_utf8(bytes).ok().filter(|_| is_object);
+        text.and_then(|text| serde_saphyr::from_str::<Value>(text).ok()).ok_or_else(|| {
+            Failure::wrong("body", format!("it is neither JSON nor a literal of Python: {error}"))
+        })
+    })?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(Failure::wrong("body", "it is no object; write {\"dpid\": 1, ...}")),
+    }
+}
+
+/// An object of a body.
+#[derive(Clone, Copy)]
+pub(super) struct Object<'v> {
+    map: &'v Map<String, Value>,
+    /// Its place in the body, with a point at its end; empty for the body itself.
+    path: &'v str,
+    version: Version,
+}
+
+impl<'v> Object<'v> {
+    pub(super) fn new(map: &'v Map<String, Value>, path: &'v str, version: Version) -> Self {
+        Object { map, path, version }
+    }
+
+    /// The object of a value. `path`: its place.
+    pub(super) fn of(value: &'v Value, path: &'v str, version: Version) -> Result<Self, Failure> {
+        let wrong = || Failure::wrong(path.trim_end_matches('.'), "it is no object");
+        Ok(Object { map: value.as_object().ok_or_else(wrong)?, path, version })
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The place of a field.
+    pub(super) fn place(&self, key: &str) -> String {
+        format!("{}{key}", self.path)
+    }
+
+    /// Refuses fields other than these.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
+        match self.map.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(key) => {
+                let known = known.join(", ");
+                Err(Failure::wrong(
+                    &self.place(key),
+                    format!("there is no such field; give {known}"),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&'v Value> {
+        self.map.get(key)
+    }
+
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'v String, &'v Value)> + use<'v> {
+        self.map.iter()
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Result<&'v str, Failure> {
+        let text = self.value(key).and_then(Value::as_str);
+        text.ok_or_else(|| Failure::wrong(&self.place(key), "give a text"))
+    }
+
+    /// A number.
+    pub(super) fn number<T: TryFrom<u64>>(&self, key: &str) -> Result<T, Failure> {
+        self.read(key, integer, "give a number, such as 7 or \"0x1f\"")
+    }
+
+    /// A number, or `default` if it is not given.
+    pub(super) fn number_or<T: TryFrom<u64>>(&self, key: &str, default: T) -> Result<T, Failure> {
+        if self.has(key) { self.number(key) } else { Ok(default) }
+    }
+
+    /// A number, or the name of a reserved one.
+    pub(super) fn named<T: TryFrom<u64>>(&self, key: &str, names: &Names) -> Result<T, Failure> {
+        self.read(key, |value| names.read(value), &format!("give a number, or {}", names.list()))
+    }
+
+    /// The same, or `default` if it is not given.
+    pub(super) fn named_or<T: TryFrom<u64>>(
+        &self,
+        key: &str,
+        names: &Names,
+        default: T,
+    ) -> Result<T, Failure> {
+        if self.has(key) { self.named(key, names) } else { Ok(default) }
+    }
+
+    /// A port.
+    pub(super) fn port(&self, key: &str) -> Result<Port, Failure> {
+        let number: u64 = self.named(key, ports(self.version))?;
+        port_of(self.version, number)
+            .ok_or_else(|| Failure::wrong(&self.place(key), format!("there is no port {number}")))
+    }
+
+    /// A port, or `default` if it is not given.
+    pub(super) fn port_or(&self, key: &str, default: Port) -> Result<Port, Failure> {
+        if self.has(key) { self.port(key) } else { Ok(default) }
+    }
+
+    /// A list; an empty one if it is not given.
+    pub(super) fn list(&self, key: &str) -> Result<&'v [Value], Failure> {
+        match self.value(key) {
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(Failure::wrong(&self.place(key), "give a list")),
+        }
+    }
+
+    fn read<T: TryFrom<u64>>(
+        &self,
+        key: &str,
+        read: impl Fn(&Value) -> Option<u64>,
+        right: &str,
+    ) -> Result<T, Failure> {
+        let wrong = |why: String| Failure::wrong(&self.place(key), why);
+        let Some(value) = self.value(key) else {
+            return Err(wrong(format!("it is missing; {right}")));
+        };
+        let number =
+            read(value).ok_or_else(|| wrong(format!("{value} is no number here; {right}")))?;
+        let bits = size_of::<T>() * 8;
+        T::try_from(number).map_err(|_| wrong(format!("{number} has more than {bits} bits")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_json_or_literals_of_python() {
+        let json =
+            read(br#"{"dpid": 1, "match": {"in_port": 2}, "actions": [{"type": "OUTPUT"}]}"#);
+        let python =
+            read(b"{'dpid': 0x1, 'match': {'in_port': 2,}, 'actions': [{'type': 'OUTPUT'}], }");
+        assert_eq!(json.unwrap(), python.unwrap());
+        assert!(read(b" ").unwrap().is_empty());
+        for text in [&b"{dpid: "[..], b"[1]", b"7", b"hello", b"\xff", b"{'dpid': 1"] {
+            assert_eq!(read(text).unwrap_err().status, 400, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_with_its_place() {
+        let body = serde_json::json!({"in_port": "nowhere", "priority": 65536, "table_id": {}});
+        let object = Object::of(&body, "match.", Version::V1_3).unwrap();
+        for (failure, text) in [
+            (object.port("in_port").unwrap_err(), "match.in_port: \"nowhere\" is no number here"),
+            (
+                object.number::<u16>("priority").unwrap_err(),
+                "match.priority: 65536 has more than 16 bits",
+            ),
+            (object.number::<u8>("table_id").unwrap_err(), "match.table_id: {} is no number here"),
+            (object.number::<u8>("cookie").unwrap_err(), "match.cookie: it is missing"),
+            (
+                object.only(&["in_port", "priority"]).unwrap_err(),
+                "match.table_id: there is no such field",
+            ),
+        ] {
+            assert!(failure.text.starts_with(text), "{}", failure.text);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The REST interface of Ryu 4.34 (`ofctl_rest` and `rest_topology`), for scripts and courses.
+//!
+//! It has a listener of its own, only on the loopback, and asks for no token: Ryu's scripts have
+//! none. It is a client of the operator like all others: requests and messages go to the switches
+//! as they are, so that flows have the cookies and priorities of the script.
+//!
+//! Paths, fields and answers are those of Ryu 4.34, recorded in `vectors/ryu`. Where Ryu guesses,
+//! this refuses: unknown fields and actions, and values that are not possible. Errors have the
+//! status that Ryu gives, and a text that says what is wrong.
+
+mod actions;
+mod body;
+mod entries;
+mod groups;
+mod matching;
+mod numbers;
+mod stats;
+mod switch;
+mod tables;
+mod topology;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use bellrock_query::{ErrorKind, QueryError};
+
+use crate::access::{self, Client};
+use crate::answer::Shared;
+use crate::problem::Problem;
+
+/// The routes of the interface.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .merge(stats::router())
+        .merge(entries::router())
+        .merge(topology::router())
+        .route("/", get(async || "The REST interface of Ryu: /stats and /v1.0/topology.\n"))
+        .fallback(any(async || Failure::new(StatusCode::NOT_FOUND, "there is nothing here")))
+        // Ryu answers so to a wrong method, too.
+        .method_not_allowed_fallback(async || {
+            Failure::new(StatusCode::NOT_FOUND, "this path has no such method")
+        })
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(shared), check))
+        .with_state(Arc::clone(shared))
+}
+
+/// Checks a request as everywhere, but for the token. Nobody asks for one here, so a page that a
+/// browser shows must not reach it: browsers name the page's origin.
+async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    shared.counters.requests();
+    let Some(client) = request.extensions().get::<Client>().copied() else {
+        return Problem::internal("the request has no remote address").into_response();
+    };
+    if let Err(problem) = access::check_client(&shared, client, &request) {
+        return problem.into_response();
+    }
+    let is_of_page = request.headers().contains_key(header::ORIGIN)
+        || request.headers().get("sec-fetch-site").is_some_and(|site| site != "none");
+    if is_of_page {
+        shared.counters.requests_forbidden();
+        return Problem::forbidden("pages of browsers may not use this interface").into_response();
+    }
+    access::within_time(&shared, next.run(request)).await
+}
+
+/// Why there is no answer: a status and a text.
+#[derive(Debug)]
+struct Failure {
+    status: StatusCode,
+    text: String,
+    /// Whether the switch refuses a request, such as one for a queue that it does not have.
+    is_refusal: bool,
+}
+
+impl Failure {
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Failure { status, text: text.into(), is_refusal: false }
+    }
+
+    /// A field of the request is wrong.
+    fn wrong(field: &str, why: impl std::fmt::Display) -> Self {
+        Failure::new(StatusCode::BAD_REQUEST, format!("{field}: {why}"))
+    }
+
+    /// The version of the switch does not have it.
+    fn unsupported(what: &str) -> Self {
+        let text = format!("the OpenFlow version of the switch has no {what}");
+        Failure::new(StatusCode::NOT_IMPLEMENTED, text)
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        let status = match error.kind {
+            ErrorKind::Invalid | ErrorKind::Refused => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let is_refusal = error.kind == ErrorKind::Refused;
+        Failure { is_refusal, ..Failure::new(status, error.message) }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, self.text + "\n").into_response()
+    }
+}
