@@ -232,7 +232,7 @@ write: immediate
 log_level: trace
 log_format: json
 control: /a/b
-http: {listen: ['127.0.0.1:1', '[::]:2'], certificate: /c, key: /k, tokens: /t, poll_ports: 15 s, poll_flows: 60 s}
+http: {listen: ['127.0.0.1:1', '[::]:2'], ryu: 127.0.0.1:3, certificate: /c, key: /k, tokens: /t, poll_ports: 15 s, poll_flows: 60 s}
 max_connections: 1
 max_switches_per_worker: 2
 bytes_per_turn: 8 KiB

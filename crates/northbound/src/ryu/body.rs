@@ -185,6 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn hostile_literals_are_refused_at_once() {
+        let mut aliases = "{'a0': &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned();
+        for level in 1..9 {
+            let inside = vec![format!("*a{}", level - 1); 10].join(", ");
+            aliases.push_str(&format!(", 'a{level}': &a{level} [{inside}]"));
+        }
+        aliases.push('}');
+        let deep = "{'a': ".repeat(100_000);
+        for text in [aliases, deep] {
+            assert_eq!(read(text.as_bytes()).unwrap_err().status, 400);
+        }
+    }
+
+    #[test]
     fn a_wrong_field_is_named_with_its_place() {
         let body = serde_json::json!({"in_port": "nowhere", "priority": 65536, "table_id": {}});
         let object = Object::of(&body, "match.", Version::V1_3).unwrap();
