@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{Operator, Query, QueryError};
+use bellrock_query::{Operator, Query, QueryError, Request as OperatorRequest};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,9 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Caller, Rates};
 use crate::layout::Layouts;
-use crate::limits::{BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, TURN_TIMEOUT};
+use crate::limits::{
+    BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, MAX_WAITING_FOR_SWITCHES, TURN_TIMEOUT,
+};
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
@@ -29,8 +31,10 @@ const RYU: &str = "a client of the interface of Ryu";
 /// What all requests share.
 pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
-    /// Turns of requests that the operator answers.
+    /// Turns of requests that the controller answers from its memory.
     turns: Arc<Semaphore>,
+    /// Turns of requests that wait for switches.
+    switch_turns: Arc<Semaphore>,
     pub(crate) counters: HttpCounters,
     pub(crate) rates: Rates,
     pub(crate) tokens: Option<TokenBook>,
@@ -56,6 +60,7 @@ impl Shared {
         Shared {
             operator,
             turns: Arc::new(Semaphore::new(MAX_ASKING)),
+            switch_turns: Arc::new(Semaphore::new(MAX_WAITING_FOR_SWITCHES)),
             counters: counters.clone(),
             rates: Rates::default(),
             tokens,
@@ -73,7 +78,14 @@ impl Shared {
         Q: Query + Send + 'static,
         Q::Answer: Send,
     {
-        self.ask_more(Q::NAME, move |operator| operator.ask(query)).await
+        let query: OperatorRequest = query.into();
+        let (turns, places) = match query.waits_for_switches() {
+            true => (&self.switch_turns, MAX_WAITING_FOR_SWITCHES),
+            false => (&self.turns, MAX_ASKING),
+        };
+        let ask = move |operator: &dyn Operator| operator.answer(query);
+        let answer = self.in_turn(turns, places, Q::NAME, ask).await?;
+        Q::from_answer(answer).ok_or_else(|| Problem::internal("the answer is of another request"))
     }
 
     /// The same for several requests, whose answers `ask` puts together. `name`: for messages.
@@ -82,11 +94,31 @@ impl Shared {
         name: &'static str,
         ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let turns = Arc::clone(&self.turns).acquire_owned();
+        self.in_turn(&self.turns, MAX_ASKING, name, ask).await
+    }
+
+    /// The same for requests to a switch.
+    pub(crate) async fn ask_switch<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.in_turn(&self.switch_turns, MAX_WAITING_FOR_SWITCHES, name, ask).await
+    }
+
+    /// Waits for one of so many `places`, and asks.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        turns: &Arc<Semaphore>,
+        places: usize,
+        name: &'static str,
+        ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turns = Arc::clone(turns).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(TURN_TIMEOUT, turns).await else {
             self.counters.requests_timed_out();
             let limit = TURN_TIMEOUT.as_secs();
-            let why = format!("{MAX_ASKING} other requests were not answered within {limit} s");
+            let why = format!("{places} other requests were not answered within {limit} s");
             return Err(Problem::busy(why));
         };
         let operator = Arc::clone(&self.operator);

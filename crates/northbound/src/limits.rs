@@ -46,8 +46,13 @@ pub const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 /// (`requests_timed_out`).
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of requests that the operator answers at a time. Others wait for their turn.
+/// Maximum number of requests that the controller answers from its memory at a time. Others wait for
+/// their turn.
 pub const MAX_ASKING: usize = 8;
+
+/// Maximum number of orders and requests to switches at a time. Others wait for their turn. They have
+/// turns of their own, so that a silent switch delays none of the other requests.
+pub const MAX_WAITING_FOR_SWITCHES: usize = 16;
 
 /// Maximum time to wait for that turn. Then a request is refused with status 503
 /// (`requests_timed_out`).

@@ -27,7 +27,7 @@ use crate::access::Client;
 use crate::answer::Shared;
 use crate::limits::{
     HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT,
-    MAX_HEAD_BYTES, PROGRESS_TIMEOUT, STOP_TIMEOUT,
+    MAX_HEAD_BYTES, MAX_WAITING_FOR_SWITCHES, PROGRESS_TIMEOUT, STOP_TIMEOUT,
 };
 use crate::metrics::{self, StatisticsKind};
 use crate::tls::{self, TlsError};
@@ -117,7 +117,7 @@ impl Server {
             .enable_io()
             .enable_time()
             // One of them waits for events.
-            .max_blocking_threads(MAX_ASKING + 1)
+            .max_blocking_threads(MAX_ASKING + MAX_WAITING_FOR_SWITCHES + 1)
             .thread_name("http-ask")
             .build()
             .map_err(ServerError::System)?;

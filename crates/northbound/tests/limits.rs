@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bellrock_northbound::limits::MAX_CONNECTIONS;
+use bellrock_northbound::limits::{MAX_CONNECTIONS, MAX_WAITING_FOR_SWITCHES};
 use bellrock_northbound::{
     Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
 };
@@ -213,6 +213,30 @@ fn an_order_whose_client_goes_meanwhile_is_carried_out_and_counted() {
     lab.get("/v1/status");
     lab.operator.goes_on.store(true, Ordering::Relaxed);
     until("it is carried out", || lab.counter("changes") == 1);
+}
+
+#[test]
+fn orders_that_wait_for_a_silent_switch_delay_no_other_request() {
+    let lab = Lab::new();
+    let body = r#"{"host": "slow"}"#;
+    let order = |lab: &Lab| {
+        let mut stream = lab.connect();
+        let head = format!(
+            "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
+            lab.write,
+            body.len()
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        stream
+    };
+    let waiting: Vec<_> = (0..2 * MAX_WAITING_FOR_SWITCHES).map(|_| order(&lab)).collect();
+    let asked = || lab.operator.requests.lock().unwrap().len();
+    until("all places are taken", || asked() == MAX_WAITING_FOR_SWITCHES);
+    assert_eq!(lab.get("/v1/status").status, 200);
+    assert_eq!(asked(), MAX_WAITING_FOR_SWITCHES + 1, "the others wait for their turn");
+    lab.operator.goes_on.store(true, Ordering::Relaxed);
+    until("all are carried out", || lab.counter("changes") == 2 * MAX_WAITING_FOR_SWITCHES as u64);
+    drop(waiting);
 }
 
 #[test]

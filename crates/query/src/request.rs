@@ -63,6 +63,20 @@ macro_rules! queries {
                 }
             }
 
+            /// Whether its answer waits for switches: an order, or a question to them.
+            #[must_use]
+            pub fn waits_for_switches(&self) -> bool {
+                self.is_order()
+                    || matches!(
+                        self,
+                        Request::ListPorts(_)
+                            | Request::ListFlows(_)
+                            | Request::CountFlows(_)
+                            | Request::ListStatic(_)
+                            | Request::AskSwitch(_)
+                    )
+            }
+
             /// The request as JSON behind its name, for the audit log. What is longer than
             /// [`MAX_AUDIT_BYTES`](crate::MAX_AUDIT_BYTES) is cut.
             #[must_use]

@@ -120,7 +120,7 @@ fn filtered(show: Show) -> MethodRouter<Arc<Shared>> {
 
 /// Asks the switch, and answers with an object that has its number as the only key.
 async fn answer(shared: &Shared, asked: Asked, show: Show) -> Response {
-    let shown = shared.ask_more("ryu", move |operator| {
+    let shown = shared.ask_switch("ryu", move |operator| {
         let shown = Switch::find(operator, &asked.parts.dpid)
             .and_then(|switch| Ok((switch.dpid, or_nothing(show(&switch, &asked))?)));
         Ok(shown.map(|(dpid, value)| json!({dpid.0.to_string(): value})))
