@@ -6,14 +6,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STEPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test busy bench fmt fuzz deny install deb
+.PHONY: help run demo test busy bench fmt fuzz deny install deb static container
 
 # Where `make install` puts the files, below DESTDIR.
 PREFIX ?= /usr/local
 
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build the release binary and start the controller on its embedded default configuration
 	cargo build --release -p bellrock-cli
@@ -40,6 +40,12 @@ install: ## build the release binary, and install it with its unit, manual pages
 deb: ## build the release binary and a Debian package of it, in TARGET/debian
 	cargo build --release -p bellrock-cli
 	scripts/deb $(TARGET)/release/bellrock $(TARGET)/debian
+
+static: ## build one static binary, which runs on any Linux of this architecture (needs musl-gcc)
+	@scripts/static
+
+container: ## build a container image of a static binary, without a daemon, in TARGET/container (needs buildah)
+	binary=$$(scripts/static) && scripts/container "$$binary" $(TARGET)/container
 
 fmt: ## format the Rust sources
 	cargo fmt --all

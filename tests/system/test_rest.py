@@ -16,6 +16,7 @@ from harness.waiting import until
 HTTP = "127.0.0.1:8080"
 HTTPS = "0.0.0.0:8443"
 LIMIT_S = 30
+FEATURES_REQUEST = {"OpenFlow10": "0105000800000000", "OpenFlow13": "0405000800000000"}
 NOTICE_LIMIT_S = 30
 
 
@@ -97,6 +98,8 @@ class Rest(SystemTest):
                 continue
             for switch in ("left", "0000000000000002") if "{switch}" in template else ("",):
                 path = template.replace("{switch}", switch).replace("{name}", "web")
+                if template.endswith("/reply"):
+                    path += f"?request={FEATURES_REQUEST[version]}"
                 self.validated(document, path, template)
                 seen += 1
         self.assertGreater(seen, 20)

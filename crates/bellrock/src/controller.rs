@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use std::path::PathBuf;
 #[cfg(feature = "control")]
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::RoleControl;
@@ -123,6 +123,7 @@ pub struct ControllerBuilder {
     tables: Option<Budget>,
     #[cfg(feature = "control")]
     handles: Handles,
+    limits: LimitsHandle,
     #[cfg(feature = "control")]
     names: NamesHandle,
     #[cfg(feature = "http")]
@@ -273,6 +274,11 @@ impl ControllerBuilder {
         self.names.clone()
     }
 
+    /// Changes limits while the controller runs.
+    pub fn limits_handle(&self) -> LimitsHandle {
+        self.limits.clone()
+    }
+
     /// Lets operators reload the configuration of this program: `bellrock reload` calls `reload`
     /// (feature `control`).
     #[cfg(feature = "control")]
@@ -382,6 +388,8 @@ impl ControllerBuilder {
         let chain = chain(self.apps, &self.services)?;
         let engine = Engine::start(&settings, chain)?;
         let network = engine.monitor().network();
+        // It is set once: here.
+        let _ = self.limits.0.set(engine.monitor());
         log_events(&network);
         #[cfg(feature = "control")]
         log_states(&network, &self.handles);
@@ -453,6 +461,19 @@ impl NamesHandle {
     /// Replaces all names.
     pub fn set(&self, names: Names) {
         self.0.publish(names);
+    }
+}
+
+/// Changes limits of a controller while it runs. All clones are of one controller.
+#[derive(Clone, Default)]
+pub struct LimitsHandle(Arc<OnceLock<Monitor>>);
+
+impl LimitsHandle {
+    /// Replaces the maximum number of packet_ins of a switch per second, also for the switches that
+    /// are connected. `false`: the controller does not run, or a worker is too busy to hear of it.
+    #[must_use]
+    pub fn set_packet_ins_per_second(&self, limit: Option<u32>) -> bool {
+        self.0.get().is_some_and(|monitor| monitor.limit_packet_ins(limit))
     }
 }
 

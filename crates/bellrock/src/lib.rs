@@ -37,7 +37,9 @@ pub use bellrock_query as query;
 pub use bellrock_services as services;
 #[cfg(feature = "control")]
 pub use controller::NamesHandle;
-pub use controller::{Controller, ControllerBuilder, Liveness, Result, RunError, run};
+pub use controller::{
+    Controller, ControllerBuilder, LimitsHandle, Liveness, Result, RunError, run,
+};
 #[cfg(feature = "control")]
 pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use bellrock::NamesHandle;
 use bellrock::http::{Certificate, LoadedCertificate};
+use bellrock::{LimitsHandle, NamesHandle};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_config::apps::AppChoice;
@@ -36,6 +36,7 @@ pub(crate) struct Reloader {
     circuits: Option<Circuits>,
     block_lists: Option<BlockLists>,
     certificate: Option<Certificate>,
+    limits: LimitsHandle,
     running: Mutex<Running>,
 }
 
@@ -53,6 +54,7 @@ pub(crate) struct Parts {
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) block_list: Option<BlockListFile>,
     pub(crate) certificate: Option<Certificate>,
+    pub(crate) limits: LimitsHandle,
 }
 
 impl Reloader {
@@ -62,7 +64,7 @@ impl Reloader {
         log_level: LogLevel,
         parts: Parts,
     ) -> Arc<Self> {
-        let Parts { names, circuits, block_lists, block_list, certificate } = parts;
+        let Parts { names, circuits, block_lists, block_list, certificate, limits } = parts;
         let running = Mutex::new(Running { config, block_list });
         Arc::new(Reloader {
             sources,
@@ -71,6 +73,7 @@ impl Reloader {
             circuits,
             block_lists,
             certificate,
+            limits,
             running,
         })
     }
@@ -131,8 +134,13 @@ impl Reloader {
         if let Some(circuits) = &circuits {
             circuits.check().map_err(|error| invalid(error.to_string()))?;
         }
-        // From here on only this can fail, and then it changes nothing itself.
-        self.change_block_list(running, &config)?;
+        // From here on only these can fail, and then they change nothing themselves.
+        self.change_rate(&running.config, &config)?;
+        if let Err(error) = self.change_block_list(running, &config) {
+            let before = running.config.limits.packet_ins_per_second;
+            let _ = self.limits.set_packet_ins_per_second(before);
+            return Err(error);
+        }
         if let (Some(handle), Some(settings)) = (&self.circuits, circuits)
             && let Err(error) = handle.change(settings.circuits)
         {
@@ -150,6 +158,17 @@ impl Reloader {
         }
         running.config = config;
         Ok(())
+    }
+
+    fn change_rate(&self, before: &Config, after: &Config) -> Result<(), QueryError> {
+        let rate = |config: &Config| config.limits.packet_ins_per_second;
+        if rate(before) == rate(after) || self.limits.set_packet_ins_per_second(rate(after)) {
+            return Ok(());
+        }
+        // Those that have heard of it get the earlier one again.
+        let _ = self.limits.set_packet_ins_per_second(rate(before));
+        let why = "nothing has changed, because a worker is too busy to take another packet_ins_per_second; try again";
+        Err(QueryError::new(ErrorKind::Busy, why))
     }
 
     /// The certificate is read again even if its files have the same names: a renewed one replaces the

@@ -142,6 +142,7 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
     }
     let mut parts = Parts {
         names: builder.names_handle(),
+        limits: builder.limits_handle(),
         circuits: None,
         block_lists: None,
         block_list: None,

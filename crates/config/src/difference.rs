@@ -204,6 +204,7 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
             "log_level",
             "http.certificate",
             "http.key",
+            "packet_ins_per_second",
             "quarantine.file",
             "provisioning.circuits",
         ];

@@ -277,7 +277,7 @@ const LIMITS: &[Setting<Config>] = &[
         value: "N",
         about: "Maximum number of packet-ins per second from one switch; further ones are dropped \
                 and counted (packet_ins_over_limit). off: no limit.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::One {
             set: |config, text| {
                 let read = |text: &str| values::number(text, Limits::PACKET_INS_PER_SECOND);

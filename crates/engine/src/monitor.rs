@@ -162,6 +162,13 @@ impl Monitor {
         self.shared.worker_of(dpid)
     }
 
+    /// Replaces the limit of packet_ins of a switch per second, also for the switches that are
+    /// connected. `false`: a worker has too much mail to hear of it.
+    #[must_use]
+    pub fn limit_packet_ins(&self, limit: Option<u32>) -> bool {
+        self.shared.limit_packet_ins(limit)
+    }
+
     /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer
     /// in time.
     fn query_workers<R>(&self, make_query: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{Operator, Query, QueryError, Request as OperatorRequest};
+use bellrock_query::{Operator, Page, Query, QueryError, Request as OperatorRequest, Rows};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -304,6 +304,21 @@ async fn answered<T: Send + 'static>(
             Err(Problem::internal(why))
         }
         Err(_) => Err(Problem::busy("the controller stops")),
+    }
+}
+
+/// The rows of all pages.
+pub(crate) fn all_pages<T>(
+    ask: impl Fn(Page) -> Result<Rows<T>, QueryError>,
+) -> Result<Vec<T>, QueryError> {
+    let mut all = Vec::new();
+    loop {
+        let Rows { total, rows, .. } = ask(Page::largest(all.len()))?;
+        let is_last = rows.is_empty();
+        all.extend(rows);
+        if is_last || all.len() >= total {
+            return Ok(all);
+        }
     }
 }
 

@@ -234,6 +234,17 @@ impl SharedState {
         }
     }
 
+    /// Replaces the limit of packet_ins of a switch at all workers. `false`: the mailbox of a worker is
+    /// full, and it has not heard of it.
+    #[must_use]
+    pub fn limit_packet_ins(&self, limit: Option<u32>) -> bool {
+        let _guard = self.posts.read();
+        let mailboxes = self.posts.mailboxes.iter();
+        // All of them are told, even after one that is full.
+        let told = mailboxes.map(|it| it.query(WorkerQuery::LimitPacketIns(limit)));
+        told.fold(true, |all, told| all & told)
+    }
+
     /// Requests that a switch be handed over to another worker. `false` if there is no such switch
     /// or worker, or the mailbox of the switch's worker is full.
     #[must_use]

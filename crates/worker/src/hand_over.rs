@@ -14,6 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::RateLimit;
 use tracing::info;
 
 use crate::balance::{SwitchLoad, WorkerLoad, permille, pick};
@@ -208,6 +209,9 @@ impl Worker {
     fn insert_moved<T: Transport>(&mut self, moving: Moving, transport: &mut T) {
         let Moving { mut connection, channel, .. } = moving;
         connection.timer = None;
+        // The limit may have changed on the way.
+        let limit = self.settings.limits.packet_ins_per_second;
+        connection.limit = limit.map(RateLimit::per_second);
         self.unfinished += connection.unfinished;
         let serial = connection.serial;
         let key = self.connections.insert(connection);

@@ -77,6 +77,9 @@ pub enum WorkerQuery {
     Hosts(usize, SyncSender<Vec<SeenHost>>),
     /// Counters of the apps.
     AppCounters(SyncSender<Vec<AppCounter>>),
+    /// An order: replaces [`packet_ins_per_second`](crate::Limits::packet_ins_per_second), also for
+    /// the switches that are connected. It has no answer.
+    LimitPacketIns(Option<u32>),
 }
 
 /// The mailbox of a worker.

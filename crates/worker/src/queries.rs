@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use bellrock_api::RateLimit;
+
 use crate::connection::{ConnectionStage, UpSwitch};
 use crate::mailbox::{AppCounter, SeenHost, WorkerQuery};
 use crate::worker::Worker;
@@ -17,6 +19,17 @@ impl Worker {
         match query {
             WorkerQuery::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
             WorkerQuery::AppCounters(reply) => drop(reply.try_send(self.app_counters(now))),
+            WorkerQuery::LimitPacketIns(limit) => self.limit_packet_ins(limit),
+        }
+    }
+
+    fn limit_packet_ins(&mut self, limit: Option<u32>) {
+        if self.settings.limits.packet_ins_per_second == limit {
+            return;
+        }
+        self.settings.limits.packet_ins_per_second = limit;
+        for (_, connection) in &mut self.connections {
+            connection.limit = limit.map(RateLimit::per_second);
         }
     }
 

@@ -372,6 +372,29 @@ fn packets_over_the_limit_a_second_are_dropped_and_counted() {
 }
 
 #[test]
+fn the_limit_of_packet_ins_changes_for_switches_that_are_connected_and_for_later_ones() {
+    let (mut lab, _, _) = two(WorkerSettings::default());
+    let first = lab.up(Version::V1_3, 1);
+    let over = |lab: &mut Lab, switch| {
+        let before = lab.workers[0].0.counters().packet_ins_over_limit.get();
+        for _ in 0..25 {
+            lab.packet_in(switch, 1, None, &[CONSUME]);
+        }
+        lab.run();
+        lab.workers[0].0.counters().packet_ins_over_limit.get() - before
+    };
+    assert_eq!(over(&mut lab, first), 0);
+    assert!(lab.shared.limit_packet_ins(Some(10)));
+    lab.run();
+    assert_eq!(over(&mut lab, first), 15);
+    let later = lab.up(Version::V1_0, 2);
+    assert_eq!(over(&mut lab, later), 15);
+    assert!(lab.shared.limit_packet_ins(None));
+    lab.run();
+    assert_eq!((over(&mut lab, first), over(&mut lab, later)), (0, 0));
+}
+
+#[test]
 fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
     let sent = Arc::new(AtomicUsize::new(0));
     let mut lab = Lab::with_app(Probe::new("first"));

@@ -169,8 +169,10 @@ fn reply(request: RequestFuture) -> Result<Reply, (ErrorKind, String)> {
     let limit = REPLY_TIMEOUT.as_secs();
     match wait_until(Instant::now() + REPLY_TIMEOUT, request) {
         Some(Ok(reply)) => Ok(reply),
-        Some(Err(error @ RequestError::Unanswered)) => Err((ErrorKind::Timeout, error.to_string())),
-        Some(Err(error)) => Err((ErrorKind::Refused, error.to_string())),
+        // The switch says that it has none.
+        Some(Err(error)) if error.is_none() => Err((ErrorKind::Refused, error.to_string())),
+        Some(Err(error @ RequestError::NotSent(_))) => Err((ErrorKind::Invalid, error.to_string())),
+        Some(Err(error)) => Err((ErrorKind::Timeout, error.to_string())),
         None => Err((ErrorKind::Timeout, format!("there is no reply within {limit} s"))),
     }
 }

@@ -4,8 +4,10 @@ use bellrock_query::{
     AppRow, BlockedList, CircuitRow, CounterMeaning, Counters, DescribeCounters, ErrorKind,
     GetCounters, GetStatus, GetTopology, LatencyRow, ListApps, ListBlocked, ListCircuits,
     ListLatencies, ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow,
-    Rows, Status, SwitchRow, TopologyAnswer,
+    Status, SwitchRow, TopologyAnswer,
 };
+
+use crate::answer::all_pages;
 
 /// The answers of the operator.
 #[derive(Debug)]
@@ -41,19 +43,6 @@ pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
 /// The switches that are connected.
 pub(super) fn all_switches(operator: &dyn Operator) -> Result<Vec<SwitchRow>, QueryError> {
     all_pages(|page| operator.ask(ListSwitches { switch: None, page }))
-}
-
-/// The rows of all pages.
-fn all_pages<T>(ask: impl Fn(Page) -> Result<Rows<T>, QueryError>) -> Result<Vec<T>, QueryError> {
-    let mut all = Vec::new();
-    loop {
-        let Rows { total, rows, .. } = ask(Page::largest(all.len()))?;
-        let is_last = rows.is_empty();
-        all.extend(rows);
-        if is_last || all.len() >= total {
-            return Ok(all);
-        }
-    }
 }
 
 /// The answer of an app. `None` if the app does not run.

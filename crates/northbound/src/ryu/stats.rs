@@ -12,7 +12,7 @@ use bellrock_api::openflow::{
     PortDesc, PortStats, QueueProperty, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
     RoleKind, RoleMessage, ToSwitch, Version,
 };
-use bellrock_query::{ListSwitches, MAX_PAGE_ROWS, Page};
+use bellrock_query::ListSwitches;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ use super::numbers::{
 use super::switch::Switch;
 use super::tables::{table, table_features};
 use super::{Failure, actions, matching};
-use crate::answer::Shared;
+use crate::answer::{Shared, all_pages};
 use crate::problem::Problem;
 
 /// Maximum length of a flow in a reply, in bytes: that of a message.
@@ -91,6 +91,13 @@ impl Asked {
     pub(super) fn number(&self, what: &str) -> Result<Option<u32>, Failure> {
         number_of(self.parts.number.as_deref(), what)
     }
+
+    /// The port in the path; `None` for all.
+    fn port(&self, version: Version) -> Result<Option<Port>, Failure> {
+        let Some(number) = self.number("port")? else { return Ok(None) };
+        let missing = || Failure::wrong("port", format!("there is no port {number}"));
+        port_of(version, number.into()).map(Some).ok_or_else(missing)
+    }
 }
 
 fn number_of(text: Option<&str>, what: &str) -> Result<Option<u32>, Failure> {
@@ -147,28 +154,11 @@ pub(super) fn respond(shown: Result<Result<Value, Failure>, Problem>) -> Respons
 
 async fn switches(State(shared): State<Arc<Shared>>) -> Response {
     let shown = shared.ask_more("ryu", |operator| {
-        let rows = all_pages(|page| {
-            operator.ask(ListSwitches { switch: None, page }).map(|rows| rows.rows)
-        })?;
+        let rows = all_pages(|page| operator.ask(ListSwitches { switch: None, page }))?;
         let up = rows.into_iter().filter(|row| !row.standby).map(|row| row.dpid.0);
         Ok(Ok(up.collect()))
     });
     respond(shown.await)
-}
-
-/// All rows of a list.
-pub(super) fn all_pages<T, E>(mut ask: impl FnMut(Page) -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
-    let mut rows = Vec::new();
-    loop {
-        // The maximum is a possible page.
-        let Ok(page) = Page::new(rows.len(), MAX_PAGE_ROWS) else { return Ok(rows) };
-        let more = ask(page)?;
-        let is_last = more.len() < MAX_PAGE_ROWS;
-        rows.extend(more);
-        if is_last {
-            return Ok(rows);
-        }
-    }
 }
 
 fn description(switch: &Switch<'_>, _: &Asked) -> Result<Value, Failure> {
@@ -276,8 +266,8 @@ fn flow_sum(switch: &Switch<'_>, asked: &Asked) -> Result<Value, Failure> {
 }
 
 fn port(switch: &Switch<'_>, asked: &Asked) -> Result<Value, Failure> {
-    let port = asked.number("port")?.and_then(|number| port_of(switch.version, number.into()));
-    let request = RequestBody::PortStats(port.unwrap_or(Port::ANY));
+    let port = asked.port(switch.version)?.unwrap_or(Port::ANY);
+    let request = RequestBody::PortStats(port);
     switch.multipart(request, |reply| match reply {
         ReplyBody::PortStats(ports) => {
             Some(ports.iter().map(|port| show_port(switch.version, &port)).collect())
@@ -347,7 +337,7 @@ fn features_v10(bits: u32) -> u32 {
 
 fn queue(switch: &Switch<'_>, asked: &Asked) -> Result<Value, Failure> {
     let version = switch.version;
-    let port = asked.number("port")?.and_then(|number| port_of(version, number.into()));
+    let port = asked.port(version)?;
     // 1.0 asks for all ports by another number.
     let all = if version.has_oxm() { Port::ANY } else { Port::ALL };
     let queue = number_of(asked.parts.queue.as_deref(), "queue")?.unwrap_or(ALL_QUEUES);
@@ -381,7 +371,7 @@ fn queue_config(switch: &Switch<'_>, asked: &Asked) -> Result<Value, Failure> {
     if !switch.version.has_oxm() {
         return Err(Failure::unsupported("queue configuration in this interface"));
     }
-    let port = asked.number("port")?.map_or(Port::ANY, Port);
+    let port = asked.port(switch.version)?.unwrap_or(Port::ANY);
     let request = ToSwitch::QueueGetConfigRequest(port);
     switch.message(&request, |reply| {
         let FromSwitch::QueueGetConfigReply(config) = reply else { return None };

@@ -16,8 +16,8 @@ use bellrock_query::{
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::stats::{all_pages, respond};
-use crate::answer::Shared;
+use super::stats::respond;
+use crate::answer::{Shared, all_pages};
 
 /// Number of hexadecimal digits of a datapath id in a path.
 const DPID_DIGITS: usize = 16;
@@ -74,9 +74,7 @@ struct Ports {
 
 impl Ports {
     fn ask(operator: &dyn Operator) -> Result<Self, QueryError> {
-        let rows = all_pages(|page| {
-            operator.ask(ListSwitches { switch: None, page }).map(|rows| rows.rows)
-        })?;
+        let rows = all_pages(|page| operator.ask(ListSwitches { switch: None, page }))?;
         let switches: Vec<_> = rows.into_iter().filter(|row| !row.standby).collect();
         let places = switches.iter().enumerate().map(|(place, row)| (row.dpid, place));
         Ok(Ports { places: places.collect(), switches })
@@ -115,7 +113,7 @@ fn links(
     ports: &Ports,
     of: Option<Dpid>,
 ) -> Result<Vec<Value>, QueryError> {
-    let rows = all_pages(|page| operator.ask(ListLinks { page }).map(|rows| rows.rows))?;
+    let rows = all_pages(|page| operator.ask(ListLinks { page }))?;
     let wanted = rows.iter().filter(|row| of.is_none_or(|dpid| dpid == row.from_dpid));
     let show = |row: &LinkRow| {
         json!({
@@ -132,9 +130,7 @@ fn hosts(
     of: Option<Dpid>,
 ) -> Result<Vec<Value>, QueryError> {
     let switch = of.map(Into::into);
-    let rows = all_pages(|page| {
-        operator.ask(ListHosts { switch: switch.clone(), page }).map(|rows| rows.rows)
-    })?;
+    let rows = all_pages(|page| operator.ask(ListHosts { switch: switch.clone(), page }))?;
     let show = |row: &HostRow| {
         let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
             row.addresses.iter().partition(|ip| ip.is_ipv4());
