@@ -5,7 +5,6 @@ use std::mem;
 use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use std::path::PathBuf;
-#[cfg(feature = "control")]
 use std::sync::{Arc, OnceLock};
 
 use bellrock_api::runtime::DynApp;
