@@ -140,6 +140,12 @@ class Static(SystemTest):
         self.assertIn("group_id=7,type=select,bucket=actions=output:1,bucket=weight:2", groups.replace(" ", ""))
         self.assertIn("meter=5 kbps burst", command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"))
         self.assertIn("actions=meter:5,group:7", "".join(network.flows("s1")))
+        [group] = controller.ask("groups", "left")
+        buckets = ["weight:1,actions=output:1", "weight:2,actions=set_field:02:00:00:00:00:01->eth_dst,output:2"]
+        self.assertEqual((group["group"], group["type"], group["buckets"], group["used_by"]), (7, "select", buckets, 1), group)
+        [meter] = controller.ask("meters", "left")
+        self.assertEqual((meter["meter"], meter["bands"], meter["used_by"]), (5, ["drop, rate=1000, burst_size=100"], 1), meter)
+        self.assertEqual((group["packets"], meter["packets"]), (0, 0))
         file.write_text("[]")
         done = controller.ask("static", "apply", str(file), "--owner", "web", "--replace")
         self.assertEqual((done["removed"], done["unconfirmed"]), (3, 0), done)

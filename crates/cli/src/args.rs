@@ -82,6 +82,10 @@ pub(super) enum Command {
     /// List the links between switches
     Links(Ask),
     Flows(FlowsArgs),
+    /// List the groups of a switch, with their counters (OpenFlow 1.3)
+    Groups(OfSwitch),
+    /// List the meters of a switch, with their counters (OpenFlow 1.3)
+    Meters(OfSwitch),
     Events(EventsArgs),
     /// List the counters of the workers, of the tasks and of the apps
     ///
@@ -111,6 +115,15 @@ pub(super) enum Command {
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),
+}
+
+/// Which switch to ask.
+#[derive(Debug, Args)]
+pub(super) struct OfSwitch {
+    /// The switch: its datapath id in hexadecimal, or its name
+    pub(super) switch: SwitchRef,
+    #[command(flatten)]
+    pub(super) ask: Ask,
 }
 
 /// Which hosts to list.

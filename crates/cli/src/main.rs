@@ -33,7 +33,7 @@ use bellrock_config::{Checked, Config, Difference, FileError, Sources, default_y
 use bellrock_query as query;
 use clap::Parser;
 
-use args::{Cli, Command, EventsArgs, HostsArgs, Run};
+use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
 use ask::{ask, ask_all};
 use operate::quarantine::QuarantineOrder;
 use operate::static_entries::StaticCommand;
@@ -108,6 +108,14 @@ fn main() -> ExitCode {
             }
             Err(error) => Err(Failure::Wrong(error.to_string())),
         },
+        Command::Groups(OfSwitch { switch, ask }) => {
+            let groups = |page| query::ListGroups { switch: switch.clone(), page };
+            ask_all(&ask, groups, show::groups)
+        }
+        Command::Meters(OfSwitch { switch, ask }) => {
+            let meters = |page| query::ListMeters { switch: switch.clone(), page };
+            ask_all(&ask, meters, show::meters)
+        }
         Command::Counters(asked) => match asked.meanings {
             false => ask(&asked.ask, query::GetCounters {}, show::counters),
             true => ask(&asked.ask, query::DescribeCounters {}, |rows| show::meanings(rows)),

@@ -162,6 +162,13 @@ impl Monitor {
         self.shared.worker_of(dpid)
     }
 
+    /// Number of packet_ins of a switch that reached the apps since it connected. 0: it is not
+    /// connected.
+    #[must_use]
+    pub fn packet_ins_of(&self, dpid: Dpid) -> u64 {
+        self.shared.packet_ins_of(dpid)
+    }
+
     /// Replaces the limit of packet_ins of a switch per second, also for the switches that are
     /// connected. `false`: a worker has too much mail to hear of it.
     #[must_use]

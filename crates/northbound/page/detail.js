@@ -25,7 +25,7 @@ export function show(selection) {
   const isOther = selection?.kind !== selected?.kind || selection?.id !== selected?.id;
   selected = selection;
   if (isOther) {
-    more = { ports: null, flows: null, statics: null, limit: FLOW_ROWS, problem: null };
+    more = { ports: null, flows: null, groups: null, meters: null, statics: null, limit: FLOW_ROWS, problem: null };
     panel.scrollTop = 0;
   }
   draw();
@@ -36,15 +36,26 @@ async function askMore(dpid) {
   const path = `/v1/switches/${dpid}`;
   const asked = more;
   try {
-    const [ports, flows, statics] = await Promise.all([
-      all(`${path}/ports`), ask(`${path}/flows?limit=${more.limit}`), staticsOf(dpid),
+    const [ports, flows, groups, meters, statics] = await Promise.all([
+      all(`${path}/ports`), ask(`${path}/flows?limit=${more.limit}`), partsOf(dpid, "groups"), partsOf(dpid, "meters"),
+      staticsOf(dpid),
     ]);
     countPorts(ports);
-    Object.assign(asked, { ports, flows, statics, problem: null });
+    Object.assign(asked, { ports, flows, groups, meters, statics, problem: null });
   } catch (problem) {
     asked.problem = problem;
   }
   if (asked === more) draw();
+}
+
+/** The groups or meters of a switch. OpenFlow 1.0 has none, and not every switch with 1.3 reports them. */
+async function partsOf(dpid, kind) {
+  if (network.switches.get(dpid)?.version === "1.0") return [];
+  try {
+    return (await ask(`/v1/switches/${dpid}/${kind}?limit=1000`)).rows;
+  } catch {
+    return [];
+  }
 }
 
 async function staticsOf(dpid) {
@@ -88,7 +99,8 @@ function switchParts(dpid) {
     runs("static") && orders(button("Set a static flow", () => setFlow(row.dpid))),
     definitions([
       ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (stands by)` : row.role],
-      ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Tables", count(row.n_tables)],
+      ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Packet-ins", count(row.packet_ins)],
+      ["Tables", count(row.n_tables)],
       ["Made by", [row.manufacturer, row.hardware].filter(Boolean).join(", ")], ["Software", row.software],
       ["Serial number", row.serial_number], ["Calls itself", row.description],
     ]),
@@ -98,6 +110,8 @@ function switchParts(dpid) {
     ports(row),
     el("h3", {}, "Flows"),
     flows(),
+    more.groups?.length ? [el("h3", {}, "Groups"), groups()] : null,
+    more.meters?.length ? [el("h3", {}, "Meters"), meters()] : null,
     more.statics?.length ? [el("h3", {}, "Static groups, meters and flows"), staticTable(more.statics)] : null,
   ].flat();
 }
@@ -141,6 +155,26 @@ function flows() {
       ["Packets", ({ packets }) => count(packets), "number"],
     ], rows),
     total > rows.length && el("p", {}, el("button", { type: "button", "data-key": "more", onclick: showMore }, "Show more")));
+}
+
+const lines = (texts) => el("span", {}, texts.flatMap((text, index) => (index ? [el("br"), text] : [text])));
+
+function groups() {
+  return table("", [
+    ["Group", ({ group, type }) => `${group}, ${type}`, "nowrap"],
+    ["Buckets", ({ buckets }) => lines(buckets), "code"],
+    ["Used by", ({ used_by }) => count(used_by), "number"],
+    ["Packets", ({ packets }) => count(packets), "number"],
+  ], more.groups);
+}
+
+function meters() {
+  return table("", [
+    ["Meter", ({ meter }) => String(meter), "nowrap"],
+    ["Bands", ({ bands, flags }) => lines([flags, ...bands]), "code"],
+    ["Used by", ({ used_by }) => count(used_by), "number"],
+    ["Packets", ({ packets }) => count(packets), "number"],
+  ], more.meters);
 }
 
 /** Static entries, with what may be done to them. */

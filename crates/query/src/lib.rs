@@ -21,6 +21,7 @@ mod circuits;
 mod configuration;
 mod error;
 mod flows;
+mod groups;
 mod hosts;
 mod messages;
 mod network;
@@ -46,6 +47,7 @@ pub use circuits::{CircuitRow, CircuitState, ListCircuits};
 pub use configuration::{Reload, ReloadAnswer, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
+pub use groups::{GroupRow, ListGroups, ListMeters, MeterRow};
 pub use hosts::{HostRow, ListHosts};
 pub use messages::{
     AskSwitch, MAX_MESSAGES, MAX_REPLY_TEXT_BYTES, MessageBytes, MessageOutcome, MessageState,

@@ -7,11 +7,12 @@ use crate::audit;
 use crate::{
     AppRow, AskSwitch, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters,
     DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus,
-    GetTopology, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents,
-    ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts, ListReservations, ListStatic,
-    ListSwitches, ListTasks, PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer,
-    ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic, StaticAnswer, StaticRow,
-    Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
+    GetTopology, GroupRow, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
+    ListEvents, ListFlows, ListGroups, ListHosts, ListLatencies, ListLinks, ListMeters, ListPorts,
+    ListReservations, ListStatic, ListSwitches, ListTasks, MeterRow, PortStatsRow,
+    QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages,
+    SentMessages, SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow,
+    TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -71,6 +72,8 @@ macro_rules! queries {
                         self,
                         Request::ListPorts(_)
                             | Request::ListFlows(_)
+                            | Request::ListGroups(_)
+                            | Request::ListMeters(_)
                             | Request::CountFlows(_)
                             | Request::ListStatic(_)
                             | Request::AskSwitch(_)
@@ -139,6 +142,10 @@ queries! {
     "follow_events" FollowEvents -> EventsAfter;
     /// The flows of a switch.
     "list_flows" ListFlows -> FlowPage;
+    /// The groups of a switch.
+    "list_groups" ListGroups -> Rows<GroupRow>;
+    /// The meters of a switch.
+    "list_meters" ListMeters -> Rows<MeterRow>;
     /// Numbers of flows by switch and app.
     "count_flows" CountFlows -> Rows<SwitchFlows>;
     /// Blocks a host or a prefix at every switch.

@@ -82,6 +82,9 @@ pub struct SwitchRow {
     pub peer: SocketAddr,
     /// Time since it came up, or since the controller stands by.
     pub up_seconds: u64,
+    /// Packet-ins that reached the apps, since the switch connected.
+    #[serde(default)]
+    pub packet_ins: u64,
     /// Number of flow tables.
     pub n_tables: u8,
     /// Maximum number of packets that it can buffer.

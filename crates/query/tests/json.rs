@@ -4,11 +4,11 @@ use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, AskSwitch, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow,
     FollowEvents, GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked,
-    ListCircuits, ListEvents, ListFlows, ListHosts, ListLatencies, ListLinks, ListPorts,
-    ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page,
-    PortState, QueryError, Release, Reload, Request, ReservationRow, ReservationState, Reserve,
-    Rows, SendMessages, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
-    StaticMeter, SwitchRef, Unblock,
+    ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListLatencies, ListLinks,
+    ListMeters, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes,
+    MeterUnit, Operator, Page, PortState, QueryError, Release, Reload, Request, ReservationRow,
+    ReservationState, Reserve, Rows, SendMessages, SetStatic, StaticBand, StaticBucket,
+    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -114,6 +114,8 @@ fn every_request_is_read_as_it_was_written() {
         ListEvents { kind: Some("link_down".to_owned()), alarming: true, page }.into(),
         FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
         ListFlows { switch: switch.clone(), app: None, page }.into(),
+        ListGroups { switch: switch.clone(), page }.into(),
+        ListMeters { switch: switch.clone(), page }.into(),
         CountFlows { switch: None, page }.into(),
         Block { host: host.clone() }.into(),
         Unblock { host: host.clone() }.into(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
+    Cookie, Counter, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
 };
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
@@ -31,8 +31,7 @@ pub(crate) struct Connection {
     pub(crate) session: ControllerSession,
     /// Incomplete message at the end of the last read.
     pub(crate) carry: Vec<u8>,
-    /// Number of bytes that wait to be written, readable by senders in other threads.
-    pub(crate) backlog: Arc<AtomicUsize>,
+    pub(crate) counts: Arc<ConnectionCounts>,
     pub(crate) limit: Option<RateLimit>,
     /// Flow removals that wait for the switch's list of flows (1.0).
     pub(crate) removals: Vec<Removal>,
@@ -56,6 +55,15 @@ pub(crate) struct Connection {
     /// Set while an echo checks whether it is alive, because another connection claims its datapath
     /// id.
     pub(crate) challenge: Option<Box<Challenge>>,
+}
+
+/// Counts of a connection. Only its worker writes them, any thread reads them.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionCounts {
+    /// Number of bytes that wait to be written.
+    pub(crate) backlog: AtomicUsize,
+    /// Packet-ins that reached the apps.
+    pub(crate) packet_ins: Counter,
 }
 
 impl Connection {

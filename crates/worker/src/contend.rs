@@ -29,7 +29,7 @@ impl Worker {
     ) {
         let Some(id) = self.id(key) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let Err(old) = self.shared.claim(id, &info, &connection.backlog) else {
+        let Err(old) = self.shared.claim(id, &info, &connection.counts) else {
             return self.begin(key, info, now, transport);
         };
         let dpid = info.dpid;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use tracing::{error, warn};
 
 use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
+use crate::connection::ConnectionCounts;
 use crate::counters::{TaskCounters, WorkerCounters};
 use crate::draft::draft;
 use crate::guard::guarded;
@@ -109,8 +110,7 @@ struct Entries {
 struct DirectoryEntry {
     id: ConnectionId,
     info: Arc<SwitchInfo>,
-    /// Number of bytes that wait for this switch at its worker.
-    backlog: Arc<AtomicUsize>,
+    counts: Arc<ConnectionCounts>,
     shown: Shown,
 }
 
@@ -257,6 +257,13 @@ impl SharedState {
         to < self.posts.mailboxes.len() && self.post(id.worker, Mail::HandOver { id, to })
     }
 
+    /// Number of packet_ins of a switch that reached the apps since it connected. 0: it is not
+    /// connected.
+    #[must_use]
+    pub fn packet_ins_of(&self, dpid: Dpid) -> u64 {
+        self.posts.read().switches.get(&dpid).map_or(0, |entry| entry.counts.packet_ins.get())
+    }
+
     /// The worker that owns a switch.
     #[must_use]
     pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
@@ -336,7 +343,7 @@ impl SharedState {
         &self,
         id: ConnectionId,
         info: &Arc<SwitchInfo>,
-        backlog: &Arc<AtomicUsize>,
+        counts: &Arc<ConnectionCounts>,
     ) -> std::result::Result<(), ConnectionId> {
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get(&info.dpid) {
@@ -344,7 +351,7 @@ impl SharedState {
         }
         let shown = Shown::Nowhere;
         let entry =
-            DirectoryEntry { id, info: Arc::clone(info), backlog: Arc::clone(backlog), shown };
+            DirectoryEntry { id, info: Arc::clone(info), counts: Arc::clone(counts), shown };
         switches.insert(info.dpid, entry);
         Ok(())
     }
@@ -527,7 +534,7 @@ impl Runtime for Posts {
         // meanwhile, the next message could overtake this one.
         let directory = self.read();
         let entry = directory.up(to).ok_or(Error::UnknownSwitch(to))?;
-        if entry.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
+        if entry.counts.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
             return Err(Error::Full(to));
         }
         let version = entry.info.version;

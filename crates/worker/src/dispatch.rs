@@ -152,6 +152,7 @@ impl Worker {
             }
         }
         self.counters.packet_ins.add(packets as u64);
+        connection.counts.packet_ins.add(packets as u64);
         if !batch.is_done() {
             let unhandled = packets as u64 - u64::from(batch.consumed());
             self.counters.packet_ins_unhandled.add(unhandled);

@@ -164,7 +164,7 @@ impl Worker {
             peer,
             session,
             carry: Vec::new(),
-            backlog: Arc::default(),
+            counts: Arc::default(),
             unfinished: 0,
             load: SwitchLoad::default(),
             limit: limit.map(RateLimit::per_second),
@@ -541,7 +541,7 @@ impl Worker {
     pub fn drained(&mut self, key: ConnectionKey, queued: usize, now: Duration) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.session.drained(now);
-            connection.backlog.store(queued, Ordering::Relaxed);
+            connection.counts.backlog.store(queued, Ordering::Relaxed);
         }
         // Its echo reply may be behind much that it must read first.
         self.end_challenge(key);
@@ -587,7 +587,7 @@ impl Worker {
         self.counters.writes.add(1);
         self.counters.bytes_out.add(bytes.len() as u64);
         let queued = transport.send(key, bytes);
-        connection.backlog.store(queued, Ordering::Relaxed);
+        connection.counts.backlog.store(queued, Ordering::Relaxed);
     }
 
     pub(crate) fn id(&self, key: ConnectionKey) -> Option<ConnectionId> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bellrock_api::{Reply, ReplyBody, RequestError, RequestFuture};
-use bellrock_query::ErrorKind;
+use bellrock_query::{ErrorKind, QueryError, SwitchRef};
 
 use super::wait::wait_until;
 
@@ -31,6 +31,13 @@ pub(super) type Reported<T> = Result<T, (ErrorKind, String)>;
 /// §7.3.5.6).
 pub(super) fn kept(counter: u64) -> Option<u64> {
     (counter != u64::MAX).then_some(counter)
+}
+
+/// Names the switch in an error.
+pub(super) fn of_switch<T>(switch: &SwitchRef, reported: Reported<T>) -> Result<T, QueryError> {
+    reported.map_err(|(kind, why)| {
+        QueryError::new(kind, format!("switch {switch}: {why}")).at("switch")
+    })
 }
 
 /// Asks a switch, and applies `make` to its reply. `make` returns `None` for a reply of another

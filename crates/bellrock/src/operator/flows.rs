@@ -11,7 +11,7 @@ use bellrock_api::{Dpid, Match, Names, Network, ReplyBody, RequestFuture, Switch
 use bellrock_query::{AppFlows, FlowPage, FlowRow, ListFlows, Page, QueryError, Rows, SwitchFlows};
 use bellrock_services::desired;
 
-use super::ask::{ask_each, ask_one, kept};
+use super::ask::{ask_each, ask_one, kept, of_switch};
 use super::name_of;
 
 /// The flows of a switch that is up.
@@ -44,9 +44,7 @@ pub(super) fn list(
             Some(Rows::of(flows, page).map(|flow| row(&flow, owner(&flow))))
         },
     );
-    let flows = flows.map_err(|(kind, why)| {
-        QueryError::new(kind, format!("switch {}: {why}", query.switch)).at("switch")
-    })?;
+    let flows = of_switch(&query.switch, flows)?;
     Ok(FlowPage { dpid, name: name_of(names, dpid), version: info.version, flows })
 }
 

@@ -4,6 +4,7 @@ mod ask;
 mod bandwidth;
 mod events;
 mod flows;
+mod groups;
 mod hosts;
 mod latencies;
 mod messages;
@@ -84,11 +85,8 @@ impl Operator for ControllerOperator {
         Ok(match request {
             Request::GetStatus(_) => Answer::GetStatus(self.status(names)),
             Request::ListSwitches(query) => {
-                let mut rows = self.switches(names);
-                if let Some(switch) = &query.switch {
-                    let dpid = self.dpid(names, switch)?;
-                    rows.retain(|row| row.dpid == dpid);
-                }
+                let only = query.switch.as_ref().map(|switch| self.dpid(names, switch));
+                let rows = self.switches(names, only.transpose()?);
                 Answer::ListSwitches(Rows::of(rows, query.page))
             }
             Request::ListPorts(query) => {
@@ -123,6 +121,14 @@ impl Operator for ControllerOperator {
             Request::ListFlows(query) => {
                 let switch = self.switch(names, &query.switch)?;
                 Answer::ListFlows(flows::list(network, names, &switch, &query)?)
+            }
+            Request::ListGroups(query) => {
+                let switch = self.switch(names, &query.switch)?;
+                Answer::ListGroups(groups::list_groups(network, &switch, &query)?)
+            }
+            Request::ListMeters(query) => {
+                let switch = self.switch(names, &query.switch)?;
+                Answer::ListMeters(groups::list_meters(network, &switch, &query)?)
             }
             Request::CountFlows(query) => {
                 let dpids = match &query.switch {
@@ -272,7 +278,8 @@ impl ControllerOperator {
         missing.map(|(name, dpid)| MissingSwitch { name: name.to_owned(), dpid }).collect()
     }
 
-    fn switches(&self, names: &Names) -> Vec<SwitchRow> {
+    /// The switches that are connected; with `only`, that one, if it is.
+    fn switches(&self, names: &Names, only: Option<Dpid>) -> Vec<SwitchRow> {
         let now = self.monitor.now();
         let refused = self.network.extension::<RefusedFlows>();
         let refused_row = |(flow, why): (&str, Refusal)| RefusedFlowRow {
@@ -287,6 +294,7 @@ impl ControllerOperator {
             standby,
             peer: info.peer,
             up_seconds: now.saturating_sub(info.since).as_secs(),
+            packet_ins: self.monitor.packet_ins_of(info.dpid),
             n_tables: info.n_tables,
             n_buffers: info.n_buffers,
             manufacturer: info.description.manufacturer.to_string(),
@@ -299,8 +307,10 @@ impl ControllerOperator {
         };
         let standbys = self.network.standbys().load();
         let up = self.monitor.switches();
-        let up = up.iter().map(|info| row(info, false));
-        let mut rows: Vec<_> = up.chain(standbys.iter().map(|info| row(info, true))).collect();
+        let is_asked = |info: &&Arc<SwitchInfo>| only.is_none_or(|dpid| info.dpid == dpid);
+        let up = up.iter().filter(is_asked).map(|info| row(info, false));
+        let standbys = standbys.iter().filter(is_asked).map(|info| row(info, true));
+        let mut rows: Vec<_> = up.chain(standbys).collect();
         rows.sort_by_key(|row| row.dpid);
         rows
     }

@@ -77,6 +77,6 @@ pub(crate) fn flows(page: &FlowPage) -> String {
 }
 
 /// A counter. `-`: the switch does not keep it.
-fn count(counter: Option<u64>) -> String {
+pub(super) fn count(counter: Option<u64>) -> String {
     counter.map_or_else(|| "-".to_owned(), |counter| counter.to_string())
 }

@@ -5,6 +5,7 @@
 
 mod circuits;
 mod flows;
+mod groups;
 mod hosts;
 mod latencies;
 mod messages;
@@ -25,6 +26,7 @@ use bellrock_query::{
 
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
+pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;
 pub(crate) use latencies::latencies;
 pub(crate) use messages::{outcomes, reply};

@@ -241,6 +241,11 @@ impl Families {
             "Time since the switch came up, or since the controller stands by.",
             switches.iter().map(|row| (of_switch(row.dpid.0, row.name.as_deref()), row.up_seconds)),
         )?;
+        output.counter(
+            "of_packet_ins",
+            "Packet-ins of the switch that reached the apps, since it connected.",
+            switches.iter().map(|row| (of_switch(row.dpid.0, row.name.as_deref()), row.packet_ins)),
+        )?;
         output.gauge(
             "bellrock_switch_standby",
             "1 if the controller stands by at the switch.",

@@ -77,6 +77,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(network::switch))
         .routes(routes!(network::switch_ports))
         .routes(routes!(network::switch_flows))
+        .routes(routes!(network::switch_groups))
+        .routes(routes!(network::switch_meters))
         .routes(routes!(messages::reply))
         .routes(routes!(messages::send))
         .routes(routes!(network::ports))

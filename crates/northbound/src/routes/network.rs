@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 
 use axum::extract::State;
 use bellrock_query::{
-    CountFlows, FlowPage, GetTopology, HostRow, LinkRow, ListFlows, ListHosts, ListLinks,
-    ListPorts, ListSwitches, Page, PortStatsRow, Rows, SwitchFlows, SwitchRef, SwitchRow,
-    TopologyAnswer,
+    CountFlows, FlowPage, GetTopology, GroupRow, HostRow, LinkRow, ListFlows, ListGroups,
+    ListHosts, ListLinks, ListMeters, ListPorts, ListSwitches, MeterRow, Page, PortStatsRow, Rows,
+    SwitchFlows, SwitchRef, SwitchRow, TopologyAnswer,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -115,6 +115,44 @@ pub(super) async fn switch_flows(
 ) -> Result<Tagged<FlowPage>, Problem> {
     let page = PageParams { skip, limit }.page()?;
     let query = ListFlows { switch: switch_ref(&switch), app, page };
+    Ok(Tagged { answer: shared.ask(query).await?, known })
+}
+
+/// The groups of a switch
+///
+/// The switch is asked for them. A switch with OpenFlow 1.0 has none.
+#[utoipa::path(get, path = "/v1/switches/{switch}/groups", tag = "network",
+    params(("switch" = String, Path, description = "Its datapath id or its name."), PageParams),
+    responses(
+    (status = 200, description = "A page of the groups.", body = Rows<GroupRow>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn switch_groups(
+    State(shared): State<Arc<Shared>>,
+    Part(switch): Part<String>,
+    Params(page): Params<PageParams>,
+    known: Known,
+) -> Result<Tagged<Rows<GroupRow>>, Problem> {
+    let query = ListGroups { switch: switch_ref(&switch), page: page.page()? };
+    Ok(Tagged { answer: shared.ask(query).await?, known })
+}
+
+/// The meters of a switch
+///
+/// The switch is asked for them. A switch with OpenFlow 1.0 has none.
+#[utoipa::path(get, path = "/v1/switches/{switch}/meters", tag = "network",
+    params(("switch" = String, Path, description = "Its datapath id or its name."), PageParams),
+    responses(
+    (status = 200, description = "A page of the meters.", body = Rows<MeterRow>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn switch_meters(
+    State(shared): State<Arc<Shared>>,
+    Part(switch): Part<String>,
+    Params(page): Params<PageParams>,
+    known: Known,
+) -> Result<Tagged<Rows<MeterRow>>, Problem> {
+    let query = ListMeters { switch: switch_ref(&switch), page: page.page()? };
     Ok(Tagged { answer: shared.ask(query).await?, known })
 }
 

@@ -69,7 +69,7 @@ impl Fixed {
 fn switch_row() -> SwitchRow {
     let row = json!({
         "dpid": "00000000000000a1", "name": "s1", "version": "1.3", "role": "equal", "standby": false,
-        "peer": "127.0.0.1:40000", "up_seconds": 3, "n_tables": 254, "n_buffers": 0,
+        "peer": "127.0.0.1:40000", "up_seconds": 3, "packet_ins": 7, "n_tables": 254, "n_buffers": 0,
         "manufacturer": "M", "hardware": "H", "software": "S\"\n# \\", "serial_number": "N", "description": "D",
         "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up"}],
     });
@@ -174,6 +174,20 @@ impl Operator for Fixed {
                 version: switch_row().version,
                 flows: Rows::of([], query.page),
             }),
+            Request::ListGroups(query) => {
+                let row = json!({
+                    "group": 7, "type": "ff", "buckets": ["watch_port:2,actions=output:2"], "used_by": 1,
+                    "packets": 12, "bytes": null, "age_seconds": 3,
+                });
+                Answer::ListGroups(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
+            Request::ListMeters(query) => {
+                let row = json!({
+                    "meter": 5, "flags": "KBPS", "bands": ["drop, rate=1000"], "used_by": 1,
+                    "packets": 12, "bytes": null, "age_seconds": 3,
+                });
+                Answer::ListMeters(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
             Request::CountFlows(query) => {
                 let row = json!({
                     "dpid": "00000000000000a1", "name": "s1", "problem": null, "apps": [
