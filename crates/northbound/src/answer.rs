@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -195,16 +195,22 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
 
 /// The bytes of a body, within the limits of size and time.
 pub(crate) async fn body_bytes(request: Request, shared: &Shared) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    let too_large = || {
+        shared.counters.bodies_too_large();
+        Problem::too_large(MAX_BODY_BYTES)
+    };
+    let body = request.into_body();
+    // What a client announces need not come first.
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+        return Err(too_large());
+    }
+    let body = Limited::new(body, MAX_BODY_BYTES).collect();
     let Ok(body) = tokio::time::timeout(BODY_TIMEOUT, body).await else {
         shared.counters.requests_timed_out();
         return Err(Problem::too_slow(BODY_TIMEOUT));
     };
     let bytes = body.map_err(|error| match error.is::<LengthLimitError>() {
-        true => {
-            shared.counters.bodies_too_large();
-            Problem::too_large(MAX_BODY_BYTES)
-        }
+        true => too_large(),
         false => Problem::invalid("the body ended early"),
     })?;
     Ok(bytes.to_bytes())

@@ -47,8 +47,14 @@ counters! {
     connections_refused,
     /// TLS handshakes that failed, or took too long.
     handshakes_failed,
+    /// Connections that ended because what came is not HTTP, or a head was too large.
+    connections_malformed,
+    /// Connections that ended because no request came in time, or none with a complete head.
+    connections_timed_out,
     /// Requests with a complete head.
     requests,
+    /// Requests with a wrong path, method, parameter or body.
+    requests_invalid,
     /// Orders that were carried out.
     changes,
     /// Requests without a valid token where one is needed.

@@ -1,6 +1,7 @@
 //! The server: one thread that accepts and serves all connections.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use bellrock_query::Operator;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -268,26 +269,54 @@ async fn serve(
     stream.set_write_timeout(Some(PROGRESS_TIMEOUT));
     let stream = Box::pin(stream);
     let Some(tls) = tls else {
-        return http(stream, client, router, watcher).await;
+        return http(stream, client, router, counters, watcher).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => http(Box::pin(stream), client, router, watcher).await,
+        Ok(Ok(stream)) => http(Box::pin(stream), client, router, counters, watcher).await,
         _ => counters.handshakes_failed(),
     }
 }
 
-async fn http<S>(stream: Pin<Box<S>>, client: Client, router: Router, watcher: Watcher)
-where
+async fn http<S>(
+    stream: Pin<Box<S>>,
+    client: Client,
+    router: Router,
+    counters: &HttpCounters,
+    watcher: Watcher,
+) where
     S: AsyncRead + AsyncWrite + 'static,
 {
-    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+    let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(client);
-        router.clone().oneshot(request)
+        let response = router.clone().oneshot(request);
+        async {
+            let response = response.await?;
+            if is_invalid(response.status()) {
+                counters.requests_invalid();
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let _ = watcher.watch(connection).await;
+    match watcher.watch(connection).await {
+        Err(error) if error.is_parse() => counters.connections_malformed(),
+        Err(error) if error.is_timeout() => counters.connections_timed_out(),
+        _ => {}
+    }
+}
+
+/// Whether a response says that its request is wrong. The other refusals have counters of their own.
+fn is_invalid(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+            | StatusCode::UNPROCESSABLE_ENTITY
+    )
 }
 
 /// Numbers of connections, in all and of each remote address.

@@ -61,6 +61,7 @@ fn what_is_no_http_is_closed_and_others_go_on() {
             assert!((400..500).contains(&reply(&answer).status));
         }
     }
+    until("all are counted", || lab.counter("connections_malformed") == 4);
     assert_eq!(lab.get("/v1/status").status, 200);
 }
 
@@ -195,6 +196,28 @@ fn a_body_that_never_ends_is_refused_and_an_unfinished_head_is_closed() {
     reply(&bytes).problem(408, "too_slow");
     assert_eq!(lab.counter("requests_timed_out"), 1);
     assert!(matches!(head.read(&mut [0; 1]), Ok(0) | Err(_)), "it is closed");
+    until("it is counted", || lab.counter("connections_timed_out") == 1);
+}
+
+#[test]
+fn requests_that_are_wrong_are_counted() {
+    let lab = Lab::new();
+    for (method, path, body, status) in [
+        ("GET", "/v1/none", "", 404),
+        ("GET", "/v1/../../etc/passwd", "", 404),
+        ("GET", "/v1/hosts?limit=-1", "", 400),
+        ("DELETE", "/v1/status", "", 405),
+        ("POST", "/v1/quarantine", "{\"host\": ", 400),
+        ("POST", "/v1/quarantine", "[[[[[[", 400),
+        ("POST", "/v1/quarantine", "{\"host\": \"10.0.0.1\", \"nonsense\": 1}", 400),
+    ] {
+        let counted = lab.counter("requests_invalid");
+        let reply = lab.order(&lab.write, method, path, body);
+        assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
+        until("it is counted", || lab.counter("requests_invalid") == counted + 1);
+    }
+    assert_eq!(lab.get("/v1/status").status, 200);
+    assert_eq!(lab.counter("requests_invalid"), 7);
 }
 
 #[test]

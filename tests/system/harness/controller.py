@@ -105,8 +105,18 @@ class Controller:
 
     def ask(self, *words):
         """`bellrock WORDS --json` over the control socket, decoded."""
-        command = [self.binary, *words, "--json", "--control", str(self.control)]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
+        answer = self._run(words)
         if answer.returncode != 0:
-            raise AssertionError(f"`{' '.join(command)}` failed with {answer.returncode}: {answer.stderr}")
+            raise AssertionError(f"`{' '.join(answer.args)}` failed with {answer.returncode}: {answer.stderr}")
         return json.loads(answer.stdout)
+
+    def refused(self, *words):
+        """What the same command says when it fails, as it must."""
+        answer = self._run(words)
+        if answer.returncode == 0:
+            raise AssertionError(f"`{' '.join(answer.args)}` did not fail: {answer.stdout}")
+        return answer.stderr
+
+    def _run(self, words):
+        command = [self.binary, *words, "--json", "--control", str(self.control)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)

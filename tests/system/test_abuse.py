@@ -1,0 +1,181 @@
+"""Clients of HTTP that are wrong, rude, slow or far too many: the switches do not notice, and each kind is counted."""
+
+import json
+import os
+import re
+import resource
+import socket
+import time
+
+from harness.case import SystemTest
+from harness.network import Line
+from harness.openvswitch import command
+from harness.waiting import until
+
+HTTP = ("127.0.0.1", 8080)
+LIMIT_S = 60
+CONNECTIONS = 10_000
+# Files of this process besides the connections.
+OTHER_FILES = 500
+SLOW_CLIENTS = 100
+# A ping each 10 ms, to the end of the abuse.
+PING = "ping -i 0.01 10.0.0.2"
+BODY_BYTES = 64 << 20
+MAX_GROWTH_BYTES = 64 << 20
+WRONG_BODIES = (
+    b"", b"{", b"null", b"[1, 2", b"\xff\xfe\x00", b'{"host": 7}', b'{"host": "10.0.0.1", "nonsense": 1}', b"[" * 100_000,
+    b'{"host": "10.0.0.0/99"}', b'{"host": "' + b"x" * 100_000 + b'"}',
+)
+WRONG_PATHS = (
+    "/v1/../../etc/passwd", "/v1/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/v1/switches/%00", "/v1/switches/%ff%fe/flows",
+    "/v1/static/..%2f..%2fetc%2fpasswd", "/v1/hosts?limit=99999999999999999999", "/v1/hosts?nonsense=1", "/" + "a/" * 10_000,
+)
+
+
+class Abuse(SystemTest):
+    """Two hosts that ping all the time, and a static flow, beside clients of every bad kind."""
+
+    time_limit_s = 240
+
+    def start(self):
+        tokens = self.logs / "tokens"
+        make = (os.environ["BELLROCK_BIN"], "token", "writer", "--scope", "write", "--file", str(tokens))
+        self.token = command(*make).strip()
+        http = {"listen": "{}:{}".format(*HTTP), "tokens": str(tokens)}
+        apps = ["quarantine", "static", {"learning": {"idle_timeout": "600 s"}}]
+        controller = self.controller(config={"apps": apps, "http": http})
+        network = self.network(Line(switches=2, hosts=(1, 2)), "OpenFlow13")
+        controller.ask("static", "add", "wall", "0000000000000001", "--match", "in_port=9")
+        until(lambda: network.ping_all() == 0, LIMIT_S, "the hosts know each other")
+        return controller, network
+
+    def http(self, method, path, body=b"", token=None, headers=""):
+        """The status of the answer; `None` if there is none."""
+        token = f"Authorization: Bearer {token}\r\n" if token else ""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}{headers}Content-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(HTTP, LIMIT_S) as stream:
+            try:
+                stream.sendall(head.encode() + body)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # The answer may be there all the same.
+            return self.status(stream)
+
+    @staticmethod
+    def status(stream):
+        try:
+            line = stream.makefile("rb").readline()
+        except ConnectionResetError:
+            return None
+        return int(line.split()[1]) if line else None
+
+    def counted(self, controller, name, at_least):
+        """A counter of the server. Asked by the control socket, which no client of HTTP reaches."""
+        until(lambda: controller.ask("counters")["http"][name] >= at_least, LIMIT_S, f"{name} counts {at_least}")
+
+    def wrong_requests(self, controller):
+        statuses = [self.http("POST", "/v1/quarantine", body, self.token) for body in WRONG_BODIES]
+        statuses += [self.http("GET", path) for path in WRONG_PATHS]
+        self.assertTrue(all(status and 400 <= status < 500 for status in statuses), statuses)
+        self.assertEqual(self.http("BREW", "/v1/status", token=self.token), 405)
+        self.counted(controller, "requests_invalid", len(WRONG_BODIES) + len(WRONG_PATHS) - 2)
+        # A name with a slash is no path of a file.
+        entry = json.dumps({"switch": "1", "flow": {"match": "any", "actions": "fly"}}).encode()
+        self.assertEqual(self.http("PUT", "/v1/static/..%2f..%2ftmp%2fx", entry, self.token), 400)
+        for junk in (b"\x16\x03\x01\x02\x00\x01", b"\x04\x00\x00\x08\x00\x00\x00\x01", os.urandom(4096), b"GET / HTTP/9.9\r\n\r\n"):
+            with socket.create_connection(HTTP, LIMIT_S) as stream:
+                stream.sendall(junk)
+                stream.shutdown(socket.SHUT_WR)
+                self.assertIn(self.status(stream), (None, 400))
+        self.counted(controller, "connections_malformed", 3)
+
+    def wrong_tokens(self, controller):
+        order = json.dumps({"host": "10.0.0.1"}).encode()
+        for token in (None, "x", self.token[:-1], self.token + "x", "../tokens", "é" * 1000):
+            self.assertEqual(self.http("POST", "/v1/quarantine", order, token), 401, token)
+        self.counted(controller, "requests_unauthorized", 6)
+        self.assertEqual(self.http("GET", "/v1/status", headers="X-Long: " + "x" * 100_000 + "\r\n"), 431)
+        status = [self.http("POST", "/v1/quarantine", order, f"wrong-{n}") for n in range(50)]
+        self.assertIn(429, status, "guessing is slowed down")
+        self.counted(controller, "requests_over_limit", 1)
+        until(lambda: self.http("GET", "/v1/status", token=self.token) == 200, LIMIT_S, "the right token works again")
+
+    def huge_bodies(self, controller):
+        self.assertEqual(self.http("POST", "/v1/static", b" " * BODY_BYTES, self.token), 413)
+        with socket.create_connection(HTTP, LIMIT_S) as stream:
+            head = f"POST /v1/static HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\nContent-Length: {10 ** 12}\r\n\r\n"
+            stream.sendall(head.encode())
+            self.assertEqual(self.status(stream), 413)
+        self.counted(controller, "bodies_too_large", 2)
+
+    def slow_clients(self, controller):
+        """Half a head, half a body, and answers that nobody takes."""
+        order = f"POST /v1/quarantine HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\nContent-Length: 9\r\n\r\n{{"
+        asking = "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50
+        starts = ("GET /v1/status HTTP/1.1\r\nHost: loc", order, asking)
+        held = [socket.create_connection(HTTP, LIMIT_S) for _ in range(SLOW_CLIENTS)]
+        for number, stream in enumerate(held):
+            stream.sendall(starts[number % len(starts)].encode())
+        began = time.monotonic()
+        self.assertEqual(self.http("GET", "/v1/status"), 200)
+        print(f"a request beside {SLOW_CLIENTS} slow clients took {(time.monotonic() - began) * 1000:.0f} ms")
+        self.counted(controller, "connections_timed_out", SLOW_CLIENTS // 3)
+        self.counted(controller, "requests_timed_out", SLOW_CLIENTS // 3)
+        for stream in held:
+            stream.close()
+
+    def too_many_connections(self, controller):
+        """All are open at the same time, as far as the server lets them."""
+        held = []
+        for _ in range(CONNECTIONS):
+            held.append(socket.create_connection(HTTP, LIMIT_S))
+        self.counted(controller, "connections", CONNECTIONS)
+        self.counted(controller, "connections_refused", CONNECTIONS - 300)
+        for stream in held:
+            stream.close()
+        until(lambda: self.http("GET", "/v1/status") == 200, LIMIT_S, "there are places again")
+
+    def wrong_files(self, controller):
+        """Files for orders: missing, no text, of another kind, far too large. Nothing changes."""
+        before = controller.ask("static", "list")
+        content = {"none": None, "bytes": os.urandom(4096), "list": b"- 7\n", "deep": b"[" * 100_000, "large": b"# \n" * (16 << 20)}
+        for name, text in content.items():
+            file = self.run_dir / name
+            if text is not None:
+                file.write_bytes(text)
+            error = controller.refused("static", "apply", str(file))
+            self.assertIn(str(file), error)
+        rows = [{**row, "ttl_seconds": None} for row in controller.ask("static", "list")]
+        self.assertEqual(rows, [{**row, "ttl_seconds": None} for row in before])
+
+    def test_switches_notice_none_of_it_openflow13(self):
+        """No ping is lost, no flow changes, and no switch connects again."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertGreaterEqual(hard, CONNECTIONS + OTHER_FILES, "the limit of open files is too low for this test")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (CONNECTIONS + OTHER_FILES, hard))
+        controller, network = self.start()
+        rules = {switch: self.rules(network, switch) for switch in ("s1", "s2")}
+        ping = network["h1"].popen(PING.split())
+        self.addCleanup(ping.kill)
+        began, memory = time.monotonic(), controller.resident_bytes()
+        for abuse in (self.wrong_requests, self.wrong_tokens, self.huge_bodies, self.slow_clients, self.too_many_connections,
+                      self.wrong_files):
+            abuse(controller)
+        took = time.monotonic() - began
+        grown = controller.resident_bytes() - memory
+        print(f"after {took:.0f} s the controller has {grown / 2 ** 20:.1f} MiB more")
+        self.assertLess(grown, MAX_GROWTH_BYTES)
+        ping.send_signal(2)
+        text = ping.communicate(timeout=LIMIT_S)[0].decode()
+        sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", text).groups())
+        self.assertGreater(sent, took * 20, "pings went on all the time")
+        self.assertEqual(sent, received)
+        self.assertEqual(rules, {switch: self.rules(network, switch) for switch in rules})
+        self.assertEqual(controller.ask("quarantine", "list")["rows"], [])
+        totals = [sum(worker[name] for worker in controller.ask("counters")["workers"]) for name in ("switches_up", "switches_down")]
+        self.assertEqual(totals, [2, 0], "no switch has connected again")
+
+    @staticmethod
+    def rules(network, switch):
+        """The flows of a switch without their counters."""
+        changing = r"(duration|n_packets|n_bytes|idle_age)=[^,]*, ?"
+        return sorted(re.sub(changing, "", flow) for flow in network.flows(switch))
