@@ -1,5 +1,7 @@
 """The web page in Chromium, on real switches: it follows the network, gives orders, and runs nothing of others."""
 
+import base64
+import hashlib
 import os
 import subprocess
 import time
@@ -35,13 +37,13 @@ class Page(SystemTest):
 
     time_limit_s = 240
 
-    def start(self, version, apps):
+    def start(self, version, apps, tls=None):
         tokens = self.logs / "tokens"
         make = (os.environ["BELLROCK_BIN"], "token", "operator", "--scope", "write", "--file", str(tokens))
         self.token = command(*make).strip()
         names = {"north": "0000000000000001", "south": "0000000000000003"}
         controller = self.controller(config={
-            "apps": apps, "switches": names, "http": {"listen": HTTP, "tokens": str(tokens)},
+            "apps": apps, "switches": names, "http": {"listen": HTTP, "tokens": str(tokens), **(tls or {})},
         })
         network = self.network(Ring(), version)
         until(lambda: len(controller.ask("links")) == 8, LIMIT_S, "the links are found")
@@ -167,6 +169,32 @@ class Page(SystemTest):
         self.assertEqual(browser.run("return document.querySelectorAll('main img, main b').length"), 0)
         self.assertEqual(browser.driver.title, "Bellrock")
         self.assert_clean(browser)
+
+    def test_by_tls_nothing_is_shown_without_a_token(self):
+        """The page comes, and asks to sign in; then it shows the network and takes orders, by TLS alone."""
+        certificate, key = self.logs / "http.pem", self.logs / "http-key.pem"
+        command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "-subj", "/CN=controller", "-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key))
+        tls = {"listen": "0.0.0.0:8443", "certificate": str(certificate), "key": str(key)}
+        controller, network = self.start("OpenFlow13", ["quarantine", "routing"], tls)
+        until(lambda: not network.unreachable(), LIMIT_S, "all hosts are found")
+        public = subprocess.run(["openssl", "x509", "-in", str(certificate), "-noout", "-pubkey"], capture_output=True, check=True).stdout
+        public = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=public, capture_output=True, check=True).stdout
+        key_hash = base64.b64encode(hashlib.sha256(public).digest()).decode()
+        browser = Browser(self.run_dir, "https://127.0.0.1:8443", [key_hash])
+        self.addCleanup(browser.close)
+        until(lambda: browser.run("return document.getElementById('dialog').open"), LIMIT_S, "the page asks for a token")
+        self.assertEqual((browser.map()["switches"], browser.map()["hosts"]), (0, 0))
+        browser.fill(token=self.token)
+        browser.submit()
+        until(lambda: browser.map().get("hosts") == 4, LIMIT_S, "the hosts are drawn")
+        browser.go(f"host/{network['h2'].MAC()}")
+        browser.press("Quarantine", "#detail")
+        browser.submit()
+        pair = [("h1", "h2")]
+        until(lambda: network.unreachable(pair) == pair, LIMIT_S, "its ping stops")
+        self.assertIn("token operator ordered block", controller.text())
+        self.assertEqual(browser.foreign_requests(), [])
 
     def test_a_thousand_switches_stay_usable(self):
         """The map moves, and its frame times are measured."""

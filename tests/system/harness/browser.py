@@ -15,14 +15,17 @@ LIMIT_S = 60
 
 
 class Browser:
-    """A headless Chromium at the page of the controller at `base`."""
+    """A headless Chromium at the page of the controller at `base`. It accepts the certificates whose public keys have
+    one of these hashes (SHA-256, in Base64), and no other."""
 
-    def __init__(self, run_dir, base):
+    def __init__(self, run_dir, base, key_hashes=()):
         options = webdriver.ChromeOptions()
         # Root has no sandbox; the namespace of the test is one.
         for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                      f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--user-data-dir={run_dir / 'chromium'}"):
             options.add_argument(flag)
+        if key_hashes:
+            options.add_argument(f"--ignore-certificate-errors-spki-list={','.join(key_hashes)}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         os.environ.setdefault("HOME", str(run_dir))
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
