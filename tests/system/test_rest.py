@@ -3,14 +3,12 @@
 import json
 import os
 import ssl
-import urllib.error
 import urllib.request
-
-import jsonschema
 
 from harness.case import SystemTest, on_both_versions
 from harness.network import Line
 from harness.openvswitch import command
+from harness.rest import RestClient
 from harness.waiting import until
 
 HTTP = "127.0.0.1:8080"
@@ -55,6 +53,7 @@ class Rest(SystemTest):
         names = {"left": "0000000000000001", "right": "0000000000000002"}
         config = {"apps": ["quarantine", "static", "bandwidth", "routing"], "switches": names, "http": http}
         controller = self.controller(config=config)
+        self.rest = RestClient(f"http://{HTTP}")
         network = self.network(Line(switches=2, hosts=(1, 2)), version)
         until(lambda: network.ping_all() == 0, NOTICE_LIMIT_S, "the hosts are found")
         return controller, network
@@ -63,33 +62,16 @@ class Rest(SystemTest):
         """The text of a new token."""
         return command(os.environ["BELLROCK_BIN"], "token", name, "--scope", scope, "--file", str(self.tokens)).strip()
 
-    def ask(self, path, method="GET", body=None, token=None, base=f"http://{HTTP}", tls=None):
-        """The status, and the body as JSON or text."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(base + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=LIMIT_S, context=tls) as reply:
-                status, kind, text = reply.status, reply.headers["Content-Type"], reply.read().decode()
-        except urllib.error.HTTPError as error:
-            status, kind, text = error.code, error.headers["Content-Type"], error.read().decode()
-        return status, json.loads(text) if "json" in (kind or "") else text
-
-    def validated(self, document, path, template=None):
-        """A row of the network, after a check against its schema."""
-        status, answer = self.ask(path)
-        responses = document["paths"][template or path]["get"]["responses"]
-        self.assertIn(str(status), responses, f"{path}: {answer}")
-        schema = responses[str(status)]["content"]["application/json"]["schema"]
-        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(answer)
-        return answer
+    def ask(self, path, method="GET", body=None, token=None):
+        """The status and the answer, which fits the document."""
+        return self.rest.ask(path, method, body, token)
 
     @on_both_versions
     def answers_fit_the_document_and_the_command(self, version):
         """Every path that is read, on a network with hosts, links and flows."""
         controller, network = self.start(version)
         until(lambda: len(controller.ask("links")) == 2, NOTICE_LIMIT_S, "the link is found")
-        _, document = self.ask("/v1/openapi.json")
+        document = self.rest.document
         status, _ = self.ask("/v1/static/web", "PUT", {"switch": "left", "flow": {"match": "in_port=9"}}, self.write)
         self.assertEqual(status, 200)
         seen = 0
@@ -103,7 +85,7 @@ class Rest(SystemTest):
                 if version == "OpenFlow10" and template.endswith(("/groups", "/meters")):
                     self.assertEqual(self.ask(path)[0], 409, "OpenFlow 1.0 has none")
                     continue
-                self.validated(document, path, template)
+                self.assertEqual(self.ask(path)[0], 200, path)
                 seen += 1
         self.assertGreater(seen, 20)
         for path, words in (("/v1/hosts", ["hosts"]), ("/v1/switches", ["switches"]), ("/v1/links", ["links"])):
@@ -170,9 +152,10 @@ class Rest(SystemTest):
         http = {"listen": HTTPS, "certificate": str(certificate), "key": str(key), "tokens": str(self.logs / "tokens")}
         self.start("OpenFlow13", http)
         trust = ssl.create_default_context(cafile=certificate)
-        ask = {"base": "https://127.0.0.1:8443", "tls": trust}
-        self.assertEqual(self.ask("/v1/status", **ask)[0], 401)
-        self.assertEqual(self.ask("/readyz", **ask)[0], 200)
-        self.assertEqual(self.ask("/v1/status", token=self.read, **ask)[1]["switches"], 2)
+        self.rest = RestClient("https://127.0.0.1:8443", tls=trust)
+        self.assertEqual(self.ask("/v1/status")[0], 401)
+        self.rest = RestClient("https://127.0.0.1:8443", self.read, trust)
+        self.assertEqual(self.ask("/readyz")[0], 200)
+        self.assertEqual(self.ask("/v1/status")[1]["switches"], 2)
         later = self.token("later", "read")
-        until(lambda: self.ask("/v1/status", token=later, **ask)[0] == 200, NOTICE_LIMIT_S, "a new token works")
+        until(lambda: self.ask("/v1/status", token=later)[0] == 200, NOTICE_LIMIT_S, "a new token works")

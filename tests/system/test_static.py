@@ -3,17 +3,14 @@
 import json
 import os
 import signal
-import subprocess
-import urllib.error
-import urllib.request
 
 from harness.case import SystemTest, on_both_versions
 from harness.network import Line
 from harness.openvswitch import command
+from harness.rest import RestClient
 from harness.waiting import until
 
 HTTP = "127.0.0.1:8080"
-LIMIT_S = 30
 SOON_S = 30
 # Tables are read again every 60 s.
 AUDIT_S = 90
@@ -38,14 +35,8 @@ class Static(SystemTest):
         return controller, network
 
     def rest(self, path, method="GET", body=None):
-        """The status and the answer."""
-        request = urllib.request.Request(f"http://{HTTP}{path}", None if body is None else json.dumps(body).encode(),
-                                         {"Authorization": f"Bearer {self.token}"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=LIMIT_S) as reply:
-                return reply.status, json.load(reply)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
+        """The status and the answer, which fits the document."""
+        return RestClient(f"http://{HTTP}", self.token).ask(path, method, body)
 
     def drops(self, network, switch="s1"):
         return [flow for flow in network.flows(switch) if flow.endswith("actions=drop")]

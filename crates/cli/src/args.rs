@@ -234,7 +234,7 @@ pub(super) struct Check {
     /// One line for each changed setting: (live) if a running controller can take the change,
     /// (restart) if it takes effect at the next start.
     #[arg(long, value_name = "FILE")]
-    pub(super) from: Option<PathBuf>,
+    pub(super) diff: Option<PathBuf>,
 }
 
 /// Settings given by flags or by the environment.

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::Run(run) => run_controller(&run),
-        Command::Check(check) => check_file(&check.file, check.from.as_deref()),
+        Command::Check(check) => check_file(&check.file, check.diff.as_deref()),
         Command::Token(args) => token::run(&args),
         Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),

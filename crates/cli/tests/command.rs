@@ -527,15 +527,15 @@ fn a_check_lists_what_changes_from_another_file() {
     };
     let old = write("old.yaml", "switches: {s1: 1}\nmax_hosts: 10\nmax_hosts_per_port: 5\n");
     let new = write("new.yaml", "switches: {s1: 1, s2: 2}\nmax_hosts: 20\nmax_hosts_per_port: 5\n");
-    let (status, text, _) = output(&mut bellrock(&["check", &new, "--from", &old]));
+    let (status, text, _) = output(&mut bellrock(&["check", &new, "--diff", &old]));
     let expected = format!(
         "changes from {old}: 2\nswitches.s2: added 0000000000000002 (live)\nmax_hosts: 10 -> 20 (restart)\n"
     );
     assert_eq!((status, text.ends_with(&expected)), (0, true), "{text}");
-    let (_, text, _) = output(&mut bellrock(&["check", &new, "--from", &new]));
+    let (_, text, _) = output(&mut bellrock(&["check", &new, "--diff", &new]));
     assert!(text.ends_with(&format!("no setting changes from {new}\n")), "{text}");
     let wrong = write("wrong.yaml", "max_hosts: many\n");
-    let (status, text, error) = output(&mut bellrock(&["check", &new, "--from", &wrong]));
+    let (status, text, error) = output(&mut bellrock(&["check", &new, "--diff", &wrong]));
     assert_eq!((status, text.as_str()), (2, ""));
     assert!(error.contains("wrong.yaml:1:12: "), "{error}");
 }

@@ -1,6 +1,7 @@
 //! A match that is built, read and compared field by field, the same in both versions.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::field::{FIELDS, VALUES_LEN};
@@ -19,7 +20,7 @@ use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 /// let web = Match::any().in_port(Port(1)).eth_type(0x0800).ip_proto(6).tcp_dst(80);
 /// assert_eq!(web.to_string(), "in_port=1,eth_type=0x0800,ip_proto=6,tcp_dst=80");
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Match {
     present: u64,
     masked: u64,
@@ -35,6 +36,20 @@ struct Odd {
     fields: Vec<u8>,
     /// Bytes after the last field that could be framed.
     unread: Vec<u8>,
+}
+
+/// Hashes only the fields that it has: tables of flows hash many, and most have few fields.
+impl Hash for Match {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.present, self.masked).hash(state);
+        for field in self.fields() {
+            state.write(self.value_bytes(field));
+            if self.is_masked(field) {
+                state.write(self.mask_bytes(field));
+            }
+        }
+        self.odd.hash(state);
+    }
 }
 
 macro_rules! setters {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::program::MeasuredProgram;
+use super::program::{MeasuredProgram, OperatorsPart};
 use super::rows::{self, LoadShape, Measure, TargetRow};
 use super::running::first_round;
 use super::{Effort, measure};
@@ -28,6 +28,10 @@ const CALLGRIND_S: f64 = 3.0;
 const UNEVEN_PAIR_S: f64 = 6.0;
 const CAPACITY_S: f64 = 10.0;
 const WORKERS_S: f64 = 20.0;
+
+/// Seconds of a part of what operators get, and of a pair of runs with and without watchers.
+const OPERATORS_S: f64 = 5.0;
+const WATCHED_PAIR_S: f64 = 10.0;
 
 /// Seconds of completed rows, by the estimate, before the actual pace is used.
 const FIRST_S: f64 = 15.0;
@@ -60,6 +64,10 @@ fn seconds(row: &TargetRow, effort: Effort) -> f64 {
         }
         Measure::Program { program: MeasuredProgram::Capacity, .. } => CAPACITY_S,
         Measure::Program { program: MeasuredProgram::Workers, .. } => WORKERS_S,
+        Measure::Program { program: MeasuredProgram::Operators(part), .. } => match part {
+            OperatorsPart::Watched => f64::from(effort.pairs()) * WATCHED_PAIR_S,
+            _ => OPERATORS_S,
+        },
     }
 }
 

@@ -96,6 +96,9 @@ pub struct Targets {
     /// The command that compares what several workers execute. Its last line has the difference in
     /// "percent".
     pub workers: Option<String>,
+    /// The command that measures what operators get: `{part}` is one of `static-flows`,
+    /// `single-flows`, `requests`, `status`, `watched` and `reload`. Its last line has the number.
+    pub operators: Option<String>,
     /// Folder for the files of controllers.
     pub folder: PathBuf,
 }

@@ -15,6 +15,39 @@ pub(super) enum MeasuredProgram {
     Capacity,
     /// Instructions of several workers per packet_in.
     Workers,
+    /// What operators get beside the switches, and what it costs.
+    Operators(OperatorsPart),
+}
+
+/// A part of the program that measures what operators get.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OperatorsPart {
+    /// Static flows, many in a request.
+    StaticFlows,
+    /// Static flows, one in a request.
+    SingleFlows,
+    /// Requests for the status.
+    Requests,
+    /// Requests for the status beside a full load.
+    Status,
+    /// A full load with scrapes and the web page.
+    Watched,
+    /// A reload with one changed circuit.
+    Reload,
+}
+
+impl OperatorsPart {
+    /// Name of the part for the program, and the word behind its number.
+    const fn name_and_word(self) -> (&'static str, &'static str) {
+        match self {
+            OperatorsPart::StaticFlows => ("static-flows", "flows/s"),
+            OperatorsPart::SingleFlows => ("single-flows", "flows/s"),
+            OperatorsPart::Requests => ("requests", "requests/s"),
+            OperatorsPart::Status => ("status", "ms"),
+            OperatorsPart::Watched => ("watched", "times"),
+            OperatorsPart::Reload => ("reload", "ms"),
+        }
+    }
 }
 
 /// Condition on the printed number.
@@ -31,6 +64,7 @@ impl MeasuredProgram {
             MeasuredProgram::Uneven => "times",
             MeasuredProgram::Capacity => "bytes",
             MeasuredProgram::Workers => "percent",
+            MeasuredProgram::Operators(part) => part.name_and_word().1,
         }
     }
 
@@ -40,11 +74,13 @@ impl MeasuredProgram {
             MeasuredProgram::Uneven => "--uneven-bench",
             MeasuredProgram::Capacity => "--capacity-bench",
             MeasuredProgram::Workers => "--workers-bench",
+            MeasuredProgram::Operators(_) => "--operators-bench",
         }
     }
 }
 
-/// Runs the program. `{pairs}` in its command is the number of pairs of runs.
+/// Runs the program. `{pairs}` in its command is the number of pairs of runs, and `{part}` the part
+/// to measure.
 pub(super) fn measure(
     targets: &Targets,
     program: MeasuredProgram,
@@ -54,12 +90,18 @@ pub(super) fn measure(
         MeasuredProgram::Uneven => &targets.uneven,
         MeasuredProgram::Capacity => &targets.capacity,
         MeasuredProgram::Workers => &targets.workers,
+        MeasuredProgram::Operators(_) => &targets.operators,
     };
     let Some(command) = command else {
         let flag = program.flag();
         return Err(format!("give the command that measures it with {flag}, as `make bench` does"));
     };
-    let command = command.replace("{pairs}", &targets.effort.pairs().to_string());
+    let part = match program {
+        MeasuredProgram::Operators(part) => part.name_and_word().0,
+        _ => "",
+    };
+    let pairs = targets.effort.pairs().to_string();
+    let command = command.replace("{pairs}", &pairs).replace("{part}", part);
     let output = Command::new("sh")
         .args(["-c", &command])
         .stdin(Stdio::null())

@@ -5,7 +5,7 @@ use bellrock_openflow::Version;
 use crate::load::{Destinations, Load, LoadMode};
 use crate::responder::ResponderIdle;
 
-use super::program::{MeasuredProgram, NumberCondition};
+use super::program::{MeasuredProgram, NumberCondition, OperatorsPart};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -374,6 +374,42 @@ pub const ROWS: &[TargetRow] = &[
         },
     },
     TargetRow {
+        name: "static-flows",
+        what: "REST: 1,000 static flows in one request over 32 switches, until they are confirmed",
+        target: "at least 50,000 flows/s",
+        measure: operators(OperatorsPart::StaticFlows, NumberCondition::AtLeast(50_000.0)),
+    },
+    TargetRow {
+        name: "single-flows",
+        what: "REST: static flows, one in a request, until they are confirmed",
+        target: "at least 5,000 flows/s",
+        measure: operators(OperatorsPart::SingleFlows, NumberCondition::AtLeast(5_000.0)),
+    },
+    TargetRow {
+        name: "requests",
+        what: "REST: requests for the status",
+        target: "at least 5,000 requests/s",
+        measure: operators(OperatorsPart::Requests, NumberCondition::AtLeast(5_000.0)),
+    },
+    TargetRow {
+        name: "status",
+        what: "REST: a request for the status beside a full load of packet_ins",
+        target: "99% within 10 ms",
+        measure: operators(OperatorsPart::Status, NumberCondition::AtMost(10.0)),
+    },
+    TargetRow {
+        name: "watched",
+        what: "a scrape each second and the web page open, beside a full load of packet_ins",
+        target: "rate at least 0.98 of that without",
+        measure: operators(OperatorsPart::Watched, NumberCondition::AtLeast(0.98)),
+    },
+    TargetRow {
+        name: "reload",
+        what: "a reload of as many circuits as there can be, of which one changed",
+        target: "under 100 ms",
+        measure: operators(OperatorsPart::Reload, NumberCondition::AtMost(100.0)),
+    },
+    TargetRow {
         name: "ovs-testcontroller",
         what: "against ovs-testcontroller, 1.0",
         target: "at least 100 times its rate",
@@ -386,6 +422,10 @@ pub const ROWS: &[TargetRow] = &[
         measure: Measure::Peer { name: "os-ken", version: Version::V1_0, least: 500.0 },
     },
 ];
+
+const fn operators(part: OperatorsPart, asked: NumberCondition) -> Measure {
+    Measure::Program { program: MeasuredProgram::Operators(part), asked }
+}
 
 /// The load for another controller: few enough packets in flight that its queue is short when the
 /// run ends, and enough to keep it busy.

@@ -104,6 +104,13 @@ pub(crate) struct TargetsArgs {
     #[arg(long, value_name = "COMMAND")]
     workers_bench: Option<String>,
 
+    /// The command that measures what operators get, and what it costs
+    ///
+    /// Its last line has the number, such as "62000 flows/s", for the {part} that it is given.
+    /// `scripts/bench-operators {part} --pairs {pairs}` is one.
+    #[arg(long, value_name = "COMMAND")]
+    operators_bench: Option<String>,
+
     /// Name of the measured version, for the page
     #[arg(long, value_name = "TEXT", default_value = "not told")]
     commit: String,
@@ -153,6 +160,7 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         uneven: args.uneven_bench.clone(),
         capacity: args.capacity_bench.clone(),
         workers: args.workers_bench.clone(),
+        operators: args.operators_bench.clone(),
         folder: folder.path().to_owned(),
     };
     let outcomes = targets::run(&targets, &mut |progress| match progress {

@@ -1,5 +1,6 @@
 //! Compares the wanted entries of a switch with its actual ones.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
@@ -120,23 +121,28 @@ pub(super) fn difference(
     book.normalize(dpid, app, version);
     // The intent that has each flow key, and its flow.
     let mut keys: HashMap<&FlowKey, (u32, &ReportedFlow)> = HashMap::new();
+    // Number of them that are in the switch. Hashing matches is most of the work here.
+    let mut known_keys = 0;
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // If two intents have flows with the same key, the higher intent number wins.
     for (intent, entry) in book.entries(dpid).rev() {
         let distance = entry.flow_distance();
         let due = match &entry.wanted {
             DesiredEntry::Flow(_) => match entry.flow() {
-                Some((_, Ok(reported))) if keys.contains_key(&reported.key) => {
-                    let (other_intent, flow) = keys[&reported.key];
-                    if other_intent != intent && !is_same(flow, reported) {
-                        difference.shadowed.push(intent);
-                    }
-                    continue;
-                }
                 Some((flow, Ok(reported))) => {
-                    keys.insert(&reported.key, (intent, reported));
-                    let is_there = known.flows.get(&reported.key) == Some(reported);
-                    (!is_there)
+                    match keys.entry(&reported.key) {
+                        Entry::Occupied(winner) => {
+                            let (other_intent, flow) = *winner.get();
+                            if other_intent != intent && !is_same(flow, reported) {
+                                difference.shadowed.push(intent);
+                            }
+                            continue;
+                        }
+                        Entry::Vacant(place) => place.insert((intent, reported)),
+                    };
+                    let installed = known.flows.get(&reported.key);
+                    known_keys += usize::from(installed.is_some());
+                    (installed != Some(reported))
                         .then(|| (Change::Add(flow.clone()), ChangeResult::Flow(reported.clone())))
                 }
                 Some((_, Err(error))) => {
@@ -192,7 +198,9 @@ pub(super) fn difference(
     }
     // Entries are sent in the order given.
     difference.additions.values_mut().for_each(|changes| changes.reverse());
-    (difference.leftovers, difference.orphans) = leftovers(book, known, &keys);
+    if known_keys < known.flows.len() {
+        (difference.leftovers, difference.orphans) = leftovers(book, known, &keys);
+    }
     difference.unused = unused(dpid, book, known, &groups, &meters);
     let is_refused = |due: &mut DueChange| refused.refusal(&due.change, &due.result).is_some();
     difference.refused_removals =
