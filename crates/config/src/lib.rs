@@ -162,7 +162,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// It has problems: one line for each.
+    /// It has problems: one line for each, up to [`MAX_PROBLEMS_SHOWN`].
     #[error("{}", Located { path, problems })]
     Wrong {
         /// The file.
@@ -172,6 +172,10 @@ pub enum FileError {
     },
 }
 
+/// Maximum number of problems of a file that its error lists. One mistake in a long list would fill
+/// the screen.
+pub const MAX_PROBLEMS_SHOWN: usize = 20;
+
 /// Problems as `FILE:LINE:COLUMN: message`, one a line, as editors understand it.
 struct Located<'p> {
     path: &'p Path,
@@ -180,7 +184,8 @@ struct Located<'p> {
 
 impl fmt::Display for Located<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, Problem { place, message }) in self.problems.iter().enumerate() {
+        let shown = self.problems.iter().take(MAX_PROBLEMS_SHOWN);
+        for (i, Problem { place, message }) in shown.enumerate() {
             let separator = if i == 0 { "" } else { "\n" };
             write!(
                 f,
@@ -190,7 +195,10 @@ impl fmt::Display for Located<'_> {
                 place.column
             )?;
         }
-        Ok(())
+        match self.problems.len().saturating_sub(MAX_PROBLEMS_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n{}: {more} more problems", self.path.display()),
+        }
     }
 }
 
