@@ -134,7 +134,7 @@ mod tests {
             let all: f64 = ROWS.iter().map(|row| seconds(row, effort)).sum();
             all / 60.0
         };
-        assert!((3.0..5.5).contains(&minutes(Effort::Quick)), "{}", minutes(Effort::Quick));
+        assert!((4.0..7.0).contains(&minutes(Effort::Quick)), "{}", minutes(Effort::Quick));
         assert!((10.0..20.0).contains(&minutes(Effort::Full)), "{}", minutes(Effort::Full));
     }
 

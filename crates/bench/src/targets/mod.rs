@@ -33,7 +33,7 @@ pub use rows::{LOCK_FREE, MUTEX, ROWS, SERVICES, STM, TargetRow};
 /// Effort of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All rows in about five minutes.
+    /// All rows in about six minutes.
     Quick,
     /// Enough pairs for a reliable result: about a quarter of an hour.
     Full,

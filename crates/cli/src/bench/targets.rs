@@ -45,7 +45,7 @@ pub(crate) struct TargetsArgs {
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
 
-    /// Three short pairs for each row: five minutes, for an impression (the default)
+    /// Three short pairs for each row: six minutes, for an impression (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
