@@ -15,9 +15,11 @@ use tracing::{debug, info, warn};
 
 use crate::channel::Channel;
 use crate::halt::Halt;
-use crate::listener::Listener;
+use crate::listener::{Accepted, Listener};
 use crate::refusals::{RefusalReason, Refusals};
 use crate::thread::ConnectionInbox;
+#[cfg(feature = "tls")]
+use crate::tls::handshake::PendingHandshakes;
 
 /// Maximum number of connections accepted from one listener, before the next listener's turn and
 /// the check for a stop.
@@ -51,6 +53,8 @@ pub(crate) struct Acceptor {
     pub(crate) refusals: Refusals,
     /// Publishes events, and is their clock.
     pub(crate) network: Network,
+    #[cfg(feature = "tls")]
+    pub(crate) handshakes: Option<PendingHandshakes>,
 }
 
 impl Acceptor {
@@ -80,6 +84,8 @@ impl Acceptor {
                     again_in = [again_in, remaining].into_iter().flatten().min();
                 }
             }
+            #[cfg(feature = "tls")]
+            self.end_handshakes();
             let now = self.network.now();
             if let Some(event) = self.refusals.due(now) {
                 self.network.events().publish(now, event);
@@ -93,7 +99,9 @@ impl Acceptor {
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners.get(place)?.accept() {
-                Ok((channel, peer)) => self.assign(channel, peer),
+                Ok((Accepted::Channel(channel), peer)) => self.assign(channel, peer),
+                #[cfg(feature = "tls")]
+                Ok((Accepted::Tls(stream), peer)) => self.begin_handshake(stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if is_out_of_files(&error) => {
                     self.say_out_of_files(&error);
@@ -152,6 +160,29 @@ impl Acceptor {
             info!(%peer, %reason, refused, "connection refused");
         }
         self.refusals.refused(peer.ip(), reason);
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Acceptor {
+    /// Begins the TLS handshake of a connection, or closes it.
+    fn begin_handshake(&mut self, stream: mio::net::TcpStream, peer: SocketAddr) {
+        let Some(handshakes) = &mut self.handshakes else { return };
+        if let Err(reason) = handshakes.begin(stream, peer) {
+            self.refuse(peer, reason);
+        }
+    }
+
+    /// Gives the connections whose handshakes have ended to workers, or closes them.
+    fn end_handshakes(&mut self) {
+        while let Some((peer, outcome)) =
+            self.handshakes.as_mut().and_then(PendingHandshakes::take_ended)
+        {
+            match outcome {
+                Ok(session) => self.assign(Channel::Tls(session), peer),
+                Err(error) => self.refuse(peer, RefusalReason::Handshake(error)),
+            }
+        }
     }
 }
 

@@ -26,6 +26,11 @@ use crate::refusals::Refusals;
 use crate::settings::{EngineSettings, MAX_WORKERS, Pinning, StartError};
 use crate::tasks::{self, WakeTasks};
 use crate::thread::{ConnectionInbox, ThreadStart, WAKE, run};
+#[cfg(feature = "tls")]
+use crate::tls::{
+    TlsServer,
+    handshake::{self, Handshakes, PendingHandshakes},
+};
 use crate::waker::Sleeper;
 
 /// A running controller. Dropping it stops it.
@@ -57,11 +62,7 @@ impl Engine {
         kind: ChannelKind,
     ) -> Result<Engine, StartError> {
         check(settings, &chain.apps)?;
-        let listeners = settings
-            .listen
-            .iter()
-            .map(|address| Listener::bind(*address, kind))
-            .collect::<Result<Vec<_>, _>>()?;
+        let listeners = listeners(settings, kind)?;
         let cores = cores(settings)?;
         raise_file_limit(&settings.worker.limits);
 
@@ -88,7 +89,8 @@ impl Engine {
         let task_worker = shared.task_worker();
         let poll = Poll::new().map_err(system("a poller"))?;
         let acceptor_waker = Waker::new(poll.registry(), WAKE).map_err(system("a wake-up"))?;
-        let halt = Halt::new(inboxes.clone(), acceptor_waker, wake_tasks);
+        let acceptor_waker = Arc::new(acceptor_waker);
+        let halt = Halt::new(inboxes.clone(), Arc::clone(&acceptor_waker), wake_tasks);
         let counts = Arc::default();
         let monitor =
             Monitor::new(Arc::clone(&shared), inboxes.clone(), Arc::clone(&counts), epoch);
@@ -120,6 +122,11 @@ impl Engine {
         let stop = Arc::clone(&halt);
         let body = move || tasks::run(task_worker, &parker, &stop, epoch);
         engine.tasks = Some(engine.spawn("tasks".into(), body)?);
+        #[cfg(feature = "tls")]
+        let handshakes = match &settings.tls {
+            Some(tls) => Some(engine.start_handshakes(&tls.server, acceptor_waker)?),
+            None => None,
+        };
         let mut acceptor = Acceptor {
             listeners,
             poll,
@@ -130,11 +137,33 @@ impl Engine {
             said_out_of_files: None,
             refusals: Refusals::default(),
             network: shared.network(),
+            #[cfg(feature = "tls")]
+            handshakes,
         };
         acceptor.register().map_err(system("the acceptor"))?;
         let thread = engine.spawn("acceptor".into(), move || acceptor.run())?;
         engine.threads.push(thread);
         Ok(engine)
+    }
+
+    /// Starts the threads of TLS handshakes.
+    #[cfg(feature = "tls")]
+    fn start_handshakes(
+        &mut self,
+        server: &TlsServer,
+        acceptor: Arc<Waker>,
+    ) -> Result<PendingHandshakes, StartError> {
+        let system = |error| StartError::System { what: "the threads of TLS handshakes", error };
+        let (queues, polls) = Handshakes::new(acceptor).map_err(system)?;
+        self.halt.include(&queues);
+        for (index, poll) in polls.into_iter().enumerate() {
+            let (queues, server) = (Arc::clone(&queues), server.clone());
+            let halt = Arc::clone(&self.halt);
+            let body = move || handshake::run(&queues, index, poll, &server, &halt);
+            let thread = self.spawn(format!("tls-{index}"), body)?;
+            self.threads.push(thread);
+        }
+        Ok(PendingHandshakes::new(queues))
     }
 
     fn spawn(
@@ -158,7 +187,7 @@ impl Engine {
             .map_err(|error| StartError::System { what: "a thread", error })
     }
 
-    /// Addresses that it listens on, with the actual ports.
+    /// Addresses that it listens on, with the actual ports: those without TLS, then those with it.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -207,6 +236,18 @@ impl Drop for Engine {
     }
 }
 
+/// Listens on all addresses: those without TLS first.
+fn listeners(settings: &EngineSettings, kind: ChannelKind) -> Result<Vec<Listener>, StartError> {
+    let plain = settings.listen.iter().map(|address| Listener::bind(*address, kind));
+    #[cfg(feature = "tls")]
+    let plain = plain.chain(
+        (settings.tls.iter())
+            .flat_map(|tls| &tls.listen)
+            .map(|address| Listener::bind(*address, ChannelKind::Tls)),
+    );
+    plain.collect()
+}
+
 fn poll_and_inbox() -> io::Result<(Poll, Arc<ConnectionInbox>)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
@@ -214,7 +255,11 @@ fn poll_and_inbox() -> io::Result<(Poll, Arc<ConnectionInbox>)> {
 }
 
 fn check(settings: &EngineSettings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError> {
-    if settings.listen.is_empty() {
+    #[cfg(feature = "tls")]
+    let has_tls = settings.tls.as_ref().is_some_and(|tls| !tls.listen.is_empty());
+    #[cfg(not(feature = "tls"))]
+    let has_tls = false;
+    if settings.listen.is_empty() && !has_tls {
         return Err(StartError::NoAddress);
     }
     if settings.workers > MAX_WORKERS {

@@ -8,20 +8,25 @@ use tracing::error;
 
 use crate::tasks::WakeTasks;
 use crate::thread::ConnectionInbox;
+#[cfg(feature = "tls")]
+use crate::tls::handshake::Handshakes;
 
 /// Stops all threads.
 pub(crate) struct Halt {
     stop: AtomicBool,
     failed: AtomicBool,
     inboxes: Vec<Arc<ConnectionInbox>>,
-    acceptor: mio::Waker,
+    acceptor: Arc<mio::Waker>,
     tasks: WakeTasks,
+    /// Wakes the threads of TLS handshakes.
+    #[cfg(feature = "tls")]
+    handshakes: std::sync::OnceLock<Arc<Handshakes>>,
 }
 
 impl Halt {
     pub(crate) fn new(
         inboxes: Vec<Arc<ConnectionInbox>>,
-        acceptor: mio::Waker,
+        acceptor: Arc<mio::Waker>,
         tasks: WakeTasks,
     ) -> Arc<Self> {
         Arc::new(Halt {
@@ -30,7 +35,16 @@ impl Halt {
             inboxes,
             acceptor,
             tasks,
+            #[cfg(feature = "tls")]
+            handshakes: std::sync::OnceLock::new(),
         })
+    }
+
+    /// Stops the threads of TLS handshakes too. Call it before they start.
+    #[cfg(feature = "tls")]
+    pub(crate) fn include(&self, handshakes: &Arc<Handshakes>) {
+        // An engine has one set of these threads.
+        let _ = self.handshakes.set(Arc::clone(handshakes));
     }
 
     /// Whether threads must stop.
@@ -50,6 +64,10 @@ impl Halt {
             inbox.sleeper.wake();
         }
         self.tasks.wake();
+        #[cfg(feature = "tls")]
+        if let Some(handshakes) = self.handshakes.get() {
+            handshakes.wake_all();
+        }
         if let Err(error) = self.acceptor.wake() {
             error!(%error, "the acceptor could not be woken");
         }

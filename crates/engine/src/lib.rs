@@ -11,10 +11,11 @@
 //! slow switch slows only itself. A switch with waiting bytes is closed if it acknowledges none of
 //! them for `limits.stalled`.
 //!
-//! Transports: a connection is a `Channel`, and a `Listener` accepts channels of one kind. Today
-//! there is one kind, plain TCP. The module `channel` is the place for TLS: reads, writes, what the
-//! peer has acknowledged, the kernel's buffers and the close. A channel also reports whether there
-//! is more to read. This includes bytes that it has buffered, which no readiness event reports.
+//! Transports: a connection is a `Channel`, and a `Listener` accepts channels of one kind: plain TCP,
+//! or TLS (feature `tls`). The module `channel` has reads, writes, what the peer has acknowledged, the
+//! kernel's buffers and the close. A channel also reports whether there is more to read. This includes
+//! bytes that it has buffered, which no readiness event reports. TLS handshakes have threads of their
+//! own, and a worker gets an established session.
 //!
 //! Background tasks have their own thread, so a long computation delays no packet.
 
@@ -33,6 +34,8 @@ mod short_answers;
 mod sockets;
 mod tasks;
 mod thread;
+#[cfg(feature = "tls")]
+mod tls;
 mod waker;
 
 pub use bellrock_session as session;
@@ -44,3 +47,5 @@ pub use engine::Engine;
 pub use idle::IdleMode;
 pub use monitor::{AppCounter, EngineStatus, Monitor, NamedCounters, SeenHost};
 pub use settings::{DEFAULT_LISTEN, EngineSettings, MAX_WORKERS, Pinning, StartError};
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, TlsFiles, TlsServer, TlsSettings};

@@ -7,11 +7,22 @@ use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
+#[cfg(test)]
+use crate::channel::read_ahead::ReadAhead;
 use crate::channel::{Channel, ChannelKind, bound_buffers};
 use crate::settings::StartError;
 
 /// Maximum number of connections that the kernel queues for the acceptor.
 const BACKLOG: i32 = 4096;
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Channel(Channel),
+    /// Its handshake is to come.
+    #[cfg(feature = "tls")]
+    Tls(mio::net::TcpStream),
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -60,9 +71,16 @@ impl Listener {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if none waits, or the system's error.
-    pub(crate) fn accept(&self) -> io::Result<(Channel, SocketAddr)> {
+    pub(crate) fn accept(&self) -> io::Result<(Accepted, SocketAddr)> {
         let (stream, peer) = self.listener.accept()?;
-        Ok((Channel::new(self.kind, stream), peer))
+        let accepted = match self.kind {
+            ChannelKind::Plain => Accepted::Channel(Channel::Plain(stream)),
+            #[cfg(feature = "tls")]
+            ChannelKind::Tls => Accepted::Tls(stream),
+            #[cfg(test)]
+            ChannelKind::ReadAhead => Accepted::Channel(Channel::ReadAhead(ReadAhead::new(stream))),
+        };
+        Ok((accepted, peer))
     }
 
     /// Waits for a connection.
@@ -70,7 +88,9 @@ impl Listener {
     pub(crate) fn wait(&self) -> Channel {
         loop {
             match self.accept() {
-                Ok((channel, _)) => return channel,
+                Ok((Accepted::Channel(channel), _)) => return channel,
+                #[cfg(feature = "tls")]
+                Ok((Accepted::Tls(_), _)) => unreachable!("no listener of TLS"),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::yield_now();
                 }

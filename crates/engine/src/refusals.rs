@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use bellrock_api::{ConnectionEnd, EndReason, Event};
 
+#[cfg(feature = "tls")]
+use crate::tls::handshake::HandshakeError;
+
 /// Minimum time between two such events.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
@@ -26,6 +29,15 @@ pub(crate) enum RefusalReason {
     Busy,
     #[error("its socket failed: {0}")]
     Socket(#[from] io::Error),
+    #[cfg(feature = "tls")]
+    #[error("there are {0} TLS handshakes, the maximum; find out what connects")]
+    Handshakes(usize),
+    #[cfg(feature = "tls")]
+    #[error("its address has {0} TLS handshakes, the maximum; find out what connects there")]
+    HandshakesOfAddress(usize),
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Handshake(HandshakeError),
 }
 
 impl RefusalReason {
@@ -35,6 +47,17 @@ impl RefusalReason {
                 EndReason::Limit
             }
             RefusalReason::Socket(_) => EndReason::ClosedByPeer,
+            #[cfg(feature = "tls")]
+            RefusalReason::Handshakes(_) | RefusalReason::HandshakesOfAddress(_) => {
+                EndReason::Limit
+            }
+            #[cfg(feature = "tls")]
+            RefusalReason::Handshake(error) => match error {
+                HandshakeError::Plain => EndReason::Malformed,
+                HandshakeError::Late => EndReason::HandshakeTimeout,
+                HandshakeError::Closed | HandshakeError::Socket(_) => EndReason::ClosedByPeer,
+                HandshakeError::Tls(_) => EndReason::Refused,
+            },
         };
         ConnectionEnd { reason, text: self.to_string().into() }
     }

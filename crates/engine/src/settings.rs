@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use bellrock_worker::{LimitError, WorkerSettings};
 
 use crate::idle::IdleMode;
+#[cfg(feature = "tls")]
+use crate::tls::TlsSettings;
 
 /// Default address for switches: this machine only, with the port that IANA assigned to OpenFlow.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6653));
@@ -39,6 +41,9 @@ pub struct EngineSettings {
     pub idle: IdleMode,
     /// Limits, write mode and sessions.
     pub worker: WorkerSettings,
+    /// Addresses to listen on with TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<TlsSettings>,
 }
 
 impl Default for EngineSettings {
@@ -49,6 +54,8 @@ impl Default for EngineSettings {
             pin: Pinning::default(),
             idle: IdleMode::default(),
             worker: WorkerSettings::default(),
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }

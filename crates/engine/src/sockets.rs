@@ -92,13 +92,22 @@ impl Sockets {
             failed: false,
         };
         self.register(key, &mut socket)?;
-        self.put(key, socket);
+        self.insert_registered(key, socket);
         Ok(())
     }
 
     /// Registers a socket. The poller reports at once what is already there.
     fn register(&self, key: ConnectionKey, socket: &mut Socket) -> io::Result<()> {
         socket.channel.register(&self.registry, Token(key))
+    }
+
+    /// Adds a socket, which is ready if its channel has bytes that no event reports.
+    fn insert_registered(&mut self, key: ConnectionKey, socket: Socket) {
+        let has_buffered_bytes = socket.channel.buffered_bytes() > 0;
+        self.put(key, socket);
+        if has_buffered_bytes {
+            self.make_ready(key);
+        }
     }
 
     fn put(&mut self, key: ConnectionKey, socket: Socket) {
@@ -385,11 +394,7 @@ impl Transport for Sockets {
             socket.blocked = true;
             self.blocked.push(key);
         }
-        let has_buffered_bytes = socket.channel.buffered_bytes() > 0;
-        self.put(key, *socket);
-        if has_buffered_bytes {
-            self.make_ready(key);
-        }
+        self.insert_registered(key, *socket);
         if let Err(error) = registered {
             warn!(key, %error, "a connection that was handed over is lost");
             self.fail(key);

@@ -1,8 +1,8 @@
 //! One connection to a switch, with all that depends on its transport: reads, writes, what the peer
 //! has acknowledged, the kernel's buffers, and the close.
 //!
-//! The poller, the queues and the worker know a connection only as a [`Channel`]. A new transport
-//! such as TLS is a further variant, here and in [`ChannelKind`]. It must keep these rules:
+//! The poller, the queues and the worker know a connection only as a [`Channel`]. A transport is a
+//! variant of it, and keeps these rules:
 //!
 //! - **Reads.** [`Channel::read`] returns an answer to "is there more to read?" with the bytes. It
 //!   is "yes" if the kernel may have more, or if the channel has bytes of its own: no readiness
@@ -11,10 +11,7 @@
 //! - **Writes.** What `write` reports as taken, the kernel has taken. The next write begins with
 //!   the bytes that were not taken. So the queue of the connection is the only place of unsent
 //!   bytes, and the high-water mark and the check for stalled peers count all of them.
-//! - **Handshakes.** The worker opens a connection at once, and the deadline of its hello is the
-//!   deadline of a handshake below it too. Until that is done, reads and writes continue it, and
-//!   return [`io::ErrorKind::WouldBlock`]. The controller's hello waits in the queue: each event of
-//!   the socket, whether bytes came or are taken, writes it again.
+//! - **Handshakes** below OpenFlow's are over before there is a channel.
 //!
 //! It is an enum, not a trait object: with one variant, a call compiles to the call of the socket.
 
@@ -31,6 +28,9 @@ use socket2::Socket;
 
 use unacknowledged::unacknowledged_bytes;
 
+#[cfg(feature = "tls")]
+use crate::tls::session::TlsSession;
+
 /// Kernel buffer for bytes of one connection that are not read yet. The kernel doubles it, and
 /// slows the switch when it is full. The default is up to the maximum of `tcp_rmem`, megabytes for
 /// each switch: packets would wait longer, and be out of the CPU cache by then.
@@ -46,6 +46,9 @@ const SEND_BUFFER_BYTES: usize = 128 * 1024;
 pub(crate) enum ChannelKind {
     /// TCP.
     Plain,
+    /// TLS.
+    #[cfg(feature = "tls")]
+    Tls,
     /// TCP that is read ahead, see [`read_ahead`].
     #[cfg(test)]
     ReadAhead,
@@ -55,6 +58,8 @@ pub(crate) enum ChannelKind {
 #[derive(Debug)]
 pub(crate) enum Channel {
     Plain(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(TlsSession),
     #[cfg(test)]
     ReadAhead(read_ahead::ReadAhead),
 }
@@ -69,18 +74,11 @@ pub(crate) struct Received {
 }
 
 impl Channel {
-    /// A channel over an accepted socket, which does not block.
-    pub(crate) fn new(kind: ChannelKind, stream: TcpStream) -> Channel {
-        match kind {
-            ChannelKind::Plain => Channel::Plain(stream),
-            #[cfg(test)]
-            ChannelKind::ReadAhead => Channel::ReadAhead(read_ahead::ReadAhead::new(stream)),
-        }
-    }
-
     fn stream(&self) -> &TcpStream {
         match self {
             Channel::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.stream(),
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.stream(),
         }
@@ -89,6 +87,8 @@ impl Channel {
     fn stream_mut(&mut self) -> &mut TcpStream {
         match self {
             Channel::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.stream_mut(),
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.stream_mut(),
         }
@@ -130,6 +130,8 @@ impl Channel {
                 let bytes = rustix::io::read(&*stream, &mut *buffer)?;
                 Ok(Received { bytes, has_more: bytes == buffer.len() })
             }
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.read(buffer),
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.read(buffer),
         }
@@ -140,6 +142,8 @@ impl Channel {
     pub(crate) fn buffered_bytes(&self) -> usize {
         match self {
             Channel::Plain(_) => 0,
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.buffered_bytes(),
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.buffered_bytes(),
         }
@@ -156,14 +160,22 @@ impl Channel {
 
     /// Ends the writing side: the peer reads an end of the stream after the last byte.
     pub(crate) fn finish_writing(&mut self) -> io::Result<()> {
-        self.stream().shutdown(Shutdown::Write)
+        match self {
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.finish_writing(),
+            _ => self.stream().shutdown(Shutdown::Write),
+        }
     }
 }
 
 /// Writes as the module's rules say.
 impl Write for Channel {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream_mut().write(bytes)
+        match self {
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.write(bytes),
+            _ => self.stream_mut().write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

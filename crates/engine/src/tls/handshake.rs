@@ -1,0 +1,378 @@
+//! Handshakes of TLS, on threads of their own: one takes as long as thousands of packets, so a worker
+//! must not do it.
+//!
+//! The acceptor gives each new connection to one of the threads, and gets it back as a channel or
+//! with the reason of its failure. It also bounds their number.
+
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::ArrayQueue;
+use mio::event::Events;
+use mio::net::TcpStream;
+use mio::{Interest, Poll, Token, Waker};
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use tracing::error;
+
+use super::TlsServer;
+use super::session::{MAX_CARRY_BYTES, TlsSession, encode_alert, go_on, take_records};
+use crate::halt::Halt;
+use crate::refusals::RefusalReason;
+use crate::thread::WAKE;
+
+/// Number of threads for handshakes.
+pub(crate) const HANDSHAKE_THREADS: usize = 2;
+
+/// Maximum number of handshakes at a time. Further connections are refused.
+pub(crate) const MAX_HANDSHAKES: usize = 2048;
+
+/// Maximum number of handshakes at a time of one remote address, except those of the loopback.
+pub(crate) const MAX_HANDSHAKES_PER_ADDRESS: usize = 256;
+
+/// Time for a handshake.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Number of bytes read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// Maximum number of events taken from the poller at once.
+const EVENTS: usize = 256;
+
+/// Why a handshake failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    #[error(
+        "it is not TLS, but OpenFlow without it; the switch connects with `tcp:`, and this address is for `ssl:`"
+    )]
+    Plain,
+    #[error("its TLS handshake was not finished within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    Late,
+    #[error("it closed the connection during the TLS handshake; its log may say why")]
+    Closed,
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    #[error("its socket failed during the TLS handshake: {0}")]
+    Socket(#[from] io::Error),
+}
+
+/// The end of a handshake.
+struct Ended {
+    peer: SocketAddr,
+    outcome: Result<TlsSession, HandshakeError>,
+}
+
+/// The queues between the acceptor and the threads.
+pub(crate) struct Handshakes {
+    threads: Vec<ThreadQueue>,
+    ended: ArrayQueue<Ended>,
+    acceptor: Arc<Waker>,
+}
+
+struct ThreadQueue {
+    new: ArrayQueue<(TcpStream, SocketAddr)>,
+    waker: Waker,
+}
+
+impl Handshakes {
+    /// Makes the queues, and a poller for each thread. `acceptor` is woken by the end of a handshake.
+    pub(crate) fn new(acceptor: Arc<Waker>) -> io::Result<(Arc<Self>, Vec<Poll>)> {
+        let (mut threads, mut polls) = (Vec::new(), Vec::new());
+        for _ in 0..HANDSHAKE_THREADS {
+            let poll = Poll::new()?;
+            let waker = Waker::new(poll.registry(), WAKE)?;
+            threads.push(ThreadQueue { new: ArrayQueue::new(MAX_HANDSHAKES), waker });
+            polls.push(poll);
+        }
+        let ended = ArrayQueue::new(MAX_HANDSHAKES);
+        Ok((Arc::new(Handshakes { threads, ended, acceptor }), polls))
+    }
+
+    /// Begins a handshake, on the thread whose turn it is.
+    fn begin(&self, number: usize, stream: TcpStream, peer: SocketAddr) {
+        let Some(thread) = self.threads.get(number % self.threads.len().max(1)) else { return };
+        // There is a place for each.
+        let _ = thread.new.push((stream, peer));
+        wake(&thread.waker);
+    }
+
+    /// Wakes all threads, for their end.
+    pub(crate) fn wake_all(&self) {
+        self.threads.iter().for_each(|thread| wake(&thread.waker));
+    }
+
+    fn end(&self, peer: SocketAddr, outcome: Result<TlsSession, HandshakeError>) {
+        // There is a place for each.
+        let _ = self.ended.push(Ended { peer, outcome });
+        wake(&self.acceptor);
+    }
+}
+
+fn wake(waker: &Waker) {
+    if let Err(error) = waker.wake() {
+        error!(%error, "a thread of TLS handshakes could not be woken");
+    }
+}
+
+/// The handshakes that have not ended, as the acceptor counts them.
+pub(crate) struct PendingHandshakes {
+    queues: Arc<Handshakes>,
+    number: usize,
+    by_address: HashMap<IpAddr, usize>,
+    /// Number of handshakes so far: the threads get them in turn.
+    begun: usize,
+}
+
+impl PendingHandshakes {
+    pub(crate) fn new(queues: Arc<Handshakes>) -> Self {
+        PendingHandshakes { queues, number: 0, by_address: HashMap::new(), begun: 0 }
+    }
+
+    /// Begins a handshake.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn begin(
+        &mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+    ) -> Result<(), RefusalReason> {
+        if self.number >= MAX_HANDSHAKES {
+            return Err(RefusalReason::Handshakes(MAX_HANDSHAKES));
+        }
+        let address = peer.ip().to_canonical();
+        let of_address = self.by_address.get(&address).copied().unwrap_or(0);
+        if of_address >= MAX_HANDSHAKES_PER_ADDRESS && !address.is_loopback() {
+            return Err(RefusalReason::HandshakesOfAddress(MAX_HANDSHAKES_PER_ADDRESS));
+        }
+        self.by_address.insert(address, of_address + 1);
+        self.number += 1;
+        self.queues.begin(self.begun, stream, peer);
+        self.begun = self.begun.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Takes a handshake that has ended.
+    pub(crate) fn take_ended(
+        &mut self,
+    ) -> Option<(SocketAddr, Result<TlsSession, HandshakeError>)> {
+        let Ended { peer, outcome } = self.queues.ended.pop()?;
+        let address = peer.ip().to_canonical();
+        self.number = self.number.saturating_sub(1);
+        if let Some(of_address) = self.by_address.get_mut(&address) {
+            *of_address -= 1;
+            if *of_address == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+        Some((peer, outcome))
+    }
+}
+
+/// Runs one of the threads until the engine stops.
+pub(crate) fn run(
+    all: &Handshakes,
+    index: usize,
+    mut poll: Poll,
+    server: &TlsServer,
+    halt: &Halt,
+) -> io::Result<()> {
+    let mut events = Events::with_capacity(EVENTS);
+    let mut pending = HashMap::<Token, Handshake>::new();
+    let mut next_token = 0;
+    while !halt.is_stopping() {
+        let deadline = pending.values().map(|handshake| handshake.deadline).min();
+        let wait = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        match poll.poll(&mut events, wait) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        let mut ready: Vec<Token> = events.iter().map(|event| event.token()).collect();
+        let queue = all.threads.get(index).map(|thread| &thread.new);
+        while let Some((stream, peer)) = queue.and_then(ArrayQueue::pop) {
+            let token = Token(next_token);
+            next_token = (next_token + 1) % WAKE.0;
+            match Handshake::begin(stream, peer, server, &poll, token) {
+                Ok(handshake) => {
+                    pending.insert(token, handshake);
+                    ready.push(token);
+                }
+                Err(error) => all.end(peer, Err(error)),
+            }
+        }
+        let now = Instant::now();
+        let late = pending.iter().filter(|(_, handshake)| handshake.deadline <= now);
+        let late: Vec<_> = late.map(|(token, _)| *token).collect();
+        for token in ready {
+            let Some(handshake) = pending.get_mut(&token) else { continue };
+            let outcome = match handshake.advance() {
+                Ok(false) => continue,
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            };
+            finish(all, &poll, pending.remove(&token), outcome);
+        }
+        for token in late {
+            finish(all, &poll, pending.remove(&token), Err(HandshakeError::Late));
+        }
+    }
+    Ok(())
+}
+
+fn finish(
+    all: &Handshakes,
+    poll: &Poll,
+    handshake: Option<Handshake>,
+    outcome: Result<(), HandshakeError>,
+) {
+    let Some(mut handshake) = handshake else { return };
+    let peer = handshake.peer;
+    let left = poll.registry().deregister(&mut handshake.stream).map_err(HandshakeError::from);
+    let outcome = outcome.and(left).map(|()| handshake.into_session());
+    all.end(peer, outcome);
+}
+
+/// A connection during its handshake.
+struct Handshake {
+    stream: TcpStream,
+    peer: SocketAddr,
+    session: Box<UnbufferedServerConnection>,
+    deadline: Instant,
+    /// Received bytes that are not used yet.
+    incoming: Vec<u8>,
+    /// Decrypted bytes for the worker.
+    decrypted: Vec<u8>,
+    /// Bytes to be sent.
+    outgoing: Vec<u8>,
+    /// Nothing was received yet.
+    is_first: bool,
+}
+
+impl Handshake {
+    fn begin(
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        server: &TlsServer,
+        poll: &Poll,
+        token: Token,
+    ) -> Result<Self, HandshakeError> {
+        let session = Box::new(UnbufferedServerConnection::new(server.config())?);
+        poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+        Ok(Handshake {
+            stream,
+            peer,
+            session,
+            deadline,
+            incoming: Vec::new(),
+            decrypted: Vec::new(),
+            outgoing: Vec::new(),
+            is_first: true,
+        })
+    }
+
+    /// Goes on as far as possible now. `true`: the session is established.
+    fn advance(&mut self) -> Result<bool, HandshakeError> {
+        loop {
+            let is_established = self.process()?;
+            if !self.send()? {
+                return Ok(false);
+            }
+            if is_established {
+                return Ok(true);
+            }
+            if !self.receive()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Processes what was received. `true`: the session is established.
+    fn process(&mut self) -> Result<bool, HandshakeError> {
+        loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.session.process_tls_records(&mut self.incoming);
+            let goes_on = match state {
+                Ok(ConnectionState::WriteTraffic(_)) => {
+                    self.incoming.drain(..discard);
+                    return Ok(true);
+                }
+                Ok(ConnectionState::PeerClosed) => return Err(HandshakeError::Closed),
+                // The hello of OpenFlow may come with the last message of the handshake.
+                Ok(ConnectionState::ReadTraffic(traffic)) => {
+                    discard += take_records(traffic, |bytes| {
+                        self.decrypted.extend_from_slice(bytes);
+                    })?;
+                    true
+                }
+                Ok(state) => go_on(state, &mut self.outgoing)?,
+                Err(error) => {
+                    self.incoming.drain(..discard);
+                    self.send_alert();
+                    return Err(error.into());
+                }
+            };
+            self.incoming.drain(..discard);
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Sends the reason of a failure to the peer, as far as the kernel takes it at once.
+    fn send_alert(&mut self) {
+        encode_alert(&mut self.session, &mut self.incoming, &mut self.outgoing);
+        let _ = self.send();
+    }
+
+    /// Sends what waits. `false`: the kernel does not take all of it now.
+    fn send(&mut self) -> io::Result<bool> {
+        while !self.outgoing.is_empty() {
+            match self.stream.write(&self.outgoing) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(taken) => drop(self.outgoing.drain(..taken)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Receives more. `false`: nothing has come.
+    fn receive(&mut self) -> Result<bool, HandshakeError> {
+        let before = self.incoming.len();
+        if before + READ_BYTES > MAX_CARRY_BYTES {
+            return Err(
+                rustls::Error::from(rustls::InvalidMessage::HandshakePayloadTooLarge).into()
+            );
+        }
+        self.incoming.resize(before + READ_BYTES, 0);
+        let room = self.incoming.get_mut(before..).unwrap_or_default();
+        let received = rustix::io::read(&self.stream, room);
+        self.incoming.truncate(before + received.unwrap_or(0));
+        match received {
+            Ok(0) => Err(HandshakeError::Closed),
+            Ok(_) if std::mem::take(&mut self.is_first) && is_openflow(&self.incoming) => {
+                Err(HandshakeError::Plain)
+            }
+            Ok(_) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(rustix::io::Errno::INTR) => self.receive(),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    fn into_session(self) -> TlsSession {
+        TlsSession::new(self.stream, self.session, self.incoming, self.decrypted)
+    }
+}
+
+/// Whether the bytes begin with an OpenFlow hello of any version (1.0 §5.1). A record of a handshake
+/// begins with 22.
+fn is_openflow(bytes: &[u8]) -> bool {
+    matches!(bytes, [1..=6, 0, ..])
+}

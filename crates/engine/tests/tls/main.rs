@@ -1,0 +1,264 @@
+//! TLS over real sockets: sessions, certificates, refusals, back-pressure, hand-over.
+#![cfg(feature = "tls")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(unreachable_pub, reason = "parts of a test")]
+
+#[path = "../peer/mod.rs"]
+mod peer;
+mod pki;
+mod tunnel;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Instant;
+
+use bellrock_api::{Dpid, EndReason, Event, Version};
+use bellrock_engine::{Engine, TlsFiles, TlsServer, TlsSettings};
+use peer::{PATIENCE, Peer, counter, start, until};
+use pki::Pki;
+use rustls::version::{TLS12, TLS13};
+use tunnel::Tunnel;
+
+/// Starts an engine that listens with TLS too. Its address is the second one.
+fn start_tls(workers: usize, pki: &Pki) -> (Engine, TlsServer) {
+    let server = TlsServer::read(&pki.files()).unwrap();
+    let listen = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
+    let tls = TlsSettings { listen, server: server.clone() };
+    (start(workers, |settings| settings.tls = Some(tls)), server)
+}
+
+fn tls_address(engine: &Engine) -> SocketAddr {
+    engine.addresses()[1]
+}
+
+/// A switch that comes up by a tunnel.
+fn up(engine: &Engine, tunnel: &Tunnel, version: Version, dpid: u64) -> Peer {
+    let mut peer = Peer::connect(tunnel.address(), version, dpid);
+    until("a switch comes up", || {
+        peer.turn();
+        engine.network().switch(Dpid(dpid)).is_some()
+    });
+    peer.ping(u64::MAX);
+    peer
+}
+
+/// The last event of a refused connection.
+fn last_refusal(engine: &Engine) -> Option<(EndReason, String)> {
+    let events = engine.network().events().latest(usize::MAX);
+    let refused = events.into_iter().map(|record| record.event);
+    let mut refused = refused.filter(|event| matches!(event, Event::ConnectionsRefused { .. }));
+    refused.next_back().map(|event| (event.connection_end().unwrap().reason, event.to_string()))
+}
+
+#[test]
+fn switches_come_up_with_each_version_of_tls_and_of_openflow() {
+    let pki = Pki::new();
+    let (engine, _) = start_tls(2, &pki);
+    for (n, tls) in [&TLS12, &TLS13].into_iter().enumerate() {
+        let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[tls], "switch"));
+        for version in Version::ALL {
+            let dpid = 10 * (n as u64 + 1) + u64::from(version.wire());
+            let mut peer = up(&engine, &tunnel, version, dpid);
+            (0..100).for_each(|sequence| peer.ping(sequence));
+        }
+    }
+    // Plain connections are as before.
+    Peer::up(&engine, Version::V1_3, 99).ping(1);
+}
+
+#[test]
+fn large_messages_pass_both_ways_in_order_though_the_peer_reads_late() {
+    const ECHOES: usize = 400;
+    const ECHO_BYTES: usize = 60_000;
+    let pki = Pki::new();
+    let (engine, _) = start_tls(1, &pki);
+    for version in [&TLS12, &TLS13] {
+        let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[version], "switch"));
+        let stream = TcpStream::connect(tunnel.address()).unwrap();
+        let mut reader = stream.try_clone().unwrap();
+        reader.set_read_timeout(Some(PATIENCE)).unwrap();
+        let echo = |kind: u8, n: usize| {
+            let mut echo = vec![4, kind, 0, 0, 0, 0, (n >> 8) as u8, n as u8];
+            echo.extend((0..ECHO_BYTES - 8).map(|i| (i * 7 + n) as u8));
+            echo[2..4].copy_from_slice(&(ECHO_BYTES as u16).to_be_bytes());
+            echo
+        };
+        let sending = std::thread::spawn(move || {
+            let mut stream = stream;
+            stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 0]).unwrap();
+            (0..ECHOES).for_each(|n| stream.write_all(&echo(2, n)).unwrap());
+            stream
+        });
+        // The controller has to hold its answers back meanwhile.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut answered = 0;
+        while answered < ECHOES {
+            let mut header = [0; 8];
+            reader.read_exact(&mut header).unwrap();
+            let mut message = header.to_vec();
+            message.resize(usize::from(u16::from_be_bytes([header[2], header[3]])), 0);
+            reader.read_exact(&mut message[8..]).unwrap();
+            if header[1] == 3 {
+                assert!(message == echo(3, answered), "answer {answered}");
+                answered += 1;
+            }
+        }
+        drop(sending.join().unwrap());
+    }
+}
+
+#[test]
+fn a_session_is_handed_over_with_half_a_record() {
+    let pki = Pki::new();
+    let (engine, _) = start_tls(2, &pki);
+    let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+    let mut peer = up(&engine, &tunnel, Version::V1_3, 7);
+    let monitor = engine.monitor();
+    for round in 0..20 {
+        let from = monitor.worker_of(Dpid(7)).unwrap();
+        tunnel.hold_half_a_record();
+        peer.packet_in(round, 1000);
+        until("half of it is sent", || tunnel.holds());
+        assert!(monitor.hand_over(Dpid(7), 1 - from));
+        until("it is handed over", || monitor.worker_of(Dpid(7)) == Some(1 - from));
+        tunnel.release();
+        assert_eq!(peer.sequence(), round);
+    }
+    assert_eq!(counter(&engine, "switches_taken_over"), 20);
+}
+
+#[test]
+fn what_is_not_a_trusted_switch_is_refused_with_the_reason() {
+    let (pki, other, impostor) = (Pki::new(), Pki::named("another one"), Pki::new());
+    type Trial<'t> = (&'t str, Box<dyn Fn(SocketAddr) + 't>, EndReason, &'t str);
+    let by_tunnel = |client| {
+        move |address| {
+            let tunnel = Tunnel::start(address, client);
+            Peer::connect(tunnel.address(), Version::V1_3, 8).wait_closed();
+        }
+    };
+    let trials: [Trial<'_>; 7] = [
+        (
+            "no certificate",
+            Box::new(|address| by_tunnel(pki.anonymous())(address)),
+            EndReason::Refused,
+            "peer sent no certificates",
+        ),
+        (
+            "of another authority",
+            Box::new(|address| by_tunnel(pki.stranger(&other))(address)),
+            EndReason::Refused,
+            "invalid peer certificate: UnknownIssuer",
+        ),
+        (
+            "of an authority with the same name",
+            Box::new(|address| by_tunnel(pki.stranger(&impostor))(address)),
+            EndReason::Refused,
+            "invalid peer certificate: BadSignature",
+        ),
+        (
+            "expired",
+            Box::new(|address| by_tunnel(pki.expired())(address)),
+            EndReason::Refused,
+            "invalid peer certificate: certificate expired",
+        ),
+        (
+            "plain OpenFlow",
+            Box::new(|address| Peer::connect(address, Version::V1_3, 8).wait_closed()),
+            EndReason::Malformed,
+            "it is not TLS, but OpenFlow without it",
+        ),
+        (
+            "no TLS",
+            Box::new(|address| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+                let _ = stream.read_to_end(&mut Vec::new());
+            }),
+            EndReason::Refused,
+            "TLS: received corrupt message of type InvalidContentType",
+        ),
+        (
+            "silence",
+            Box::new(|address| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                let _ = stream.read_to_end(&mut Vec::new());
+            }),
+            EndReason::HandshakeTimeout,
+            "not finished within 5 s",
+        ),
+    ];
+    for (name, attempt, reason, text) in trials {
+        let (engine, _) = start_tls(1, &pki);
+        let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+        let mut honest = up(&engine, &tunnel, Version::V1_3, 7);
+        let began = Instant::now();
+        attempt(tls_address(&engine));
+        until("the refusal is an event", || last_refusal(&engine).is_some());
+        let (found, said) = last_refusal(&engine).unwrap();
+        assert!(said.contains(text), "{name}: {said}");
+        assert_eq!(found, reason, "{name}: {said}");
+        assert!(began.elapsed() < PATIENCE);
+        assert!(engine.network().switch(Dpid(8)).is_none(), "{name}");
+        assert_eq!(engine.monitor().status().refused, 1, "{name}");
+        honest.ping(1);
+    }
+}
+
+#[test]
+fn a_revoked_switch_is_refused_and_replaced_files_are_for_new_connections() {
+    let pki = Pki::new();
+    let (engine, server) = start_tls(1, &pki);
+    let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+    let mut established = up(&engine, &tunnel, Version::V1_3, 7);
+    let files = TlsFiles { revocations: Some(pki.revoke("switch")), ..pki.files() };
+    server.replace(&files).unwrap();
+    let revoked = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+    Peer::connect(revoked.address(), Version::V1_3, 8).wait_closed();
+    until("the refusal is an event", || last_refusal(&engine).is_some());
+    let (_, said) = last_refusal(&engine).unwrap();
+    assert!(said.contains("invalid peer certificate: Revoked"), "{said}");
+    established.ping(1);
+    let other = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "other"));
+    up(&engine, &other, Version::V1_3, 9).ping(1);
+}
+
+#[test]
+fn many_switches_connect_at_once_while_others_work() {
+    const SWITCHES: u64 = 200;
+    let pki = Pki::new();
+    let (engine, _) = start_tls(2, &pki);
+    let mut plain = Peer::up(&engine, Version::V1_3, 1);
+    let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+    let mut peers: Vec<Peer> =
+        (0..SWITCHES).map(|n| Peer::connect(tunnel.address(), Version::V1_3, 100 + n)).collect();
+    let mut sequence = 0;
+    until("all are up", || {
+        plain.ping(sequence);
+        sequence += 1;
+        for peer in &mut peers {
+            peer.stream.set_nonblocking(true).unwrap();
+            peer.turn();
+        }
+        engine.monitor().status().switches == SWITCHES as usize + 1
+    });
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let pki = Pki::new();
+    let files = pki.files();
+    let error = |files: TlsFiles| TlsServer::read(&files).unwrap_err().to_string();
+    let wrong = TlsFiles { certificate: files.key.clone(), ..files.clone() };
+    assert!(error(wrong).contains("it has no certificate in PEM"));
+    let wrong = TlsFiles { key: files.certificate.clone(), ..files.clone() };
+    assert!(error(wrong).contains("it has no private key in PEM"));
+    let wrong = TlsFiles { key: Pki::new().keep().files().key, ..files.clone() };
+    assert!(error(wrong).contains("it cannot be used with its key"));
+    let wrong = TlsFiles { authorities: files.key.clone(), ..files.clone() };
+    assert!(error(wrong).contains("it has no certificate in PEM"));
+    let wrong = TlsFiles { revocations: Some(files.key.clone()), ..files.clone() };
+    assert!(error(wrong).contains("it has no list of revocations in PEM"));
+    let missing = TlsFiles { key: "/nowhere/key.pem".into(), ..files };
+    assert!(error(missing).starts_with("/nowhere/key.pem: No such file"));
+}
