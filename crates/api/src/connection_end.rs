@@ -37,6 +37,8 @@ pub enum EndReason {
     Duplicate,
     /// A new connection with the same datapath id replaced it.
     Replaced,
+    /// It may not speak for this datapath id: its certificate, or its lack of one.
+    Identity,
     /// An auxiliary connection, which Bellrock does not use.
     Auxiliary,
     /// A limit was exceeded.
@@ -63,6 +65,7 @@ impl EndReason {
             EndReason::Malformed => "malformed",
             EndReason::Duplicate => "duplicate",
             EndReason::Replaced => "replaced",
+            EndReason::Identity => "identity",
             EndReason::Auxiliary => "auxiliary",
             EndReason::Limit => "limit",
             EndReason::Stopped => "stopped",

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_openflow::{Capabilities, FlowStats, MacAddr, Port, PortDesc, Version};
 
-use crate::ControllerRole;
+use crate::{ControllerRole, SwitchIdentity};
 
 /// A datapath id: the 64-bit identifier of a switch. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +62,8 @@ pub struct SwitchInfo {
     pub version: Version,
     /// Remote address of the connection.
     pub peer: SocketAddr,
+    /// What it has proved by TLS. `None`: the connection is plain.
+    pub identity: Option<Arc<SwitchIdentity>>,
     /// Maximum number of packets that it can buffer.
     pub n_buffers: u32,
     /// Number of flow tables.
@@ -86,6 +89,7 @@ impl SwitchInfo {
             dpid,
             version,
             peer,
+            identity: None,
             n_buffers: 0,
             n_tables: 0,
             capabilities: Capabilities::empty(),

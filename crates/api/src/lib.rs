@@ -31,6 +31,7 @@ mod event;
 mod events;
 mod flow;
 mod hosts;
+mod identity;
 mod info;
 mod intern;
 mod latency;
@@ -78,6 +79,7 @@ pub use flow::{
     NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, parse_actions,
 };
 pub use hosts::{Host, HostId, Hosts};
+pub use identity::{Fingerprint, ParseFingerprintError, SwitchIdentity};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use latency::{LATENCY_BOUNDS, Latencies, LatencyCounts, LatencyHistogram};
 pub use names::{MAX_NAME_CHARS, MAX_NAMES, NameError, NameKind, Names, name_in};

@@ -11,7 +11,7 @@ use std::time::Instant;
 use bellrock_api::Network;
 use bellrock_api::runtime::Chain;
 use bellrock_api::runtime::DynApp;
-use bellrock_worker::{Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
+use bellrock_worker::{Admission, Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
@@ -85,6 +85,7 @@ impl Engine {
             mailboxes: mailboxes.collect(),
             clock: Box::new(move || epoch.elapsed()),
             wake_tasks: Box::new(wake_tasks.clone()),
+            admission: admission(settings),
         });
         let task_worker = shared.task_worker();
         let poll = Poll::new().map_err(system("a poller"))?;
@@ -246,6 +247,16 @@ fn listeners(settings: &EngineSettings, kind: ChannelKind) -> Result<Vec<Listene
             .map(|address| Listener::bind(*address, ChannelKind::Tls)),
     );
     plain.collect()
+}
+
+/// The rules for certificates and datapath ids.
+fn admission(settings: &EngineSettings) -> Option<Arc<dyn Admission>> {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &settings.tls {
+        return Some(Arc::new(tls.identities.clone()));
+    }
+    let _ = settings;
+    None
 }
 
 fn poll_and_inbox() -> io::Result<(Poll, Arc<ConnectionInbox>)> {

@@ -48,4 +48,7 @@ pub use idle::IdleMode;
 pub use monitor::{AppCounter, EngineStatus, Monitor, NamedCounters, SeenHost};
 pub use settings::{DEFAULT_LISTEN, EngineSettings, MAX_WORKERS, Pinning, StartError};
 #[cfg(feature = "tls")]
-pub use tls::{TlsError, TlsFiles, TlsServer, TlsSettings};
+pub use tls::{
+    Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsError,
+    TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
+};

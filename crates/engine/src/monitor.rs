@@ -176,6 +176,16 @@ impl Monitor {
         self.shared.limit_packet_ins(limit)
     }
 
+    /// Closes the connections of switches whose certificates `server` does not accept any more
+    /// because they are revoked. Returns their number.
+    #[cfg(feature = "tls")]
+    pub fn close_revoked(&self, server: &crate::TlsServer) -> usize {
+        self.shared.close_switches(|info| {
+            let error = server.check_again(info.identity.as_deref()?).err()?;
+            Some(error.into())
+        })
+    }
+
     /// Asks all workers at once, and returns their answers. Leaves out workers that do not answer
     /// in time.
     fn query_workers<R>(&self, make_query: impl Fn(SyncSender<R>) -> WorkerQuery) -> Vec<R> {

@@ -3,8 +3,10 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::SwitchIdentity;
 use bellrock_worker::{ConnectionKey, Limits, ReadOutcome, Transport};
 use mio::{Registry, Token};
 use tracing::{debug, warn};
@@ -311,6 +313,10 @@ pub(crate) struct BlockedPeers {
 }
 
 impl Transport for Sockets {
+    fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
+        self.slots.get(key)?.as_ref()?.channel.identity()
+    }
+
     fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
         let share = self.share;
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };

@@ -119,6 +119,7 @@ impl Controller {
                 mailboxes: vec![Mailbox::new(Box::new(Awake))],
                 clock: Box::new(move || Duration::from_millis(read.load(Ordering::Relaxed))),
                 wake_tasks: Box::new(Awake),
+                admission: None,
             },
             1,
         );

@@ -182,6 +182,7 @@ fn main() {
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),
+        admission: None,
     });
     let (each, sent) = std::thread::scope(|scope| {
         let run = |index| {

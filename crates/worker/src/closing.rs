@@ -150,6 +150,8 @@ impl Worker {
             // Counted where it is decided.
             EndCause::Auxiliary(_)
             | EndCause::Duplicate(_)
+            | EndCause::Identity(..)
+            | EndCause::Ordered(_)
             | EndCause::Replaced
             | EndCause::Peer
             | EndCause::Stop => {}

@@ -12,6 +12,7 @@ use bellrock_api::{
 };
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
+use crate::admission::AdmissionError;
 use crate::balance::SwitchLoad;
 use crate::confirm::Confirmations;
 use crate::early::EarlyPackets;
@@ -306,6 +307,11 @@ pub(crate) enum EndCause {
          datapath id of its own"
     )]
     Duplicate(Dpid),
+    #[error("it may not speak for datapath id {0}: {1}")]
+    Identity(Dpid, AdmissionError),
+    /// By order of the operator, or of a rule: the sentence says which.
+    #[error("{0}")]
+    Ordered(Box<str>),
     #[error("a new connection with the same datapath id replaced this one, which was silent")]
     Replaced,
     #[error("the switch read none of the waiting bytes for too long")]

@@ -73,6 +73,8 @@ impl From<&EndCause> for ConnectionEnd {
             EndCause::Peer => EndReason::ClosedByPeer,
             EndCause::Auxiliary(_) => EndReason::Auxiliary,
             EndCause::Duplicate(_) => EndReason::Duplicate,
+            EndCause::Identity(..) => EndReason::Identity,
+            EndCause::Ordered(_) => EndReason::Refused,
             EndCause::Replaced => EndReason::Replaced,
             EndCause::Stalled => EndReason::Stalled,
             EndCause::UnfinishedReplies => EndReason::Limit,

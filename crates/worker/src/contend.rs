@@ -30,6 +30,11 @@ impl Worker {
         let Some(id) = self.id(key) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Err(old) = self.shared.claim(id, &info, &connection.counts) else {
+            if let Err(error) = self.shared.admit(info.dpid, info.identity.as_deref()) {
+                self.shared.release(id, info.dpid);
+                self.counters.identity_refusals.add(1);
+                return self.close(key, EndCause::Identity(info.dpid, error), now, transport);
+            }
             return self.begin(key, info, now, transport);
         };
         let dpid = info.dpid;

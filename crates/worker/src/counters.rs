@@ -47,6 +47,9 @@ counters! {
         auxiliary_refused,
         /// Connections that were refused because their datapath id is connected and alive.
         duplicates_refused,
+        /// Connections that were closed because they may not speak for their datapath id, by their
+        /// certificate or without one.
+        identity_refusals,
         /// Connections that were closed because a new one with the same datapath id replaced them.
         duplicates_replaced,
         /// Bytes received.

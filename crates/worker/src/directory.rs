@@ -17,12 +17,13 @@ use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
     AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, EarlierFlows, Error, Event, Network,
-    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo,
-    Switches, TaskHandle, ToSwitch,
+    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchIdentity,
+    SwitchInfo, Switches, TaskHandle, ToSwitch,
 };
 
 use tracing::{error, warn};
 
+use crate::admission::{Admission, AdmissionError};
 use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
 use crate::connection::ConnectionCounts;
@@ -45,6 +46,8 @@ pub struct SharedParts {
     pub clock: ClockFn,
     /// Wakes the thread that runs the tasks ([`SharedState::task_worker`]).
     pub wake_tasks: Box<dyn Wake>,
+    /// Decides for which datapath ids a connection may speak. `None`: for any.
+    pub admission: Option<Arc<dyn Admission>>,
 }
 
 /// The state of an app of the chain.
@@ -81,6 +84,7 @@ pub struct SharedState {
     wants_packet_ins: bool,
     /// Health of each app.
     health: Vec<Arc<Health>>,
+    admission: Option<Arc<dyn Admission>>,
     posts: Arc<Posts>,
     counters: Vec<Arc<WorkerCounters>>,
     loads: WorkerLoads,
@@ -171,8 +175,10 @@ impl SharedState {
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
         let health = apps.iter().map(|_| Arc::default()).collect();
+        let admission = parts.admission;
         let shared =
-            Arc::new(SharedState { apps, wants_packet_ins, health, posts, counters, loads });
+            SharedState { apps, wants_packet_ins, health, admission, posts, counters, loads };
+        let shared = Arc::new(shared);
         for (place, app) in shared.apps.iter().enumerate() {
             app.app.start(&shared.network_of(place, app.name));
         }
@@ -354,6 +360,42 @@ impl SharedState {
             DirectoryEntry { id, info: Arc::clone(info), counts: Arc::clone(counts), shown };
         switches.insert(info.dpid, entry);
         Ok(())
+    }
+
+    /// Closes the connections of the switches for which `why` gives a reason. Returns their number.
+    pub fn close_switches(&self, why: impl Fn(&SwitchInfo) -> Option<Box<str>>) -> usize {
+        // Not under the lock: `why` may take its time.
+        let entries: Vec<_> = {
+            let entries = self.posts.read();
+            entries.switches.values().map(|entry| (entry.id, Arc::clone(&entry.info))).collect()
+        };
+        let close = |(id, info): (ConnectionId, Arc<SwitchInfo>)| {
+            let why = why(&info)?;
+            // Under the lock, so that the mail finds a switch that is handed over.
+            let entries = self.posts.read();
+            let entry = entries.switches.get(&info.dpid)?;
+            let id = entry.has_serial(id.serial).then_some(entry.id)?;
+            self.post(id.worker, Mail::Close { id, why }).then_some(())
+        };
+        entries.into_iter().filter_map(close).count()
+    }
+
+    /// Whether a connection may speak for its datapath id.
+    pub(crate) fn check_admission(
+        &self,
+        dpid: Dpid,
+        identity: Option<&SwitchIdentity>,
+    ) -> std::result::Result<(), AdmissionError> {
+        self.admission.as_ref().map_or(Ok(()), |admission| admission.check(dpid, identity))
+    }
+
+    /// Notes that a connection, which owns its datapath id, speaks for it.
+    pub(crate) fn admit(
+        &self,
+        dpid: Dpid,
+        identity: Option<&SwitchIdentity>,
+    ) -> std::result::Result<(), AdmissionError> {
+        self.admission.as_ref().map_or(Ok(()), |admission| admission.admit(dpid, identity))
     }
 
     /// Keeps an order for a role, with which the next connection of the switch begins.

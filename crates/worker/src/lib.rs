@@ -8,6 +8,7 @@
 //! It has no thread, no socket and no clock: crate `engine` provides them, and tests provide
 //! virtual ones. All dispatch is in this crate.
 
+mod admission;
 mod balance;
 mod clean;
 mod closing;
@@ -40,6 +41,7 @@ mod transport;
 mod turns;
 mod worker;
 
+pub use admission::{Admission, AdmissionError};
 pub use confirm::{MIN_REQUESTS, TASKS_UNANSWERED};
 pub use counters::{COUNTERS, TASK_COUNTERS, TaskCounters, WorkerCounters};
 pub use directory::{AppState, SharedParts, SharedState};

@@ -48,6 +48,8 @@ pub(crate) enum Mail {
     HandOver { id: ConnectionId, to: usize },
     /// A switch that is handed over to this worker.
     Take(Box<Moving>),
+    /// Closes a connection, for this reason.
+    Close { id: ConnectionId, why: Box<str> },
     /// A question of the operator.
     Query(WorkerQuery),
 }

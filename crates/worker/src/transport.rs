@@ -1,6 +1,9 @@
 //! The interface that carries bytes between a worker and its switches.
 
 use std::any::Any;
+use std::sync::Arc;
+
+use bellrock_api::SwitchIdentity;
 
 /// Key of a connection in its worker. Keys are used again after a connection is closed.
 pub type ConnectionKey = usize;
@@ -34,6 +37,12 @@ pub trait Transport {
     /// Closes the connection, after an attempt to send what is queued. The worker has already
     /// removed the key.
     fn close(&mut self, key: ConnectionKey);
+
+    /// What the peer has proved by TLS. `None`: the connection is plain.
+    fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
+        let _ = key;
+        None
+    }
 
     /// Detaches a connection, with all its queued bytes, for the transport of another worker.
     /// `None` if that is impossible.

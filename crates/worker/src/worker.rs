@@ -339,6 +339,11 @@ impl Worker {
                 }
                 Some(Mail::HandOver { id: who, to }) => self.hand_over_one(who, to, now, transport),
                 Some(Mail::Take(moving)) => self.accept(*moving, now, transport),
+                Some(Mail::Close { id, why }) => {
+                    if let Some(key) = self.local_key(id) {
+                        self.close(key, EndCause::Ordered(why), now, transport);
+                    }
+                }
                 Some(Mail::Query(query)) => self.query(query, now),
             }
         }
@@ -480,7 +485,14 @@ impl Worker {
             let dpid = Dpid(switch.datapath_id);
             warn!(%dpid, %reason, "the switch does not report its ports: they become known as they change");
         }
-        let info = Arc::new(info_of(switch, connection.peer, now));
+        let mut info = info_of(switch, connection.peer, now);
+        info.identity = transport.identity(key);
+        let info = Arc::new(info);
+        // Before the claim: a stranger must not find out whether the switch is connected.
+        if let Err(error) = self.shared.check_admission(info.dpid, info.identity.as_deref()) {
+            self.counters.identity_refusals.add(1);
+            return self.close(key, EndCause::Identity(info.dpid, error), now, transport);
+        }
         self.claim(key, info, now, transport);
     }
 

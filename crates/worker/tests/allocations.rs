@@ -157,6 +157,7 @@ fn worker(app: impl DynApp) -> (Worker, Arc<SharedState>) {
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),
+        admission: None,
     });
     (Worker::new(0, WorkerSettings::default(), Arc::clone(&shared)), shared)
 }

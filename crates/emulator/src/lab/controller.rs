@@ -75,7 +75,7 @@ impl LabController {
         clock.set(now);
         let read = clock.clone();
         let (wake_tasks, read) = (Box::new(NoopWake), Box::new(move || read.now()));
-        let parts = SharedParts { chain, mailboxes, clock: read, wake_tasks };
+        let parts = SharedParts { chain, mailboxes, clock: read, wake_tasks, admission: None };
         let shared = SharedState::seeded(parts, seed);
         let tasks = shared.task_worker();
         let make =

@@ -21,7 +21,9 @@ mod unacknowledged;
 
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 
+use bellrock_api::SwitchIdentity;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::Socket;
@@ -146,6 +148,15 @@ impl Channel {
             Channel::Tls(session) => session.buffered_bytes(),
             #[cfg(test)]
             Channel::ReadAhead(channel) => channel.buffered_bytes(),
+        }
+    }
+
+    /// What the peer has proved by TLS.
+    pub(crate) fn identity(&self) -> Option<Arc<SwitchIdentity>> {
+        match self {
+            #[cfg(feature = "tls")]
+            Channel::Tls(session) => session.identity().cloned(),
+            _ => None,
         }
     }
 

@@ -19,6 +19,8 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use tracing::error;
 
 use super::TlsServer;
+use super::certificate::identity;
+use super::refusal_text::explain;
 use super::session::{MAX_CARRY_BYTES, TlsSession, encode_alert, go_on, take_records};
 use crate::halt::Halt;
 use crate::refusals::RefusalReason;
@@ -53,7 +55,7 @@ pub(crate) enum HandshakeError {
     Late,
     #[error("it closed the connection during the TLS handshake; its log may say why")]
     Closed,
-    #[error("TLS: {0}")]
+    #[error("{}", explain(.0))]
     Tls(#[from] rustls::Error),
     #[error("its socket failed during the TLS handshake: {0}")]
     Socket(#[from] io::Error),
@@ -240,6 +242,8 @@ struct Handshake {
     stream: TcpStream,
     peer: SocketAddr,
     session: Box<UnbufferedServerConnection>,
+    /// See [`SwitchIdentity::epoch`](bellrock_api::SwitchIdentity::epoch).
+    epoch: u64,
     deadline: Instant,
     /// Received bytes that are not used yet.
     incoming: Vec<u8>,
@@ -259,13 +263,15 @@ impl Handshake {
         poll: &Poll,
         token: Token,
     ) -> Result<Self, HandshakeError> {
-        let session = Box::new(UnbufferedServerConnection::new(server.config())?);
+        let (config, epoch) = server.config();
+        let session = Box::new(UnbufferedServerConnection::new(config)?);
         poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         Ok(Handshake {
             stream,
             peer,
             session,
+            epoch,
             deadline,
             incoming: Vec::new(),
             decrypted: Vec::new(),
@@ -367,7 +373,8 @@ impl Handshake {
     }
 
     fn into_session(self) -> TlsSession {
-        TlsSession::new(self.stream, self.session, self.incoming, self.decrypted)
+        let identity = identity(&self.session, self.epoch).map(Arc::new);
+        TlsSession::new(self.stream, self.session, identity, self.incoming, self.decrypted)
     }
 }
 

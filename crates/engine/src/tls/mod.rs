@@ -5,20 +5,29 @@
 //! and 1.3 are accepted. Handshakes have threads of their own (`handshake`), since one takes as long
 //! as thousands of packets; a worker gets an established session (`session`).
 
+mod certificate;
 pub(crate) mod handshake;
+mod identities;
+mod refusal_text;
 pub(crate) mod session;
 
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use bellrock_api::SwitchIdentity;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{CertificateError, RootCertStore, ServerConfig};
+
+pub use identities::{
+    Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, UnnamedIdentity,
+};
 
 /// Maximum size of a file of certificates, of a key or of revocations, in bytes.
 const MAX_PEM_BYTES: u64 = 16 << 20;
@@ -43,11 +52,25 @@ pub struct TlsSettings {
     pub listen: Vec<SocketAddr>,
     /// What the controller shows and demands there.
     pub server: TlsServer,
+    /// Which certificate speaks for which datapath ids.
+    pub identities: Identities,
 }
 
 /// What the controller shows to switches, and which of theirs it accepts. All clones share it.
 #[derive(Clone, Debug)]
-pub struct TlsServer(Arc<RwLock<Arc<ServerConfig>>>);
+pub struct TlsServer(Arc<RwLock<Loaded>>);
+
+/// What was read of the files.
+#[derive(Clone, Debug)]
+struct Loaded {
+    config: Arc<ServerConfig>,
+    /// What `config` asks about certificates of switches.
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Number of times that files were read.
+    epoch: u64,
+    /// End of the controller's certificate, in seconds since 1970.
+    not_after: Option<i64>,
+}
 
 /// Why the files of a TLS server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -77,32 +100,67 @@ impl TlsServer {
     /// # Errors
     /// [`TlsError`].
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
-        Ok(TlsServer(Arc::new(RwLock::new(Arc::new(read_config(files)?)))))
+        Ok(TlsServer(Arc::new(RwLock::new(load(files)?))))
     }
 
-    /// Reads the files anew, for the connections from now on. Established ones keep what they have.
+    /// Replaces what it shows and accepts, for the connections from now on. Established ones go on;
+    /// [`Monitor::close_revoked`](crate::Monitor::close_revoked) closes those of revoked certificates.
+    pub fn replace(&self, other: TlsServer) {
+        let loaded = other.loaded().clone();
+        let mut own = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = own.epoch + 1;
+        *own = Loaded { epoch, ..loaded };
+    }
+
+    /// End of the controller's certificate, in seconds since 1970. `None`: it cannot be read.
+    #[must_use]
+    pub fn not_after(&self) -> Option<i64> {
+        self.loaded().not_after
+    }
+
+    /// The configuration of new connections, and its number.
+    pub(crate) fn config(&self) -> (Arc<ServerConfig>, u64) {
+        let loaded = self.loaded();
+        (Arc::clone(&loaded.config), loaded.epoch)
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.loaded().epoch
+    }
+
+    /// Whether a certificate that was accepted once is revoked now. Anything else that has changed, such
+    /// as its authority or the time, is for new connections.
     ///
     /// # Errors
-    /// [`TlsError`]. Then nothing has changed.
-    pub fn replace(&self, files: &TlsFiles) -> Result<(), TlsError> {
-        let config = Arc::new(read_config(files)?);
-        // Each change is one assignment.
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = config;
-        Ok(())
+    /// Why it is not accepted any more.
+    pub(crate) fn check_again(&self, identity: &SwitchIdentity) -> Result<(), String> {
+        let verifier = Arc::clone(&self.loaded().verifier);
+        let mut chain = identity.certificates.iter().map(|der| CertificateDer::from(der.to_vec()));
+        let Some(own) = chain.next() else { return Ok(()) };
+        match verifier.verify_client_cert(&own, &chain.collect::<Vec<_>>(), UnixTime::now()) {
+            Err(error @ rustls::Error::InvalidCertificate(CertificateError::Revoked)) => {
+                Err(refusal_text::explain(&error))
+            }
+            _ => Ok(()),
+        }
     }
 
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    fn loaded(&self) -> RwLockReadGuard<'_, Loaded> {
+        // Each change is one assignment.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     let TlsFiles { certificate, key, authorities, revocations } = files;
-    let chain = certificates(certificate)?;
+    let mut chain = certificates(certificate)?;
+    let not_after = chain.first().and_then(certificate::parse).map(|own| own.not_after);
     let private = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
     let mut roots = RootCertStore::empty();
-    for root in certificates(authorities)? {
+    let roots_der = certificates(authorities)?;
+    append_root(&mut chain, &roots_der);
+    for root in roots_der {
         roots
             .add(root)
             .map_err(|error| wrong(authorities, format!("it is no authority: {error}")))?;
@@ -125,12 +183,29 @@ fn read_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let unusable = |error: rustls::Error| {
         wrong(certificate, format!("it cannot be used with its key: {error}"))
     };
-    ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(unusable)?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(Arc::clone(&verifier))
         .with_single_cert(chain, private)
-        .map_err(unusable)
+        .map_err(unusable)?;
+    Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after })
+}
+
+/// Ends the controller's chain with its root, if that is among the authorities. Switches that start
+/// without an authority take it from there (`ovs-vsctl --bootstrap set-ssl`).
+fn append_root(chain: &mut Vec<CertificateDer<'static>>, roots: &[CertificateDer<'static>]) {
+    let names = |der: &CertificateDer<'_>| {
+        let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+        let (subject, issuer) = (certificate.subject(), certificate.issuer());
+        Some((subject.as_raw().to_vec(), issuer.as_raw().to_vec()))
+    };
+    let Some((subject, issuer)) = chain.last().and_then(names) else { return };
+    if subject == issuer {
+        return;
+    }
+    let is_issuer = |root: &&CertificateDer<'_>| names(root).is_some_and(|(own, _)| own == issuer);
+    chain.extend(roots.iter().find(is_issuer).cloned());
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -17,7 +17,9 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write as _};
+use std::sync::Arc;
 
+use bellrock_api::SwitchIdentity;
 use mio::net::TcpStream;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
@@ -56,6 +58,7 @@ thread_local! {
 pub(crate) struct TlsSession {
     stream: TcpStream,
     session: Box<UnbufferedServerConnection>,
+    identity: Option<Arc<SwitchIdentity>>,
     /// Received bytes that are not decrypted.
     carry: Vec<u8>,
     /// Whether `carry` may have whole records.
@@ -82,6 +85,7 @@ impl TlsSession {
     pub(crate) fn new(
         stream: TcpStream,
         session: Box<UnbufferedServerConnection>,
+        identity: Option<Arc<SwitchIdentity>>,
         carry: Vec<u8>,
         decrypted: Vec<u8>,
     ) -> Self {
@@ -89,6 +93,7 @@ impl TlsSession {
         TlsSession {
             stream,
             session,
+            identity,
             carry,
             has_records,
             decrypted,
@@ -96,6 +101,11 @@ impl TlsSession {
             sealed: 0,
             is_ended: false,
         }
+    }
+
+    /// What the peer has proved.
+    pub(crate) fn identity(&self) -> Option<&Arc<SwitchIdentity>> {
+        self.identity.as_ref()
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bellrock_engine::TlsFiles;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
-    SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
@@ -71,6 +71,8 @@ impl Pki {
         change: impl FnOnce(&mut CertificateParams),
     ) -> (rcgen::Certificate, KeyPair) {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         params.serial_number = Some(serial_number(name));
         change(&mut params);
@@ -97,6 +99,15 @@ impl Pki {
     ) -> Arc<ClientConfig> {
         let (certificate, key) = self.issue(name, |_| ());
         self.with_certificate(versions, certificate.der().clone(), &key)
+    }
+
+    /// A switch whose certificate names datapath ids by URIs.
+    pub fn client_of(&self, name: &str, uris: &[&str]) -> Arc<ClientConfig> {
+        let (certificate, key) = self.issue(name, |params| {
+            let uri = |uri: &&str| SanType::URI((*uri).try_into().unwrap());
+            params.subject_alt_names.extend(uris.iter().map(uri));
+        });
+        self.with_certificate(rustls::DEFAULT_VERSIONS, certificate.der().clone(), &key)
     }
 
     fn with_certificate(

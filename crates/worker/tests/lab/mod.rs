@@ -177,6 +177,7 @@ impl Lab {
             mailboxes,
             clock: Box::new(move || Duration::from_nanos(read.load(Ordering::Relaxed))),
             wake_tasks: Box::new(Awake),
+            admission: None,
         });
         let tasks = shared.task_worker();
         let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
