@@ -31,9 +31,9 @@ function headers(more) {
   return { ...more, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };
 }
 
-/** Asks the controller, or gives an order. */
-export async function ask(path, { method = "GET", body } = {}) {
-  const init = { method, headers: headers(body === undefined ? {} : { "content-type": "application/json" }) };
+/** Asks the controller, or gives an order. `signal` ends the request. */
+export async function ask(path, { method = "GET", body, signal } = {}) {
+  const init = { method, signal, headers: headers(body === undefined ? {} : { "content-type": "application/json" }) };
   if (body !== undefined) init.body = JSON.stringify(body);
   const reply = await fetch(path, init);
   if (reply.status === 204) return null;
@@ -43,10 +43,10 @@ export async function ask(path, { method = "GET", body } = {}) {
 }
 
 /** All rows of a list. */
-export async function all(path) {
+export async function all(path, options) {
   const rows = [];
   for (;;) {
-    const page = await ask(`${path}?skip=${rows.length}&limit=${PAGE_ROWS}`);
+    const page = await ask(`${path}?skip=${rows.length}&limit=${PAGE_ROWS}`, options);
     rows.push(...page.rows);
     if (page.rows.length === 0 || rows.length >= page.total) return rows;
   }

@@ -1,9 +1,9 @@
 // Details of what is selected: a switch, a host, a link, a circuit or a reservation.
 
 import { all, ask } from "./api.js";
-import { button, byId, definitions, el, replace, table } from "./dom.js";
+import { button, byId, definitions, el, replace, say, table } from "./dom.js";
 import { bytes, clock, count, plural, rate, seconds } from "./format.js";
-import { countPorts, loadOf, nameOf, network, portKey, runs } from "./network.js";
+import { countPorts, loadOf, nameOf, network, portKey, runs, withEnds } from "./network.js";
 import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
 import { hostName, isBlocked } from "./scene.js";
 
@@ -13,11 +13,19 @@ const FLOW_ROWS = 50;
 const panel = byId("detail");
 let selected = null;
 /** Of the selected switch: what is asked for when it is selected, and now and then. */
-let more = { ports: null, flows: null, statics: null, limit: FLOW_ROWS, problem: null };
+let more = nothing();
 let onSelect = () => {};
+
+function nothing() {
+  return {
+    ports: null, flows: null, groups: null, meters: null, statics: null, limit: FLOW_ROWS, problem: null,
+    isAsked: false, isWanted: false, abort: new AbortController(),
+  };
+}
 
 export function start(select) {
   onSelect = select;
+  panel.addEventListener("keydown", ({ key }) => key === "Escape" && onSelect(null));
 }
 
 /** Shows what is selected, or nothing. */
@@ -25,47 +33,82 @@ export function show(selection) {
   const isOther = selection?.kind !== selected?.kind || selection?.id !== selected?.id;
   selected = selection;
   if (isOther) {
-    more = { ports: null, flows: null, groups: null, meters: null, statics: null, limit: FLOW_ROWS, problem: null };
+    more.abort.abort();
+    more = nothing();
     panel.scrollTop = 0;
   }
   draw();
-  if (selection?.kind === "switch") askMore(selection.id);
+  if (selection?.kind === "switch" && !more.isAsked) askMore(selection.id);
 }
 
+/**
+ * Asks one question after another: a browser has six connections to the controller, and a switch that hangs
+ * must not take those that the map needs.
+ */
 async function askMore(dpid) {
   const path = `/v1/switches/${dpid}`;
   const asked = more;
+  const { limit, abort: { signal } } = asked;
+  Object.assign(asked, { isAsked: true, isWanted: false });
   try {
-    const [ports, flows, groups, meters, statics] = await Promise.all([
-      all(`${path}/ports`), ask(`${path}/flows?limit=${more.limit}`), partsOf(dpid, "groups"), partsOf(dpid, "meters"),
-      staticsOf(dpid),
-    ]);
+    const statics = await staticsOf(dpid, signal);
+    const ports = await all(`${path}/ports`, { signal });
+    const flows = await ask(`${path}/flows?limit=${limit}`, { signal });
+    const groups = await partsOf(dpid, "groups", signal);
+    const meters = await partsOf(dpid, "meters", signal);
     countPorts(ports);
     Object.assign(asked, { ports, flows, groups, meters, statics, problem: null });
   } catch (problem) {
     asked.problem = problem;
   }
-  if (asked === more) draw();
+  asked.isAsked = false;
+  if (asked !== more) return;
+  draw();
+  if (asked.isWanted) askMore(dpid);
 }
 
 /** The groups or meters of a switch. OpenFlow 1.0 has none, and not every switch with 1.3 reports them. */
-async function partsOf(dpid, kind) {
+async function partsOf(dpid, kind, signal) {
   if (network.switches.get(dpid)?.version === "1.0") return [];
   try {
-    return (await ask(`/v1/switches/${dpid}/${kind}?limit=1000`)).rows;
+    return (await ask(`/v1/switches/${dpid}/${kind}?limit=1000`, { signal })).rows;
   } catch {
     return [];
   }
 }
 
-async function staticsOf(dpid) {
-  return runs("static") ? (await ask(`/v1/static?switch=${dpid}&limit=1000`)).rows : null;
+async function staticsOf(dpid, signal) {
+  return runs("static") ? withEnds((await ask(`/v1/static?switch=${dpid}&limit=1000`, { signal })).rows) : null;
 }
 
-function draw() {
+/** Draws it anew, from what is known. */
+export function draw() {
   const parts = { switch: switchParts, host: hostParts, link: linkParts, circuit: circuitParts, reservation: reservationParts };
+  const hadFocus = panel.contains(document.activeElement);
   panel.hidden = selected === null;
   replace(panel, ...(selected ? parts[selected.kind](selected.id) : []));
+  if (hadFocus && panel.hidden) [byId("map"), byId("list-view")].find((view) => view.checkVisibility())?.focus();
+  // Before the first answer of the controller, nothing is known of anything.
+  if (network.status) say(byId("selected"), selected ? summary(selected) : "");
+}
+
+/** What is selected and how it is, in a line. Screen readers read it when it changes. */
+function summary({ kind, id }) {
+  const is = {
+    switch: () => network.switches.get(id), host: () => network.hosts.find(({ mac }) => mac === id),
+    link: () => network.links.find(({ key }) => key === id), circuit: () => network.circuits?.find(({ name }) => name === id),
+    reservation: () => network.reservations?.find((row) => String(row.id) === id),
+  }[kind]();
+  if (!is) return `The ${kind} ${id} is not in the network any more`;
+  const at = ({ dpid, name, port }) => `${name ?? dpid} port ${port}`;
+  const lies = ({ state, path: ports, why }) => `${STATES[state]?.[1] ?? state}${why ? `, ${why}` : ""}, path ${path(ports ?? [])}`;
+  return {
+    switch: () => `Switch ${nameOf(is)}, ${plural(is.ports.length, "port")}${is.standby ? ", stands by" : ""}`,
+    host: () => `Host ${hostName(is)} at ${at({ ...is, name: is.switch_name })}${isBlocked(is) ? ", in quarantine" : ""}`,
+    link: () => `Link from ${at(is.a)} to ${at(is.b)}${is.isLost ? ", lost" : is.bothWays ? "" : ", one direction only"}`,
+    circuit: () => `Circuit ${is.name}, ${lies(is)}`,
+    reservation: () => `Reservation ${is.id} from ${is.from} to ${is.to}, ${lies(is)}`,
+  }[kind]();
 }
 
 const title = (text) => el("div", { class: "title" }, el("h2", {}, text),
@@ -144,7 +187,8 @@ function flows() {
   const { rows, total } = more.flows;
   const showMore = () => {
     more.limit += FLOW_ROWS;
-    askMore(selected.id);
+    if (more.isAsked) more.isWanted = true;
+    else askMore(selected.id);
   };
   return el("div", {},
     table(plural(total, "flow"), [
@@ -250,7 +294,7 @@ function linkParts(key) {
   ];
 }
 
-/** A path as switches and ports, each a link to the switch. */
+/** A path as switches and ports. */
 const path = (ports) => (ports.length ? ports.join(" → ") : "none");
 
 function circuitParts(name) {

@@ -17,11 +17,38 @@ export const byId = (id) => document.getElementById(id);
 /** A button with a handler. `kind`: "main", "danger" or nothing. */
 export const button = (label, onclick, kind) => el("button", { type: "button", class: kind, onclick }, label);
 
-/** Replaces the children. The focus stays on the element with the same data-key. */
+/** Replaces the children. The focus stays on the element that means the same. */
 export function replace(parent, ...children) {
-  const key = parent.contains(document.activeElement) && document.activeElement.dataset.key;
+  const giveBack = rememberFocus(parent);
   parent.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
-  if (key) parent.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  giveBack();
+}
+
+/**
+ * Remembers the element within `parent` that has the focus. The result gives the focus to the element that
+ * means the same then, or to `parent` itself if there is none.
+ */
+export function rememberFocus(parent) {
+  const element = document.activeElement;
+  if (element === parent || !parent.contains(element)) return () => {};
+  const key = meaning(element);
+  const same = () => [...parent.querySelectorAll("a, button, input, select")].filter((other) => meaning(other) === key);
+  const number = same().indexOf(element);
+  return () => {
+    const found = same();
+    (found[number] ?? found.at(-1) ?? parent).focus({ preventScroll: true });
+  };
+}
+
+/** What a link or a button stands for: its data-key, or its row in a table and its address or label. */
+function meaning(element) {
+  const row = element.closest("tr")?.cells[0].textContent ?? "";
+  return element.dataset.key ?? [row, element.getAttribute("href") ?? element.textContent].join("\n");
+}
+
+/** Sets a text that screen readers read aloud when it changes. The same text is not read again. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 /** A table. `columns`: [title, cell of a row, class]. */

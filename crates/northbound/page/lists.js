@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { button, byId, el, replace, table } from "./dom.js";
 import { count, plural, rate, seconds } from "./format.js";
 import { eventTable, state, staticTable } from "./detail.js";
-import { allOf, loadOf, nameOf, network, runs } from "./network.js";
+import { allOf, loadOf, nameOf, network, runs, withEnds } from "./network.js";
 import { block, mayOrder, release, reload, reserve, setFlow, unblock } from "./orders.js";
 import { hostName } from "./scene.js";
 
@@ -114,7 +114,7 @@ const VIEWS = {
     buttons: () => [button("Quarantine a host", () => block(), "danger")],
   },
   static: {
-    title: "Static entries", app: "static", load: () => allOf("static", "/v1/static"), draw: staticTable,
+    title: "Static entries", app: "static", load: async () => withEnds(await allOf("static", "/v1/static") ?? []), draw: staticTable,
     buttons: () => [button("Set a flow", () => setFlow(), "main")],
   },
 };
@@ -134,7 +134,8 @@ export function show(name, search) {
   }
 }
 
-function draw(name, search) {
+/** Draws a view anew, from what is known. */
+export function draw(name, search) {
   const view = VIEWS[name];
   const rows = view.load ? extra.rows : view.rows();
   const heading = el("h2", {}, view.title, mayOrder() && rows ? view.buttons?.() ?? [] : []);

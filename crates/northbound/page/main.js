@@ -1,7 +1,7 @@
 // Puts the page together: the address chooses what is shown, and what happens in the network redraws it.
 
 import { token } from "./api.js";
-import { byId, el, replace } from "./dom.js";
+import { byId, el, replace, say } from "./dom.js";
 import { clock, plural, seconds } from "./format.js";
 import * as detail from "./detail.js";
 import * as lists from "./lists.js";
@@ -37,12 +37,23 @@ const search = () => byId("search").value.trim().toLowerCase();
 
 function draw() {
   drawHeader();
-  const text = search();
   byId("map-view").hidden = place.view !== "map";
   byId("list-view").hidden = place.view === "map";
-  if (place.view === "map") map.show(place.selection, text ? (name) => name.toLowerCase().includes(text) : undefined);
-  else lists.show(place.view, text);
+  if (place.view === "map") drawMap();
+  else lists.show(place.view, search());
   detail.show(place.selection);
+}
+
+function drawMap() {
+  const text = search();
+  map.show(place.selection, text ? (name) => name.toLowerCase().includes(text) : undefined);
+}
+
+/** The same without any question to the controller. */
+function drawRates() {
+  if (place.view === "map") drawMap();
+  else lists.draw(place.view, search());
+  detail.draw();
 }
 
 function drawHeader() {
@@ -57,14 +68,14 @@ function drawHeader() {
   const isLost = network.problem !== null || network.isFollowing === false;
   const connection = byId("connection");
   connection.dataset.state = isLost ? "lost" : "open";
-  connection.textContent = isLost ? `Not up to date: ${network.problem?.message ?? "the controller does not answer"}` : "live";
+  say(connection, isLost ? `Not up to date: ${network.problem?.message ?? "the controller does not answer"}` : "live");
   byId("account").textContent = network.token ? `${network.token.name} (${network.token.scope}): sign out` : "Sign in";
   const notes = [
     network.status && network.switches.size === 0 && "No switch is connected.",
     network.leftOut > 0 && `${plural(network.leftOut, "switch", "switches")} more than the map can show.`,
     network.status && !network.settled && network.switches.size > 0 && "Links are being looked for…",
   ];
-  byId("map-note").textContent = notes.filter(Boolean).join(" ");
+  say(byId("map-note"), notes.filter(Boolean).join(" "));
   drawAlarm();
 }
 
@@ -72,14 +83,13 @@ function drawAlarm() {
   const alarm = network.events.find((event) => event.alarming);
   const isNew = alarm && Date.now() - alarm.unix_ms < ALARM_MS;
   const line = byId("alarm");
-  const text = isNew ? `⚠ ${clock(alarm.unix_ms)} ${alarm.text}` : "";
-  // A screen reader reads each change aloud.
-  if (line.textContent !== text) line.textContent = text;
+  say(line, isNew ? `⚠ ${clock(alarm.unix_ms)} ${alarm.text}` : "");
   line.hidden = !isNew;
 }
 
 onChange((what) => {
   if (what === "network") draw();
+  else if (what === "rates") drawRates();
   else drawHeader();
   const dialog = byId("dialog");
   if (network.problem?.status === 401 && !dialog.open) {

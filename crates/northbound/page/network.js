@@ -40,10 +40,11 @@ export const network = {
 const listeners = new Set();
 let counted = new Map();
 let isBusy = false;
+let isCounting = false;
 let isWanted = false;
 let timer = null;
 
-/** Calls `listener` after each change. */
+/** Calls `listener` after each change, with what has changed: "network", "rates", "event" or "connection". */
 export function onChange(listener) {
   listeners.add(listener);
 }
@@ -77,6 +78,7 @@ async function run() {
   }
   isBusy = false;
   tell("network");
+  count();
   look(isWanted ? GATHER_MS : LOOK_MS);
 }
 
@@ -96,11 +98,14 @@ async function refresh() {
   network.size = { width: layout.width, height: layout.height };
   network.leftOut = layout.left_out;
   network.links = merged(topology.links);
-  await count(switches);
 }
 
 /** Whether an app is in the chain. */
 export const runs = (app) => network.status?.apps.includes(app) ?? false;
+
+/** Rows of static entries, with the time at which they end. */
+export const withEnds = (rows) =>
+  rows.map((row) => ({ ...row, endsAtMs: row.ttl_seconds == null ? null : Date.now() + 1000 * row.ttl_seconds }));
 
 /** All rows of an app's list, or null if it does not run. */
 export const allOf = async (app, path) => (runs(app) ? all(path) : null);
@@ -124,11 +129,22 @@ function merged(rows) {
   return [...links.values()];
 }
 
-/** Asks for the counters of the ports, if they are not too many, and reckons their rates. */
-async function count(switches) {
-  const ports = switches.reduce((sum, row) => sum + row.ports.length, 0);
-  if (ports > MAX_COUNTED_PORTS || document.hidden) return;
-  countPorts(await all("/v1/ports"));
+/**
+ * Asks for the counters of the ports, if they are not too many, and reckons their rates. No look waits for
+ * them: the controller asks the switches, and one that hangs takes seconds.
+ */
+async function count() {
+  const ports = [...network.switches.values()].reduce((sum, row) => sum + row.ports.length, 0);
+  if (isCounting || ports > MAX_COUNTED_PORTS || document.hidden) return;
+  isCounting = true;
+  try {
+    countPorts(await all("/v1/ports"));
+  } catch {
+    // Unknown is better than old.
+    network.rates.clear();
+  }
+  isCounting = false;
+  tell("rates");
 }
 
 /** Takes counters of ports, whose differences are the rates. */

@@ -1,7 +1,7 @@
 // Orders: each is a form in a dialog, which says what it does before it is sent.
 
 import { ask, Problem, token } from "./api.js";
-import { button, byId, el } from "./dom.js";
+import { button, byId, el, rememberFocus, table } from "./dom.js";
 import { look, network } from "./network.js";
 
 /** Whether the token of this page allows orders. */
@@ -11,9 +11,10 @@ const dialog = byId("dialog");
 
 /**
  * Shows a form. `fields`: [name, label, attributes of an input, or options of a choice]. `send` gets
- * their values. A problem is shown, beside its field if it names one, and the form stays.
+ * their values; without it there is nothing to send. A problem is shown, beside its field if it names
+ * one, and the form stays.
  */
-function form({ title, text, fields = [], label, kind = "main", send }) {
+function form({ title, text, content = [], fields = [], label, kind = "main", send }) {
   const inputs = new Map(fields.map(([name, about, attributes]) => [name, input(name, about, attributes)]));
   const message = el("p", { class: "bad", role: "alert" });
   const submit = el("button", { type: "submit", class: kind }, label);
@@ -28,16 +29,24 @@ function form({ title, text, fields = [], label, kind = "main", send }) {
       look();
     } catch (problem) {
       message.textContent = problem.message;
-      inputs.get(problem.field?.split(".").pop())?.element.setAttribute("aria-invalid", "true");
+      const wrong = inputs.get(problem.field?.split(".").pop())?.element;
+      wrong?.setAttribute("aria-invalid", "true");
+      submit.disabled = false;
+      // The button lost the focus while it was disabled.
+      (wrong ?? submit).focus();
     }
-    submit.disabled = false;
   };
+  const buttons = send ? [button("Cancel", () => dialog.close()), submit] : [button("Close", () => dialog.close())];
   dialog.replaceChildren(el("form", { onsubmit },
     el("h2", { id: "dialog-title" }, title),
     text && el("p", {}, text),
+    content,
     [...inputs.values()].map(({ whole }) => whole),
     message,
-    el("div", { class: "buttons" }, button("Cancel", () => dialog.close()), submit)));
+    el("div", { class: "buttons" }, buttons)));
+  // What has opened the form is often drawn anew while the form is open.
+  const region = document.activeElement?.closest("main > section, main > aside");
+  if (region) dialog.addEventListener("close", rememberFocus(region), { once: true });
   dialog.showModal();
 }
 
@@ -112,11 +121,21 @@ export function release(row) {
   });
 }
 
+/** Seconds until a static entry ends, from now on. */
+function secondsLeft({ endsAtMs }) {
+  if (endsAtMs === null) return null;
+  const left = Math.ceil((endsAtMs - Date.now()) / 1000);
+  if (left <= 0) throw new Problem(409, { detail: "It has ended meanwhile." });
+  return left;
+}
+
+/** Sets a static flow. A `row` is changed: it keeps its owner, and its end unless another one is given. */
 export function setFlow(dpid = "", row = null) {
   const flow = row?.flow ?? {};
+  const shown = row?.ttl_seconds == null ? "" : String(row.ttl_seconds);
   form({
     title: row ? `Change the static flow ${row.name}` : "Set a static flow", label: "Set",
-    text: "The controller keeps it in the switch, also over restarts.",
+    text: row ? `Its owner is ${row.owner}.` : "The controller keeps it in the switch, also over restarts.",
     fields: [
       ["name", "Name", { value: row?.name, required: true, readonly: row !== null }],
       ["switch", "Switch: name or datapath id", { value: row?.dpid ?? dpid, required: true }],
@@ -124,10 +143,14 @@ export function setFlow(dpid = "", row = null) {
       ["priority", "Priority among static flows, 0 to 4095", { type: "number", min: 0, max: 4095, value: flow.priority ?? 2048 }],
       ["match", "Match, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8", { value: flow.match ?? "any" }],
       ["actions", "Actions, such as output:2", { value: flow.actions ?? "drop" }],
+      ["ttl_seconds", "Ends in seconds; empty: never", { type: "number", min: 1, step: 1, value: shown }],
     ],
-    send: async ({ name, switch: at, table, priority, match, actions }) => {
+    send: async ({ name, switch: at, table, priority, match, actions, ttl_seconds: ttl }) => {
       const flow = { table: Number(table), priority: Number(priority), match, actions };
-      const answer = await ask(`/v1/static/${encodeURIComponent(name)}`, { method: "PUT", body: { switch: at, flow } });
+      const ends = row && ttl === shown ? secondsLeft(row) : ttl === "" ? null : Number(ttl);
+      const owner = row ? `?owner=${encodeURIComponent(row.owner)}` : "";
+      const body = { switch: at, ttl_seconds: ends, flow };
+      const answer = await ask(`/v1/static/${encodeURIComponent(name)}${owner}`, { method: "PUT", body });
       const refused = answer.problems.find(({ state }) => state === "refused");
       if (refused) throw new Problem(409, { detail: `It is kept, but the switch refuses it: ${refused.why}` });
     },
@@ -148,13 +171,24 @@ export async function reload() {
   try {
     plan = await ask("/v1/reload?dry_run=true", { method: "POST" });
   } catch (problem) {
-    form({ title: "The configuration cannot be reloaded", label: "Close", text: problem.message, send: async () => {} });
+    form({ title: "The configuration cannot be reloaded", text: problem.message });
     return;
   }
-  const changes = plan.changes.map((change) => (typeof change === "string" ? change : change.text ?? JSON.stringify(change)));
+  const { changes, warnings } = plan;
+  const needsRestart = changes.some(({ needs_restart }) => needs_restart);
+  const text = needsRestart ? "Not possible: a setting needs a restart of the controller. Restart it, or take that change back."
+    : changes.length ? "These settings change." : "No setting has changed. The files that it names are read again.";
   form({
-    title: "Reload the configuration", label: "Reload",
-    text: changes.length ? `It changes: ${changes.join("; ")}` : "Nothing has changed.",
-    send: () => ask("/v1/reload", { method: "POST" }),
+    title: "Reload the configuration", label: "Reload", text,
+    content: [
+      warnings.map((warning) => el("p", { class: "warm" }, warning)),
+      changes.length > 0 && table("", [
+        ["Setting", ({ setting }) => setting, "code"],
+        ["Before", ({ before }) => before ?? el("span", { class: "quiet" }, "none"), "code"],
+        ["After", ({ after }) => after ?? el("span", { class: "quiet" }, "none"), "code"],
+        ["In force", ({ needs_restart }) => (needs_restart ? el("span", { class: "warm" }, "needs a restart") : "at once")],
+      ], changes),
+    ].flat(),
+    send: needsRestart ? null : () => ask("/v1/reload", { method: "POST" }),
   });
 }

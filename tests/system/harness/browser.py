@@ -16,9 +16,9 @@ LIMIT_S = 60
 
 class Browser:
     """A headless Chromium at the page of the controller at `base`. It accepts the certificates whose public keys have
-    one of these hashes (SHA-256, in Base64), and no other."""
+    one of these hashes (SHA-256, in Base64), and no other. The script `before` runs before those of the page."""
 
-    def __init__(self, run_dir, base, key_hashes=()):
+    def __init__(self, run_dir, base, key_hashes=(), before=None):
         options = webdriver.ChromeOptions()
         # Root has no sandbox; the namespace of the test is one.
         for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -31,6 +31,8 @@ class Browser:
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         self.driver.set_script_timeout(LIMIT_S)
         self.base = base
+        if before:
+            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
         self.driver.get(f"{base}/")
 
     def close(self):
@@ -71,6 +73,14 @@ class Browser:
         self.one("dialog [type=submit]").click()
         until(lambda: not self.run("return document.getElementById('dialog').open"), LIMIT_S,
               "the order is carried out")
+
+    def keys(self, *keys):
+        """Presses keys, at what has the focus."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focus(self):
+        """What has the focus: its id, or its address, or its text."""
+        return self.run("const at = document.activeElement; return at.id || at.getAttribute('href') || at.name || at.textContent")
 
     def sign_in(self, token):
         self.press("Sign in", "header")
