@@ -1,7 +1,9 @@
 """The container image: built and run without a daemon, as nobody, with switches that connect to it."""
 
+import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from harness.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 60
+OTHER_PORT = 6633
+NOBODY = "65534"
 
 
 class Container(SystemTest):
@@ -27,22 +31,58 @@ class Container(SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
 
-    def test_an_image_runs_as_nobody_and_carries_packets_openflow13(self):
-        """From the archive that operators get."""
+    def image(self):
+        """A container of the image, made from the archive that operators get."""
         built = self.run_command(str(ROOT / "scripts" / "container"), os.environ["BELLROCK_BIN"], str(self.run_dir))
-        container = self.run_command(*self.buildah("from", f"oci-archive:{built.splitlines()[-1]}")).splitlines()[-1]
-        with open(self.logs / "controller.log", "wb") as log:
-            running = subprocess.Popen(self.buildah("run", "--isolation", "chroot", container, "--", "/bellrock", "run"),
+        return self.run_command(*self.buildah("from", f"oci-archive:{built.splitlines()[-1]}")).splitlines()[-1]
+
+    def start(self, container, port, *options):
+        """Runs its command until it listens there."""
+        with open(self.logs / "controller.log", "ab") as log:
+            running = subprocess.Popen(self.buildah("run", "--isolation", "chroot", *options, container, "--", "/bellrock", "run"),
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
-        until(lambda: PORT in listening_ports(), LIMIT_S, "the controller listens")
-        network = self.network(Line(switches=2, hosts=(1, 2)), "OpenFlow13")
-        self.assertEqual(network.ping_all(), 0)
+        until(lambda: running.poll() is not None or port in listening_ports(), LIMIT_S, "the controller listens")
+        self.assertIsNone(running.poll(), (self.logs / "controller.log").read_text())
+        return running
+
+    def stop(self, running):
+        """Ends it as podman does, and returns the user that it ran as."""
+        # The kernel ends what is left with the test's namespaces.
         inside = [pid for pid in Path("/proc").iterdir() if pid.name.isdigit() and (pid / "comm").read_text().strip() == "bellrock"]
         self.assertEqual(len(inside), 1, inside)
-        status = (inside[0] / "status").read_text()
-        self.assertEqual(re.search(r"Uid:\s+(\d+)", status)[1], "65534", "it runs as nobody")
-        # The kernel ends what is left with the test's namespaces.
-        os.kill(int(inside[0].name), 15)
+        user = re.search(r"Uid:\s+(\d+)", (inside[0] / "status").read_text())[1]
+        os.kill(int(inside[0].name), signal.SIGTERM)
         self.assertEqual(running.wait(LIMIT_S), 0, "exit status after SIGTERM")
+        return user
+
+    def ask(self, container, *words):
+        """A command in the container, as by `podman exec`."""
+        return json.loads(self.run_command(*self.buildah("run", "--isolation", "chroot", container, "--", "/bellrock", *words, "--json")))
+
+    def test_an_image_runs_as_nobody_and_carries_packets_openflow13(self):
+        """As it is, it is the learning switch."""
+        container = self.image()
+        running = self.start(container, PORT)
+        network = self.network(Line(switches=2, hosts=(1, 2)), "OpenFlow13")
+        self.assertEqual(network.ping_all(), 0)
+        self.assertEqual(len(self.ask(container, "switches")), 2)
+        self.assertEqual(self.stop(running), NOBODY, "it runs as nobody")
+
+    def test_a_mounted_file_decides_and_static_entries_stay_openflow13(self):
+        """Its `listen` is in force. Entries of `static` are there after a restart of the container."""
+        container = self.image()
+        file = self.run_dir / "bellrock.yaml"
+        file.write_text(json.dumps({"listen": f"0.0.0.0:{OTHER_PORT}", "apps": ["static", "learning"]}))
+        mounted = ("--volume", f"{file}:/etc/bellrock/bellrock.yaml:ro")
+        running = self.start(container, OTHER_PORT, *mounted)
+        self.assertNotIn(PORT, listening_ports())
+        network = self.network(Line(switches=1, hosts=(1, 1)), "OpenFlow13", port=OTHER_PORT)
+        wall = ("static", "add", "wall", "0000000000000001", "--match", "in_port=9")
+        self.assertTrue(self.ask(container, *wall)["saved"])
+        self.stop(running)
+        running = self.start(container, OTHER_PORT, *mounted)
+        network.await_connected()
+        until(lambda: [row["state"] for row in self.ask(container, "static", "list")] == ["installed"], LIMIT_S, "the entry is in the switch")
+        self.stop(running)

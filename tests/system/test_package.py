@@ -1,6 +1,7 @@
 """The Debian package: it installs into a directory of its own, runs as its unit says, and leaves nothing behind."""
 
 import gzip
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from harness.case import SystemTest
 from harness.controller import listening_ports, without_own_variables
+from harness.network import Line
 from harness.openvswitch import command
 from harness.waiting import until
 
@@ -19,6 +21,7 @@ PORT = 6653
 # nobody and nogroup.
 NOBODY = "65534"
 WATCHDOG_S = 3
+MAX_EXPOSURE = 20
 
 
 class Package(SystemTest):
@@ -50,36 +53,61 @@ class Package(SystemTest):
         found = (path.relative_to(self.root) for path in self.root.rglob("*") if not path.is_dir())
         return [path for path in found if not str(path).startswith("var/lib/dpkg")]
 
+    def unit_text(self):
+        return (self.root / "usr/lib/systemd/system/bellrock.service").read_text()
+
     def unit(self, key):
         """A setting of the unit."""
-        text = (self.root / "usr/lib/systemd/system/bellrock.service").read_text()
-        return re.search(rf"^{key}=(.*)$", text, re.M)[1]
+        return re.search(rf"^{key}=(.*)$", self.unit_text(), re.M)[1]
 
     def inside(self, line):
         """A command of the unit, with its absolute paths in the root."""
         return [str(self.root) + word if word.startswith("/") else word for word in line.split()]
 
+    def own_directory(self, path):
+        """A directory of the unit's user, as systemd makes it."""
+        path.mkdir(parents=True)
+        os.chown(path, int(NOBODY), int(NOBODY))
+        path.chmod(0o700)
+        return path
+
+    def service(self):
+        """Runs the unit's command as systemd does: its user, its rights and its directories. Returns it when it is
+        ready, and the socket with its notices."""
+        notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(notices.close)
+        address = self.run_dir / "notify"
+        address.unlink(missing_ok=True)
+        notices.bind(str(address))
+        notices.settimeout(LIMIT_S)
+        address.chmod(0o777)
+        variable, value = self.unit("Environment").split("=")
+        environment = {**without_own_variables(), "NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": str(WATCHDOG_S * 1_000_000),
+                       variable: str(self.root) + value, "STATE_DIRECTORY": str(self.state)}
+        self.assertEqual((self.unit("CapabilityBoundingSet"), self.unit("NoNewPrivileges")), ("", "yes"))
+        as_its_user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+                       "--inh-caps=-all"]
+        with open(self.logs / "service.log", "ab") as log:
+            service = subprocess.Popen(as_its_user + self.inside(self.unit("ExecStart")), env=environment,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=int(self.unit("UMask"), 8))
+        self.addCleanup(service.kill)
+        self.assertRegex(notices.recv(4096).decode(), r"READY=1\nSTATUS=listening on 127.0.0.1:6653")
+        return service, notices
+
+    def prepare(self):
+        """The directories that systemd makes for the unit."""
+        self.assertEqual((self.unit("RuntimeDirectory"), self.unit("StateDirectory"), self.unit("DynamicUser")), ("bellrock", "bellrock", "yes"))
+        self.own_directory(self.root / "run/bellrock")
+        self.state = self.own_directory(self.root / "var/lib/private/bellrock")
+        (self.root / "var/lib/bellrock").symlink_to("private/bellrock")
+
     def test_install_run_as_the_unit_says_and_remove(self):
         self.install()
+        self.prepare()
         subprocess.run(self.inside(self.unit("ExecStartPre")), env=without_own_variables(), check=True, timeout=LIMIT_S,
                        capture_output=True)
         self.assertEqual((self.unit("Type"), self.unit("ExecReload")), ("notify", "/bin/kill -HUP $MAINPID"))
-        notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.addCleanup(notices.close)
-        notices.bind(str(self.run_dir / "notify"))
-        notices.settimeout(LIMIT_S)
-        os.chmod(self.run_dir / "notify", 0o777)
-        control = self.run_dir / "control"
-        control.mkdir()
-        os.chown(control, int(NOBODY), int(NOBODY))
-        environment = {**without_own_variables(), "NOTIFY_SOCKET": str(self.run_dir / "notify"),
-                       "WATCHDOG_USEC": str(WATCHDOG_S * 1_000_000), "BELLROCK_CONTROL": str(control / "bellrock.sock")}
-        as_nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs"]
-        with open(self.logs / "service.log", "wb") as log:
-            service = subprocess.Popen(as_nobody + self.inside(self.unit("ExecStart")), env=environment,
-                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.addCleanup(service.kill)
-        self.assertRegex(notices.recv(4096).decode(), r"READY=1\nSTATUS=listening on 127.0.0.1:6653")
+        service, notices = self.service()
         self.assertIn(PORT, listening_ports(service.pid))
         # Two signs of life, which no reload disturbs.
         self.assertEqual(notices.recv(4096), b"WATCHDOG=1\n")
@@ -92,8 +120,80 @@ class Package(SystemTest):
             notice = notices.recv(4096)
         self.assertEqual(notice, b"STOPPING=1\n")
         self.assertEqual(service.wait(LIMIT_S), 0)
+        (self.root / "run/bellrock").rmdir()
         self.dpkg("--purge", "bellrock")
         self.assertEqual(self.files(), [])
+
+    def test_a_static_entry_stays_over_a_restart_of_the_service_openflow13(self):
+        """On Open vSwitch, by the unit's command, user and state directory. Only a purge removes the state."""
+        self.install()
+        self.prepare()
+        (self.root / "etc/bellrock/bellrock.yaml").write_text("apps: [static, learning]\n")
+        control = self.root / "run/bellrock/bellrock.sock"
+
+        def ask(*words):
+            return json.loads(command(str(self.root / "usr/bin/bellrock"), *words, "--json", "--control", str(control)))
+
+        service, _ = self.service()
+        network = self.network(Line(switches=1, hosts=(1, 1)), "OpenFlow13")
+        self.assertEqual(network.ping_all(), 0)
+        wall = ("static", "add", "wall", "0000000000000001", "--match", "eth_type=0x0800,ipv4_dst=10.0.0.2")
+        self.assertTrue(ask(*wall)["saved"])
+        self.assertEqual(network.ping_all(), 100)
+        service.terminate()
+        self.assertEqual(service.wait(LIMIT_S), 0)
+        service, _ = self.service()
+        network.await_connected()
+        until(lambda: [row["state"] for row in ask("static", "list")] == ["installed"], LIMIT_S, "the entry is in the switch")
+        self.assertEqual(network.ping_all(), 100)
+        service.terminate()
+        self.assertEqual(service.wait(LIMIT_S), 0)
+        file = self.state / "static.json"
+        self.assertEqual((file.stat().st_uid, file.stat().st_mode & 0o777), (int(NOBODY), 0o600))
+        self.dpkg("--remove", "bellrock")
+        self.assertTrue(file.exists())
+        self.dpkg("--purge", "bellrock")
+        self.assertEqual(list((self.root / "var/lib/private").iterdir()), [])
+        self.assertEqual(self.files(), [])
+
+    def test_systemd_understands_the_unit(self):
+        """Without a warning, and it is as far from the rest of the system as it was."""
+        self.install()
+        unit = self.run_dir / "bellrock.service"
+        unit.write_text(self.unit_text().replace("=/usr/bin/", f"={self.root}/usr/bin/"))
+        verified = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        # Units of the machine, which the unit needs, may have faults of their own.
+        own = [line for line in verified.stderr.splitlines() if "bellrock" in line]
+        self.assertEqual((own, verified.returncode), ([], 0), verified.stderr)
+        # Tenths of the points of `systemd-analyze security`: 0 is fully isolated, 100 is not at all.
+        command("systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", str(unit))
+
+    def test_make_install_puts_all_in_its_place(self):
+        """Below DESTDIR, with the unit where administrators have theirs. An existing configuration stays."""
+        tools = self.run_dir / "tools"
+        tools.mkdir()
+        # The binary under test stands for the one that cargo would build.
+        (tools / "cargo").write_text("#!/bin/sh\n")
+        (tools / "cargo").chmod(0o755)
+        release = self.run_dir / "target/release"
+        release.mkdir(parents=True)
+        (release / "bellrock").symlink_to(os.environ["BELLROCK_BIN"])
+        place = self.run_dir / "place"
+        environment = {**without_own_variables(), "PATH": f"{tools}:{os.environ['PATH']}"}
+        install = ["make", "--directory", str(ROOT_OF_PROJECT), "install", f"TARGET={self.run_dir / 'target'}", f"DESTDIR={place}"]
+        for _ in range(2):
+            subprocess.run(install, env=environment, check=True, timeout=LIMIT_S, capture_output=True)
+            configuration = place / "etc/bellrock/bellrock.yaml"
+            self.assertIn(configuration.read_text().splitlines()[0], ("apps: [hub]", command(os.environ["BELLROCK_BIN"], "config").splitlines()[0]))
+            configuration.write_text("apps: [hub]\n")
+        self.assertEqual(configuration.read_text(), "apps: [hub]\n")
+        program = place / "usr/local/bin/bellrock"
+        self.assertRegex(command(str(program), "--version"), r"^bellrock \d")
+        unit = (place / "etc/systemd/system/bellrock.service").read_text()
+        self.assertIn("ExecStart=/usr/local/bin/bellrock run", unit)
+        for file in ("man/man1/bellrock-run.1.gz", "bash-completion/completions/bellrock", "zsh/site-functions/_bellrock",
+                     "fish/vendor_completions.d/bellrock.fish", "bellrock/grafana/overview.json", "bellrock/prometheus/bellrock.rules.yml"):
+            self.assertTrue((place / "usr/local/share" / file).exists(), file)
 
     def test_what_users_look_for_is_there(self):
         """Manual pages, completions, and a configuration that an upgrade keeps."""
