@@ -105,8 +105,9 @@ class Metrics(SystemTest):
         network = self.network(Line(switches=3, hosts=(1, 2)), version)
         # The ends of the circuit.
         for switch in ("s1", "s2"):
-            command("ovs-vsctl", "add-port", switch, f"{switch}-end", "--", "set", "interface", f"{switch}-end", "type=internal", "ofport_request=7")
-            command("ip", "link", "set", f"{switch}-end", "up")
+            end = f"{switch}-end"
+            command("ovs-vsctl", "add-port", switch, end, "--", "set", "interface", end, "type=internal", "ofport_request=7")
+            command("ip", "link", "set", end, "up")
         return controller, network
 
     def stir(self, controller, network):
