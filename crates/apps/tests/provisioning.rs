@@ -328,11 +328,42 @@ fn a_restart_of_the_controller_is_not_noticed() {
     }
 }
 
+/// A circuit that is added in front of the list, before a restart, costs only its own flows.
+#[test]
+fn a_circuit_in_front_and_a_restart_change_no_flow_of_the_others() {
+    for version in VERSIONS {
+        let old = ["blue 1:1 3:1", "red 2:1 4:1"];
+        let mut lab = lab(linear(4, 2), version, &circuits(&old));
+        let switches = ["s1", "s2", "s3", "s4"];
+        let number_of_flows =
+            |lab: &Lab| switches.iter().map(|switch| lab.flows(switch).len()).sum::<usize>() as u64;
+        let mut restart = |texts: &[&str]| {
+            let before = number_of_flows(&lab);
+            lab.stop_controller();
+            lab.run_for(Duration::from_secs(2));
+            let again = circuits(texts);
+            lab.start_controller(Provisioning::new(&again));
+            lab.run_for(Duration::from_secs(90));
+            assert!(states(&again).iter().all(is_up), "{version} {:?}", again.list());
+            (lab.counter("changes_sent"), number_of_flows(&lab) - before)
+        };
+        let unchanged = restart(&old);
+        assert_eq!(unchanged.1, 0, "{version}");
+        let (sent, added) = restart(&["amber 1:2 2:2", old[0], old[1]]);
+        assert!(added > 0, "{version}");
+        // Beyond what a restart sends anyway.
+        assert_eq!(sent - unchanged.0, added, "{version}");
+    }
+}
+
 /// A host's frame with a circuit's tag does not leave the circuit, wherever it enters.
 #[test]
 fn a_circuit_cannot_be_entered_from_outside() {
     for version in VERSIONS {
-        let all = circuits(&["blue 1:1 3:1"]);
+        let vlans = 2000..=2007;
+        let all = vec!["blue 1:1 3:1".parse().unwrap()];
+        let settings = ProvisioningSettings { circuits: all, vlans: vlans.clone() };
+        let all = Circuits::new(settings).unwrap();
         // Two hosts at each of four switches in a line; frames outside the circuit are flooded.
         let lab = Lab::seeded(3).topology(linear(4, 2)).version(version);
         let mut lab = lab.app(Provisioning::new(&all)).run(Learning::default());
@@ -340,7 +371,7 @@ fn a_circuit_cannot_be_entered_from_outside() {
         assert!(states(&all).iter().all(is_up) && lab.ping("h1s1", "h1s3"), "{version}");
         assert!(lab.ping("h2s1", "h2s4"), "{version}");
         lab.capture("h1s3");
-        for vlan in ProvisioningSettings::default().vlans.take(8) {
+        for vlan in vlans {
             for from in ["h2s1", "h1s2", "h2s3", "h1s4"] {
                 lab.send_frame(from, &tagged(vlan));
             }

@@ -2,8 +2,12 @@
 //!
 //! A circuit keeps its numbers while it is configured, whatever changes beside it. A removed
 //! circuit leaves its numbers to a new one only when no others are free.
+//!
+//! The number follows from the circuit's name, not from its position in the list. So a controller
+//! that starts with a changed list gives the other circuits the numbers that they had. Only names
+//! that want the same number depend on each other: the first in the list gets it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::circuit::Circuit;
@@ -12,8 +16,12 @@ use super::layout::{VLANS_PER_CIRCUIT, generations};
 /// The configured circuits, by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CircuitPlan {
-    /// `None`: the circuit with this number was removed.
+    /// `None`: no circuit has this number.
     slots: Vec<Option<PlannedCircuit>>,
+    /// The numbers of the circuits, in the order of the list.
+    order: Vec<usize>,
+    /// Numbers that a circuit has had and lost: switches may still have its flows.
+    left: BTreeSet<usize>,
 }
 
 /// A circuit and its intent.
@@ -26,7 +34,7 @@ pub(super) struct PlannedCircuit {
 }
 
 impl CircuitPlan {
-    /// The first plan of these circuits: each has its position as number.
+    /// The first plan of these circuits.
     pub(super) fn new(circuits: &[Circuit], vlans: &RangeInclusive<u16>) -> Self {
         CircuitPlan::default().changed(circuits, vlans)
     }
@@ -35,35 +43,48 @@ impl CircuitPlan {
     pub(super) fn changed(&self, circuits: &[Circuit], vlans: &RangeInclusive<u16>) -> Self {
         let mut remaining: BTreeMap<&str, &Circuit> =
             circuits.iter().map(|circuit| (&*circuit.name, circuit)).collect();
-        // The generations of a circuit share its VLANs, so their number must stay.
-        let mut slots: Vec<_> = self
-            .slots
-            .iter()
-            .map(|slot| {
-                let planned = slot.as_ref()?;
-                let next = remaining.get(&*planned.circuit.name)?;
-                if generations(next) != generations(&planned.circuit) {
-                    return None;
+        let mut next = self.clone();
+        next.slots.resize(vlans.len() / usize::from(VLANS_PER_CIRCUIT), None);
+        for (index, slot) in next.slots.iter_mut().enumerate() {
+            let Some(planned) = slot else { continue };
+            // The generations of a circuit share its VLANs, so their number must stay.
+            let is_same =
+                |circuit: &&Circuit| generations(circuit) == generations(&planned.circuit);
+            match remaining.get(&*planned.circuit.name).copied().filter(is_same) {
+                Some(circuit) => {
+                    remaining.remove(&*circuit.name);
+                    planned.circuit = circuit.clone();
                 }
-                let circuit = remaining.remove(&*planned.circuit.name)?.clone();
-                Some(PlannedCircuit { circuit, ..*planned })
-            })
-            .collect();
+                None => {
+                    *slot = None;
+                    next.left.insert(index);
+                }
+            }
+        }
         let first_vlans: Vec<u16> = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT)).collect();
         for circuit in circuits.iter().filter(|circuit| remaining.contains_key(&*circuit.name)) {
-            if slots.len() < vlans.len() / usize::from(VLANS_PER_CIRCUIT) {
-                slots.push(None);
-            }
-            let free = slots.iter().rposition(Option::is_none);
-            let Some((index, first_vlan)) =
-                free.and_then(|index| Some((index, *first_vlans.get(index)?)))
-            else {
-                break;
-            };
+            let Some(index) = next.free_number(&circuit.name) else { break };
+            let Some(first_vlan) = first_vlans.get(index).copied() else { break };
             let (circuit, intent) = (circuit.clone(), intent(index, circuit, first_vlan));
-            slots[index] = Some(PlannedCircuit { circuit, intent, first_vlan });
+            next.slots[index] = Some(PlannedCircuit { circuit, intent, first_vlan });
         }
-        CircuitPlan { slots }
+        let slots = next.slots.iter().enumerate();
+        let named = slots.filter_map(|(index, slot)| Some((&*slot.as_ref()?.circuit.name, index)));
+        let numbers: BTreeMap<&str, usize> = named.collect();
+        let order = circuits.iter().filter_map(|circuit| numbers.get(&*circuit.name).copied());
+        next.order = order.collect();
+        next
+    }
+
+    /// The free number that is next behind the one that the name wants; if there are others, none
+    /// that a removed circuit had.
+    fn free_number(&self, name: &str) -> Option<usize> {
+        let numbers = self.slots.len();
+        let wanted = usize::try_from(hash(name) % u64::try_from(numbers.max(1)).ok()?).ok()?;
+        let free = |index: &usize| self.slots.get(*index).is_some_and(Option::is_none);
+        let mut in_order = (wanted..numbers).chain(0..wanted).filter(free);
+        let first = in_order.clone().next();
+        in_order.find(|index| !self.left.contains(index)).or(first)
     }
 
     /// All numbers from 0, with their circuits.
@@ -71,23 +92,26 @@ impl CircuitPlan {
         &self.slots
     }
 
-    /// The circuits with their numbers.
+    /// The circuits with their numbers, in the order of the list.
     pub(super) fn circuits(&self) -> impl Iterator<Item = (usize, &PlannedCircuit)> {
-        let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
+        self.order.iter().filter_map(|index| Some((*index, self.slots.get(*index)?.as_ref()?)))
     }
+}
+
+/// FNV-1a. Flows in switches depend on it, so it must be the same in each run.
+fn hash(text: &str) -> u64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    // The low bits alone say little about short names.
+    hash ^ (hash >> 32)
 }
 
 /// The intent of a circuit: its number and a hash of its text. So flows of an earlier run are
 /// recognised as those of the same circuit, with the same VLANs. 0 is not used.
 fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
     const TEXT_BITS: u32 = 20;
-    // FNV-1a: flows in switches contain it, so it must be the same in each run.
-    let text = format!("{circuit} {first_vlan}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let text = (hash ^ (hash >> 32)) as u32 & ((1 << TEXT_BITS) - 1);
+    let text = hash(&format!("{circuit} {first_vlan}")) as u32 & ((1 << TEXT_BITS) - 1);
     (index as u32 + 1) << TEXT_BITS | text
 }
 
@@ -108,25 +132,58 @@ mod tests {
         plan.slots().iter().map(shown).collect()
     }
 
+    /// The numbers of the circuits of a plan, by name.
+    fn numbers(plan: &CircuitPlan) -> BTreeMap<String, usize> {
+        plan.circuits().map(|(index, it)| (it.circuit.name.to_string(), index)).collect()
+    }
+
     #[test]
     fn a_circuit_keeps_its_numbers_whatever_changes_beside_it() {
         let vlans = 2000..=2031;
         let plan = CircuitPlan::new(&circuits(&["a 1:1 2:1", "b 1:2 2:2", "c 1:3 2:3"]), &vlans);
-        assert_eq!(shown(&plan), ["a 2000", "b 2008", "c 2016"]);
+        assert_eq!(numbers(&plan).len(), 3, "{:?}", shown(&plan));
         let next = plan.changed(&circuits(&["c 1:3 3:3", "d 1:4 2:4", "a 1:1 2:1"]), &vlans);
-        assert_eq!(shown(&next), ["a 2000", "-", "c 2016", "d 2024"]);
-        let intents =
-            |plan: &CircuitPlan| plan.circuits().map(|it| it.1.intent).collect::<Vec<_>>();
-        assert_eq!(intents(&next)[..2], [intents(&plan)[0], intents(&plan)[2]]);
-        assert_eq!(
-            next.slots()[2].as_ref().unwrap().circuit.to_string(),
-            circuits(&["c 1:3 3:3"])[0].to_string()
-        );
+        let (before, after) = (numbers(&plan), numbers(&next));
+        assert_eq!((after["a"], after["c"]), (before["a"], before["c"]));
+        // Not the number of the removed circuit, while another is free.
+        assert_ne!(after["d"], before["b"]);
+        let planned = |plan: &CircuitPlan, index: usize| plan.slots()[index].clone().unwrap();
+        let c = after["c"];
+        assert_eq!(planned(&next, c).intent, planned(&plan, c).intent);
+        assert_eq!(planned(&next, c).circuit, circuits(&["c 1:3 3:3"])[0]);
         // No other number is free.
         let full =
             next.changed(&circuits(&["a 1:1 2:1", "c 1:3 3:3", "d 1:4 2:4", "e 1:5 2:5"]), &vlans);
-        assert_eq!(shown(&full), ["a 2000", "e 2008", "c 2016", "d 2024"]);
-        assert_ne!(full.slots()[1].as_ref().unwrap().intent, intents(&plan)[1]);
+        let b = before["b"];
+        assert_eq!(numbers(&full)["e"], b);
+        assert_ne!(planned(&full, b).intent, planned(&plan, b).intent);
+        assert_eq!(planned(&full, b).first_vlan, 2000 + 8 * b as u16);
+    }
+
+    #[test]
+    fn a_circuit_in_front_leaves_the_numbers_of_the_others_at_the_next_start() {
+        let vlans = 2000..=3999;
+        let old = circuits(&["blue 1:1 2:1", "green 1:2 2:2", "red 1:3 2:3"]);
+        let before = numbers(&CircuitPlan::new(&old, &vlans));
+        let added = circuits(&["amber 1:4 2:4"]);
+        let after = numbers(&CircuitPlan::new(&[added, old.clone()].concat(), &vlans));
+        assert_eq!(after.len(), 4);
+        assert!(before.iter().all(|(name, number)| after[name] == *number), "{before:?} {after:?}");
+        let reversed: Vec<_> = old.into_iter().rev().collect();
+        assert_eq!(numbers(&CircuitPlan::new(&reversed, &vlans)), before);
+    }
+
+    #[test]
+    fn all_numbers_are_used_and_few_circuits_move_for_one_in_front() {
+        let vlans = 2000..=3999;
+        let texts = (0..250).map(|n| format!("circuit-{n} 1:{n} 2:{n}", n = n + 1));
+        let all: Vec<Circuit> = texts.map(|text| text.parse().unwrap()).collect();
+        assert_eq!(numbers(&CircuitPlan::new(&all, &vlans)).len(), 250);
+        let old = &all[1..126];
+        let before = numbers(&CircuitPlan::new(old, &vlans));
+        let after = numbers(&CircuitPlan::new(&all[..126], &vlans));
+        let moved = before.iter().filter(|(name, number)| after[*name] != **number).count();
+        assert!(moved <= 5, "{moved} circuits have moved");
     }
 
     #[test]
@@ -134,7 +191,8 @@ mod tests {
         let vlans = 2000..=2031;
         let plan = CircuitPlan::new(&circuits(&["a 1:1 2:1"]), &vlans);
         let tree = plan.changed(&circuits(&["a 1:1 2:1 3:1"]), &vlans);
-        assert_eq!(shown(&tree), ["-", "a 2008"]);
-        assert_eq!(shown(&tree.changed(&[], &vlans)), ["-", "-"]);
+        assert_eq!(numbers(&tree).len(), 1);
+        assert_ne!(numbers(&tree)["a"], numbers(&plan)["a"]);
+        assert!(numbers(&tree.changed(&[], &vlans)).is_empty());
     }
 }
