@@ -34,9 +34,10 @@ class Reach(SystemTest):
     @on_both_versions
     def iperf(self, version):
         """A TCP stream over three switches uses installed flows."""
+        # From the start: tshark decrypts a session of TLS only with its handshake. Silent hosts add no packet-in.
+        capture = self.capture()
         self.controller()
         network = self.network(tree(), version)
-        capture = self.capture()
         first, last = network["h1"], network["h9"]
         # Open vSwitch's datapath needs some milliseconds to use a new flow. Packets of a burst before that go to any
         # controller. So the pair's flows are installed before the stream begins. They are counted too.

@@ -21,6 +21,8 @@ use bellrock_apps::{
 use bellrock_control::{Server, ServerError, default_path};
 use bellrock_engine::session::FirstRole;
 use bellrock_engine::{Engine, EngineSettings, Limits, Monitor, Pinning, StartError, WriteMode};
+#[cfg(feature = "tls")]
+use bellrock_engine::{IdentityMap, TlsServer, TlsSettings, UnnamedIdentity};
 #[cfg(feature = "http")]
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
@@ -31,6 +33,8 @@ use bellrock_services::discovery::NoRandomness;
 use bellrock_tables::Budget;
 
 use crate::event_log::log_events;
+#[cfg(feature = "tls")]
+use crate::expiry_log::log_expiry;
 use crate::log;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
@@ -115,6 +119,8 @@ pub struct ControllerBuilder {
     changes: Vec<Change>,
     /// Addresses to listen on, instead of those of `engine`.
     listen: Vec<SocketAddr>,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsSettings>,
     services: ServiceSettings,
     #[cfg(feature = "control")]
     control: Option<ControlPlace>,
@@ -177,6 +183,25 @@ impl ControllerBuilder {
     pub fn listen(mut self, address: impl Into<SocketAddr>) -> Self {
         self.listen.push(address.into());
         self
+    }
+
+    /// Listens with TLS too, at the addresses of these settings (feature `tls`).
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: TlsSettings) -> Self {
+        self.tls = Some(tls.clone());
+        #[cfg(feature = "control")]
+        {
+            self.handles.identities = Some(tls.identities.clone());
+        }
+        self.change(move |settings| settings.tls = Some(tls))
+    }
+
+    /// Changes certificates and their datapath ids while the controller runs (feature `tls`). `None`:
+    /// without [`tls`](Self::tls).
+    #[cfg(feature = "tls")]
+    pub fn tls_handle(&self) -> Option<TlsHandle> {
+        let monitor = Arc::clone(&self.limits.0);
+        self.tls.clone().map(|tls| TlsHandle { tls, monitor })
     }
 
     /// Number of workers; 0 for one on each core that this process may use.
@@ -390,11 +415,20 @@ impl ControllerBuilder {
         // It is set once: here.
         let _ = self.limits.0.set(engine.monitor());
         log_events(&network);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.take() {
+            log_expiry(&network, tls);
+        }
         #[cfg(feature = "control")]
         log_states(&network, &self.handles);
         let versions = settings.worker.session.versions;
-        for address in engine.addresses() {
+        for address in engine.plain_addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
+        }
+        for address in engine.tls_addresses() {
+            tracing::info!(
+                "listening on {address} by TLS for switches that speak OpenFlow {versions}"
+            );
         }
         #[cfg(feature = "control")]
         let names = self.names;
@@ -402,7 +436,8 @@ impl ControllerBuilder {
         let operator: Arc<dyn Operator> = Arc::new(ControllerOperator {
             monitor: engine.monitor(),
             network,
-            listen: engine.addresses().to_vec(),
+            listen: engine.plain_addresses().to_vec(),
+            listen_tls: engine.tls_addresses().to_vec(),
             apps,
             tables: self.tables,
             handles: self.handles,
@@ -476,6 +511,27 @@ impl LimitsHandle {
     }
 }
 
+/// Changes TLS towards switches while a controller runs (feature `tls`). All clones are of one
+/// controller.
+#[cfg(feature = "tls")]
+#[derive(Clone)]
+pub struct TlsHandle {
+    tls: TlsSettings,
+    monitor: Arc<OnceLock<Monitor>>,
+}
+
+#[cfg(feature = "tls")]
+impl TlsHandle {
+    /// Replaces the certificate of the controller, and which certificates of switches it accepts and
+    /// for which datapath ids. Connections go on, except those of revoked certificates. Returns the
+    /// number of those.
+    pub fn replace(&self, server: TlsServer, unnamed: UnnamedIdentity, map: IdentityMap) -> usize {
+        self.tls.server.replace(server);
+        self.tls.identities.replace(unnamed, map);
+        self.monitor.get().map_or(0, |monitor| monitor.close_revoked(&self.tls.server))
+    }
+}
+
 /// Checks that a controller works.
 #[derive(Clone)]
 pub struct Liveness(Monitor);
@@ -508,10 +564,16 @@ impl Controller {
         ControllerBuilder::default()
     }
 
-    /// Addresses on which it listens.
+    /// Addresses on which it listens: those without TLS, then those with it.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         self.engine.addresses()
+    }
+
+    /// Addresses on which it listens without TLS.
+    #[must_use]
+    pub fn plain_addresses(&self) -> &[SocketAddr] {
+        self.engine.plain_addresses()
     }
 
     /// The network, for code outside of apps: snapshots, events, tasks.

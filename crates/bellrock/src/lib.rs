@@ -37,6 +37,8 @@ pub use bellrock_query as query;
 pub use bellrock_services as services;
 #[cfg(feature = "control")]
 pub use controller::NamesHandle;
+#[cfg(feature = "tls")]
+pub use controller::TlsHandle;
 pub use controller::{
     Controller, ControllerBuilder, LimitsHandle, Liveness, Result, RunError, run,
 };
@@ -47,15 +49,31 @@ pub use signals::{Signal, Signals};
 
 mod controller;
 mod event_log;
+#[cfg(feature = "tls")]
+mod expiry_log;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;
 #[cfg(feature = "control")]
 mod operator;
 mod per_switch;
+#[cfg(feature = "tls")]
+mod pin_file;
 mod signals;
+#[cfg(any(feature = "control", feature = "tls"))]
+mod state_file;
 #[cfg(feature = "control")]
 mod state_log;
+
+/// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).
+#[cfg(feature = "tls")]
+pub mod tls {
+    pub use crate::pin_file::{PinFileError, identities_with_file};
+    pub use bellrock_engine::{
+        Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsError,
+        TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
+    };
+}
 
 /// Everything that most apps name: `use bellrock::prelude::*`.
 pub mod prelude {

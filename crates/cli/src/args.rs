@@ -20,10 +20,12 @@ use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
+use super::operate::identities::IdentitiesArgs;
 use super::operate::messages::{RequestArgs, SendArgs};
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
 use super::operate::static_entries::StaticArgs;
+use super::pki::PkiArgs;
 use super::start::SharedTableKind;
 use super::token::TokenArgs;
 
@@ -104,6 +106,8 @@ pub(super) enum Command {
     Release(ReleaseArgs),
     /// List the reserved bandwidth
     Reservations(Ask),
+    Identities(IdentitiesArgs),
+    Pki(PkiArgs),
     Request(RequestArgs),
     Send(SendArgs),
     Reload(ReloadArgs),

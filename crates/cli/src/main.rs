@@ -17,10 +17,12 @@ mod emulate;
 mod ending;
 mod log;
 mod operate;
+mod pki;
 mod reload;
 mod service;
 mod show;
 mod start;
+mod switch_tls;
 mod token;
 mod usage_error;
 mod versions;
@@ -35,6 +37,7 @@ use clap::Parser;
 
 use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
 use ask::{ask, ask_all};
+use operate::identities::IdentitiesCommand;
 use operate::quarantine::QuarantineOrder;
 use operate::static_entries::StaticCommand;
 
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run_controller(&run),
         Command::Check(check) => check_file(&check.file, check.diff.as_deref()),
         Command::Token(args) => token::run(&args),
+        Command::Pki(args) => pki::run(&args),
         Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),
         Command::Switches(asked) => {
@@ -161,6 +165,15 @@ fn main() -> ExitCode {
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
         }
+        Command::Identities(args) => match args.command {
+            IdentitiesCommand::List(asked) => {
+                ask_all(&asked, |page| query::ListIdentities { page }, show::identities)
+            }
+            IdentitiesCommand::Forget(forget) => {
+                let text = |row: &query::PinRow| format!("datapath id {} is free\n", row.dpid);
+                ask(&forget.ask, forget.order(), text)
+            }
+        },
         Command::Request(asked) => ask(&asked.ask, asked.query(), show::reply),
         Command::Send(asked) => ask(&asked.ask, asked.order(), show::outcomes),
         Command::Reload(asked) => {

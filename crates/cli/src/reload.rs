@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use bellrock::http::{Certificate, LoadedCertificate};
-use bellrock::{LimitsHandle, NamesHandle};
+use bellrock::tls::TlsServer;
+use bellrock::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_config::apps::AppChoice;
@@ -23,6 +24,7 @@ use tracing::{info, warn};
 use crate::block_list::BlockListFile;
 use crate::log::LogLevel;
 use crate::start::tls_files;
+use crate::switch_tls;
 
 /// Time between two looks whether the file has changed. It has to stay the same for that time, since
 /// half a file may be right too.
@@ -36,6 +38,7 @@ pub(crate) struct Reloader {
     circuits: Option<Circuits>,
     block_lists: Option<BlockLists>,
     certificate: Option<Certificate>,
+    switch_tls: Option<TlsHandle>,
     limits: LimitsHandle,
     running: Mutex<Running>,
 }
@@ -54,6 +57,7 @@ pub(crate) struct Parts {
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) block_list: Option<BlockListFile>,
     pub(crate) certificate: Option<Certificate>,
+    pub(crate) switch_tls: Option<TlsHandle>,
     pub(crate) limits: LimitsHandle,
 }
 
@@ -64,7 +68,8 @@ impl Reloader {
         log_level: LogLevel,
         parts: Parts,
     ) -> Arc<Self> {
-        let Parts { names, circuits, block_lists, block_list, certificate, limits } = parts;
+        let Parts { names, circuits, block_lists, block_list, certificate, switch_tls, limits } =
+            parts;
         let running = Mutex::new(Running { config, block_list });
         Arc::new(Reloader {
             sources,
@@ -73,6 +78,7 @@ impl Reloader {
             circuits,
             block_lists,
             certificate,
+            switch_tls,
             limits,
             running,
         })
@@ -129,6 +135,7 @@ impl Reloader {
 
     fn apply(&self, running: &mut Running, config: Config) -> Result<(), QueryError> {
         let certificate = self.read_certificate(&config)?;
+        let switch_tls = self.read_switch_tls(&config)?;
         let circuits =
             circuits(&config).filter(|new| Some(new) != circuits(&running.config).as_ref());
         if let Some(circuits) = &circuits {
@@ -149,6 +156,13 @@ impl Reloader {
         }
         if let (Some(handle), Some(certificate)) = (&self.certificate, certificate) {
             handle.replace(certificate);
+        }
+        if let (Some(handle), Some(server)) = (&self.switch_tls, switch_tls) {
+            let (unnamed, map) = (config.tls.identity, config.tls.identities.clone());
+            match handle.replace(server, unnamed, map) {
+                0 => {}
+                closed => warn!("connections of revoked certificates are closed: {closed}"),
+            }
         }
         if config.names != running.config.names {
             self.names.set(config.names.clone());
@@ -179,6 +193,13 @@ impl Reloader {
             .map(|files| LoadedCertificate::read(&files))
             .transpose()
             .map_err(|error| invalid(error.to_string()))
+    }
+
+    /// The same for the files of TLS towards switches.
+    fn read_switch_tls(&self, config: &Config) -> Result<Option<TlsServer>, QueryError> {
+        let files = self.switch_tls.as_ref().and(switch_tls::files(&config.tls));
+        let server = files.map(|files| TlsServer::read(&files)).transpose();
+        server.map_err(|error| invalid(format!("TLS towards switches: {error}")))
     }
 
     fn change_block_list(&self, running: &mut Running, config: &Config) -> Result<(), QueryError> {

@@ -27,6 +27,7 @@ use super::block_list::{BlockListFile, BlockListFileError};
 use super::log::LogLevel;
 use super::reload::{Parts, Reloader};
 use super::service;
+use super::switch_tls::{self, SwitchTlsError};
 
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,8 @@ pub(super) enum NotRun {
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
     Certificate(#[from] TlsError),
+    #[error(transparent)]
+    SwitchTls(#[from] SwitchTlsError),
     #[error("the configuration file cannot be watched: {0}")]
     Watch(io::Error),
 }
@@ -140,6 +143,9 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
     if let Some(settings) = http(&config.http, certificate.clone()) {
         builder = builder.http(settings);
     }
+    if let Some(tls) = switch_tls::settings(&config.tls)? {
+        builder = builder.tls(tls);
+    }
     let mut parts = Parts {
         names: builder.names_handle(),
         limits: builder.limits_handle(),
@@ -147,6 +153,7 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
         block_lists: None,
         block_list: None,
         certificate,
+        switch_tls: builder.tls_handle(),
     };
     for choice in &config.apps {
         builder = match choice {
@@ -200,13 +207,16 @@ fn static_entries(config: &Config) -> StaticEntries {
     entries
 }
 
+/// Name of the file of static entries in the state directory.
+const STATIC_STORE_NAME: &str = "static.json";
+
 /// The file of the static entries, if there is to be one.
 fn static_store(
     settings: &StaticSettings,
     entries: &StaticEntries,
 ) -> Result<Option<StaticStore>, StaticStoreError> {
     let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    let Some(path) = settings.store.path(directory.as_deref()) else {
+    let Some(path) = settings.store.path(directory.as_deref(), STATIC_STORE_NAME) else {
         info!(
             "static entries are kept in memory only; the setting `store` of the app names a file"
         );

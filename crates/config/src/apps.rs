@@ -3,7 +3,7 @@
 //! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_api::{Forwards, PriorityBand};
@@ -12,6 +12,7 @@ use bellrock_apps::provisioning::ProvisioningSettings;
 use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
 
 use super::form::{Change, Form, Setting};
+use super::store::StorePlace;
 use super::values;
 
 /// An app of the chain, with its settings.
@@ -39,35 +40,7 @@ pub enum AppChoice {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaticSettings {
     /// The file that keeps the entries.
-    pub store: StaticStorePlace,
-}
-
-/// Where static entries are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum StaticStorePlace {
-    /// In the state directory of the service, if systemd gives one; else only in memory.
-    #[default]
-    Auto,
-    /// Only in memory.
-    None,
-    /// In this file.
-    Path(PathBuf),
-}
-
-/// Name of the file of static entries in the state directory.
-const STATIC_STORE_NAME: &str = "static.json";
-
-impl StaticStorePlace {
-    /// The file, if there is one. `state_directory`: the variable `STATE_DIRECTORY`, which systemd
-    /// sets.
-    #[must_use]
-    pub fn path(&self, state_directory: Option<&Path>) -> Option<PathBuf> {
-        match self {
-            StaticStorePlace::Auto => state_directory.map(|place| place.join(STATIC_STORE_NAME)),
-            StaticStorePlace::None => None,
-            StaticStorePlace::Path(path) => Some(path.clone()),
-        }
-    }
+    pub store: StorePlace,
 }
 
 /// Settings of the app `quarantine`.
@@ -383,26 +356,13 @@ const STATIC: &[Setting<AppChoice>] = &[Setting {
     form: Form::One {
         set: |choice, text| {
             if let AppChoice::Static(settings) = choice {
-                settings.store = match text {
-                    "" => {
-                        let right = "auto, none, or the path of a file";
-                        return Err(values::Wrong::from(right.to_owned()));
-                    }
-                    "auto" => StaticStorePlace::Auto,
-                    "none" => StaticStorePlace::None,
-                    path => StaticStorePlace::Path(path.into()),
-                };
+                settings.store = StorePlace::read(text)?;
             }
             Ok(())
         },
         show: |choice| match choice {
-            AppChoice::Static(StaticSettings { store: StaticStorePlace::Path(path) }) => {
-                path.display().to_string()
-            }
-            AppChoice::Static(StaticSettings { store: StaticStorePlace::None }) => {
-                "none".to_owned()
-            }
-            _ => "auto".to_owned(),
+            AppChoice::Static(settings) => settings.store.show(),
+            _ => StorePlace::default().show(),
         },
     },
 }];

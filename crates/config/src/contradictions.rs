@@ -13,7 +13,7 @@ use super::apps::AppChoice;
 use super::form::Setting;
 use super::read::Places;
 use super::settings;
-use super::{Config, Control, HttpConfig};
+use super::{Config, Control, HttpConfig, TlsConfig};
 
 /// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
 const SHARED_BYTES_PER_HOST: usize = 29;
@@ -54,6 +54,7 @@ impl Config {
             .of_chain()
             .chain(self.of_circuits())
             .chain(self.of_listen())
+            .chain(self.of_tls())
             .chain(self.of_cores())
             .chain(self.of_control())
             .chain(self.of_http())
@@ -104,14 +105,39 @@ impl Config {
                 && one.is_ipv4() == other.is_ipv4()
                 && same
         };
-        let pairs = self.listen.iter().enumerate().filter_map(move |(place, address)| {
-            let other = self.listen.iter().take(place).find(|other| overlap(other, address))?;
+        let all = || self.listen.iter().chain(&self.tls.listen);
+        let pairs = all().enumerate().filter_map(move |(place, address)| {
+            let other = all().take(place).find(|other| overlap(other, address))?;
             let text = format!(
                 "`listen` has {other} and {address}, which are the same port of the same address; leave one out"
             );
             Some(error(&["listen"], text))
         });
         pairs.take(1)
+    }
+
+    fn of_tls(&self) -> impl Iterator<Item = Contradiction> {
+        let tls = &self.tls;
+        let files = [("certificate", &tls.certificate), ("key", &tls.key), ("ca", &tls.ca)];
+        let missing = files.into_iter().filter(|(_, file)| file.is_none());
+        let missing: Vec<_> = missing.map(|(name, _)| format!("`tls.{name}`")).collect();
+        let lacks = (tls.listen.first().filter(|_| !missing.is_empty())).map(|address| {
+            let text = format!(
+                "`listen` tls:{address} needs a certificate, its key, and the authorities of switches; set {} \
+                 (`bellrock pki` makes them)",
+                missing.join(", ")
+            );
+            error(&["listen"], text)
+        });
+        let is_idle = tls.listen.is_empty() && *tls != TlsConfig::default();
+        let idle = is_idle.then(|| {
+            let text =
+                "the settings of `tls` have no effect without an address with tls: in `listen`";
+            let keys = ["certificate", "key", "ca", "crl", "identity", "identities", "pins"];
+            let keys: Vec<_> = keys.iter().map(|key| format!("tls.{key}")).collect();
+            warning(&keys.iter().map(String::as_str).collect::<Vec<_>>(), text.to_owned())
+        });
+        lacks.into_iter().chain(idle)
     }
 
     fn of_cores(&self) -> impl Iterator<Item = Contradiction> {

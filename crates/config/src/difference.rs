@@ -199,6 +199,12 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
             live.extend(of_app.map(|setting| format!("{}.{}", known.name, setting.key)));
         }
         let expected = [
+            "tls.certificate",
+            "tls.key",
+            "tls.ca",
+            "tls.crl",
+            "tls.identity",
+            "tls.identities",
             "switches",
             "hosts",
             "log_level",

@@ -65,7 +65,7 @@ fn show_addresses(addresses: &[SocketAddr]) -> String {
 }
 
 /// Reads a path, or `none`.
-fn path(text: &str) -> Result<Option<PathBuf>, Wrong> {
+pub(crate) fn path(text: &str) -> Result<Option<PathBuf>, Wrong> {
     match text {
         "" => Err("none, or a path".to_owned().into()),
         NONE => Ok(None),
@@ -73,7 +73,7 @@ fn path(text: &str) -> Result<Option<PathBuf>, Wrong> {
     }
 }
 
-fn show_path(path: Option<&PathBuf>) -> String {
+pub(crate) fn show_path(path: Option<&PathBuf>) -> String {
     path.map_or_else(|| NONE.to_owned(), |path| path.display().to_string())
 }
 

@@ -28,6 +28,8 @@ mod print;
 mod read;
 mod services;
 pub mod settings;
+mod store;
+mod tls;
 mod traffic;
 pub mod values;
 mod yaml;
@@ -52,6 +54,8 @@ pub use http::HttpConfig;
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;
 pub use services::ServiceConfig;
+pub use store::StorePlace;
+pub use tls::{PINS_NAME, TlsConfig};
 pub use tracing::Level as LogLevel;
 pub use yaml::{Place, Problem};
 
@@ -63,8 +67,10 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 pub struct Config {
     /// Names of switches and hosts.
     pub names: Names,
-    /// Addresses on which switches connect.
+    /// Addresses on which switches connect without TLS.
     pub listen: Vec<SocketAddr>,
+    /// TLS towards switches.
+    pub tls: TlsConfig,
     /// The chain of apps, in order.
     pub apps: Vec<AppChoice>,
     /// Number of workers. `None`: one for each core.
@@ -121,6 +127,7 @@ impl Default for Config {
         Config {
             names: Names::default(),
             listen: engine.listen,
+            tls: TlsConfig::default(),
             apps: vec![AppChoice::Learning(Default::default())],
             workers: None,
             pin: engine.pin,
@@ -229,6 +236,8 @@ impl Config {
             }),
             pin: self.pin.clone(),
             idle: self.idle,
+            // Its files are read by who starts the engine.
+            tls: None,
             worker: WorkerSettings {
                 limits: self.limits,
                 write: self.write,

@@ -14,6 +14,7 @@ use super::form::{Change, Form, Setting};
 use super::http::HTTP;
 use super::names::NAMES;
 use super::services::SERVICES;
+use super::tls::{TLS, set_listen, show_listen};
 use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
 
@@ -33,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting<Config>> {
 /// All settings except the apps, in the order of the manual.
 pub const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
+    Group { heading: "TLS towards switches", settings: TLS },
     Group { heading: "Names", settings: NAMES },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
@@ -45,17 +47,12 @@ pub const GROUPS: &[Group] = &[
 const NETWORK: &[Setting<Config>] = &[
     Setting {
         key: "listen",
-        value: "ADDR:PORT",
+        value: "[tls:]ADDR:PORT",
         about: "Address on which switches connect, IPv4 or IPv6; several times for several. Anyone \
-                who reaches an address can claim to be a switch, so the default is the loopback.",
+                who reaches an address without tls: can claim to be a switch, so the default is the \
+                loopback. One with tls: needs tls.certificate, tls.key and tls.ca.",
         change: Change::Restart,
-        form: Form::Many {
-            set: |config, texts| {
-                config.listen = values::each(texts, values::address)?;
-                Ok(())
-            },
-            show: |config| join(&config.listen),
-        },
+        form: Form::Many { set: set_listen, show: show_listen },
     },
     Setting {
         key: "versions",

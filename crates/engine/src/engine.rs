@@ -36,6 +36,8 @@ use crate::waker::Sleeper;
 /// A running controller. Dropping it stops it.
 pub struct Engine {
     addresses: Vec<SocketAddr>,
+    /// Number of addresses without TLS, which come first.
+    plain: usize,
     shared: Arc<SharedState>,
     monitor: Monitor,
     halt: Arc<Halt>,
@@ -98,6 +100,7 @@ impl Engine {
         // From here on, dropping `engine` stops and joins all started threads.
         let mut engine = Engine {
             addresses,
+            plain: settings.listen.len(),
             shared: Arc::clone(&shared),
             monitor,
             halt: Arc::clone(&halt),
@@ -192,6 +195,18 @@ impl Engine {
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The addresses without TLS.
+    #[must_use]
+    pub fn plain_addresses(&self) -> &[SocketAddr] {
+        self.addresses.split_at(self.plain).0
+    }
+
+    /// The addresses with TLS.
+    #[must_use]
+    pub fn tls_addresses(&self) -> &[SocketAddr] {
+        self.addresses.split_at(self.plain).1
     }
 
     /// The network.

@@ -23,6 +23,7 @@ mod error;
 mod flows;
 mod groups;
 mod hosts;
+mod identities;
 mod messages;
 mod network;
 mod operator;
@@ -49,6 +50,7 @@ pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use groups::{GroupRow, ListGroups, ListMeters, MeterRow};
 pub use hosts::{HostRow, ListHosts};
+pub use identities::{ForgetIdentity, ListIdentities, PinRow};
 pub use messages::{
     AskSwitch, MAX_MESSAGES, MAX_REPLY_TEXT_BYTES, MessageBytes, MessageOutcome, MessageState,
     ParseMessageError, SendMessages, SentMessages, SwitchReply,
@@ -70,4 +72,4 @@ pub use static_entries::{
     StaticProblem, StaticRow, StaticState,
 };
 pub use status::{GetStatus, MissingSwitch, Status, TableMemory};
-pub use switches::{ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};
+pub use switches::{IdentityRow, ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::audit;
 use crate::{
     AppRow, AskSwitch, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters,
-    DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, GetCounters, GetStatus,
-    GetTopology, GroupRow, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
-    ListEvents, ListFlows, ListGroups, ListHosts, ListLatencies, ListLinks, ListMeters, ListPorts,
-    ListReservations, ListStatic, ListSwitches, ListTasks, MeterRow, PortStatsRow,
-    QuarantineAnswer, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages,
-    SentMessages, SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow,
-    TaskRow, TopologyAnswer, Unblock,
+    DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCounters,
+    GetStatus, GetTopology, GroupRow, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked,
+    ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies,
+    ListLinks, ListMeters, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks,
+    MeterRow, PinRow, PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer,
+    ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic, StaticAnswer, StaticRow,
+    Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -170,6 +170,10 @@ queries! {
     "ask_switch" AskSwitch -> SwitchReply;
     /// Sends messages to a switch as they are.
     "send_messages" SendMessages -> SentMessages, order;
+    /// The datapath ids that have a certificate.
+    "list_identities" ListIdentities -> Rows<PinRow>;
+    /// Frees a datapath id from its certificate. The answer is what is forgotten.
+    "forget_identity" ForgetIdentity -> PinRow, order;
     /// Reads the configuration again, and applies what has changed.
     "reload" Reload -> ReloadAnswer, order;
 }

@@ -25,6 +25,10 @@ pub struct Status {
     /// Addresses where switches can connect.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub listen: Vec<SocketAddr>,
+    /// The same for switches that connect by TLS.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
+    #[serde(default)]
+    pub listen_tls: Vec<SocketAddr>,
     /// The apps of the chain, in order.
     pub apps: Vec<String>,
     /// Number of workers.

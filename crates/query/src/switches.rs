@@ -80,6 +80,9 @@ pub struct SwitchRow {
     /// Remote address of the connection.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub peer: SocketAddr,
+    /// What the switch has proved by TLS. Nothing: the connection is plain.
+    #[serde(default)]
+    pub identity: Option<IdentityRow>,
     /// Time since it came up, or since the controller stands by.
     pub up_seconds: u64,
     /// Packet-ins that reached the apps, since the switch connected.
@@ -104,6 +107,24 @@ pub struct SwitchRow {
     /// The controller's own flows that the switch refuses. It needs them to be useful.
     #[serde(default)]
     pub refused_flows: Vec<RefusedFlowRow>,
+}
+
+/// The certificate of a switch, and the TLS session of its connection.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct IdentityRow {
+    /// Common name of the certificate.
+    pub name: String,
+    /// Fingerprint of its public key: `sha256:` and 64 hexadecimal digits.
+    pub key: String,
+    /// Datapath ids that it names.
+    pub dpids: Vec<String>,
+    /// Its end, in seconds since 1970.
+    pub expiry: i64,
+    /// Version of TLS.
+    pub protocol: String,
+    /// Cipher suite, by its name at IANA.
+    pub cipher: String,
 }
 
 /// A port of a switch.

@@ -3,12 +3,13 @@
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, AskSwitch, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow,
-    FollowEvents, GetCounters, GetStatus, GetTopology, GroupKind, LinkRow, ListApps, ListBlocked,
-    ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListLatencies, ListLinks,
-    ListMeters, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes,
-    MeterUnit, Operator, Page, PortState, QueryError, Release, Reload, Request, ReservationRow,
-    ReservationState, Reserve, Rows, SendMessages, SetStatic, StaticBand, StaticBucket,
-    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
+    FollowEvents, ForgetIdentity, GetCounters, GetStatus, GetTopology, GroupKind, LinkRow,
+    ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts,
+    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListReservations, ListStatic,
+    ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page, PortState, QueryError,
+    Release, Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SendMessages,
+    SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
+    SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -124,6 +125,8 @@ fn every_request_is_read_as_it_was_written() {
         Release { id: 7 }.into(),
         ListReservations { page }.into(),
         ListCircuits { page }.into(),
+        ListIdentities { page }.into(),
+        ForgetIdentity { switch: switch.clone() }.into(),
         set_static().into(),
         ListStatic { name: None, switch: None, owner: Some("alice".to_owned()), page }.into(),
         AskSwitch { switch: switch.clone(), request: message.clone() }.into(),

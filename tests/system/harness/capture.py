@@ -21,10 +21,12 @@ BARE_FLOW_MOD_BYTES_10 = 72
 class Capture:
     """dumpcap on the loopback interface, for one TCP port."""
 
-    def __init__(self, logs, port=6653):
+    def __init__(self, logs, port=6653, tls=None):
         self.file = logs / "openflow.pcapng"
         self.log = logs / "dumpcap.log"
         self.port = port
+        # For TLS: the file with the keys of the sessions, and the key of the controller.
+        self.tls = tls
         self.process = None
 
     def start(self):
@@ -46,10 +48,18 @@ class Capture:
         if dropped is None or dropped[1] != "0":
             raise AssertionError(f"the capture has holes: {self.log.read_text()}")
 
+    def _decoding(self):
+        if self.tls is None:
+            return ["-d", f"tcp.port=={self.port},openflow"]
+        key_log, key = self.tls
+        # The table of keys is the only place that says what is inside TLS, for a protocol that tshark does not expect.
+        return ["-d", f"tcp.port=={self.port},tls", "-o", f"tls.keylog_file:{key_log}",
+                "-o", f'uat:ssl_keys:"127.0.0.1","{self.port}","openflow","{key}",""']
+
     def _fields(self, display_filter, *fields):
         """For each frame that matches the filter: a list of what tshark prints for each field."""
         read = subprocess.run(
-            ["tshark", "-n", "-r", str(self.file), "-d", f"tcp.port=={self.port},openflow", "-Y", display_filter,
+            ["tshark", "-n", "-r", str(self.file), *self._decoding(), "-Y", display_filter,
              "-T", "fields", *(word for field in fields for word in ("-e", field))],
             capture_output=True, text=True, timeout=READ_LIMIT_S, check=False)
         if read.returncode != 0:

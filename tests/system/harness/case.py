@@ -6,9 +6,10 @@ import unittest
 from pathlib import Path
 
 from .capture import Capture
-from .controller import Controller
+from .controller import LOOPBACK, Controller
 from .network import Network
 from .openvswitch import OpenVSwitch
+from .pki import Pki
 
 VERSIONS = ("OpenFlow10", "OpenFlow13")
 
@@ -39,6 +40,8 @@ class SystemTest(unittest.TestCase):
 
     time_limit_s = 120
     alone = False
+    # Whether controllers and switches of the test speak TLS.
+    secure = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -65,6 +68,12 @@ class SystemTest(unittest.TestCase):
         self.ovs.start()
         self.addCleanup(self.judge)
         self.controllers = []
+        if self.secure:
+            self.pki = Pki(self.logs)
+            # The controller writes the keys of its sessions there, for tshark.
+            self.key_log = self.logs / "keys.log"
+            os.environ["SSLKEYLOGFILE"] = str(self.key_log)
+            self.ovs.trust(*self.pki.make("switch"), self.pki.controller_authority)
 
     def judge(self):
         """Checks what must hold after every test. Runs after the network is down."""
@@ -75,6 +84,10 @@ class SystemTest(unittest.TestCase):
     def controller(self, **options):
         """Starts a controller. The test fails if the controller does not run until the end, or does not stop with
         status 0."""
+        if self.secure:
+            options["listen"] = f"tls:{options.get('listen', LOOPBACK)}"
+            if "tls" not in (options.get("config") or {}):
+                options["flags"] = [*options.get("flags", ()), *self.pki.flags()]
         controller = Controller(self.logs, self.run_dir, **options)
         controller.start()
         self.controllers.append(controller)
@@ -87,13 +100,15 @@ class SystemTest(unittest.TestCase):
             self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
 
     def network(self, topology, version, connect=True, **options):
+        if self.secure:
+            options.setdefault("protocol", "ssl")
         network = Network(self.ovs, topology, version, **options)
         self.addCleanup(network.stop)
         network.start(connect)
         return network
 
     def capture(self):
-        capture = Capture(self.logs)
+        capture = Capture(self.logs, tls=(self.key_log, self.pki.controller_key) if self.secure else None)
         self.addCleanup(capture.stop)
         capture.start()
         return capture

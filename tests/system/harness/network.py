@@ -73,7 +73,7 @@ def tree():
 class Network:
     """A running Mininet whose switches speak one version, "OpenFlow10" or "OpenFlow13"."""
 
-    def __init__(self, ovs, topology, version, controller_ip="127.0.0.1", port=6653):
+    def __init__(self, ovs, topology, version, controller_ip="127.0.0.1", port=6653, protocol="tcp"):
         setLogLevel("warning")
         # Mininet would raise limits of the whole machine, which the tests do not need.
         Mininet.inited = True
@@ -84,7 +84,7 @@ class Network:
         self.version = version
         self.net = Mininet(topo=topology, host=QuietHost, controller=None, autoSetMacs=True, waitConnected=False,
                            switch=lambda name, **params: OVSSwitch(name, datapath="user", protocols=version, **params))
-        self.net.addController("c0", controller=Attachment, ip=controller_ip, port=port)
+        self.net.addController("c0", controller=Attachment, ip=controller_ip, port=port, protocol=protocol)
 
     def start(self, connect=True):
         """Starts it. With `connect`, waits until the controller knows every switch."""

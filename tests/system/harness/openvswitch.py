@@ -18,7 +18,7 @@ COMMAND_LIMIT_S = 30
 # Open vSwitch logs this when it refuses a message of the controller.
 ERROR_REPLY = re.compile(r"sending OFP\w+ error reply")
 # Open vSwitch logs this when the connection of a switch to its controller changes.
-CONTROL_CHANNEL = re.compile(r"\|rconn\|\w+\|(\S+)<->tcp:\S+: (.*)$")
+CONTROL_CHANNEL = re.compile(r"\|rconn\|\w+\|(\S+)<->(?:tcp|ssl):\S+: (.*)$")
 
 
 def command(*words):
@@ -59,6 +59,11 @@ class OpenVSwitch:
         self._spawn("ovs-vswitchd", f"unix:{path}", "--disable-system")
         # Returns when the daemon has read its (empty) configuration.
         command("ovs-vsctl", f"--timeout={COMMAND_LIMIT_S}", "set", "Open_vSwitch", ".", "external_ids:owner=bellrock-system-tests")
+
+    def trust(self, certificate, key, authority, bootstrap=False):
+        """Gives it a certificate, for all its bridges, and the authority of controllers. With `bootstrap` it takes that
+        authority from the first controller, and keeps it in this file."""
+        command("ovs-vsctl", *(["--bootstrap"] if bootstrap else []), "set-ssl", str(key), str(certificate), str(authority))
 
     def _spawn(self, name, *arguments):
         with open(self.logs / f"{name}.out.log", "wb") as output:

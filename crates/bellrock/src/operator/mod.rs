@@ -6,6 +6,8 @@ mod events;
 mod flows;
 mod groups;
 mod hosts;
+#[cfg(feature = "tls")]
+mod identities;
 mod latencies;
 mod messages;
 mod names;
@@ -25,19 +27,21 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo,
-    Watch,
+    Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchIdentity,
+    SwitchInfo, Watch,
 };
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
 use bellrock_apps::quarantine::BlockLists;
+#[cfg(feature = "tls")]
+use bellrock_engine::Identities;
 use bellrock_engine::{
     AppState, COUNTERS, Monitor, TASK_COUNTERS, TaskInfo, TaskState as EngineTaskState,
 };
 use bellrock_query::{
-    Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, ListApps, MissingSwitch,
-    Operator, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, Status,
-    SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow, ListApps,
+    MissingSwitch, Operator, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer, Request,
+    Rows, Status, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -57,6 +61,8 @@ pub(crate) struct Handles {
     pub(crate) circuits: Option<Circuits>,
     pub(crate) static_entries: Option<StaticHandle>,
     pub(crate) reload: Option<ReloadFn>,
+    #[cfg(feature = "tls")]
+    pub(crate) identities: Option<Identities>,
 }
 
 /// Reads the configuration of a program again, and applies what has changed. It runs in a thread of
@@ -68,6 +74,7 @@ pub(crate) struct ControllerOperator {
     pub(crate) monitor: Monitor,
     pub(crate) network: Network,
     pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) listen_tls: Vec<SocketAddr>,
     /// Names of the apps in the chain, without the services.
     pub(crate) apps: Vec<String>,
     /// Memory budget that the tables of all apps share.
@@ -165,6 +172,17 @@ impl Operator for ControllerOperator {
                 let switch = self.switch(names, &order.switch)?;
                 Answer::SendMessages(messages::send(network, names, &switch, &order)?)
             }
+            #[cfg(feature = "tls")]
+            Request::ListIdentities(query) => {
+                Answer::ListIdentities(identities::list(self.identities()?, names, query.page))
+            }
+            #[cfg(feature = "tls")]
+            Request::ForgetIdentity(order) => {
+                let dpid = self.dpid(names, &order.switch)?;
+                Answer::ForgetIdentity(identities::forget(self.identities()?, names, dpid)?)
+            }
+            #[cfg(not(feature = "tls"))]
+            Request::ListIdentities(_) | Request::ForgetIdentity(_) => return Err(no_tls()),
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))
@@ -174,6 +192,11 @@ impl Operator for ControllerOperator {
 }
 
 /// The name of a switch, for a row.
+fn no_tls() -> QueryError {
+    let why = "no switch can connect by TLS; give `listen` an address with tls:, such as tls:0.0.0.0:6653";
+    QueryError::new(ErrorKind::Refused, why)
+}
+
 fn name_of(names: &Names, dpid: Dpid) -> Option<String> {
     names.name_of(dpid).map(str::to_owned)
 }
@@ -231,6 +254,11 @@ impl ControllerOperator {
         self.handles.reload.as_ref().ok_or_else(refused)
     }
 
+    #[cfg(feature = "tls")]
+    fn identities(&self) -> Result<&Identities, QueryError> {
+        self.handles.identities.as_ref().ok_or_else(no_tls)
+    }
+
     fn circuits(&self) -> Result<&Circuits, QueryError> {
         self.handles.circuits.as_ref().ok_or_else(|| self.no_handle("provisioning", "circuits"))
     }
@@ -258,6 +286,7 @@ impl ControllerOperator {
             pid: std::process::id(),
             uptime_seconds: status.uptime.as_secs(),
             listen: self.listen.clone(),
+            listen_tls: self.listen_tls.clone(),
             apps: self.apps.clone(),
             workers: status.workers,
             connections: status.connections,
@@ -293,6 +322,7 @@ impl ControllerOperator {
             role: info.role,
             standby,
             peer: info.peer,
+            identity: info.identity.as_deref().map(identity_row),
             up_seconds: now.saturating_sub(info.since).as_secs(),
             packet_ins: self.monitor.packet_ins_of(info.dpid),
             n_tables: info.n_tables,
@@ -366,6 +396,17 @@ impl ControllerOperator {
         let apps =
             apps.flat_map(|app| of(CounterPart::Apps, Some(app.name), &app.counter_meanings));
         workers.into_iter().chain(tasks).chain(apps).collect()
+    }
+}
+
+fn identity_row(identity: &SwitchIdentity) -> IdentityRow {
+    IdentityRow {
+        name: identity.name.to_string(),
+        key: identity.key.to_string(),
+        dpids: identity.dpids.iter().map(Dpid::to_string).collect(),
+        expiry: identity.not_after,
+        protocol: identity.protocol.to_owned(),
+        cipher: identity.cipher.to_string(),
     }
 }
 

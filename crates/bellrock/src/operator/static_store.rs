@@ -1,11 +1,10 @@
 //! The file that keeps static entries over a restart of the controller.
 //!
-//! It is written as a whole: to a new file beside it, which then takes its name. So it has all
-//! entries of before or all of after, whatever happens meanwhile. Orders that come while it is
-//! written share the next write.
+//! It is written as a whole, so it has all entries of before or all of after. Orders that come while
+//! it is written share the next write.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +14,7 @@ use bellrock_query::{QueryError, StaticEntry, SwitchRef};
 use serde::{Deserialize, Serialize};
 
 use super::static_forms::{self, Shown};
+use crate::state_file;
 
 /// Version of the form of the file.
 const VERSION: u32 = 1;
@@ -195,14 +195,7 @@ impl StaticStore {
         let saved = entries.into_iter().map(|entry| SavedEntry::of(entry, now, unix)).collect();
         let mut bytes = serde_json::to_vec(&Content { version: VERSION, entries: saved })?;
         bytes.push(b'\n');
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".new");
-        let mut file = File::create(&beside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &self.path)?;
-        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+        state_file::replace(&self.path, &bytes)?;
         Ok(changes)
     }
 }

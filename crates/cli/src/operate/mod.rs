@@ -2,6 +2,7 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod flows;
+pub(crate) mod identities;
 pub(crate) mod messages;
 pub(crate) mod ports;
 pub(crate) mod quarantine;

@@ -7,6 +7,7 @@ mod circuits;
 mod flows;
 mod groups;
 mod hosts;
+mod identities;
 mod latencies;
 mod messages;
 mod network;
@@ -20,14 +21,15 @@ use std::fmt::Write;
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 use bellrock_query::{
-    AppRow, CounterMeaning, CounterPart, Counters, PortState, ReloadAnswer, SettingChangeRow,
-    Status, SwitchRow, TaskRow, TaskState,
+    AppRow, CounterMeaning, CounterPart, Counters, IdentityRow, PortState, ReloadAnswer,
+    SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
 };
 
 pub(crate) use circuits::circuits;
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;
+pub(crate) use identities::identities;
 pub(crate) use latencies::latencies;
 pub(crate) use messages::{outcomes, reply};
 pub(crate) use network::{event, events, links, topology};
@@ -41,7 +43,9 @@ const MAX_MISSING_SHOWN: usize = 10;
 
 /// The controller as a whole.
 pub(crate) fn status(status: &Status) -> String {
-    let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
+    let plain = status.listen.iter().map(ToString::to_string);
+    let tls = status.listen_tls.iter().map(|address| format!("tls:{address}"));
+    let listen: Vec<_> = plain.chain(tls).collect();
     let mut rows = vec![
         ("version", printable(&status.version)),
         ("process", status.pid.to_string()),
@@ -103,6 +107,7 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
             switch.dpid.to_string(),
             switch.version.to_string(),
             switch.peer.to_string(),
+            identity(switch),
             role(switch),
             duration(switch.up_seconds),
             format!(
@@ -119,6 +124,7 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
         "DPID",
         "OPENFLOW",
         "PEER",
+        "CERTIFICATE",
         "ROLE",
         "FOR",
         "PORTS UP",
@@ -134,11 +140,28 @@ fn role(switch: &SwitchRow) -> String {
     if switch.standby { format!("{}, stands by", switch.role) } else { switch.role.to_string() }
 }
 
+/// Name and last day of a switch's certificate, and its session; `-` for a plain connection.
+fn identity(switch: &SwitchRow) -> String {
+    let Some(IdentityRow { name, expiry, protocol, cipher, .. }) = &switch.identity else {
+        return "-".to_owned();
+    };
+    let last = time::OffsetDateTime::from_unix_timestamp(*expiry);
+    let last = last.map_or_else(|_| "?".to_owned(), |end| end.date().to_string());
+    printable(&format!("{name} until {last} ({protocol}, {cipher})"))
+}
+
+/// Seconds before the end of a certificate from which on it is a problem.
+const EXPIRY_AHEAD_S: i64 = 30 * 86_400;
+
 /// Problems of a switch; `-` for none.
 fn problems(switch: &SwitchRow) -> String {
     let refused = switch.refused_flows.iter();
     let refused = refused.map(|it| printable(&format!("{} refused: {}", it.flow, it.reason)));
-    let all: Vec<String> = refused.collect();
+    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let expires = |identity: &&IdentityRow| identity.expiry < now.saturating_add(EXPIRY_AHEAD_S);
+    let expires = switch.identity.as_ref().filter(expires);
+    let expires = expires.map(|_| "its certificate expires soon".to_owned());
+    let all: Vec<String> = refused.chain(expires).collect();
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 

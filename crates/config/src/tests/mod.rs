@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bellrock_api::Dpid;
 use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_engine::{Pinning, WriteMode};
 
@@ -224,7 +225,8 @@ fn what_a_setting_shows_it_reads_back() {
     let text = "\
 switches: {core-1: 0000000000000010, s.2: {dpid: 1e5}}
 hosts: {web: 02:00:00:00:00:01}
-listen: [0.0.0.0:1, '[::]:2']
+listen: [0.0.0.0:1, '[::]:2', 'tls:0.0.0.0:3', 'tls:[::]:4']
+tls: {certificate: /c, key: /k, ca: /a, crl: /r, identity: strict, identities: {access 1: [a1, a2]}, pins: /p}
 versions: 1.0
 workers: 3
 pin: [0, 2, 4]
@@ -307,6 +309,43 @@ fn http_is_safe_or_an_error() {
     assert_eq!(wrong("http: {ryu: 127.0.0.1:8081}"), "");
     let idle = read("http: {tokens: /t}").contradictions();
     assert!(idle.iter().any(|one| one.text.contains("no effect without `http.listen`")));
+}
+
+#[test]
+fn tls_towards_switches_needs_its_files_and_each_datapath_id_has_one_certificate() {
+    let wrong = |text: &str| {
+        let all = read(text).contradictions();
+        all.into_iter().map(|one| one.text).collect::<Vec<_>>().join("; ")
+    };
+    let files = "certificate: /c, key: /k, ca: /a";
+    assert_eq!(wrong(&format!("{{listen: 'tls:0.0.0.0:6653', tls: {{{files}}}}}")), "");
+    let bare = wrong("listen: ['127.0.0.1:6653', 'tls:0.0.0.0:6654']");
+    assert!(
+        bare.contains("set `tls.certificate`, `tls.key`, `tls.ca` (`bellrock pki` makes them)"),
+        "{bare}"
+    );
+    let same = wrong(&format!("{{listen: ['127.0.0.1:1', 'tls:127.0.0.1:1'], tls: {{{files}}}}}"));
+    assert!(same.contains("are the same port of the same address"), "{same}");
+    let idle = wrong(&format!("tls: {{{files}}}"));
+    assert!(idle.contains("no effect without an address with tls:"), "{idle}");
+    let key = format!("sha256:{}", "AB:".repeat(31) + "CD");
+    let map = read(&format!("tls: {{identities: {{s 1: a1, '{key}': [a2, a3]}}}}")).tls.identities;
+    let expected = format!("sha256:{}cd", "ab".repeat(31));
+    assert_eq!(map.get("s 1"), Some(&vec![Dpid(0xa1)]));
+    assert_eq!(map.get(&*expected), Some(&vec![Dpid(0xa2), Dpid(0xa3)]));
+    for (text, expected) in [
+        ("tls: {identities: {a: [a1], b: [a1]}}", "datapath id 00000000000000a1 has \"a\" already"),
+        ("tls: {identities: {a: [s1]}}", "each 1 to 16 hexadecimal digits"),
+        (
+            "tls: {identities: {sha256:00: [a1]}}",
+            "a fingerprint is sha256: and 64 hexadecimal digits",
+        ),
+        ("tls: {identities: {00000000000000a1: [a1]}}", "which speaks for itself"),
+        ("tls: {identity: pinned}", "`identity` cannot be \"pinned\""),
+    ] {
+        let problems = Config::from_yaml(text).unwrap_err();
+        assert!(problems.iter().any(|one| one.message.contains(expected)), "{text}: {problems:?}");
+    }
 }
 
 #[test]

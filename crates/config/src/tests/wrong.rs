@@ -127,8 +127,8 @@ const BAD: &[Bad] = &[
         &[(
             3,
             5,
-            "`listen` cannot be \"localhost\"; give an address and a port, such as 127.0.0.1:6653, \
-             0.0.0.0:6653 or [::1]:6653",
+            "`listen` cannot be \"localhost\"; give an address and a port, such as 127.0.0.1:6653 or [::1]:6653, \
+             or tls:0.0.0.0:6653 for TLS",
         )],
     ),
     (

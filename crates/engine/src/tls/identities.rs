@@ -99,14 +99,14 @@ impl Identities {
         self.lock().pins.clone()
     }
 
-    /// Frees a datapath id from its certificate: the next one may speak for it. `false`: it has none.
-    #[must_use]
-    pub fn forget(&self, dpid: Dpid) -> bool {
-        let had = self.lock().pins.remove(&dpid).is_some();
-        if had {
+    /// Frees a datapath id from its certificate: the next one may speak for it. Returns the
+    /// certificate that it had.
+    pub fn forget(&self, dpid: Dpid) -> Option<Pin> {
+        let pin = self.lock().pins.remove(&dpid);
+        if pin.is_some() {
             self.report_change();
         }
-        had
+        pin
     }
 
     fn report_change(&self) {

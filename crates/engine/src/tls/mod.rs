@@ -23,7 +23,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{CertificateError, RootCertStore, ServerConfig};
+use rustls::{CertificateError, KeyLogFile, RootCertStore, ServerConfig};
+use tracing::warn;
 
 pub use identities::{
     Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, UnnamedIdentity,
@@ -31,6 +32,10 @@ pub use identities::{
 
 /// Maximum size of a file of certificates, of a key or of revocations, in bytes.
 const MAX_PEM_BYTES: u64 = 16 << 20;
+
+/// The variable that names a file for the keys of sessions, so that a capture can be decrypted. It is
+/// the name that other programs use too.
+const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 /// The files of a TLS server, all in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,12 +188,18 @@ fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     let unusable = |error: rustls::Error| {
         wrong(certificate, format!("it cannot be used with its key: {error}"))
     };
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(unusable)?
         .with_client_cert_verifier(Arc::clone(&verifier))
         .with_single_cert(chain, private)
         .map_err(unusable)?;
+    if std::env::var_os(KEY_LOG_VARIABLE).is_some() {
+        warn!(
+            "the keys of all sessions with switches are written to the file of {KEY_LOG_VARIABLE}"
+        );
+        config.key_log = Arc::new(KeyLogFile::new());
+    }
     Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after })
 }
 

@@ -6,11 +6,14 @@ use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 pub(crate) fn explain(error: &Error) -> String {
     let advice = match error {
         Error::NoCertificatesPresented => {
-            "it shows no certificate; give the switch one (ovs-vsctl set-ssl KEY CERTIFICATE CA)"
+            "it shows no certificate, or has none with a key of a kind that is accepted (RSA, P-256, \
+             P-384, Ed25519); give the switch one (ovs-vsctl set-ssl KEY CERTIFICATE CA)"
         }
         Error::InvalidCertificate(error) => return of_certificate(error),
         Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered)
-        | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled) => {
+        | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled)
+        // The extension is new in TLS 1.2.
+        | Error::PeerIncompatible(PeerIncompatible::SignatureAlgorithmsExtensionRequired) => {
             "it offers no TLS newer than 1.1, which is not safe; TLS 1.2 and 1.3 are accepted"
         }
         Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon) => {

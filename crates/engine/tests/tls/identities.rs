@@ -126,7 +126,9 @@ fn a_stranger_neither_probes_nor_replaces_a_switch_that_is_connected() {
     // An operator can free a datapath id.
     drop((live, bridge));
     until("they are gone", || lab.engine.network().switches().is_empty());
-    assert!(lab.identities.forget(Dpid(0xa1)) && !lab.identities.forget(Dpid(0xa1)));
+    let pin = lab.identities.forget(Dpid(0xa1));
+    assert_eq!(pin.map(|pin| pin.name), Some("honest".into()));
+    assert_eq!(lab.identities.forget(Dpid(0xa1)), None);
     lab.up(&lab.named("stranger"), 0xa1).ping(4);
     lab.refused(&honest, 0xa1);
 }

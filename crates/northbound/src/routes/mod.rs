@@ -1,6 +1,7 @@
 //! The routes, and the document of them.
 #![allow(unused_qualifications, reason = "what the macros of utoipa make")]
 
+mod identities;
 mod messages;
 mod network;
 mod orders;
@@ -87,6 +88,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(network::topology))
         .routes(routes!(network::layout))
         .routes(routes!(network::links))
+        .routes(routes!(identities::identities))
+        .routes(routes!(identities::forget))
         .routes(routes!(orders::circuits))
         .routes(routes!(orders::reservations, orders::reserve))
         .routes(routes!(orders::release))

@@ -15,9 +15,9 @@ use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
-    MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, QuarantineAnswer,
-    QueryError, ReloadAnswer, Request, ReservationRow, ReservationState, Rows, SentMessages,
-    StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
+    MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, PinRow,
+    QuarantineAnswer, QueryError, ReloadAnswer, Request, ReservationRow, ReservationState, Rows,
+    SentMessages, StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -69,9 +69,20 @@ impl Fixed {
 fn switch_row() -> SwitchRow {
     let row = json!({
         "dpid": "00000000000000a1", "name": "s1", "version": "1.3", "role": "equal", "standby": false,
-        "peer": "127.0.0.1:40000", "up_seconds": 3, "packet_ins": 7, "n_tables": 254, "n_buffers": 0,
+        "peer": "127.0.0.1:40000", "identity": {
+            "name": "switch id:1", "key": format!("sha256:{}", "0a".repeat(32)), "dpids": [],
+            "expiry": 2_000_000_000, "protocol": "TLS 1.3", "cipher": "TLS_AES_256_GCM_SHA384",
+        }, "up_seconds": 3, "packet_ins": 7, "n_tables": 254, "n_buffers": 0,
         "manufacturer": "M", "hardware": "H", "software": "S\"\n# \\", "serial_number": "N", "description": "D",
         "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up"}],
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn pin_row() -> PinRow {
+    let row = json!({
+        "dpid": "00000000000000a1", "switch_name": "s1", "name": "switch id:1",
+        "key": format!("sha256:{}", "0a".repeat(32)),
     });
     serde_json::from_value(row).unwrap()
 }
@@ -101,6 +112,7 @@ impl Operator for Fixed {
                 pid: 1,
                 uptime_seconds: 2,
                 listen: vec![SocketAddr::from(([127, 0, 0, 1], 6653))],
+                listen_tls: vec![SocketAddr::from(([127, 0, 0, 1], 6654))],
                 apps: vec!["learning".into()],
                 workers: 1,
                 connections: 1,
@@ -263,6 +275,10 @@ impl Operator for Fixed {
                 });
                 Answer::ListStatic(Rows::of([serde_json::from_value(row).unwrap()], query.page))
             }
+            Request::ListIdentities(query) => {
+                Answer::ListIdentities(Rows::of([pin_row()], query.page))
+            }
+            Request::ForgetIdentity(_) => Answer::ForgetIdentity(pin_row()),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
                 return Err(QueryError::new(ErrorKind::AppNotRunning, why));
