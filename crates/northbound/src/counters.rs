@@ -45,12 +45,18 @@ counters! {
     connections,
     /// Connections closed at once, because there are too many.
     connections_refused,
+    /// Connections without a request that were closed for new ones, because there are too many.
+    connections_displaced,
     /// TLS handshakes that failed, or took too long.
     handshakes_failed,
     /// Connections that ended because what came is not HTTP, or a head was too large.
     connections_malformed,
     /// Connections that ended because no request came in time, or none with a complete head.
     connections_timed_out,
+    /// Connections closed because the client took its answer too slowly, or not at all.
+    answers_not_taken,
+    /// Answers replaced by an error, because too many bytes of answers wait for their clients.
+    answers_refused,
     /// Requests with a complete head.
     requests,
     /// Requests with a wrong path, method, parameter or body.

@@ -2,12 +2,18 @@
 
 use std::time::Duration;
 
-/// Maximum number of connections. A further one is closed at once (`connections_refused`).
+/// Maximum number of connections. For a further one, the connection that is without a request for the
+/// longest time is closed (`connections_displaced`). If all are busy, the further one is
+/// (`connections_refused`).
 pub const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of connections of one remote address, except those of the loopback
-/// (`connections_refused`).
+/// Maximum number of connections of one remote address, except those of the loopback. A further one
+/// displaces one of the same address, or is closed.
 pub const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
+
+/// Minimum time for which a connection is without a request, a complete head or a handshake before it
+/// can be displaced.
+pub const MIN_QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of requests per second of one remote address, and the most at once. Further ones
 /// are refused with status 429 (`requests_over_limit`).
@@ -39,8 +45,17 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// (`requests_timed_out`).
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time in which a client must take at least one byte of its answer. Then its connection is closed.
+/// Time in which a client must take at least one byte of its answer. Then its connection is closed
+/// (`answers_not_taken`).
 pub const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time in which a client must take all that is ready of its answers. Then its connection is closed
+/// (`answers_not_taken`). The metrics of 1,000 switches with 48 ports take 38 MB: 5 Mbit/s is enough.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum number of bytes of answers that clients have not taken yet, of all connections together. A
+/// further answer is replaced by status 503 (`answers_refused`).
+pub const MAX_WAITING_ANSWER_BYTES: usize = 256 << 20;
 
 /// Time for a request from its head to its answer. Then it is refused with status 503
 /// (`requests_timed_out`).

@@ -1,17 +1,19 @@
 //! The server: one thread that accepts and serves all connections.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
 use bellrock_query::Operator;
+use futures_lite::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,17 +22,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::access::Client;
 use crate::answer::Shared;
 use crate::limits::{
-    HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT,
-    MAX_HEAD_BYTES, MAX_WAITING_FOR_SWITCHES, PROGRESS_TIMEOUT, STOP_TIMEOUT,
+    HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_HEAD_BYTES, MAX_WAITING_ANSWER_BYTES,
+    MAX_WAITING_FOR_SWITCHES, STOP_TIMEOUT,
 };
 use crate::metrics::{self, StatisticsKind};
+use crate::outgoing::{Outgoing, Sent};
+use crate::places::{Connection, Places};
+use crate::problem::Problem;
 use crate::tls::{self, TlsError};
 use crate::tokens::{TokenBook, TokenError};
 use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, ryu, stream};
@@ -242,15 +246,21 @@ impl Accepting {
             };
             self.counters.connections();
             let client = Client { ip: peer.ip().to_canonical(), is_local };
-            let Some(place) = Place::take(&self.places, client.ip) else {
+            let Some((place, displaced)) = Places::take(&self.places, client.ip, Instant::now())
+            else {
                 self.counters.connections_refused();
                 continue;
             };
+            if displaced {
+                self.counters.connections_displaced();
+            }
             let face = face.clone();
             let (counters, watcher) = (self.counters.clone(), self.graceful.watcher());
             tokio::spawn(async move {
-                let _place = place;
-                serve(stream, client, face, &counters, watcher).await;
+                let connection = place.connection();
+                let displaced = connection.displaced();
+                let served = serve(stream, client, face, &counters, watcher, connection);
+                served.or(displaced).await;
             });
         }
     }
@@ -263,16 +273,17 @@ async fn serve(
     Face { router, tls }: Face,
     counters: &HttpCounters,
     watcher: Watcher,
+    connection: &Arc<Connection>,
 ) {
     let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(PROGRESS_TIMEOUT));
-    let stream = Box::pin(stream);
+    let stream = Outgoing::new(stream, connection, counters);
     let Some(tls) = tls else {
-        return http(stream, client, router, counters, watcher).await;
+        return http(Box::pin(stream), client, router, counters, watcher, connection).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => http(Box::pin(stream), client, router, counters, watcher).await,
+        Ok(Ok(stream)) => {
+            http(Box::pin(stream), client, router, counters, watcher, connection).await;
+        }
         _ => counters.handshakes_failed(),
     }
 }
@@ -283,28 +294,41 @@ async fn http<S>(
     router: Router,
     counters: &HttpCounters,
     watcher: Watcher,
+    connection: &Arc<Connection>,
 ) where
     S: AsyncRead + AsyncWrite + 'static,
 {
     let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(client);
         let response = router.clone().oneshot(request);
+        let mut pending = connection.request();
         async {
-            let response = response.await?;
+            let mut response = response.await?;
             if is_invalid(response.status()) {
                 counters.requests_invalid();
             }
-            Ok::<_, Infallible>(response)
+            let bytes = response.body().size_hint().exact().unwrap_or_default();
+            if !pending.holds(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+                counters.answers_refused();
+                response = too_much_waits();
+            }
+            Ok::<_, Infallible>(response.map(|body| Sent { body, _pending: pending }))
         }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    match watcher.watch(connection).await {
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    match watcher.watch(serving).await {
         Err(error) if error.is_parse() => counters.connections_malformed(),
         Err(error) if error.is_timeout() => counters.connections_timed_out(),
         _ => {}
     }
+}
+
+fn too_much_waits() -> Response {
+    let limit = MAX_WAITING_ANSWER_BYTES >> 20;
+    let why = format!("clients have not taken {limit} MiB of answers yet; try again");
+    Problem::busy(why).into_response()
 }
 
 /// Whether a response says that its request is wrong. The other refusals have counters of their own.
@@ -317,45 +341,4 @@ fn is_invalid(status: StatusCode) -> bool {
             | StatusCode::UNSUPPORTED_MEDIA_TYPE
             | StatusCode::UNPROCESSABLE_ENTITY
     )
-}
-
-/// Numbers of connections, in all and of each remote address.
-#[derive(Debug, Default)]
-struct Places(Mutex<HashMap<IpAddr, usize>>);
-
-/// A place of a connection. Dropping it frees the place.
-struct Place {
-    places: Arc<Places>,
-    ip: IpAddr,
-}
-
-impl Place {
-    /// Takes a place. `None`: all are taken.
-    fn take(places: &Arc<Places>, ip: IpAddr) -> Option<Self> {
-        // Each change of it is one insertion, removal or assignment.
-        let mut taken = places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = taken.values().sum();
-        let own = taken.entry(ip).or_default();
-        let is_full = *own >= MAX_CONNECTIONS_PER_CLIENT && !ip.is_loopback();
-        if all >= MAX_CONNECTIONS || is_full {
-            if *own == 0 {
-                taken.remove(&ip);
-            }
-            return None;
-        }
-        *own += 1;
-        Some(Place { places: Arc::clone(places), ip })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = taken.get_mut(&self.ip) {
-            *own -= 1;
-            if *own == 0 {
-                taken.remove(&self.ip);
-            }
-        }
-    }
 }

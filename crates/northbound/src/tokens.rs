@@ -272,6 +272,15 @@ fn parse_line(line: &str) -> Result<TokenEntry, String> {
     })
 }
 
+/// Reads a file of tokens, as the start of the server does.
+///
+/// # Errors
+/// The file cannot be read, or has a wrong line.
+pub fn read(path: &Path) -> Result<Vec<TokenEntry>, TokenError> {
+    let text = read_text(path).map_err(|error| TokenError::File { path: path.into(), error })?;
+    parse(path, &text)
+}
+
 /// The tokens of a file, which is read again when it has changed.
 #[derive(Debug)]
 pub(crate) struct TokenBook {
@@ -290,7 +299,7 @@ impl TokenBook {
     /// Reads a file.
     pub(crate) fn open(path: &Path) -> Result<Self, TokenError> {
         let modified = modified(path);
-        let entries = load(path)?;
+        let entries = read(path)?.into();
         let state = BookState { entries, modified, looked_at: Instant::now() };
         Ok(TokenBook { path: path.into(), state: Mutex::new(state) })
     }
@@ -309,7 +318,8 @@ impl TokenBook {
         found
     }
 
-    /// The present entries. A file that has become wrong changes nothing, and is logged.
+    /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
+    /// token any more. Both are logged.
     fn entries(&self) -> Arc<[TokenEntry]> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked_at.elapsed() >= TOKEN_FILE_LOOK {
@@ -317,10 +327,17 @@ impl TokenBook {
             let modified = modified(&self.path);
             if modified != state.modified {
                 state.modified = modified;
-                match load(&self.path) {
+                match read(&self.path) {
                     Ok(entries) => {
                         tracing::info!("{}: {} tokens", self.path.display(), entries.len());
-                        state.entries = entries;
+                        state.entries = entries.into();
+                    }
+                    Err(TokenError::File { error, .. })
+                        if error.kind() == io::ErrorKind::NotFound =>
+                    {
+                        let path = self.path.display();
+                        tracing::error!("{path} is gone; no token is valid until it is there");
+                        state.entries = Arc::default();
                     }
                     Err(error) => tracing::error!("{error}; the earlier tokens stay in force"),
                 }
@@ -332,11 +349,6 @@ impl TokenBook {
 
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|found| found.modified()).ok()
-}
-
-fn load(path: &Path) -> Result<Arc<[TokenEntry]>, TokenError> {
-    let text = read_text(path).map_err(|error| TokenError::File { path: path.into(), error })?;
-    Ok(parse(path, &text)?.into())
 }
 
 #[cfg(test)]
@@ -397,6 +409,26 @@ mod tests {
         fs::write(&path, "second write\n").unwrap();
         again(Duration::from_secs(2));
         assert!(book.find(&token).is_some() && book.find(&other).is_some());
+    }
+
+    #[test]
+    fn a_file_that_is_removed_ends_all_tokens_until_it_is_there_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (entry, token) = TokenEntry::make("first", Scope::Write, None).unwrap();
+        entry.add_to(&path).unwrap();
+        let book = TokenBook::open(&path).unwrap();
+        let look_again = || {
+            let mut state = book.state.lock().unwrap();
+            state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
+        };
+        assert_eq!(book.find(&token), Some(entry.clone()));
+        fs::remove_file(&path).unwrap();
+        look_again();
+        assert_eq!(book.find(&token), None);
+        entry.add_to(&path).unwrap();
+        look_again();
+        assert_eq!(book.find(&token), Some(entry));
     }
 
     #[test]

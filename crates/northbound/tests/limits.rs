@@ -24,17 +24,25 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn connections_above_the_limit_are_closed_and_counted_and_free_their_places() {
+fn idle_connections_give_way_to_new_ones_and_busy_ones_do_not() {
     let lab = Lab::new();
     let held: Vec<_> = (0..MAX_CONNECTIONS).map(|_| lab.connect()).collect();
     until("all are accepted", || lab.counter("connections") == MAX_CONNECTIONS as u64);
-    let mut over = lab.connect();
-    let mut bytes = [0; 1];
-    assert!(matches!(over.read(&mut bytes), Ok(0) | Err(_)), "it is closed");
-    assert_eq!(lab.counter("connections_refused"), 1);
-    // One of those that are held asks.
-    let mut first = held.into_iter().next().unwrap();
-    assert_eq!(exchange(&mut first, "GET", "/v1/status", &[], "").status, 200);
+    // Each is tried until those that are held have been idle for long enough.
+    until("a new connection is served", || {
+        let mut stream = lab.connect();
+        let asked = stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        asked.is_ok() && matches!(stream.read(&mut [0; 1]), Ok(1))
+    });
+    assert!(lab.counter("connections_displaced") > 0);
+    let closed = |stream: &std::net::TcpStream| {
+        let mut stream = stream;
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0; 1]), Ok(0))
+    };
+    until("the first one is closed", || closed(&held[0]));
+    assert!(!closed(&held[MAX_CONNECTIONS - 1]), "the last one is not");
+    drop(held);
     until("places are free again", || {
         let mut stream = lab.connect();
         let _ = stream
@@ -43,6 +51,19 @@ fn connections_above_the_limit_are_closed_and_counted_and_free_their_places() {
         let _ = stream.read_to_string(&mut text);
         text.ends_with("ok\n")
     });
+}
+
+#[test]
+fn clients_that_take_no_answers_are_closed_and_counted() {
+    let lab = Lab::new();
+    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
+    let mut stream = lab.connect();
+    stream.set_nonblocking(true).unwrap();
+    // As many requests as the socket takes.
+    let _ = stream.write_all(asked.as_bytes());
+    until("it is counted", || lab.counter("answers_not_taken") == 1);
+    assert_eq!(lab.get("/v1/status").status, 200);
+    drop(stream);
 }
 
 #[test]

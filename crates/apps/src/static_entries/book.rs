@@ -56,6 +56,10 @@ pub struct StaticChange {
     pub removed: usize,
     /// The numbers of the entries of the order, and of the removed ones.
     pub numbers: BTreeSet<u32>,
+    /// The entries that were removed or replaced, as they were.
+    pub(super) before: Vec<StaticEntry>,
+    /// Number of this change.
+    pub(super) revision: u64,
 }
 
 /// Why an order has changed nothing.
@@ -154,6 +158,9 @@ pub(super) struct Book {
     places: HashMap<(Dpid, Place), u32>,
     ends: BTreeSet<(Duration, u32)>,
     last_number: u32,
+    /// The change that has set each entry, by the entry's number.
+    revisions: HashMap<u32, u64>,
+    last_revision: u64,
     /// Meters up to this one belong to another app.
     last_reserved_meter: u32,
 }
@@ -190,7 +197,7 @@ impl Book {
             .take_while(|(end, _)| *end <= now)
             .map(|(_, number)| *number)
             .collect();
-        ended.iter().for_each(|number| self.take(*number));
+        ended.iter().for_each(|number| drop(self.take(*number)));
         ended
     }
 
@@ -205,8 +212,10 @@ impl Book {
         let removed = self.check(&order)?;
         let mut change = StaticChange { removed: removed.len(), ..StaticChange::default() };
         change.numbers.extend(ended);
+        self.last_revision += 1;
+        change.revision = self.last_revision;
         for number in removed {
-            self.take(number);
+            change.before.extend(self.take(number));
             change.numbers.insert(number);
         }
         // Entries of one order may exchange their places.
@@ -223,9 +232,28 @@ impl Book {
             });
             *(if is_same { &mut change.unchanged } else { &mut change.set }) += 1;
             change.numbers.insert(entry.number);
-            self.put(entry);
+            change.before.extend(self.put(entry));
         }
         Ok(change)
+    }
+
+    /// Takes a change back. What later changes have set or removed stays as it is. Returns the numbers of
+    /// the entries that differ now.
+    pub(super) fn undo(&mut self, change: &StaticChange) -> BTreeSet<u32> {
+        let is_of_it = |number: &u32| self.revisions.get(number) == Some(&change.revision);
+        let mut numbers: BTreeSet<u32> = change.numbers.iter().copied().filter(is_of_it).collect();
+        numbers.iter().for_each(|number| drop(self.take(*number)));
+        for before in &change.before {
+            let place = (before.dpid, Place::of(&before.wanted));
+            let is_free = !self.by_number.contains_key(&before.number)
+                && !self.numbers.contains_key(&before.name)
+                && !self.places.contains_key(&place);
+            if is_free {
+                numbers.insert(before.number);
+                self.put(before.clone());
+            }
+        }
+        numbers
     }
 
     /// Returns the numbers of the entries to remove, if all of the order is right.
@@ -334,24 +362,30 @@ impl Book {
         Some(number)
     }
 
-    fn put(&mut self, entry: StaticEntry) {
+    /// Puts an entry under its number. Returns the one that was there.
+    fn put(&mut self, entry: StaticEntry) -> Option<StaticEntry> {
         let number = entry.number;
+        self.revisions.insert(number, self.last_revision);
         self.places.insert((entry.dpid, Place::of(&entry.wanted)), number);
         self.numbers.insert(entry.name.clone(), number);
         let end = entry.end;
-        if let Some(end) = self.by_number.insert(number, entry).and_then(|before| before.end) {
+        let before = self.by_number.insert(number, entry);
+        if let Some(end) = before.as_ref().and_then(|before| before.end) {
             self.ends.remove(&(end, number));
         }
         self.ends.extend(end.map(|end| (end, number)));
+        before
     }
 
-    fn take(&mut self, number: u32) {
-        let Some(entry) = self.by_number.remove(&number) else { return };
+    fn take(&mut self, number: u32) -> Option<StaticEntry> {
+        let entry = self.by_number.remove(&number)?;
+        self.revisions.remove(&number);
         self.numbers.remove(&entry.name);
         self.places.remove(&(entry.dpid, Place::of(&entry.wanted)));
         if let Some(end) = entry.end {
             self.ends.remove(&(end, number));
         }
+        Some(entry)
     }
 
     /// The next number that no entry has. 0 is for flows of handlers.
@@ -413,6 +447,34 @@ mod tests {
         let change = book.change(order, Duration::ZERO).unwrap();
         assert_eq!((change.set, change.removed, change.numbers.len()), (1, 3, 4));
         assert_eq!(names(&book), [("d", 4)]);
+    }
+
+    #[test]
+    fn a_change_is_taken_back_except_for_what_came_later() {
+        let mut book = Book::default();
+        set(&mut book, &[flow("kept", 1, 1), flow("moved", 1, 2), flow("removed", 1, 3)]).unwrap();
+        let before: Vec<_> = book.entries().cloned().collect();
+        let order = || StaticOrder {
+            owner: "alice".to_owned(),
+            // "new" takes the place of "removed".
+            set: vec![flow("kept", 1, 1), flow("moved", 2, 2), flow("new", 1, 3)],
+            remove: vec!["removed".to_owned()],
+            replace: false,
+        };
+        let change = book.change(order(), Duration::ZERO).unwrap();
+        let numbers = book.undo(&change);
+        assert_eq!(book.entries().cloned().collect::<Vec<_>>(), before);
+        assert_eq!(numbers, BTreeSet::from([1, 2, 3, 4]));
+
+        let change = book.change(order(), Duration::ZERO).unwrap();
+        set(&mut book, &[flow("moved", 7, 2)]).unwrap();
+        book.undo(&change);
+        let places: Vec<_> = book.entries().map(|entry| (&*entry.name, entry.dpid.0)).collect();
+        assert_eq!(places, [("kept", 1), ("moved", 7), ("removed", 1)]);
+        // The book is as whole as before.
+        assert_eq!(book.places.len(), 3);
+        assert_eq!(book.numbers.len(), 3);
+        assert_eq!(book.revisions.len(), 3);
     }
 
     #[test]

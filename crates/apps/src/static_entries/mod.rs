@@ -82,6 +82,14 @@ impl StaticEntries {
         Ok(change)
     }
 
+    /// Takes a change back, for example because it cannot be kept. What later changes have set or removed
+    /// stays as it is.
+    pub fn undo(&self, change: &StaticChange) {
+        let mut book = self.book();
+        let numbers = book.undo(change);
+        self.set_desired(&book, &numbers);
+    }
+
     /// Makes desired state of the entries with these numbers, and counts the change.
     fn set_desired<'n>(&self, book: &Book, numbers: impl IntoIterator<Item = &'n u32>) {
         if let Some(Started { desired, .. }) = self.0.started.get() {

@@ -60,10 +60,15 @@ impl ControllerOperator {
         };
         let change = entries.change(order, network.now()).map_err(|error| not_set(&error))?;
         let (set, removed) = (change.set, change.removed);
-        info!("{owner} set {set} static entries and removed {removed}");
-        if let Some(store) = store {
-            store.save(network.now()).map_err(|error| not_saved(store, &error))?;
+        if let Some(store) = store
+            && let Err(error) = store.save(network.now())
+        {
+            entries.undo(&change);
+            // Another order may have saved this one meanwhile. If not, the file has none of it.
+            let _ = store.save(network.now());
+            return Err(not_saved(store, &error));
         }
+        info!("{owner} set {set} static entries and removed {removed}");
         let decided = entries.decided(&change.numbers);
         let open = match wait_until(Instant::now() + ORDER_TIMEOUT, decided) {
             Some(open) => open,
@@ -241,7 +246,7 @@ fn not_set(error: &NotSet) -> QueryError {
 
 fn not_saved(store: &StaticStore, error: &std::io::Error) -> QueryError {
     let why = format!(
-        "the entries are set, but {} cannot be written, so a restart of the controller would lose them: {error}",
+        "nothing has changed, because {} cannot be written: {error}; make its directory writable, and free space on its disk",
         store.path().display()
     );
     QueryError::new(ErrorKind::Internal, why)
