@@ -161,7 +161,8 @@ impl ControllerOperator {
         if let Some(info) = self.network.switch(dpid) {
             let unsayable = |error: bellrock_api::Error| {
                 let why = format!("switch {} cannot have it: {error}", entry.switch);
-                QueryError::invalid(static_forms::kind(entry), why)
+                let fits = |wanted: &_| entries.check(wanted, info.version).is_ok();
+                QueryError::invalid(static_forms::unfit_part(entry, &wanted, fits), why)
             };
             entries.check(&wanted, info.version).map_err(unsayable)?;
         }

@@ -30,6 +30,23 @@ pub(super) fn kind(entry: &StaticEntry) -> &'static str {
     }
 }
 
+/// Names the part of an entry that does not fit a switch. `fits` says whether an entry does.
+pub(super) fn unfit_part(
+    entry: &StaticEntry,
+    wanted: &DesiredEntry,
+    fits: impl Fn(&DesiredEntry) -> bool,
+) -> &'static str {
+    let DesiredEntry::Flow(flow) = wanted else { return kind(entry) };
+    let matching = Flow::new(flow.matching.clone());
+    if !fits(&matching.clone().into()) {
+        return "flow.match";
+    }
+    if !fits(&matching.table(flow.table).into()) {
+        return "flow.table";
+    }
+    "flow.actions"
+}
+
 /// Reads what an entry is.
 ///
 /// # Errors
@@ -182,6 +199,28 @@ mod tests {
 
     fn entry(json: &str) -> StaticEntry {
         serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn the_part_of_a_flow_that_a_version_lacks_is_named() {
+        let fits = |wanted: &DesiredEntry| {
+            let DesiredEntry::Flow(flow) = wanted else { panic!("{wanted:?}") };
+            flow.with_flow_mod(FlowCommand::Add, |flow| {
+                let mut out = openflow::Out::with_capacity(1024);
+                openflow::ToSwitch::FlowMod(*flow).encode(openflow::Version::V1_0, 1, &mut out)
+            })
+            .is_ok()
+        };
+        for (flow, part) in [
+            (r#"{"match": "eth_type=0x86dd,ipv6_src=2001:db8::1"}"#, "flow.match"),
+            (r#"{"table": 1, "actions": "output:1"}"#, "flow.table"),
+            (r#"{"actions": "push_vlan:0x8100,output:1"}"#, "flow.actions"),
+        ] {
+            let entry = entry(&format!(r#"{{"name": "f", "switch": "a1", "flow": {flow}}}"#));
+            let wanted = read(&entry).unwrap();
+            assert!(!fits(&wanted), "{flow}");
+            assert_eq!(unfit_part(&entry, &wanted, fits), part, "{flow}");
+        }
     }
 
     #[test]
