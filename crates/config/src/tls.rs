@@ -135,9 +135,9 @@ pub(crate) const TLS: &[Setting<Config>] = &[
             example: "{access-1: [00000000000000a1]}",
             set: set_identities,
             entries: |config| {
-                let entry = |(name, dpids): (&Box<str>, &Vec<Dpid>)| {
+                let entry = |(name, dpids): (&String, &Vec<Dpid>)| {
                     let dpids: Vec<_> = dpids.iter().map(|dpid| word(&dpid.to_string())).collect();
-                    (name.to_string(), format!("[{}]", dpids.join(", ")))
+                    (name.clone(), format!("[{}]", dpids.join(", ")))
                 };
                 config.tls.identities.iter().map(entry).collect()
             },
@@ -218,8 +218,7 @@ fn set_identities(config: &mut Config, entries: &[Entry], reading: &mut Reading)
             }
         }
         // The place of its fingerprint in lower case and without colons, as it is looked up.
-        let key =
-            name.parse::<Fingerprint>().map_or_else(|_| name.into(), |it| it.to_string().into());
+        let key = name.parse::<Fingerprint>().map_or_else(|_| name.to_owned(), |it| it.to_string());
         map.insert(key, dpids);
     }
     config.tls.identities = map;

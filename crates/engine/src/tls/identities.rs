@@ -47,7 +47,7 @@ pub type Pins = BTreeMap<Dpid, Pin>;
 
 /// The datapath ids of certificates, by their common name or fingerprint (of the certificate, or of
 /// its key).
-pub type IdentityMap = BTreeMap<Box<str>, Vec<Dpid>>;
+pub type IdentityMap = BTreeMap<String, Vec<Dpid>>;
 
 /// Reports that pins have changed, so that they are stored. It is called on a worker's thread, so it
 /// must not block.
