@@ -243,7 +243,7 @@ pub(super) struct Check {
 
 /// Settings given by flags or by the environment.
 #[derive(Debug, Default)]
-pub(super) struct Overrides(Vec<Override>);
+pub(super) struct Overrides(pub(super) Vec<Override>);
 
 impl Run {
     /// Where the settings come from.

@@ -16,6 +16,7 @@ mod documents;
 mod emulate;
 mod ending;
 mod log;
+mod named_files;
 mod operate;
 mod pki;
 mod reload;
@@ -270,7 +271,7 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<(), Failure> {
 
 /// The configuration of a file that can be used.
 fn usable(path: &Path) -> Result<Checked, Failure> {
-    let checked = Sources::file(path).check()?;
+    let checked = named_files::check(&Sources::file(path), named_files::Store::Free)?;
     match checked.errors.is_empty() {
         true => Ok(checked),
         false => Err(Failure::Wrong([checked.errors, checked.warnings].concat().join("\n"))),

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 
 use crate::block_list::BlockListFile;
 use crate::log::LogLevel;
+use crate::named_files::{self, Store};
 use crate::start::tls_files;
 use crate::switch_tls;
 
@@ -48,6 +49,14 @@ struct Running {
     config: Config,
     /// The file of the block list, which is watched.
     block_list: Option<BlockListFile>,
+}
+
+/// What a reload needs, made before anything changes.
+struct Prepared {
+    certificate: Option<LoadedCertificate>,
+    switch_tls: Option<TlsServer>,
+    /// The settings of the circuits, if they have changed.
+    circuits: Option<ProvisioningSettings>,
 }
 
 /// The parts that take changes, as the builder has made them.
@@ -95,11 +104,13 @@ impl Reloader {
         }
         // One reload after another. A panic leaves what was in force before it.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = self.sources.check().map_err(|error| invalid(error.to_string()))?;
-        let Checked { config, errors, warnings } = read;
+        let read = named_files::check(&self.sources, Store::InUse);
+        let Checked { config, errors, warnings } =
+            read.map_err(|error| invalid(error.to_string()))?;
         if !errors.is_empty() {
             return Err(invalid(errors.join("\n")));
         }
+        let prepared = self.prepare(&running.config, &config)?;
         let difference = difference(&running.config, &config);
         let changes = difference.changes.iter().map(row).collect();
         if order.dry_run {
@@ -113,7 +124,7 @@ impl Reloader {
             );
             return Err(QueryError::new(ErrorKind::Refused, why));
         }
-        self.apply(&mut running, config)?;
+        self.apply(&mut running, config, prepared)?;
         for change in &difference.changes {
             info!("configuration: {change}");
         }
@@ -133,15 +144,26 @@ impl Reloader {
         }
     }
 
-    fn apply(&self, running: &mut Running, config: Config) -> Result<(), QueryError> {
-        let certificate = self.read_certificate(&config)?;
-        let switch_tls = self.read_switch_tls(&config)?;
-        let circuits =
-            circuits(&config).filter(|new| Some(new) != circuits(&running.config).as_ref());
+    /// Makes everything that can be made without a change. A dry run ends after it, so what it does not
+    /// report is no error of a reload either, unless the system fails.
+    fn prepare(&self, before: &Config, after: &Config) -> Result<Prepared, QueryError> {
+        let certificate = self.read_certificate(after)?;
+        let switch_tls = self.read_switch_tls(after)?;
+        let circuits = circuits(after).filter(|new| Some(new) != circuits(before).as_ref());
         if let Some(circuits) = &circuits {
             circuits.check().map_err(|error| invalid(error.to_string()))?;
         }
-        // From here on only these can fail, and then they change nothing themselves.
+        Ok(Prepared { certificate, switch_tls, circuits })
+    }
+
+    fn apply(
+        &self,
+        running: &mut Running,
+        config: Config,
+        prepared: Prepared,
+    ) -> Result<(), QueryError> {
+        let Prepared { certificate, switch_tls, circuits } = prepared;
+        // Only these can fail, and then they change nothing themselves.
         self.change_rate(&running.config, &config)?;
         if let Err(error) = self.change_block_list(running, &config) {
             let before = running.config.limits.packet_ins_per_second;

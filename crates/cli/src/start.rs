@@ -199,7 +199,7 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
 }
 
 /// The static entries, whose meters are none of the app `bandwidth`.
-fn static_entries(config: &Config) -> StaticEntries {
+pub(super) fn static_entries(config: &Config) -> StaticEntries {
     let entries = StaticEntries::default();
     if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(_))) {
         entries.reserve_meters(MAX_RESERVATIONS);
@@ -210,13 +210,18 @@ fn static_entries(config: &Config) -> StaticEntries {
 /// Name of the file of static entries in the state directory.
 const STATIC_STORE_NAME: &str = "static.json";
 
+/// The path of the file of static entries, if there is to be one.
+pub(super) fn static_store_path(settings: &StaticSettings) -> Option<PathBuf> {
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    settings.store.path(directory.as_deref(), STATIC_STORE_NAME)
+}
+
 /// The file of the static entries, if there is to be one.
 fn static_store(
     settings: &StaticSettings,
     entries: &StaticEntries,
 ) -> Result<Option<StaticStore>, StaticStoreError> {
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    let Some(path) = settings.store.path(directory.as_deref(), STATIC_STORE_NAME) else {
+    let Some(path) = static_store_path(settings) else {
         info!(
             "static entries are kept in memory only; the setting `store` of the app names a file"
         );

@@ -1,4 +1,5 @@
-//! The files that settings name: the key of discovery, and the block list of `quarantine`.
+//! The files that settings name: the key of discovery, and the block list of `quarantine`. Those of
+//! other crates are read by [`Sources::check_with`](crate::Sources::check_with).
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -95,13 +96,48 @@ pub(crate) fn read_key(path: &Path) -> Result<DiscoveryKey, KeyFileError> {
         .map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
 }
 
-/// What is wrong with the files that a configuration names.
-pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = String> {
+/// A file that the configuration names and that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongFile {
+    /// The setting that names it, such as `apps.quarantine.file`. `None`: `text` has places in the file
+    /// itself, so the setting is right.
+    pub setting: Option<&'static str>,
+    /// What is wrong, and what would be right.
+    pub text: String,
+}
+
+/// What to do about an error of the system, for the end of its text. Empty: there is no advice.
+#[must_use]
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; make it, or correct its path",
+        io::ErrorKind::PermissionDenied => "; let the user of the controller read it",
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        _ => "",
+    }
+}
+
+/// What is wrong with the files that a configuration names and that this crate reads.
+pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = WrongFile> {
     let block_lists = config.apps.iter().filter_map(|app| match app {
         AppChoice::Quarantine(settings) => settings.file.as_deref(),
         _ => None,
     });
     let block_lists = block_lists.filter_map(|file| read_block_list(file).err());
+    let block_lists = block_lists.map(|error| WrongFile {
+        setting: match error {
+            BlockListError::Wrong { .. } => None,
+            _ => Some("apps.quarantine.file"),
+        },
+        text: error.to_string(),
+    });
     let key = config.services.key_file.as_deref().and_then(|file| read_key(file).err());
-    block_lists.map(|error| error.to_string()).chain(key.map(|error| error.to_string()))
+    let key = key.map(|error| {
+        let remedy = match &error {
+            KeyFileError::Unreadable { error, .. } => remedy(error),
+            KeyFileError::NoKey { .. } => "",
+        };
+        WrongFile { setting: Some("discovery_key_file"), text: format!("{error}{remedy}") }
+    });
+    block_lists.chain(key)
 }

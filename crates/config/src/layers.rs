@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::files::{self, WrongFile};
 use super::read::Reading;
 use super::values::nearest;
 use super::yaml::{Node, Place, Problem};
-use super::{Config, FileError, files, names, read_file, settings};
+use super::{Config, FileError, names, read_file, settings};
 
 /// A setting given by a flag or by the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,18 @@ impl Sources {
     /// The configuration file cannot be used. Problems of other layers, contradictions, and wrong files
     /// are in [`Checked`].
     pub fn check(&self) -> Result<Checked, FileError> {
+        self.check_with(|_| Vec::new())
+    }
+
+    /// The same, with the files that only other crates can read, such as certificates: `wrong_files`
+    /// reads those of a configuration without other errors.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_with(
+        &self,
+        wrong_files: impl FnOnce(&Config) -> Vec<WrongFile>,
+    ) -> Result<Checked, FileError> {
         let root = match &self.file {
             Some(path) => read_file(path)?,
             None => Node::default(),
@@ -92,7 +105,16 @@ impl Sources {
                 };
                 if contradiction.is_error { errors.push(text) } else { warnings.push(text) }
             }
-            errors.extend(files::wrong_files(&config));
+            let wrong = files::wrong_files(&config).chain(wrong_files(&config));
+            errors.extend(wrong.map(|WrongFile { setting, text }| {
+                let place = setting.and_then(|key| reading.places.last_of(&[key.to_owned()]));
+                match (&self.file, place) {
+                    (Some(file), Some(Place { line, column })) => {
+                        format!("{}:{line}:{column}: {text}", file.display())
+                    }
+                    _ => text,
+                }
+            }));
         }
         Ok(Checked { config, errors, warnings })
     }

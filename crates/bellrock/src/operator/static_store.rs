@@ -129,24 +129,7 @@ impl StaticStore {
         entries: &StaticEntries,
     ) -> Result<Self, StaticStoreError> {
         let path = path.into();
-        let saved = read(&path)?;
-        let unix = unix_seconds();
-        let mut by_owner = std::collections::BTreeMap::<String, Vec<app::StaticEntry>>::new();
-        for saved in saved.into_iter().filter(|saved| saved.end.is_none_or(|end| end > unix)) {
-            let name = saved.entry.name.clone();
-            let entry = saved.restore(unix).map_err(|error| StaticStoreError::Entry {
-                path: path.clone(),
-                name,
-                error,
-            })?;
-            by_owner.entry(entry.owner.clone()).or_default().push(entry);
-        }
-        for (owner, set) in by_owner {
-            let order = StaticOrder { owner, set, ..StaticOrder::default() };
-            entries
-                .change(order, Duration::ZERO)
-                .map_err(|error| StaticStoreError::Contradiction { path: path.clone(), error })?;
-        }
+        load(&path, entries)?;
         let store = StaticStore {
             path,
             entries: entries.clone(),
@@ -157,6 +140,14 @@ impl StaticStore {
         let write = store.write(Duration::ZERO);
         write.map_err(|error| StaticStoreError::Io { path: store.path.clone(), error })?;
         Ok(store)
+    }
+
+    /// Reads the entries of this file into `entries` as [`open`](Self::open) does, and writes nothing.
+    ///
+    /// # Errors
+    /// [`StaticStoreError`].
+    pub fn check(path: &Path, entries: &StaticEntries) -> Result<(), StaticStoreError> {
+        load(path, entries)
     }
 
     /// The file.
@@ -228,6 +219,29 @@ impl SavedEntry {
             number: self.number,
         })
     }
+}
+
+/// Puts the entries of a file that have not ended into `entries`.
+fn load(path: &Path, entries: &StaticEntries) -> Result<(), StaticStoreError> {
+    let unix = unix_seconds();
+    let saved = read(path)?.into_iter();
+    let mut by_owner = std::collections::BTreeMap::<String, Vec<app::StaticEntry>>::new();
+    for saved in saved.filter(|saved| saved.end.is_none_or(|end| end > unix)) {
+        let name = saved.entry.name.clone();
+        let entry = saved.restore(unix).map_err(|error| StaticStoreError::Entry {
+            path: path.to_owned(),
+            name,
+            error,
+        })?;
+        by_owner.entry(entry.owner.clone()).or_default().push(entry);
+    }
+    for (owner, set) in by_owner {
+        let order = StaticOrder { owner, set, ..StaticOrder::default() };
+        entries
+            .change(order, Duration::ZERO)
+            .map_err(|error| StaticStoreError::Contradiction { path: path.to_owned(), error })?;
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<SavedEntry>, StaticStoreError> {

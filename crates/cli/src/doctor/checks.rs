@@ -1,16 +1,10 @@
 //! The checks, and what to do.
 
-use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-
-use bellrock_config::{Config, Control};
-use bellrock_control::{Client, default_path};
+use bellrock_config::Config;
 use bellrock_engine::Pinning;
-use bellrock_query::GetStatus;
 
-use super::Finding;
-use super::machine::Machine;
+use super::machine::{ClockState, Machine};
+use super::{Finding, addresses, private};
 
 /// Open files of the controller beside the connections of switches: listeners, pollers, sockets of
 /// operators, files.
@@ -26,10 +20,14 @@ pub(super) fn all(machine: &Machine, config: &Config) -> Vec<Finding> {
     findings.extend(cores(machine, config));
     findings.push(interrupts(machine));
     findings.push(clock(machine));
+    findings.push(clock_synchronisation(machine));
     findings.push(memory(machine, config));
     findings.push(huge_pages(machine));
-    findings.extend(ports(config));
-    findings.extend(control(config));
+    let running = addresses::running(config);
+    findings.extend(addresses::ports(machine, config, running.as_ref()));
+    findings.extend(addresses::control(config, running.as_ref()));
+    findings.extend(private::files(config));
+    findings.extend(private::state(config));
     findings
 }
 
@@ -122,6 +120,24 @@ fn clock(machine: &Machine) -> Finding {
     }
 }
 
+/// Whether the time of day is right: the log, the expiry of tokens and the ends of static entries use it.
+fn clock_synchronisation(machine: &Machine) -> Finding {
+    let topic = "time of day";
+    match machine.clock_state() {
+        ClockState::Synchronised => Finding::good(topic, "the clock is synchronised"),
+        ClockState::Free => Finding::note(
+            topic,
+            "the clock is not synchronised",
+            "run a time service (systemd-timesyncd, chrony): tokens and static entries end by this clock",
+        ),
+        ClockState::Unknown => Finding::note(
+            topic,
+            "it cannot be told here whether the clock is synchronised",
+            "compare `date` with another machine: tokens and static entries end by this clock",
+        ),
+    }
+}
+
 fn memory(machine: &Machine, config: &Config) -> Finding {
     const MIB: u64 = 1 << 20;
     let limit = config.table_memory_bytes as u64;
@@ -159,68 +175,13 @@ fn huge_pages(machine: &Machine) -> Finding {
     }
 }
 
-/// Whether the addresses are free, or a controller of ours has them.
-fn ports(config: &Config) -> Vec<Finding> {
-    let running = running_controller(config);
-    let http = config.http.listen.iter().chain(&config.http.ryu);
-    let addresses = config.listen.iter().chain(http);
-    addresses.map(|address| port(*address, running)).collect()
-}
-
-fn port(address: SocketAddr, running: Option<u32>) -> Finding {
-    match (TcpListener::bind(address), running) {
-        (Ok(_), _) => Finding::good("ports", format!("{address} is free")),
-        (Err(_), Some(process)) => Finding::good(
-            "ports",
-            format!("{address} is in use; a controller runs as process {process}"),
-        ),
-        (Err(error), None) => Finding::problem(
-            "ports",
-            format!("{address}: {error}"),
-            "end the other program (`ss -ltnp` names it), or choose another address",
-        ),
-    }
-}
-
-/// The process of a controller that answers at the control socket.
-fn running_controller(config: &Config) -> Option<u32> {
-    let path = match &config.control {
-        Control::None => return None,
-        Control::Auto => default_path().ok()?,
-        Control::Path(path) => path.clone(),
-    };
-    Some(Client::new(path).ask(GetStatus {}).ok()?.pid)
-}
-
-/// Whether the control socket can be made.
-fn control(config: &Config) -> Option<Finding> {
-    let path = match &config.control {
-        Control::None => return None,
-        Control::Auto => match default_path() {
-            Ok(path) => path,
-            Err(error) => {
-                let advice = "choose a place with --control";
-                return Some(Finding::problem("control socket", error.to_string(), advice));
-            }
-        },
-        Control::Path(path) => path.clone(),
-    };
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    Some(match fs::metadata(directory) {
-        Ok(found) if found.is_dir() => {
-            Finding::good("control socket", format!("its place is {}", path.display()))
-        }
-        _ => Finding::problem(
-            "control socket",
-            format!("the directory {} does not exist", directory.display()),
-            "make it (RuntimeDirectory= of the unit), or choose another place with --control",
-        ),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::net::{SocketAddr, TcpListener};
     use std::path::PathBuf;
+
+    use bellrock_config::Control;
 
     use super::super::Verdict;
     use super::super::machine::put;
@@ -237,6 +198,7 @@ mod tests {
             put(&root, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
             let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
             put(&root, clock, "tsc\n");
+            put(&root, "/run/systemd/timesync/synchronized", "");
             put(&root, "/sys/class/net/eth0/device/msi_irqs/30", "");
             put(&root, "/sys/class/net/eth0/device/msi_irqs/31", "");
             put(&root, "/proc/irq/30/smp_affinity_list", "0\n");
@@ -267,7 +229,7 @@ mod tests {
         let place = Place::new("good");
         let verdicts = place.verdicts(1 << 20, &config());
         assert!(verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Good), "{verdicts:?}");
-        assert_eq!(verdicts.len(), 8);
+        assert_eq!(verdicts.len(), 9);
     }
 
     #[test]
@@ -280,6 +242,7 @@ mod tests {
         put(&place.0, "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
         let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         put(&place.0, clock, "hpet\n");
+        fs::remove_file(place.0.join("run/systemd/timesync/synchronized")).unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let config = Config {
             workers: Some(3),
@@ -297,6 +260,7 @@ mod tests {
             ("pinning", Problem),
             ("interrupts", Note),
             ("clock", Note),
+            ("time of day", Note),
             ("memory", Note),
             ("huge pages", Note),
             ("ports", Problem),

@@ -1,10 +1,13 @@
 //! `bellrock doctor`: whether this machine suits the controller, and what to do if it does not.
 //!
-//! `machine` reads what the kernel says, and `checks` draws conclusions. It changes nothing, and needs
-//! no running controller.
+//! `machine` reads what the kernel says, and `checks` draws conclusions: `addresses` about ports and
+//! the control socket, `private` about files that others must not read. It changes nothing, and needs no
+//! running controller.
 
+mod addresses;
 mod checks;
 mod machine;
+mod private;
 
 use std::path::PathBuf;
 
@@ -12,6 +15,8 @@ use bellrock_config::{Checked, Config, Sources};
 use clap::Args;
 use serde::Serialize;
 
+use crate::args::Overrides;
+use crate::named_files::{self, Store};
 use crate::show::{json, printable, table};
 use crate::{Failure, print};
 use machine::Machine;
@@ -19,16 +24,30 @@ use machine::Machine;
 /// Check this machine: limits, cores, interrupts, ports, clock, memory, files
 ///
 /// Prints what was found and what to do. The exit status is 1 if something keeps the controller from
-/// working as configured.
+/// working as configured. Give it the flags and variables of `bellrock run`, and run it as the same
+/// user; `--control` also names the socket of a controller that runs already.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Check for this configuration file instead of the defaults
     #[arg(long, value_name = "FILE", env = "BELLROCK_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
 
+    /// Check for this chain of apps, as `bellrock run --app`
+    #[arg(
+        long = "app",
+        value_name = "NAME",
+        env = "BELLROCK_APP",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    apps: Vec<String>,
+
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    settings: Overrides,
 }
 
 /// How good something is.
@@ -84,19 +103,24 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<bool, Failure> {
 
 /// The configuration to check for. A wrong one is a finding, and the defaults take its place.
 fn configuration(args: &DoctorArgs) -> Result<(Config, Vec<Finding>), Failure> {
-    let Some(file) = &args.config else { return Ok((Config::default(), Vec::new())) };
-    let Checked { config, errors, warnings } = Sources::file(file).check()?;
+    let sources = Sources {
+        file: args.config.clone(),
+        overrides: args.settings.0.clone(),
+        apps: args.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
+    };
+    let Checked { config, errors, warnings } = named_files::check(&sources, Store::Free)?;
     let wrong = |error: String| {
-        Finding::problem("configuration", error, "correct the file; `bellrock check` explains it")
+        Finding::problem("configuration", error, "correct it: the controller does not start so")
     };
-    let doubtful = |warning: String| {
-        Finding::note("configuration", warning, "correct the file, if this is not meant")
-    };
+    let doubtful =
+        |warning: String| Finding::note("configuration", warning, "correct it, if it is not meant");
     if errors.is_empty() && warnings.is_empty() {
-        let found = format!("{} is right, with all files that it names", file.display());
+        let found = match &args.config {
+            Some(file) => format!("{} is right, with all files that it names", file.display()),
+            None => "the settings are right, with all files that they name".to_owned(),
+        };
         return Ok((config, vec![Finding::good("configuration", found)]));
     }
-    let config = if errors.is_empty() { config } else { Config::default() };
     let findings = errors.into_iter().map(wrong).chain(warnings.into_iter().map(doubtful));
     Ok((config, findings.collect()))
 }

@@ -1,0 +1,130 @@
+//! The files that a configuration names: certificates, keys, tokens, static entries, and those that
+//! `bellrock_config` reads itself.
+//!
+//! Every check of a configuration (`check`, `doctor`, `reload`) goes through [`check`], which reads
+//! them with the functions of the start. So a configuration that is right also starts, as far as files
+//! decide it. It changes nothing.
+
+use std::io;
+use std::path::Path;
+
+use bellrock::http::{LoadedCertificate, TlsError, tokens};
+use bellrock::tls::TlsServer;
+use bellrock::{StaticStore, StaticStoreError};
+use bellrock_config::apps::AppChoice;
+use bellrock_config::files::{WrongFile, remedy};
+use bellrock_config::{Checked, Config, FileError, Sources};
+use rustix::fs::{Access, access};
+
+use crate::start::{static_entries, static_store_path, tls_files};
+use crate::switch_tls;
+
+/// Whether the file of static entries is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// It is read, and its directory must be writable.
+    Free,
+    /// The running controller asks, and it owns the file: it does not change with a reload.
+    InUse,
+}
+
+/// Checks settings with all files that they name.
+///
+/// # Errors
+/// The configuration file cannot be used. Other errors are in [`Checked`], each with the place of the
+/// setting that names the file.
+pub(crate) fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
+    sources.check_with(|config| {
+        let mut wrong: Vec<_> =
+            [certificate(config), tokens_file(config), switch_certificate(config)]
+                .into_iter()
+                .flatten()
+                .collect();
+        if store == Store::Free {
+            wrong.extend(static_file(config));
+        }
+        wrong
+    })
+}
+
+fn certificate(config: &Config) -> Option<WrongFile> {
+    let files = tls_files(&config.http)?;
+    let error = LoadedCertificate::read(&files).err()?;
+    let setting = match &error {
+        TlsError::File { path, .. } | TlsError::Content { path, .. } if *path == files.key => {
+            "http.key"
+        }
+        _ => "http.certificate",
+    };
+    let remedy = match &error {
+        TlsError::File { error, .. } => remedy(error),
+        TlsError::Pair(_) => "; http.key must be the key that the certificate was made for",
+        _ => "",
+    };
+    Some(wrong(setting, &error, remedy))
+}
+
+fn tokens_file(config: &Config) -> Option<WrongFile> {
+    let is_served = !config.http.listen.is_empty() || !config.http.ryu.is_empty();
+    let path = config.http.tokens.as_deref().filter(|_| is_served)?;
+    let error = tokens::read(path).err()?;
+    let remedy = match &error {
+        tokens::TokenError::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+            "; make it with bellrock token, or correct its path"
+        }
+        tokens::TokenError::File { error, .. } => remedy(error),
+        _ => "",
+    };
+    Some(wrong("http.tokens", &error, remedy))
+}
+
+fn switch_certificate(config: &Config) -> Option<WrongFile> {
+    use bellrock::tls::TlsError;
+
+    let files = switch_tls::files(&config.tls)?;
+    let error = TlsServer::read(&files).err()?;
+    let (path, remedy) = match &error {
+        TlsError::File { path, error } => (Some(path), remedy(error)),
+        TlsError::Content { path, .. } => (Some(path), ""),
+        _ => (None, ""),
+    };
+    let setting = match path {
+        Some(path) if *path == files.key => "tls.key",
+        Some(path) if *path == files.authorities => "tls.ca",
+        Some(_) if path == files.revocations.as_ref() => "tls.crl",
+        _ => "tls.certificate",
+    };
+    Some(wrong(setting, &error, remedy))
+}
+
+fn static_file(config: &Config) -> Option<WrongFile> {
+    let settings = config.apps.iter().find_map(|app| match app {
+        AppChoice::Static(settings) => Some(settings),
+        _ => None,
+    })?;
+    let path = static_store_path(settings)?;
+    let setting = "apps.static.store";
+    match StaticStore::check(&path, &static_entries(config)) {
+        Ok(()) => {}
+        Err(error) => {
+            let remedy = match &error {
+                StaticStoreError::Io { error, .. } => remedy(error),
+                _ => "",
+            };
+            return Some(wrong(setting, &error, remedy));
+        }
+    }
+    // It is replaced as a whole, by a new file beside it.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let error = io::Error::from(access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?);
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "; make the directory, or name another file",
+        _ => "; let the user of the controller write to the directory, or name another file",
+    };
+    Some(wrong(setting, &format!("{}: {error}", directory.display()), remedy))
+}
+
+fn wrong(setting: &'static str, error: &dyn std::fmt::Display, remedy: &str) -> WrongFile {
+    WrongFile { setting: Some(setting), text: format!("{setting}: {error}{remedy}") }
+}

@@ -1,0 +1,241 @@
+//! The files that a configuration names, as `check`, `doctor` and `reload` read them, and what
+//! `doctor` finds beside a running controller.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod running;
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use running::{Controller, Place, bellrock, free_address, output};
+use serde_json::Value;
+
+/// Makes a certificate of its own, and its key. Returns their paths.
+fn certificate(place: &Place, name: &str) -> (String, String) {
+    let (certificate, key) =
+        (place.file(&format!("{name}.pem")), place.file(&format!("{name}.key")));
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    openssl.args(["-nodes", "-subj", "/CN=localhost", "-days", "2"]);
+    let made = openssl.args(["-keyout", &key, "-out", &certificate]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    (certificate, key)
+}
+
+fn tokens(place: &Place) -> String {
+    let file = place.file("tokens");
+    let made = output(&mut bellrock(&["token", "a", "--scope", "read", "--file", &file]));
+    assert_eq!(made.0, 0, "{made:?}");
+    file
+}
+
+/// The findings of `doctor` on a topic: each with its verdict, what was found, and the advice.
+fn findings(command: &mut Command, topic: &str) -> Vec<(String, String, String)> {
+    let (_, text, error) = output(command.arg("--json"));
+    assert_eq!(error, "");
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let of_topic = all.as_array().unwrap().iter().filter(|it| it["topic"] == topic);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    of_topic.map(|it| (text(&it["verdict"]), text(&it["found"]), text(&it["advice"]))).collect()
+}
+
+/// A configuration with every kind of file, and one of its values replaced.
+struct Files {
+    place: Place,
+    values: Vec<(&'static str, String)>,
+}
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        let (certificate, key) = certificate(&place, "http");
+        let values = vec![
+            ("http.certificate", certificate),
+            ("http.key", key),
+            ("http.tokens", tokens(&place)),
+            ("discovery_key_file", place.write("discovery.key", &"0f".repeat(32))),
+            ("apps.quarantine.file", place.write("blocked", "10.0.0.7\n")),
+            ("apps.static.store", place.file("static.json")),
+        ];
+        Files { place, values }
+    }
+
+    /// Writes it to `bellrock.yaml`, and returns the line of `changed`.
+    fn write(&self, changed: &str, to: &str) -> usize {
+        let value = |key: &str| {
+            let of_key = self.values.iter().find(|(name, _)| *name == key);
+            if key == changed { to } else { &of_key.unwrap().1 }
+        };
+        let text = format!(
+            "http.listen: 127.0.0.1:0\nhttp.certificate: {}\nhttp.key: {}\nhttp.tokens: {}\n\
+             discovery_key_file: {}\nservices: topology\nswitches: {{core: a1}}\napps:\n- quarantine:\n    file: {}\n\
+             - static:\n    store: {}\n- learning\n",
+            value("http.certificate"),
+            value("http.key"),
+            value("http.tokens"),
+            value("discovery_key_file"),
+            value("apps.quarantine.file"),
+            value("apps.static.store"),
+        );
+        self.place.write("bellrock.yaml", &text);
+        1 + text.lines().position(|line| !to.is_empty() && line.ends_with(to)).unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_file_that_the_start_cannot_use_is_found_before_with_its_place() {
+    let files = Files::new("named-files");
+    let path = files.place.file("bellrock.yaml");
+    files.write("", "");
+    assert_eq!(output(&mut bellrock(&["check", &path])).0, 0);
+    let doctor = || {
+        let mut command = bellrock(&["doctor", "--config", &path]);
+        command.args(["--listen", "127.0.0.1:0", "--control", "none"]);
+        command
+    };
+    let well = findings(&mut doctor(), "configuration");
+    assert_eq!((well.len(), &*well[0].0), (1, "good"), "{well:?}");
+
+    let (_, other_key) = certificate(&files.place, "other");
+    let nonsense = files.place.write("nonsense", "nonsense\n");
+    let missing = files.place.file("missing");
+    let nowhere = files.place.file("nowhere/static.json");
+    for (setting, value, part) in [
+        ("http.certificate", &missing, "No such file or directory (os error 2); make it, or"),
+        ("http.certificate", &nonsense, "it has no certificate in PEM"),
+        ("http.key", &missing, "No such file"),
+        ("http.key", &nonsense, "it has no private key in PEM"),
+        ("http.tokens", &missing, "make it with bellrock token"),
+        ("http.tokens", &nonsense, "nonsense:1: 1 words; a line is NAME SCOPE HASH"),
+        ("discovery_key_file", &missing, "No such file"),
+        ("apps.quarantine.file", &missing, "No such file"),
+        ("apps.static.store", &nonsense, "mend it, or move it away"),
+        ("apps.static.store", &nowhere, "make the directory, or name another file"),
+    ] {
+        let line = files.write(setting, value);
+        let expected = format!("{path}:{line}:");
+        let (status, text, error) = output(&mut bellrock(&["check", &path]));
+        assert_eq!((status, &*text), (2, ""), "{setting}: {value}");
+        assert!(error.contains(&expected) && error.contains(part), "{part:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        let (verdict, found, _) = findings(&mut doctor(), "configuration").remove(0);
+        assert!(
+            verdict == "problem" && found.contains(&expected) && found.contains(part),
+            "{found}"
+        );
+        assert_eq!(output(&mut doctor()).0, 1);
+        // Nobody has a different opinion.
+        let mut run = bellrock(&["run", "--config", &path, "--listen", "127.0.0.1:0"]);
+        let (status, _, _) = output(run.args(["--control", &files.place.file("control.sock")]));
+        assert!(status == 1 || status == 2, "it starts with {setting}: {value}");
+    }
+    // The certificate is right, and so is the key.
+    files.write("http.key", &other_key);
+    let (status, _, error) = output(&mut bellrock(&["check", &path]));
+    let part = "the certificate cannot be used with its key";
+    assert!(status == 2 && error.contains(":2:") && error.contains(part), "{error}");
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_reload_would_refuse() {
+    let files = Files::new("dry-run");
+    files.write("", "");
+    let controller =
+        Controller::start(&files.place, &["--config", &files.place.file("bellrock.yaml")]);
+    let reload = |arguments: &[&str]| output(controller.command("reload").args(arguments));
+    let well = reload(&["--dry-run"]);
+    assert!(well.0 == 0 && well.1.starts_with("no setting"), "{well:?}");
+    let nonsense = files.place.write("nonsense", "nonsense\n");
+    for setting in ["http.certificate", "http.key", "http.tokens", "discovery_key_file"] {
+        let line = files.write(setting, &nonsense);
+        let (tried, done) = (reload(&["--dry-run"]), reload(&[]));
+        assert_eq!(tried, done);
+        assert!(tried.0 == 1 && tried.2.contains(&format!("bellrock.yaml:{line}:")), "{tried:?}");
+    }
+    files.write("", "");
+    assert_eq!(reload(&[]).0, 0);
+}
+
+#[test]
+fn doctor_tells_the_running_controller_from_others_by_its_socket() {
+    let place = Place::new("doctor-running");
+    let http = free_address().to_string();
+    let controller = Controller::start(&place, &["--http", &http]);
+    let own = controller.address.to_string();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let doctor = |listen: &[&str], control: &str| {
+        let mut command = bellrock(&["doctor", "--http", &http, "--control", control]);
+        for address in listen {
+            command.args(["--listen", address]);
+        }
+        command
+    };
+    // Its own addresses are no problem, and a foreign one stays one.
+    let ports = findings(&mut doctor(&[&own, &taken], &controller.control), "ports");
+    let verdicts: Vec<_> = ports.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(verdicts, ["good", "problem", "good"], "{ports:?}");
+    assert!(ports[1].1.contains("not by the running controller"), "{ports:?}");
+    assert_eq!(output(&mut doctor(&[&own], &controller.control)).0, 0);
+    // The variable does what the flag does.
+    let mut by_variable = bellrock(&["doctor", "--listen", &own]);
+    by_variable.env("BELLROCK_CONTROL", &controller.control);
+    assert_eq!(findings(&mut by_variable, "ports")[0].0, "good");
+    let answers = findings(&mut doctor(&[&own], &controller.control), "control socket");
+    assert!(answers[0].0 == "good" && answers[0].1.contains("answers at"), "{answers:?}");
+    // Without the socket nobody knows who has the addresses.
+    let ports = findings(&mut doctor(&[&own], &place.file("none.sock")), "ports");
+    assert!(ports.iter().all(|it| it.0 == "problem"), "{ports:?}");
+
+    let foreign = findings(&mut doctor(&["192.0.2.1:6653"], &controller.control), "ports");
+    assert_eq!(foreign[0].0, "problem");
+    assert!(foreign[0].2.contains("give an address of this machine"), "{foreign:?}");
+}
+
+#[test]
+fn doctor_names_files_that_others_can_read_or_write_and_a_place_without_a_directory() {
+    let files = Files::new("doctor-files");
+    files.write("", "");
+    let path = files.place.file("bellrock.yaml");
+    let control = files.place.file("nowhere/control.sock");
+    let doctor = |control: &str| {
+        let mut command = bellrock(&["doctor", "--config", &path, "--listen", "127.0.0.1:0"]);
+        command.args(["--control", control]);
+        command
+    };
+    let mode = |setting: &str, mode: u32| {
+        let (_, path) = files.values.iter().find(|(name, _)| *name == setting).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("discovery_key_file", 0o640);
+    let verdicts = || -> Vec<_> {
+        let found = findings(&mut doctor("none"), "permissions");
+        found.into_iter().map(|(verdict, _, advice)| (verdict, advice)).collect()
+    };
+    assert!(verdicts().iter().all(|it| it.0 == "good"), "{:?}", verdicts());
+    assert_eq!(verdicts().len(), 3);
+    mode("http.key", 0o644);
+    mode("discovery_key_file", 0o640);
+    mode("http.tokens", 0o664);
+    let found = verdicts();
+    let notes: Vec<_> = found.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(notes, ["note", "good", "note"], "{found:?}");
+    assert!(found[0].1.starts_with("chmod 600 ") && found[2].1.starts_with("chmod go-w "));
+    // They are notes: the controller runs.
+    assert_eq!(output(&mut doctor("none")).0, 0);
+
+    let socket = findings(&mut doctor(&control), "control socket");
+    assert!(socket[0].0 == "problem" && socket[0].1.contains("No such file"), "{socket:?}");
+    // It always has an answer about the clock, whatever that is.
+    assert_eq!(findings(&mut doctor("none"), "time of day").len(), 1);
+}
