@@ -212,6 +212,24 @@ class Identities(SystemTest):
         sequences = [sequence for _, sequence, _ in answers]
         self.assertEqual(sequences, list(range(sequences[0], sequences[-1] + 1)), "pings were lost")
 
+    def test_emulated_switches(self):
+        """`bellrock emulate` speaks TLS too: the same certificate for all its switches."""
+        controller = self.controller(config={"tls": self.pki.settings(), "apps": ["learning"]})
+        certificate, key = self.pki.make("emulated")
+        for version in ("1.0", "1.3"):
+            emulate = [os.environ["BELLROCK_BIN"], "emulate", "--topology", "tree:3,3", "--version", version,
+                       "--tls-certificate", str(certificate), "--tls-key", str(key)]
+            printed = run(*emulate, "--tls-ca", str(self.pki.controller_authority), "pingall", "--pairs", "100", cwd=self.run_dir)
+            self.assertIn("100 of 100 pairs answered", printed)
+            pins = controller.ask("identities", "list")
+            self.assertEqual({row["name"].partition(" ")[0] for row in pins}, {"emulated"})
+        # The authority of switches does not speak for controllers.
+        wrong = subprocess.run([*emulate, "--tls-ca", str(self.pki.switch_authority), "--wait", "2s", "pingall"],
+                               capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("invalid peer certificate: UnknownIssuer", wrong.stderr)
+        until(lambda: "the switch does not trust the controller's certificate" in controller.text(), LIMIT_S, "the reason")
+
     def test_own_authority(self):
         """`bellrock pki` makes what Open vSwitch and the controller need, and a bridge of another number is refused."""
         place = self.run_dir / "own"

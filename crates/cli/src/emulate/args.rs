@@ -1,6 +1,7 @@
 //! The command line of `bellrock emulate`.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_emulator::topology::LinkRate;
@@ -39,6 +40,18 @@ pub(crate) struct EmulateArgs {
     /// A name or an address, with a port if it is not 6653.
     #[arg(long, short, value_name = "HOST[:PORT]", default_value = "127.0.0.1:6653")]
     pub(super) controller: Vec<String>,
+
+    /// Connect by TLS, with this certificate in PEM; all switches have the same
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(super) tls_certificate: Option<PathBuf>,
+
+    /// The private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_key: Option<PathBuf>,
+
+    /// The authorities of controllers
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_ca: Option<PathBuf>,
 
     /// OpenFlow version of the switches [default: both]
     #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]

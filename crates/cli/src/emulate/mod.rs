@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bellrock_emulator::live::{
-    ConnectionState, LiveError, LiveNetwork, LiveSettings, ReconnectBackoff,
+    ConnectionState, LiveError, LiveNetwork, LiveSettings, ReconnectBackoff, SwitchTls,
 };
 use bellrock_emulator::topology::{NamedTopology, SwitchIndex, TopologySpec};
 
@@ -75,6 +75,12 @@ pub(super) fn run(args: &EmulateArgs) -> Result<bool, Failure> {
         first: ReconnectBackoff::default().first.min(args.retry),
         maximum: args.retry,
     };
+    if let (Some(certificate), Some(key), Some(ca)) =
+        (&args.tls_certificate, &args.tls_key, &args.tls_ca)
+    {
+        let tls = SwitchTls::read(certificate, key, ca);
+        settings.tls = Some(tls.map_err(|error| Failure::Wrong(error.to_string()))?);
+    }
     settings.network.seed = args.seed;
     settings.network.versions = versions_of(args.version);
     let live = LiveNetwork::new(&topology, settings)?;

@@ -10,6 +10,8 @@ use mio::{Registry, Token};
 use super::connection::{
     ConnectionLoss, ConnectionState, OpenConnection, SwitchConnection, SwitchConnectionStage,
 };
+#[cfg(feature = "tls")]
+use super::tls::SwitchTls;
 use super::wire::{READ_BYTES, TcpWire, WireRead};
 use crate::backoff::ReconnectBackoff;
 use crate::network::EmulatedNetwork;
@@ -31,6 +33,8 @@ const NEVER: Duration = Duration::MAX;
 /// The lines, and their read buffer. Times are real times since the start.
 pub(super) struct SwitchConnections {
     controllers: Vec<SocketAddr>,
+    #[cfg(feature = "tls")]
+    tls: Option<SwitchTls>,
     backoff: ReconnectBackoff,
     probe_after: Duration,
     registry: Registry,
@@ -58,6 +62,8 @@ impl SwitchConnections {
         SwitchConnections {
             lines: lines.collect(),
             controllers,
+            #[cfg(feature = "tls")]
+            tls: None,
             backoff,
             probe_after,
             registry,
@@ -66,6 +72,12 @@ impl SwitchConnections {
             next_timer: Duration::ZERO,
             last_heard: Duration::ZERO,
         }
+    }
+
+    /// Lets all switches speak TLS.
+    #[cfg(feature = "tls")]
+    pub(super) fn set_tls(&mut self, tls: Option<SwitchTls>) {
+        self.tls = tls;
     }
 
     /// State of a switch's connection to each controller.
@@ -230,6 +242,11 @@ impl SwitchConnections {
         let Some(line) = self.lines.get_mut(number) else { return Ok(()) };
         let Some(controller) = self.controllers.get(line.controller) else { return Ok(()) };
         let wire = TcpWire::connect(*controller, &self.registry, Token(number))?;
+        #[cfg(feature = "tls")]
+        let wire = match &self.tls {
+            Some(tls) => wire.with_tls(tls)?,
+            None => wire,
+        };
         line.stage = SwitchConnectionStage::Connecting { wire, since: now };
         Ok(())
     }
@@ -243,7 +260,7 @@ impl SwitchConnections {
     ) -> Result<bool, ConnectionLoss> {
         let Some(line) = self.lines.get_mut(number) else { return Ok(false) };
         let switch = line.switch;
-        if let SwitchConnectionStage::Connecting { wire, .. } = &line.stage {
+        if let SwitchConnectionStage::Connecting { wire, .. } = &mut line.stage {
             if !wire.established()? {
                 return Ok(false);
             }

@@ -17,6 +17,8 @@
 mod clock;
 mod connection;
 mod connections;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 use std::io;
@@ -29,6 +31,9 @@ use mio::{Events, Poll, Token};
 use clock::LiveClock;
 pub use connection::ConnectionState;
 use connections::SwitchConnections;
+
+#[cfg(feature = "tls")]
+pub use tls::{SwitchTls, SwitchTlsError};
 
 pub use crate::backoff::ReconnectBackoff;
 use crate::network::{EmulatedNetwork, NetworkSettings};
@@ -51,6 +56,9 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 pub struct LiveSettings {
     /// Addresses of the controllers. Every switch connects to each.
     pub controllers: Vec<SocketAddr>,
+    /// The switches' end of TLS. `None`: they connect without it.
+    #[cfg(feature = "tls")]
+    pub tls: Option<SwitchTls>,
     /// How switches wait before they connect again.
     pub backoff: ReconnectBackoff,
     /// Silence of a controller after which a switch sends an echo request. After the same time
@@ -69,6 +77,8 @@ impl LiveSettings {
     pub fn new(controller: SocketAddr) -> Self {
         LiveSettings {
             controllers: vec![controller],
+            #[cfg(feature = "tls")]
+            tls: None,
             backoff: ReconnectBackoff::default(),
             probe_after: Self::PROBE_AFTER,
             network: NetworkSettings::default(),
@@ -109,15 +119,22 @@ impl LiveNetwork {
     /// # Errors
     /// The operating system has no poller.
     pub fn new(topology: &TopologySpec, settings: LiveSettings) -> Result<LiveNetwork, LiveError> {
-        let LiveSettings { controllers, backoff, probe_after, network } = settings;
+        let LiveSettings { controllers, backoff, probe_after, network, .. } = settings;
         let poll = Poll::new()?;
         let waker = LiveWaker(Arc::new(mio::Waker::new(poll.registry(), WAKER)?));
         let registry = poll.registry().try_clone()?;
         let switches = topology.switches().len();
+        let lines = SwitchConnections::new(switches, controllers, backoff, probe_after, registry);
+        #[cfg(feature = "tls")]
+        let lines = {
+            let mut lines = lines;
+            lines.set_tls(settings.tls);
+            lines
+        };
         Ok(LiveNetwork {
             network: EmulatedNetwork::new(topology, network),
             clock: LiveClock::start(),
-            lines: SwitchConnections::new(switches, controllers, backoff, probe_after, registry),
+            lines,
             poll,
             events: Events::with_capacity(EVENTS),
             waker,
