@@ -98,7 +98,8 @@ fn the_manual_has_every_setting_with_its_default_and_when_a_change_takes_effect(
 fn the_manual_has_every_counter_with_its_meaning() {
     let page = page("reference/counters.md");
     let of_engine = bellrock_engine::COUNTERS.iter().chain(bellrock_engine::TASK_COUNTERS);
-    let all = of_engine.chain(bellrock::http::HTTP_COUNTERS);
+    let all =
+        of_engine.chain(bellrock_engine::SWITCH_COUNTERS).chain(bellrock::http::HTTP_COUNTERS);
     for (name, meaning) in all {
         let row = format!("| `{name}` | {} |", meaning.trim());
         assert!(page.contains(&row), "the manual has no {row}");

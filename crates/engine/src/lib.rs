@@ -40,8 +40,8 @@ mod waker;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, LimitError, Limits, MIN_REQUESTS, TASK_COUNTERS, TaskInfo, TaskState,
-    WorkerSettings, WriteMode,
+    AppState, COUNTERS, LimitError, Limits, MIN_REQUESTS, SWITCH_COUNTERS, SwitchCounters,
+    TASK_COUNTERS, TaskInfo, TaskState, WorkerSettings, WriteMode,
 };
 pub use engine::Engine;
 pub use idle::IdleMode;

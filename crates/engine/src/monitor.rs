@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bellrock_api::{Dpid, LatencyCounts, Network, SwitchInfo};
+use bellrock_api::{Dpid, LatencyCounts, LatencyHistogram, Network, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
-use bellrock_worker::{AppState, SharedState, TaskInfo, WorkerQuery};
+use bellrock_worker::{AppState, SharedState, SwitchCounters, TaskInfo, WorkerQuery};
 
 use crate::acceptor::AcceptorCounters;
 use crate::thread::ConnectionInbox;
@@ -96,9 +96,26 @@ impl Monitor {
     /// read, answered and written. An answer to a packet-in takes no longer inside the controller.
     #[must_use]
     pub fn turns(&self) -> LatencyCounts {
+        self.sum_of(|inbox| &inbox.turns)
+    }
+
+    /// Times that bytes waited because their switch did not take them at once: from the first byte
+    /// in the queue of the switch, until the kernel had taken all.
+    #[must_use]
+    pub fn queues(&self) -> LatencyCounts {
+        self.sum_of(|inbox| &inbox.queues)
+    }
+
+    fn sum_of(&self, histogram: impl Fn(&ConnectionInbox) -> &LatencyHistogram) -> LatencyCounts {
         let mut sum = LatencyCounts::default();
-        self.inboxes.iter().for_each(|inbox| sum.add(&inbox.turns.counts()));
+        self.inboxes.iter().for_each(|inbox| sum.add(&histogram(inbox).counts()));
         sum
+    }
+
+    /// The counters of the switches that are connected, and of the last ones that were.
+    #[must_use]
+    pub fn switch_counters(&self) -> Vec<(Dpid, SwitchCounters)> {
+        self.shared.switch_counters()
     }
 
     /// The apps of the chain and their states, in order.

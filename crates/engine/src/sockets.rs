@@ -43,6 +43,8 @@ pub(crate) struct Sockets {
 struct Socket {
     channel: Channel,
     queue: SendQueue,
+    /// Time of the first byte in the queue, while there are any.
+    queued_since: Duration,
     /// Whether it is in the ready list.
     ready: bool,
     /// Bytes read beyond its share of the rounds so far.
@@ -84,6 +86,7 @@ impl Sockets {
         let mut socket = Socket {
             channel,
             queue: SendQueue::default(),
+            queued_since: self.now,
             ready: false,
             ahead: 0,
             hung_up: false,
@@ -175,6 +178,7 @@ impl Sockets {
             Ok(n) => {
                 socket.queue.push(bytes.get(n..).unwrap_or(&[]));
                 (socket.blocked_since, socket.unacknowledged) = (now, None);
+                socket.queued_since = now;
                 let queued = socket.queue.len();
                 if !std::mem::replace(&mut socket.blocked, true) {
                     self.blocked.push(key);
@@ -207,8 +211,8 @@ impl Sockets {
         ReadTurn::Read
     }
 
-    /// Writes queued bytes. Returns the number left, whether the peer took any, and whether a
-    /// paused socket may be read again.
+    /// Writes queued bytes. Returns the number left, whether the peer took any, whether a paused
+    /// socket may be read again, and how long the queue has had bytes, if it has none now.
     pub(crate) fn drain(&mut self, key: ConnectionKey) -> Option<Drained> {
         let (now, high_water) = (self.now, self.high_water);
         let socket = self.get(key)?;
@@ -225,10 +229,11 @@ impl Sockets {
         if resume {
             socket.paused = false;
         }
+        let emptied = (queued == 0).then(|| now.saturating_sub(socket.queued_since));
         if outcome.is_err() {
             self.fail(key);
         }
-        Some(Drained { queued, took: queued < before, resume })
+        Some(Drained { queued, took: queued < before, resume, emptied })
     }
 
     /// Takes the keys whose writes failed.
@@ -301,6 +306,7 @@ pub(crate) struct Drained {
     pub(crate) queued: usize,
     pub(crate) took: bool,
     pub(crate) resume: bool,
+    pub(crate) emptied: Option<Duration>,
 }
 
 /// State of peers with waiting bytes.

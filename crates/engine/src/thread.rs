@@ -55,13 +55,16 @@ pub(crate) struct ConnectionInbox {
     /// Lengths of turns: from the readiness of switches until all of them were read, answered and
     /// written.
     pub(crate) turns: LatencyHistogram,
+    /// Times that bytes waited at the controller because a switch did not take them at once.
+    pub(crate) queues: LatencyHistogram,
 }
 
 impl ConnectionInbox {
     pub(crate) fn new(sleeper: Sleeper) -> Self {
         let (passed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (channels, turns) = (ArrayQueue::new(INBOX), LatencyHistogram::default());
-        ConnectionInbox { channels, passed, ended, sleeper, turns }
+        let (turns, queues) = (LatencyHistogram::default(), LatencyHistogram::default());
+        let channels = ArrayQueue::new(INBOX);
+        ConnectionInbox { channels, passed, ended, sleeper, turns, queues }
     }
 
     /// Number of connections that the worker has or is about to get.
@@ -292,6 +295,9 @@ impl WorkerThread {
         }
         if drained.resume {
             self.sockets.make_ready(key);
+        }
+        if let Some(waited) = drained.emptied {
+            self.inbox.queues.record(waited);
         }
     }
 

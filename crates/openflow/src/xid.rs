@@ -57,6 +57,19 @@ impl XidSource {
         }
         self.0
     }
+
+    /// Number of xids that were given after `earlier`, an earlier [`XidSource::last_count`]. At most
+    /// [`MAX_COUNT`] of them.
+    #[must_use]
+    pub fn given_since(&self, earlier: u32) -> u32 {
+        if self.0 >= earlier { self.0 - earlier } else { self.0 + MAX_COUNT - earlier }
+    }
+
+    /// The last count that was given. 0: none was.
+    #[must_use]
+    pub fn last_count(&self) -> u32 {
+        self.0
+    }
 }
 
 #[cfg(test)]
@@ -71,5 +84,17 @@ mod tests {
         assert_eq!(owner(0xff00_0001), 255);
         assert_eq!(xid(1, u32::MAX), 0x01ff_ffff);
         assert_eq!(owner(counter.next(SESSION)), SESSION);
+    }
+
+    #[test]
+    fn the_xids_given_since_an_earlier_count_are_counted_over_the_restart() {
+        let mut counter = XidSource(MAX_COUNT - 1);
+        let earlier = counter.last_count();
+        assert_eq!(counter.given_since(earlier), 0);
+        for given in 1..=3 {
+            counter.next_count();
+            assert_eq!(counter.given_since(earlier), given);
+        }
+        assert_eq!(counter.last_count(), 2);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
 
-use crate::Page;
+use crate::{Page, text};
 
 /// Asks for the apps of the chain, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -119,6 +120,8 @@ pub enum CounterPart {
     Apps,
     /// [`Counters::http`].
     Http,
+    /// [`Counters::switches`].
+    Switches,
     /// A newer controller has sent it.
     #[serde(other)]
     Unknown,
@@ -137,6 +140,25 @@ pub struct Counters {
     /// The counters of the HTTP server. Empty: there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub http: BTreeMap<String, u64>,
+    /// The counters of each switch, by datapath id: those that are connected, and the last 4,096
+    /// that were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchCounterRow>,
+}
+
+/// The counters of a switch over all of its connections.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SwitchCounterRow {
+    /// Its datapath id.
+    #[serde(with = "text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub dpid: Dpid,
+    /// Its name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its counters, by name.
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// Asks how long things take, and what each of the times means.

@@ -38,7 +38,7 @@ mod text;
 
 pub use apps::{
     AppRow, CounterMeaning, CounterPart, Counters, DescribeCounters, GetCounters, LatencyBucket,
-    LatencyRow, ListApps, ListLatencies, ListTasks, TaskRow, TaskState,
+    LatencyRow, ListApps, ListLatencies, ListTasks, SwitchCounterRow, TaskRow, TaskState,
 };
 pub use audit::MAX_AUDIT_BYTES;
 pub use bandwidth::{

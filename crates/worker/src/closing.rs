@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bellrock_api::{ConnectionEnd, Event as Happening, SwitchInfo};
-use bellrock_session::{CloseReason, ControllerSession};
+use bellrock_session::CloseReason;
 use tracing::{debug, info, warn};
 
 use crate::connection::{Connection, ConnectionStage, EndCause, UpSwitch};
@@ -66,7 +66,7 @@ impl Worker {
         self.unfinished -= connection.unfinished;
         self.turns.taken -= connection.stage.release_turn();
         self.count_end(&end);
-        count_session(&self.counters, &mut connection.session);
+        count_session(&self.counters, &mut connection);
         let claimed_dpid = connection.stage.owned_info().map(|info| info.dpid);
         if let Some(dpid) = claimed_dpid {
             self.shared.hide(id, dpid);
@@ -160,16 +160,18 @@ impl Worker {
 }
 
 /// Adds the counters of a session since the last call.
-pub(crate) fn count_session(counters: &WorkerCounters, session: &mut ControllerSession) {
+pub(crate) fn count_session(counters: &WorkerCounters, connection: &mut Connection) {
     // By name: a new counter that is not exported does not compile.
     let bellrock_session::SessionCounters {
         early_others,
+        messages_sent,
         unexpected,
         malformed,
         errors_suppressed,
         multipart_overflows,
         ports_left_out,
-    } = session.take_counters();
+    } = connection.session.take_counters();
+    connection.counts.messages_sent.add(messages_sent.into());
     counters.messages_early.add(early_others.into());
     counters.unexpected.add(unexpected.into());
     counters.malformed.add(malformed.into());

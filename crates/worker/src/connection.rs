@@ -65,6 +65,12 @@ pub(crate) struct ConnectionCounts {
     pub(crate) backlog: AtomicUsize,
     /// Packet-ins that reached the apps.
     pub(crate) packet_ins: Counter,
+    /// Packet-ins that were dropped before the apps.
+    pub(crate) packet_ins_ignored: Counter,
+    /// OpenFlow errors that the switch sent.
+    pub(crate) errors: Counter,
+    /// Messages that were sent, but for echoes. The worker adds them once a second.
+    pub(crate) messages_sent: Counter,
 }
 
 impl Connection {

@@ -34,6 +34,7 @@ use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, SeenHost, Wake, WorkerQuery};
 use crate::roles::{PostedOrder, STAND_BY};
 use crate::settings::{KEPT_ORDERS, MAIL_BACKLOG_BYTES};
+use crate::switch_counters::{SwitchCounters, SwitchHistory};
 use crate::tasks::{ClockFn, TaskInfo, TaskWorker, Tasks};
 
 /// The parts of a controller that all workers need.
@@ -105,6 +106,8 @@ struct Posts {
 #[derive(Default)]
 struct Entries {
     switches: BTreeMap<Dpid, DirectoryEntry>,
+    /// Counters of earlier connections.
+    history: SwitchHistory,
     /// Stopped workers, which take no more switches.
     stopped: BTreeSet<usize>,
     /// The last order for a role at each switch, for its next connection.
@@ -270,6 +273,17 @@ impl SharedState {
         self.posts.read().switches.get(&dpid).map_or(0, |entry| entry.counts.packet_ins.get())
     }
 
+    /// The counters of the switches that are connected, and of the last ones that were.
+    #[must_use]
+    pub fn switch_counters(&self) -> Vec<(Dpid, SwitchCounters)> {
+        let entries = self.posts.read();
+        let present = |(dpid, counters): (Dpid, SwitchCounters)| {
+            let entry = entries.switches.get(&dpid);
+            (dpid, entry.map_or(counters, |entry| counters.with(&entry.counts)))
+        };
+        entries.history.iter().map(present).collect()
+    }
+
     /// The worker that owns a switch.
     #[must_use]
     pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
@@ -351,7 +365,8 @@ impl SharedState {
         info: &Arc<SwitchInfo>,
         counts: &Arc<ConnectionCounts>,
     ) -> std::result::Result<(), ConnectionId> {
-        let switches = &mut self.posts.write().switches;
+        let entries = &mut *self.posts.write();
+        let (switches, history) = (&mut entries.switches, &mut entries.history);
         if let Some(entry) = switches.get(&info.dpid) {
             return Err(entry.id);
         }
@@ -359,6 +374,7 @@ impl SharedState {
         let entry =
             DirectoryEntry { id, info: Arc::clone(info), counts: Arc::clone(counts), shown };
         switches.insert(info.dpid, entry);
+        history.connected(info.dpid, switches.len(), |dpid| switches.contains_key(dpid));
         Ok(())
     }
 
@@ -464,9 +480,11 @@ impl SharedState {
     /// Releases the datapath id of a connection.
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
         self.hide(id, dpid);
-        let switches = &mut self.posts.write().switches;
-        if switches.get(&dpid).is_some_and(|entry| entry.has_serial(id.serial)) {
-            switches.remove(&dpid);
+        let entries = &mut *self.posts.write();
+        if entries.switches.get(&dpid).is_some_and(|entry| entry.has_serial(id.serial))
+            && let Some(entry) = entries.switches.remove(&dpid)
+        {
+            entries.history.ended(dpid, &entry.counts);
         }
     }
 

@@ -396,6 +396,9 @@ impl Worker {
         transport: &mut T,
     ) {
         self.counters.errors_received.add(1);
+        if let Some(connection) = self.connections.get(key) {
+            connection.counts.errors.add(1);
+        }
         if self.handle_role_failure(key, xid, RoleFailure::of(error), now, transport) {
             return;
         }

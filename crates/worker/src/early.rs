@@ -69,6 +69,7 @@ impl Worker {
         };
         if is_standby {
             // They are for the master.
+            connection.counts.packet_ins_ignored.add(1);
             return self.counters.packet_ins_standby.add(1);
         }
         let is_first = connection.early_packets.is_none();
@@ -83,6 +84,7 @@ impl Worker {
             self.early_bytes += message.len();
         } else {
             self.counters.packet_ins_early.add(1);
+            connection.counts.packet_ins_ignored.add(1);
         }
         if is_first {
             self.set_timer(key);
@@ -92,11 +94,9 @@ impl Worker {
     /// Keeps a change of a port behind the packets that wait. If it cannot be kept, the packets are
     /// dropped: without it, apps would learn from them what is not true any more.
     pub(crate) fn early_port_status(&mut self, key: ConnectionKey, status: &PortStatus) {
-        let connection = self.connections.get_mut(key);
-        let Some(early) = connection.and_then(|connection| connection.early_packets.as_mut())
-        else {
-            return;
-        };
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let counts = &connection.counts;
+        let Some(early) = connection.early_packets.as_mut() else { return };
         if early.messages.is_empty() {
             return;
         }
@@ -113,6 +113,7 @@ impl Worker {
         let mut rest = messages.as_slice();
         while let Ok(Some(message)) = frame(rest) {
             self.counters.packet_ins_early.add(1);
+            counts.packet_ins_ignored.add(1);
             rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
         }
     }
@@ -132,6 +133,9 @@ impl Worker {
         let mut rest = early.messages.as_slice();
         while let Ok(Some(message)) = frame(rest) {
             self.counters.packet_ins_standby.add(1);
+            if let Some(connection) = self.connections.get(key) {
+                connection.counts.packet_ins_ignored.add(1);
+            }
             rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
         }
     }

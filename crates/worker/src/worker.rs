@@ -288,6 +288,7 @@ impl Worker {
                     batch_bytes += n;
                 } else {
                     self.counters.packet_ins_over_limit.add(1);
+                    connection.counts.packet_ins_ignored.add(1);
                 }
                 used += n;
                 continue;
@@ -356,6 +357,9 @@ impl Worker {
             return;
         };
         self.counters.mail_in.add(1);
+        if let Some(connection) = self.connections.get(key) {
+            connection.counts.messages_sent.add(1);
+        }
         self.send_messages(key, bytes, transport);
     }
 
@@ -441,7 +445,7 @@ impl Worker {
         if connection.carry.is_empty() {
             connection.carry = Vec::new();
         }
-        count_session(&self.counters, &mut connection.session);
+        count_session(&self.counters, connection);
         self.give_up_requests(key, now, transport);
         self.count_unfinished(key);
     }

@@ -4,17 +4,18 @@
 
 mod lab;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch};
+use bellrock_api::openflow::{Bytes, FlowRemoved, FlowRemovedReason, FromSwitch};
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{
-    App, Batch, Cookie, Dpid, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn, Port,
-    Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+    App, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
+    Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
-use bellrock_worker::{MAX_PANICS, WorkerSettings, WriteMode};
+use bellrock_worker::{MAX_PANICS, SWITCH_COUNTERS, WorkerSettings, WriteMode};
 use lab::{Lab, Notes, flow_removed, quietly};
 
 /// Actions of an app, by the first byte of a packet.
@@ -320,10 +321,7 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
     assert_eq!(flows.len(), 2);
     assert_eq!(flows[0].1, Cookie::of_app("first").with(7));
     let (xid, cookie) = flows[1];
-    let error = ErrorMessage::Standard {
-        code: bellrock_api::ErrorCode::FlowModTableFull,
-        data: bellrock_api::openflow::Bytes(&[]),
-    };
+    let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
     let mut out = bellrock_api::openflow::Out::with_capacity(1024);
     FromSwitch::Error(error).encode(Version::V1_3, xid, &mut out).unwrap();
     lab.send_bytes(id, out.as_slice());
@@ -369,6 +367,58 @@ fn packets_over_the_limit_a_second_are_dropped_and_counted() {
     lab.packet_in(s, 1, None, &[CONSUME]);
     lab.run();
     assert!(first.seen.take().contains(&"packet [1]".to_owned()));
+}
+
+#[test]
+fn the_counters_of_a_switch_go_on_over_its_connections() {
+    let mut settings = WorkerSettings::default();
+    settings.limits.packet_ins_per_second = Some(10);
+    let (mut lab, ..) = two(settings);
+    let counters = |lab: &Lab| -> Vec<u64> {
+        let all = lab.shared.switch_counters();
+        assert_eq!((all.len(), all[0].0), (1, Dpid(5)));
+        let names = SWITCH_COUNTERS.iter().map(|(name, _)| *name);
+        let values: BTreeMap<_, _> = all[0].1.iter().collect();
+        names.map(|name| values[name]).collect()
+    };
+    for round in 1..=2 {
+        let s = lab.up(Version::V1_3, 5);
+        for _ in 0..25 {
+            lab.packet_in(s, 1, None, &[CONSUME]);
+        }
+        let refusal =
+            ErrorMessage::Standard { code: ErrorCode::RequestPermission, data: Bytes(&[]) };
+        lab.send(s, &FromSwitch::Error(refusal));
+        lab.run();
+        let [connections, ended, packet_ins, ignored, errors, _] = counters(&lab)[..] else {
+            panic!("another set of counters");
+        };
+        assert_eq!((connections, ended), (round, round - 1));
+        assert_eq!((packet_ins, ignored, errors), (10 * round, 15 * round, round));
+        lab.hang_up(s);
+        lab.run();
+        assert_eq!(counters(&lab)[..5], [round, round, 10 * round, 15 * round, round]);
+    }
+}
+
+#[test]
+fn the_messages_to_a_switch_are_counted_without_echoes() {
+    let (mut lab, ..) = two(WorkerSettings::default());
+    let s = lab.up(Version::V1_3, 5);
+    let sent = |lab: &Lab| lab.shared.switch_counters()[0].1.flowmsgs_sent;
+    lab.advance(Duration::from_secs(2));
+    let before = sent(&lab);
+    assert!(before > 0, "the handshake has messages");
+    // Long enough for several echoes.
+    lab.advance(Duration::from_secs(120));
+    assert!(!lab.is_closed(s));
+    assert_eq!(sent(&lab), before);
+    let network = lab.shared.network();
+    for _ in 0..3 {
+        network.send(Dpid(5), &ToSwitch::BarrierRequest).unwrap();
+    }
+    lab.run();
+    assert_eq!(sent(&lab), before + 3);
 }
 
 #[test]
@@ -423,7 +473,7 @@ fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
         buffer_id: None,
         in_port: Port::CONTROLLER,
         actions: bellrock_api::openflow::List::empty(),
-        data: bellrock_api::openflow::Bytes(&[0; 60_000]),
+        data: Bytes(&[0; 60_000]),
     };
     let mut refused = None;
     for _ in 0..200 {

@@ -8,11 +8,16 @@ use bellrock_query::{LatencyBucket, LatencyRow};
 const TURN: &str = "From the readiness of switches until a worker has read, answered and written all of them. An \
                     answer to a packet-in takes no longer inside the controller.";
 
+/// What the times in the queues of switches mean.
+const QUEUE: &str = "From the first bytes that a switch does not take at once, until it has taken all that waits for it. \
+                     What a switch takes at once is not counted.";
+
 /// All latencies: those of workers, and those of services and apps.
 pub(super) fn list(monitor: &Monitor, network: &Network) -> Vec<LatencyRow> {
     let services = network.extension::<Latencies>();
     let services = services.all().map(|(name, meaning, counts)| row(name, meaning, &counts));
-    [row("turn", TURN, &monitor.turns())].into_iter().chain(services).collect()
+    let workers = [row("turn", TURN, &monitor.turns()), row("queue", QUEUE, &monitor.queues())];
+    workers.into_iter().chain(services).collect()
 }
 
 fn row(name: &str, meaning: &str, counts: &LatencyCounts) -> LatencyRow {

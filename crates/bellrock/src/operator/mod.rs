@@ -36,12 +36,13 @@ use bellrock_apps::quarantine::BlockLists;
 #[cfg(feature = "tls")]
 use bellrock_engine::Identities;
 use bellrock_engine::{
-    AppState, COUNTERS, Monitor, TASK_COUNTERS, TaskInfo, TaskState as EngineTaskState,
+    AppState, COUNTERS, Monitor, SWITCH_COUNTERS, SwitchCounters, TASK_COUNTERS, TaskInfo,
+    TaskState as EngineTaskState,
 };
 use bellrock_query::{
     Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow, ListApps,
     MissingSwitch, Operator, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer, Request,
-    Rows, Status, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -110,7 +111,7 @@ impl Operator for ControllerOperator {
             }
             Request::ListApps(ListApps {}) => Answer::ListApps(self.apps()),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of(self.tasks(), query.page)),
-            Request::GetCounters(_) => Answer::GetCounters(self.counters()),
+            Request::GetCounters(_) => Answer::GetCounters(self.counters(names)),
             Request::DescribeCounters(_) => Answer::DescribeCounters(self.counter_meanings()),
             Request::ListLatencies(_) => {
                 Answer::ListLatencies(latencies::list(&self.monitor, network))
@@ -367,7 +368,7 @@ impl ControllerOperator {
         self.monitor.tasks().iter().map(|task| task_row(task, now)).collect()
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, names: &Names) -> Counters {
         let named = |counters: Vec<(&str, u64)>| -> BTreeMap<String, u64> {
             counters.into_iter().map(|(name, n)| (name.to_owned(), n)).collect()
         };
@@ -377,7 +378,13 @@ impl ControllerOperator {
         }
         let workers = self.monitor.worker_counters().into_iter().map(named).collect();
         let tasks = named(self.monitor.task_counters());
-        Counters { workers, tasks, apps, http: BTreeMap::new() }
+        let switch = |(dpid, counters): (Dpid, SwitchCounters)| SwitchCounterRow {
+            dpid,
+            name: name_of(names, dpid),
+            counters: named(counters.iter().collect()),
+        };
+        let switches = self.monitor.switch_counters().into_iter().map(switch).collect();
+        Counters { workers, tasks, apps, http: BTreeMap::new(), switches }
     }
 
     fn counter_meanings(&self) -> Vec<CounterMeaning> {
@@ -395,7 +402,8 @@ impl ControllerOperator {
         let apps = self.monitor.apps().into_iter();
         let apps =
             apps.flat_map(|app| of(CounterPart::Apps, Some(app.name), &app.counter_meanings));
-        workers.into_iter().chain(tasks).chain(apps).collect()
+        let switches = of(CounterPart::Switches, None, SWITCH_COUNTERS);
+        workers.into_iter().chain(tasks).chain(apps).chain(switches).collect()
     }
 }
 

@@ -266,6 +266,7 @@ pub(crate) fn meanings(rows: &[CounterMeaning]) -> String {
             (CounterPart::Workers, _) => "workers",
             (CounterPart::Tasks, _) => "tasks",
             (CounterPart::Http, _) => "http",
+            (CounterPart::Switches, _) => "switches",
             (_, Some(app)) => app,
             (_, None) => "-",
         };

@@ -241,11 +241,6 @@ impl Families {
             "Time since the switch came up, or since the controller stands by.",
             switches.iter().map(|row| (of_switch(row.dpid.0, row.name.as_deref()), row.up_seconds)),
         )?;
-        output.counter(
-            "of_packet_ins",
-            "Packet-ins of the switch that reached the apps, since it connected.",
-            switches.iter().map(|row| (of_switch(row.dpid.0, row.name.as_deref()), row.packet_ins)),
-        )?;
         output.gauge(
             "bellrock_switch_standby",
             "1 if the controller stands by at the switch.",
@@ -375,6 +370,13 @@ impl Families {
     /// Every counter of the controller, with its meaning.
     fn counters(&self, output: &mut Output<'_, '_>) -> fmt::Result {
         let Readings { counters, meanings, .. } = &self.readings;
+        for row in meanings.iter().filter(|row| row.part == CounterPart::Switches) {
+            let values = counters.switches.iter().filter_map(|switch| {
+                let value = *switch.counters.get(&row.name)?;
+                Some((of_switch(switch.dpid.0, switch.name.as_deref()), value))
+            });
+            output.counter(&format!("of_{}", row.name), &row.meaning, values)?;
+        }
         for row in meanings.iter().filter(|row| row.part != CounterPart::Apps) {
             let (prefix, values): (_, Vec<_>) = match row.part {
                 CounterPart::Workers => {

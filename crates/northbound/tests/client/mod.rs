@@ -156,12 +156,18 @@ impl Operator for Fixed {
                     ),
                 ]),
                 http: BTreeMap::new(),
+                switches: serde_json::from_value(json!([
+                    {"dpid": "00000000000000a1", "name": "s1", "counters": {"packet_ins": 7, "dp_connections": 2}},
+                    {"dpid": "00000000000000a3", "counters": {"packet_ins": 1, "dp_connections": 1}},
+                ])).unwrap(),
             }),
             Request::DescribeCounters(_) => {
                 let meanings = json!([
                     {"part": "workers", "name": "packet_ins", "meaning": "Packet-ins that reached the apps."},
                     {"part": "tasks", "name": "task_polls", "meaning": "Turns of tasks."},
                     {"part": "apps", "app": "learning", "name": "floods", "meaning": "Packets flooded."},
+                    {"part": "switches", "name": "packet_ins", "meaning": "Packet-ins of the switch."},
+                    {"part": "switches", "name": "dp_connections", "meaning": "Connections of the switch."},
                 ]);
                 Answer::DescribeCounters(serde_json::from_value(meanings).unwrap())
             }

@@ -42,6 +42,10 @@ pub struct ControllerSession {
     /// The agreed version; before, the highest of this end.
     version: Version,
     xids: xid::XidSource,
+    /// The last count of `xids` that [`ControllerSession::take_counters`] has seen.
+    counted_xid: u32,
+    /// Echo requests since then.
+    echoes: u32,
     /// Start of the connection during the handshake. Later, the last sign of life or the last echo
     /// request.
     since: Duration,
@@ -73,6 +77,8 @@ impl ControllerSession {
             stage: HandshakeStage::Hello,
             version: settings.versions.highest(),
             xids,
+            counted_xid: 0,
+            echoes: 0,
             since: now,
             packets_since: None,
             echoed: false,
@@ -328,6 +334,9 @@ impl ControllerSession {
 
     /// Takes the counts since the last call.
     pub fn take_counters(&mut self) -> SessionCounters {
+        let sent = self.xids.given_since(self.counted_xid);
+        self.counted_xid = self.xids.last_count();
+        self.counters.messages_sent = sent.saturating_sub(std::mem::take(&mut self.echoes));
         std::mem::take(&mut self.counters)
     }
 
@@ -351,6 +360,7 @@ impl ControllerSession {
 
     fn echo(&mut self, out: &mut Out) -> Result<u32, EncodeError> {
         let xid = self.xids.next(xid::SESSION);
+        self.echoes += 1;
         ToSwitch::EchoRequest(Bytes(&[])).encode(self.version, xid, out)?;
         Ok(xid)
     }
