@@ -16,6 +16,11 @@ HTTPS = "0.0.0.0:8443"
 LIMIT_S = 30
 FEATURES_REQUEST = {"OpenFlow10": "0105000800000000", "OpenFlow13": "0405000800000000"}
 NOTICE_LIMIT_S = 30
+# What this controller does not have, and why.
+NOT_HERE = {"/v1/circuits": "app_not_running", "/v1/identities": "refused"}
+# A flow_mod of 1.3 that adds a flow without instructions: cookie 0x1234, table 0, priority 7, in_port 9.
+DROP_FLOW = ("040e004000000000" "0000000000001234" "0000000000000000" "0000" "0000" "0000" "0007" "ffffffff" "ffffffff"
+             "ffffffff" "0000" "0000" "0001000c" "8000000400000009" "00000000")
 
 
 class EventStream:
@@ -76,7 +81,7 @@ class Rest(SystemTest):
         self.assertEqual(status, 200)
         seen = 0
         for template, methods in document["paths"].items():
-            if "get" not in methods or not template.startswith("/v1/") or template == "/v1/circuits":
+            if "get" not in methods or not template.startswith("/v1/") or template in NOT_HERE:
                 continue
             for switch in ("left", "0000000000000002") if "{switch}" in template else ("",):
                 path = template.replace("{switch}", switch).replace("{name}", "web")
@@ -95,7 +100,8 @@ class Rest(SystemTest):
             self.assertEqual(same, [{key: value for key, value in row.items() if "seconds" not in key} for row in told], path)
         flows = self.ask("/v1/switches/left/flows?limit=10000")[1]
         self.assertEqual(flows["total"], len(network.flows("s1")))
-        self.assertEqual(self.ask("/v1/circuits")[1]["type"], "urn:bellrock:app_not_running")
+        for path, reason in NOT_HERE.items():
+            self.assertEqual(self.ask(path)[1]["type"], f"urn:bellrock:{reason}")
 
     @on_both_versions
     def a_host_is_blocked_and_let_back(self, version):
@@ -129,6 +135,25 @@ class Rest(SystemTest):
         seen = [first["id"], resumed.until("link_down")["id"], resumed.until("link_up")["id"], resumed.until("link_up")["id"]]
         listed = [row["id"] for row in controller.ask("events") if row["event"] in ("link_down", "link_up")]
         self.assertEqual(seen, listed[-4:])
+
+    def test_messages_and_reloads_openflow13(self):
+        """Messages go to a switch as they are, and the configuration is read again."""
+        controller, network = self.start("OpenFlow13")
+        path, order = "/v1/switches/left/messages", {"messages": [DROP_FLOW]}
+        self.assertEqual(self.ask(path, "POST", order, self.read)[0], 403)
+        status, answer = self.ask(path, "POST", order, self.write)
+        self.assertEqual(status, 200, answer)
+        self.assertIn("cookie=0x1234", " ".join(network.flows("s1")))
+        self.assertEqual(self.ask(path, "POST", {"messages": ["04"]}, self.write)[0], 400)
+        self.assertEqual(self.ask("/v1/reload", "POST", {}, self.read)[0], 403)
+        config = json.loads(controller.config_file.read_text())
+        controller.write_config(config | {"switches": {"left": "0000000000000001", "third": "0000000000000003"}})
+        status, answer = self.ask("/v1/reload", "POST", {}, self.write)
+        self.assertEqual((status, answer["applied"]), (200, True), answer)
+        self.assertEqual([row["name"] for row in self.ask("/v1/status")[1]["missing_switches"]], ["third"])
+        controller.config_file.write_text("apps: [nothing]")
+        status, problem = self.ask("/v1/reload", "POST", {}, self.write)
+        self.assertEqual((status, problem["type"]), (400, "urn:bellrock:invalid"), problem)
 
     def test_bandwidth_is_reserved_and_released_openflow13(self):
         """The meter comes and goes."""

@@ -85,6 +85,8 @@ class Ryu(SystemTest):
                 self.assertNotEqual(answer, "", f"{about}: nobody learns why")
             elif case["answer"]:
                 self.compare(case, answer, own)
+            else:
+                self.assertIn(answer, ("", None), f"{about}: Ryu answers nothing")
             if "after" in case:
                 self.same_tables(version, case, own)
             before = tables(version)

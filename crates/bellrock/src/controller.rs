@@ -5,13 +5,14 @@ use std::mem;
 use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+#[cfg(any(feature = "control", feature = "tls"))]
+use std::sync::Arc;
 
+#[cfg(feature = "control")]
+use bellrock_api::Names;
 use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
-#[cfg(feature = "control")]
-use bellrock_api::{Names, Publisher};
 #[cfg(feature = "control")]
 use bellrock_apps::{
     bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists,
@@ -19,10 +20,10 @@ use bellrock_apps::{
 };
 #[cfg(feature = "control")]
 use bellrock_control::{Server, ServerError, default_path};
-use bellrock_engine::session::FirstRole;
-use bellrock_engine::{Engine, EngineSettings, Limits, Monitor, Pinning, StartError, WriteMode};
 #[cfg(feature = "tls")]
-use bellrock_engine::{IdentityMap, TlsServer, TlsSettings, UnnamedIdentity};
+use bellrock_engine::TlsSettings;
+use bellrock_engine::session::FirstRole;
+use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
 #[cfg(feature = "http")]
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
@@ -35,6 +36,11 @@ use bellrock_tables::Budget;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
 use crate::expiry_log::log_expiry;
+#[cfg(feature = "control")]
+use crate::handles::NamesHandle;
+#[cfg(feature = "tls")]
+use crate::handles::TlsHandle;
+use crate::handles::{LimitsHandle, Liveness};
 use crate::log;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
@@ -482,66 +488,6 @@ fn serve_http(
         tracing::info!("REST interface of Ryu: http://{address}/stats");
     }
     Ok(server)
-}
-
-/// Replaces the names of switches and hosts while the controller runs (feature `control`). All clones
-/// are of one controller.
-#[cfg(feature = "control")]
-#[derive(Clone, Default)]
-pub struct NamesHandle(Arc<Publisher<Names>>);
-
-#[cfg(feature = "control")]
-impl NamesHandle {
-    /// Replaces all names.
-    pub fn set(&self, names: Names) {
-        self.0.publish(names);
-    }
-}
-
-/// Changes limits of a controller while it runs. All clones are of one controller.
-#[derive(Clone, Default)]
-pub struct LimitsHandle(Arc<OnceLock<Monitor>>);
-
-impl LimitsHandle {
-    /// Replaces the maximum number of packet_ins of a switch per second, also for the switches that
-    /// are connected. `false`: the controller does not run, or a worker is too busy to hear of it.
-    #[must_use]
-    pub fn set_packet_ins_per_second(&self, limit: Option<u32>) -> bool {
-        self.0.get().is_some_and(|monitor| monitor.limit_packet_ins(limit))
-    }
-}
-
-/// Changes TLS towards switches while a controller runs (feature `tls`). All clones are of one
-/// controller.
-#[cfg(feature = "tls")]
-#[derive(Clone)]
-pub struct TlsHandle {
-    tls: TlsSettings,
-    monitor: Arc<OnceLock<Monitor>>,
-}
-
-#[cfg(feature = "tls")]
-impl TlsHandle {
-    /// Replaces the certificate of the controller, and which certificates of switches it accepts and
-    /// for which datapath ids. Connections go on, except those of revoked certificates. Returns the
-    /// number of those.
-    pub fn replace(&self, server: TlsServer, unnamed: UnnamedIdentity, map: IdentityMap) -> usize {
-        self.tls.server.replace(server);
-        self.tls.identities.replace(unnamed, map);
-        self.monitor.get().map_or(0, |monitor| monitor.close_revoked(&self.tls.server))
-    }
-}
-
-/// Checks that a controller works.
-#[derive(Clone)]
-pub struct Liveness(Monitor);
-
-impl Liveness {
-    /// Whether every worker answers within seconds. A worker that does not is stuck in a handler.
-    #[must_use]
-    pub fn workers_answer(&self) -> bool {
-        self.0.all_workers_answer()
-    }
 }
 
 /// A running controller, in its own threads.

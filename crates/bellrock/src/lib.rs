@@ -35,13 +35,12 @@ pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;
+pub use controller::{Controller, ControllerBuilder, Result, RunError, run};
 #[cfg(feature = "control")]
-pub use controller::NamesHandle;
+pub use handles::NamesHandle;
 #[cfg(feature = "tls")]
-pub use controller::TlsHandle;
-pub use controller::{
-    Controller, ControllerBuilder, LimitsHandle, Liveness, Result, RunError, run,
-};
+pub use handles::TlsHandle;
+pub use handles::{LimitsHandle, Liveness};
 #[cfg(feature = "control")]
 pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};
@@ -51,6 +50,7 @@ mod controller;
 mod event_log;
 #[cfg(feature = "tls")]
 mod expiry_log;
+mod handles;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;

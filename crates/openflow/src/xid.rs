@@ -37,7 +37,7 @@ pub const fn owner(xid: u32) -> u8 {
 }
 
 /// Source of the xids of one session. Counts from 1 to [`MAX_COUNT`], then restarts.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct XidSource(u32);
 
 impl XidSource {
@@ -58,17 +58,11 @@ impl XidSource {
         self.0
     }
 
-    /// Number of xids that were given after `earlier`, an earlier [`XidSource::last_count`]. At most
-    /// [`MAX_COUNT`] of them.
+    /// Number of xids that were given since this source was `earlier`: less than [`MAX_COUNT`].
     #[must_use]
-    pub fn given_since(&self, earlier: u32) -> u32 {
-        if self.0 >= earlier { self.0 - earlier } else { self.0 + MAX_COUNT - earlier }
-    }
-
-    /// The last count that was given. 0: none was.
-    #[must_use]
-    pub fn last_count(&self) -> u32 {
-        self.0
+    pub fn given_since(self, earlier: Self) -> u32 {
+        let (now, earlier) = (self.0, earlier.0);
+        if now >= earlier { now - earlier } else { now + MAX_COUNT - earlier }
     }
 }
 
@@ -89,12 +83,12 @@ mod tests {
     #[test]
     fn the_xids_given_since_an_earlier_count_are_counted_over_the_restart() {
         let mut counter = XidSource(MAX_COUNT - 1);
-        let earlier = counter.last_count();
+        let earlier = counter;
         assert_eq!(counter.given_since(earlier), 0);
         for given in 1..=3 {
             counter.next_count();
             assert_eq!(counter.given_since(earlier), given);
         }
-        assert_eq!(counter.last_count(), 2);
+        assert_eq!(counter.next_count(), 3);
     }
 }

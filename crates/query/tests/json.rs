@@ -125,12 +125,12 @@ fn every_request_is_read_as_it_was_written() {
         Release { id: 7 }.into(),
         ListReservations { page }.into(),
         ListCircuits { page }.into(),
-        ListIdentities { page }.into(),
-        ForgetIdentity { switch: switch.clone() }.into(),
         set_static().into(),
         ListStatic { name: None, switch: None, owner: Some("alice".to_owned()), page }.into(),
         AskSwitch { switch: switch.clone(), request: message.clone() }.into(),
-        SendMessages { switch, messages: vec![message.clone(), message] }.into(),
+        SendMessages { switch: switch.clone(), messages: vec![message.clone(), message] }.into(),
+        ListIdentities { page }.into(),
+        ForgetIdentity { switch }.into(),
         Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();

@@ -110,8 +110,6 @@ pub enum SessionEvent<'b> {
 pub struct SessionCounters {
     /// Messages dropped before the end of the handshake: flow_removed and experimenter.
     pub early_others: u32,
-    /// Messages written with an xid of the session, without echo requests.
-    pub messages_sent: u32,
     /// Replies to no request, or of another kind than requested, and hellos after the first.
     pub unexpected: u32,
     /// Messages that could not be decoded.

@@ -164,14 +164,13 @@ pub(crate) fn count_session(counters: &WorkerCounters, connection: &mut Connecti
     // By name: a new counter that is not exported does not compile.
     let bellrock_session::SessionCounters {
         early_others,
-        messages_sent,
         unexpected,
         malformed,
         errors_suppressed,
         multipart_overflows,
         ports_left_out,
     } = connection.session.take_counters();
-    connection.counts.messages_sent.add(messages_sent.into());
+    connection.counts.messages_sent.add(connection.session.take_sent().into());
     counters.messages_early.add(early_others.into());
     counters.unexpected.add(unexpected.into());
     counters.malformed.add(malformed.into());

@@ -42,10 +42,9 @@ pub struct ControllerSession {
     /// The agreed version; before, the highest of this end.
     version: Version,
     xids: xid::XidSource,
-    /// The last count of `xids` that [`ControllerSession::take_counters`] has seen.
-    counted_xid: u32,
-    /// Echo requests since then.
-    echoes: u32,
+    /// `xids` as it was when [`ControllerSession::take_sent`] was called last, and one further for each
+    /// echo request since then.
+    counted_xids: xid::XidSource,
     /// Start of the connection during the handshake. Later, the last sign of life or the last echo
     /// request.
     since: Duration,
@@ -77,8 +76,7 @@ impl ControllerSession {
             stage: HandshakeStage::Hello,
             version: settings.versions.highest(),
             xids,
-            counted_xid: 0,
-            echoes: 0,
+            counted_xids: xid::XidSource::default(),
             since: now,
             packets_since: None,
             echoed: false,
@@ -334,10 +332,15 @@ impl ControllerSession {
 
     /// Takes the counts since the last call.
     pub fn take_counters(&mut self) -> SessionCounters {
-        let sent = self.xids.given_since(self.counted_xid);
-        self.counted_xid = self.xids.last_count();
-        self.counters.messages_sent = sent.saturating_sub(std::mem::take(&mut self.echoes));
         std::mem::take(&mut self.counters)
+    }
+
+    /// Takes the number of messages that were written with an xid of the session since the last call,
+    /// without echo requests.
+    pub fn take_sent(&mut self) -> u32 {
+        let sent = self.xids.given_since(self.counted_xids);
+        self.counted_xids = self.xids;
+        sent
     }
 
     /// Writes the table-miss entry, which sends whole, unbuffered packets to the controller, and
@@ -360,7 +363,7 @@ impl ControllerSession {
 
     fn echo(&mut self, out: &mut Out) -> Result<u32, EncodeError> {
         let xid = self.xids.next(xid::SESSION);
-        self.echoes += 1;
+        self.counted_xids.next_count();
         ToSwitch::EchoRequest(Bytes(&[])).encode(self.version, xid, out)?;
         Ok(xid)
     }
@@ -427,7 +430,7 @@ mod tests {
 
     /// Maximum size of an idle session. With the socket, the names, 48 ports and the apps' state, a
     /// switch must stay below 8 KiB.
-    const MAX_SESSION_BYTES: usize = 256;
+    const MAX_SESSION_BYTES: usize = 264;
 
     #[test]
     fn an_idle_session_is_small_and_has_nothing_on_the_heap() {
