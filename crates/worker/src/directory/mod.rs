@@ -5,6 +5,8 @@
 //! are published too. Senders share the lock, and hold it until their message is in a mailbox: see
 //! `hand_over`.
 
+mod claims;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -17,13 +19,13 @@ use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
     AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, EarlierFlows, Error, Event, Network,
-    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchIdentity,
-    SwitchInfo, Switches, TaskHandle, ToSwitch,
+    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo,
+    Switches, TaskHandle, ToSwitch,
 };
 
 use tracing::{error, warn};
 
-use crate::admission::{Admission, AdmissionError};
+use crate::admission::Admission;
 use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
 use crate::connection::ConnectionCounts;
@@ -358,62 +360,6 @@ impl SharedState {
         states.collect()
     }
 
-    /// Claims a datapath id for a connection. `Err` returns the connection that owns it.
-    pub(crate) fn claim(
-        &self,
-        id: ConnectionId,
-        info: &Arc<SwitchInfo>,
-        counts: &Arc<ConnectionCounts>,
-    ) -> std::result::Result<(), ConnectionId> {
-        let entries = &mut *self.posts.write();
-        let (switches, history) = (&mut entries.switches, &mut entries.history);
-        if let Some(entry) = switches.get(&info.dpid) {
-            return Err(entry.id);
-        }
-        let shown = Shown::Nowhere;
-        let entry =
-            DirectoryEntry { id, info: Arc::clone(info), counts: Arc::clone(counts), shown };
-        switches.insert(info.dpid, entry);
-        history.connected(info.dpid, switches.len(), |dpid| switches.contains_key(dpid));
-        Ok(())
-    }
-
-    /// Closes the connections of the switches for which `why` gives a reason. Returns their number.
-    pub fn close_switches(&self, why: impl Fn(&SwitchInfo) -> Option<Box<str>>) -> usize {
-        // Not under the lock: `why` may take its time.
-        let entries: Vec<_> = {
-            let entries = self.posts.read();
-            entries.switches.values().map(|entry| (entry.id, Arc::clone(&entry.info))).collect()
-        };
-        let close = |(id, info): (ConnectionId, Arc<SwitchInfo>)| {
-            let why = why(&info)?;
-            // Under the lock, so that the mail finds a switch that is handed over.
-            let entries = self.posts.read();
-            let entry = entries.switches.get(&info.dpid)?;
-            let id = entry.has_serial(id.serial).then_some(entry.id)?;
-            self.post(id.worker, Mail::Close { id, why }).then_some(())
-        };
-        entries.into_iter().filter_map(close).count()
-    }
-
-    /// Whether a connection may speak for its datapath id.
-    pub(crate) fn check_admission(
-        &self,
-        dpid: Dpid,
-        identity: Option<&SwitchIdentity>,
-    ) -> std::result::Result<(), AdmissionError> {
-        self.admission.as_ref().map_or(Ok(()), |admission| admission.check(dpid, identity))
-    }
-
-    /// Notes that a connection, which owns its datapath id, speaks for it.
-    pub(crate) fn admit(
-        &self,
-        dpid: Dpid,
-        identity: Option<&SwitchIdentity>,
-    ) -> std::result::Result<(), AdmissionError> {
-        self.admission.as_ref().map_or(Ok(()), |admission| admission.admit(dpid, identity))
-    }
-
     /// Keeps an order for a role, with which the next connection of the switch begins.
     pub(crate) fn store_order(&self, dpid: Dpid, order: RoleOrder) {
         self.posts.write().store_order(dpid, order);
@@ -474,17 +420,6 @@ impl SharedState {
             Shown::Nowhere => {}
             Shown::Standby => self.posts.standbys.update(|standbys| standbys.without(dpid)),
             Shown::Up => self.posts.switches.update(|switches| switches.without(dpid)),
-        }
-    }
-
-    /// Releases the datapath id of a connection.
-    pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
-        self.hide(id, dpid);
-        let entries = &mut *self.posts.write();
-        if entries.switches.get(&dpid).is_some_and(|entry| entry.has_serial(id.serial))
-            && let Some(entry) = entries.switches.remove(&dpid)
-        {
-            entries.history.ended(dpid, &entry.counts);
         }
     }
 
