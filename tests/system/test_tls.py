@@ -130,7 +130,7 @@ class Certificates(SystemTest):
                      maximum_version=ssl.TLSVersion.TLSv1_1)
 
     def test_plain_openflow(self):
-        """A switch without TLS at an address with TLS, and one with TLS at an address without it."""
+        """A switch without TLS at an address with TLS."""
         with socket.create_connection(("127.0.0.1", PORT), timeout=LIMIT_S) as plain:
             plain.sendall(bytes([4, 0, 0, 8, 0, 0, 0, 0]))
             self.assertEqual(plain.recv(1), b"")
