@@ -56,7 +56,7 @@ impl RefusalReason {
                 HandshakeError::Plain => EndReason::Malformed,
                 HandshakeError::Late => EndReason::HandshakeTimeout,
                 HandshakeError::Closed | HandshakeError::Socket(_) => EndReason::ClosedByPeer,
-                HandshakeError::Tls(_) => EndReason::Refused,
+                HandshakeError::Tls(_) | HandshakeError::Unreadable => EndReason::Refused,
             },
         };
         ConnectionEnd { reason, text: self.to_string().into() }

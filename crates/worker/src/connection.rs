@@ -69,7 +69,7 @@ pub(crate) struct ConnectionCounts {
     pub(crate) packet_ins_ignored: Counter,
     /// OpenFlow errors that the switch sent.
     pub(crate) errors: Counter,
-    /// Messages that were sent, but for echoes. The worker adds them once a second.
+    /// Messages that were sent, without echoes. The worker adds them once a second.
     pub(crate) messages_sent: Counter,
 }
 

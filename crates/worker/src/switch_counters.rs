@@ -31,7 +31,7 @@ counters! {
         ignored_packet_ins,
         /// OpenFlow errors that the switch sent.
         errors,
-        /// OpenFlow messages that were sent to the switch, but for echoes; counted once a second.
+        /// OpenFlow messages that were sent to the switch, without echoes; counted once a second.
         flowmsgs_sent,
     }
 }

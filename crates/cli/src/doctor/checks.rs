@@ -132,7 +132,7 @@ fn clock_synchronisation(machine: &Machine) -> Finding {
         ),
         ClockState::Unknown => Finding::note(
             topic,
-            "it cannot be told here whether the clock is synchronised",
+            "it is unknown whether the clock is synchronised",
             "compare `date` with another machine: tokens and static entries end by this clock",
         ),
     }

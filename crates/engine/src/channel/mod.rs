@@ -155,7 +155,7 @@ impl Channel {
     pub(crate) fn identity(&self) -> Option<Arc<SwitchIdentity>> {
         match self {
             #[cfg(feature = "tls")]
-            Channel::Tls(session) => session.identity().cloned(),
+            Channel::Tls(session) => Some(Arc::clone(session.identity())),
             _ => None,
         }
     }

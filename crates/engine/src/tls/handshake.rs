@@ -57,6 +57,8 @@ pub(crate) enum HandshakeError {
     Closed,
     #[error("{}", explain(.0))]
     Tls(#[from] rustls::Error),
+    #[error("its certificate cannot be read; make it anew as one of X.509 version 3")]
+    Unreadable,
     #[error("its socket failed during the TLS handshake: {0}")]
     Socket(#[from] io::Error),
 }
@@ -233,7 +235,7 @@ fn finish(
     let Some(mut handshake) = handshake else { return };
     let peer = handshake.peer;
     let left = poll.registry().deregister(&mut handshake.stream).map_err(HandshakeError::from);
-    let outcome = outcome.and(left).map(|()| handshake.into_session());
+    let outcome = outcome.and(left).and_then(|()| handshake.into_session());
     all.end(peer, outcome);
 }
 
@@ -372,9 +374,11 @@ impl Handshake {
         }
     }
 
-    fn into_session(self) -> TlsSession {
-        let identity = identity(&self.session, self.epoch).map(Arc::new);
-        TlsSession::new(self.stream, self.session, identity, self.incoming, self.decrypted)
+    fn into_session(self) -> Result<TlsSession, HandshakeError> {
+        // Without what it says, it would count as a plain connection.
+        let identity = identity(&self.session, self.epoch).ok_or(HandshakeError::Unreadable)?;
+        let Handshake { stream, session, incoming, decrypted, .. } = self;
+        Ok(TlsSession::new(stream, session, Arc::new(identity), incoming, decrypted))
     }
 }
 

@@ -58,7 +58,7 @@ thread_local! {
 pub(crate) struct TlsSession {
     stream: TcpStream,
     session: Box<UnbufferedServerConnection>,
-    identity: Option<Arc<SwitchIdentity>>,
+    identity: Arc<SwitchIdentity>,
     /// Received bytes that are not decrypted.
     carry: Vec<u8>,
     /// Whether `carry` may have whole records.
@@ -85,7 +85,7 @@ impl TlsSession {
     pub(crate) fn new(
         stream: TcpStream,
         session: Box<UnbufferedServerConnection>,
-        identity: Option<Arc<SwitchIdentity>>,
+        identity: Arc<SwitchIdentity>,
         carry: Vec<u8>,
         decrypted: Vec<u8>,
     ) -> Self {
@@ -104,8 +104,8 @@ impl TlsSession {
     }
 
     /// What the peer has proved.
-    pub(crate) fn identity(&self) -> Option<&Arc<SwitchIdentity>> {
-        self.identity.as_ref()
+    pub(crate) fn identity(&self) -> &Arc<SwitchIdentity> {
+        &self.identity
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
