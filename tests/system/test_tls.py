@@ -15,6 +15,8 @@ from harness.waiting import until
 
 LIMIT_S = 30
 PORT = 6653
+# An address without TLS beside it.
+PLAIN_PORT = 6654
 REFUSED = "refused"
 PING_INTERVAL_S = 0.05
 
@@ -46,9 +48,9 @@ class Switch:
             context.load_cert_chain(*pair)
         self.context = context
 
-    def connect(self):
+    def connect(self, port=PORT):
         """Returns the open session after the first byte of the controller's hello, or None if it was refused."""
-        raw = socket.create_connection(("127.0.0.1", PORT), timeout=LIMIT_S)
+        raw = socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S)
         try:
             session = self.context.wrap_socket(raw)
             session.sendall(bytes([4, 0, 0, 8, 0, 0, 0, 0]))
@@ -65,7 +67,7 @@ class Certificates(SystemTest):
 
     def setUp(self):
         super().setUp()
-        self.run = self.controller()
+        self.run = self.controller(flags=["--listen", f"127.0.0.1:{PLAIN_PORT}"])
 
     def refused(self, reason, pair=None, **versions):
         before = self.run.text().count(REFUSED)
@@ -130,11 +132,13 @@ class Certificates(SystemTest):
                      maximum_version=ssl.TLSVersion.TLSv1_1)
 
     def test_plain_openflow(self):
-        """A switch without TLS at an address with TLS."""
+        """A switch without TLS at an address with TLS, and the reverse."""
         with socket.create_connection(("127.0.0.1", PORT), timeout=LIMIT_S) as plain:
             plain.sendall(bytes([4, 0, 0, 8, 0, 0, 0, 0]))
             self.assertEqual(plain.recv(1), b"")
         until(lambda: "it is not TLS, but OpenFlow without it" in self.run.text(), LIMIT_S, "the reason")
+        self.assertIsNone(Switch(self.pki, self.pki.make("eager")).connect(PLAIN_PORT))
+        until(lambda: "does not speak OpenFlow" in self.run.text() and "but TLS" in self.run.text(), LIMIT_S, "the reason")
 
 
 class Identities(SystemTest):
