@@ -133,7 +133,9 @@ fn a_circuit_can_have_the_vlans_of_a_removed_one() {
             |texts: &[&str]| -> Vec<_> { texts.iter().map(|text| text.parse().unwrap()).collect() };
         let vlans = 2000..=2015;
         let all = parsed(&["blue 1:1 3:1", "red 2:1 4:1"]);
-        let all = Circuits::new(ProvisioningSettings { circuits: all, vlans }).unwrap();
+        let all =
+            Circuits::new(ProvisioningSettings { circuits: all, vlans, ..Default::default() })
+                .unwrap();
         let mut lab = lab(ring(4, 2), version, &all);
         for (other, reached) in
             [("green 2:1 3:2", "h2s3"), ("grey 2:1 3:2 1:2", "h2s1"), ("red 2:1 4:1", "h1s4")]
@@ -174,6 +176,36 @@ fn a_circuit_survives_each_link_of_its_path() {
             assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"), "{version} {a} {b}");
             assert_eq!(states(&all), [CircuitState::Up { bare_links }], "{version} {a} {b}");
         }
+    }
+}
+
+/// The fewer VLANs a circuit has, the more of its links have no detour. It survives all the same.
+#[test]
+fn a_circuit_with_fewer_vlans_has_fewer_detours() {
+    for (vlans_per_circuit, bare) in [(8, 0), (4, 0), (2, 4)] {
+        let settings = ProvisioningSettings {
+            circuits: vec!["blue 1:1 3:1".parse().unwrap(), "tree 2:1 3:2 4:1".parse().unwrap()],
+            vlans: 2000..=2000 + 2 * vlans_per_circuit - 1,
+            vlans_per_circuit,
+        };
+        let all = Circuits::new(settings).unwrap();
+        let mut lab = lab(ring(4, 2), Version::V1_3, &all);
+        let [CircuitState::Up { bare_links }, tree] = &states(&all)[..] else {
+            panic!("{vlans_per_circuit}: {:?}", all.list())
+        };
+        assert!(is_up(tree), "{vlans_per_circuit}: {tree:?}");
+        assert_eq!(*bare_links, bare, "{vlans_per_circuit} VLANs");
+        for (a, b) in [("s1", "s2"), ("s3", "s4"), ("s2", "s3")] {
+            lab.link_down(a, b);
+            lab.run_for(SETTLED);
+            for (from, to) in [("h1s1", "h1s3"), ("h1s2", "h2s3"), ("h2s3", "h1s4")] {
+                assert!(lab.ping(from, to), "{vlans_per_circuit} VLANs, {a} {b}: {:?}", all.list());
+            }
+            assert!(!lab.ping("h1s1", "h2s3"), "{vlans_per_circuit} VLANs, {a} {b}");
+            lab.link_up(a, b);
+            lab.run_for(SETTLED);
+        }
+        assert_eq!(lab.duplicates(), [], "{vlans_per_circuit} VLANs");
     }
 }
 
@@ -362,7 +394,8 @@ fn a_circuit_cannot_be_entered_from_outside() {
     for version in VERSIONS {
         let vlans = 2000..=2007;
         let all = vec!["blue 1:1 3:1".parse().unwrap()];
-        let settings = ProvisioningSettings { circuits: all, vlans: vlans.clone() };
+        let settings =
+            ProvisioningSettings { circuits: all, vlans: vlans.clone(), ..Default::default() };
         let all = Circuits::new(settings).unwrap();
         // Two hosts at each of four switches in a line; frames outside the circuit are flooded.
         let lab = Lab::seeded(3).topology(linear(4, 2)).version(version);

@@ -50,8 +50,11 @@ pub enum CallgrindError {
 /// Functions with this name stand for the kernel's copying; in the real program the kernel does it.
 const THE_KERNELS: &str = "*the_kernels_copy*";
 
+/// Functions with this name are not what a benchmark measures.
+const LEFT_OUT: &str = "*left_out_*";
+
 /// Counts the user instructions of a program from start to end. Functions named `the_kernels_copy`
-/// (which stand for the kernel's copy) and child processes are left out.
+/// (which stand for the kernel's copy) or `left_out_...`, and child processes, are left out.
 ///
 /// # Errors
 /// [`CallgrindError`]; also if the program does not exit with status 0.
@@ -63,6 +66,7 @@ pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, Callgrind
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--toggle-collect={THE_KERNELS}"))
+        .arg(format!("--toggle-collect={LEFT_OUT}"))
         // After `--toggle-collect`, which would turn it off.
         .arg("--collect-atstart=yes")
         .arg(format!("--callgrind-out-file={}", file.display()))

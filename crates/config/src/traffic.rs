@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use bellrock_api::{Names, SwitchPort};
 use bellrock_apps::bandwidth::{BandwidthSettings, Kbps};
 use bellrock_apps::provisioning::{
-    Circuit, Endpoint, MAX_ENDPOINTS, NoCircuit, ProvisioningSettings, conflicts,
+    Circuit, Endpoint, MAX_ENDPOINTS, NoCircuit, ProvisioningSettings, VLANS_PER_CIRCUIT, conflicts,
 };
 
 use super::apps::AppChoice;
@@ -109,8 +109,7 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
     Setting {
         key: "vlans",
         value: "FIRST-LAST",
-        about: "VLANs for frames of circuits between switches, eight for each circuit. Nothing \
-                else may use them.",
+        about: "VLANs for frames of circuits between switches. Nothing else may use them.",
         change: Change::Restart,
         form: Form::One {
             set: |choice, text| {
@@ -127,6 +126,24 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
                 AppChoice::Provisioning(settings) => {
                     format!("{}-{}", settings.vlans.start(), settings.vlans.end())
                 }
+                _ => String::new(),
+            },
+        },
+    },
+    Setting {
+        key: "vlans_per_circuit",
+        value: "8|4|2",
+        about: "Number of VLANs of each circuit. Half of them are for its present path: one for \
+                the path, the others for detours around its links.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                let read = text.parse().ok().filter(|vlans| VLANS_PER_CIRCUIT.contains(vlans));
+                let vlans = read.ok_or_else(|| "8, 4 or 2".to_owned())?;
+                provisioning(choice, |settings| settings.vlans_per_circuit = vlans)
+            },
+            show: |choice| match choice {
+                AppChoice::Provisioning(settings) => settings.vlans_per_circuit.to_string(),
                 _ => String::new(),
             },
         },

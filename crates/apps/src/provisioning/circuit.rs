@@ -64,9 +64,13 @@ pub enum Conflict {
         /// The other circuit; the same if it has the endpoint twice.
         second: String,
     },
+    /// No circuit can have so many VLANs.
+    #[error("`vlans_per_circuit` is {0}; it must be 8, 4 or 2")]
+    VlansPerCircuit(u16),
     /// There are too few VLANs for the circuits.
     #[error(
-        "{circuits} circuits need {needed} VLANs, but `vlans` has only {available}; make the range longer"
+        "{circuits} circuits need {needed} VLANs, but `vlans` has only {available}; make the range longer, \
+         or `vlans_per_circuit` smaller"
     )]
     Vlans {
         /// Number of circuits.
@@ -197,5 +201,9 @@ mod tests {
         settings.circuits.push("c a1:3 a2:3".parse().unwrap());
         let wrong = settings.check().unwrap_err().to_string();
         assert!(wrong.contains("need 24 VLANs, but `vlans` has only 16"), "{wrong}");
+        settings.vlans_per_circuit = 4;
+        assert_eq!(settings.check(), Ok(()));
+        settings.vlans_per_circuit = 3;
+        assert_eq!(settings.check(), Err(Conflict::VlansPerCircuit(3)));
     }
 }

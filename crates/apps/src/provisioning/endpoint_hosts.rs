@@ -84,13 +84,17 @@ mod tests {
     use bellrock_api::runtime::EmptyNetwork;
     use bellrock_api::{Dpid, Host};
 
+    use super::super::plan::CircuitVlans;
     use super::*;
 
     #[test]
     fn a_host_is_where_it_was_until_it_is_elsewhere() {
         let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
         let mut places = EndpointHosts::default();
-        places.retain(&CircuitPlan::new(&[circuit], &(2000..=2007)));
+        places.retain(&CircuitPlan::new(
+            &[circuit],
+            &CircuitVlans { all: 2000..=2007, per_circuit: 8 },
+        ));
         let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);
@@ -114,7 +118,8 @@ mod tests {
         );
         // A plan with more hosts keeps the known places.
         let both = "blue 02:00:00:00:00:01 02:00:00:00:00:02".parse().unwrap();
-        places.retain(&CircuitPlan::new(&[both], &(2000..=2007)));
+        places
+            .retain(&CircuitPlan::new(&[both], &CircuitVlans { all: 2000..=2007, per_circuit: 8 }));
         assert_eq!(places.last_position(mac), Some((at(5), None)));
         assert!(places.is_entrance(&enters(other, 4).untagged()));
     }

@@ -25,11 +25,12 @@ use bellrock_services::paths::{Path, Paths};
 use super::circuit::{Circuit, Endpoint};
 use super::endpoint_hosts::EndpointHosts;
 
-/// Number of VLANs of each circuit.
-pub const VLANS_PER_CIRCUIT: u16 = 8;
+/// Numbers of VLANs that a circuit can have. The first is the default.
+pub const VLANS_PER_CIRCUIT: [u16; 3] = [8, 4, 2];
 
-/// VLANs of each generation of a circuit of two endpoints: one for its path, others for detours.
-const VLANS_PER_PATH: u16 = 4;
+/// Generations of a circuit of two endpoints. The VLANs of each are one for its path, and the
+/// others for detours.
+const PATH_GENERATIONS: u16 = 2;
 
 /// Maximum number of links of a circuit's path.
 pub const MAX_LINKS: usize = 64;
@@ -101,21 +102,21 @@ struct EndpointPlace {
     host: Option<MacAddr>,
 }
 
-/// Number of generations of a circuit that can be in the switches at a time.
-pub(super) fn generations(circuit: &Circuit) -> u16 {
+/// Number of generations of a circuit with these VLANs that can be in the switches at a time.
+pub(super) fn generations(circuit: &Circuit, vlans: &Range<u16>) -> u16 {
     match circuit.endpoints.len() {
-        2 => VLANS_PER_CIRCUIT / VLANS_PER_PATH,
-        _ => VLANS_PER_CIRCUIT,
+        2 => PATH_GENERATIONS,
+        _ => vlans.end.saturating_sub(vlans.start),
     }
 }
 
 /// Numbers reserved for a circuit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CircuitNumbers {
     /// Its number, from 0.
     pub(super) number: u32,
-    /// The first of its VLANs.
-    pub(super) first_vlan: u16,
+    /// Its VLANs.
+    pub(super) vlans: Range<u16>,
     /// The generation to lay, from 0; see [`generations`].
     pub(super) generation: u16,
 }
@@ -135,9 +136,9 @@ pub(super) fn compute_layout(
             return Err(NotLaid::Same(one.at));
         }
     }
-    let vlans = VLANS_PER_CIRCUIT / generations(circuit);
-    let first = numbers.first_vlan + numbers.generation * vlans;
-    let tags = first..first + vlans;
+    let count = (numbers.vlans.end - numbers.vlans.start) / generations(circuit, &numbers.vlans);
+    let first = numbers.vlans.start + numbers.generation * count;
+    let tags = first..first + count;
     let mut builder = Laying {
         view,
         numbers,

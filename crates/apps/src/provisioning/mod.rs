@@ -36,7 +36,7 @@ use endpoint_hosts::EndpointHosts;
 pub(crate) use layout::FIRST_GROUP;
 use layout::NetworkView;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
-use plan::{CircuitPlan, PlannedCircuit};
+use plan::{CircuitPlan, CircuitVlans, PlannedCircuit};
 use progress::CircuitProgress;
 pub use progress::SETTLE_WITHIN;
 
@@ -51,11 +51,18 @@ pub struct ProvisioningSettings {
     pub circuits: Vec<Circuit>,
     /// VLANs of their frames between switches; no other traffic may use them.
     pub vlans: RangeInclusive<u16>,
+    /// Number of VLANs of each circuit: one of [`VLANS_PER_CIRCUIT`]. With fewer, there can be more
+    /// circuits, and more of their links have no detour.
+    pub vlans_per_circuit: u16,
 }
 
 impl Default for ProvisioningSettings {
     fn default() -> Self {
-        ProvisioningSettings { circuits: Vec::new(), vlans: 2000..=3999 }
+        ProvisioningSettings {
+            circuits: Vec::new(),
+            vlans: 2000..=3999,
+            vlans_per_circuit: VLANS_PER_CIRCUIT[0],
+        }
     }
 }
 
@@ -68,8 +75,11 @@ impl ProvisioningSettings {
         if let Some((_, conflict)) = conflicts(&self.circuits).into_iter().next() {
             return Err(conflict);
         }
+        if !VLANS_PER_CIRCUIT.contains(&self.vlans_per_circuit) {
+            return Err(Conflict::VlansPerCircuit(self.vlans_per_circuit));
+        }
         let (circuits, available) = (self.circuits.len(), self.vlans.len());
-        let needed = circuits * usize::from(VLANS_PER_CIRCUIT);
+        let needed = circuits * usize::from(self.vlans_per_circuit);
         if needed > available {
             Err(Conflict::Vlans { circuits, needed, available })
         } else {
@@ -111,7 +121,7 @@ pub enum CircuitState {
 pub struct Circuits(Arc<CircuitTable>);
 
 struct CircuitTable {
-    vlans: RangeInclusive<u16>,
+    vlans: CircuitVlans,
     plan: Publisher<CircuitPlan>,
     /// Whether the app has started.
     is_started: AtomicBool,
@@ -122,8 +132,7 @@ struct CircuitTable {
 /// No circuit.
 impl Default for Circuits {
     fn default() -> Self {
-        let ProvisioningSettings { circuits, vlans } = ProvisioningSettings::default();
-        Circuits::planned(&circuits, vlans)
+        Circuits::planned(ProvisioningSettings::default())
     }
 }
 
@@ -134,11 +143,14 @@ impl Circuits {
     /// [`Conflict`].
     pub fn new(settings: ProvisioningSettings) -> Result<Self, Conflict> {
         settings.check()?;
-        Ok(Circuits::planned(&settings.circuits, settings.vlans))
+        Ok(Circuits::planned(settings))
     }
 
-    fn planned(circuits: &[Circuit], vlans: RangeInclusive<u16>) -> Self {
-        let plan = Publisher::new(CircuitPlan::new(circuits, &vlans));
+    fn planned(settings: ProvisioningSettings) -> Self {
+        let ProvisioningSettings { circuits, vlans: all, vlans_per_circuit: per_circuit } =
+            settings;
+        let vlans = CircuitVlans { all, per_circuit };
+        let plan = Publisher::new(CircuitPlan::new(&circuits, &vlans));
         Circuits(Arc::new(CircuitTable {
             vlans,
             plan,
@@ -154,9 +166,11 @@ impl Circuits {
     /// # Errors
     /// [`Conflict`]. Then nothing has changed.
     pub fn change(&self, circuits: Vec<Circuit>) -> Result<(), Conflict> {
-        let settings = ProvisioningSettings { circuits, vlans: self.0.vlans.clone() };
+        let CircuitVlans { all, per_circuit } = self.0.vlans.clone();
+        let settings =
+            ProvisioningSettings { circuits, vlans: all, vlans_per_circuit: per_circuit };
         settings.check()?;
-        self.0.plan.update(|plan| plan.changed(&settings.circuits, &settings.vlans));
+        self.0.plan.update(|plan| plan.changed(&settings.circuits, &self.0.vlans));
         Ok(())
     }
 
@@ -272,14 +286,13 @@ impl Circuits {
         let mut progress = self.progress();
         progress.resize_with(plan.slots().len(), CircuitProgress::default);
         let mut retry_at = None;
-        for (index, PlannedCircuit { circuit, intent, first_vlan }) in plan.circuits() {
+        for (index, PlannedCircuit { circuit, intent, vlans }) in plan.circuits() {
             let progress = &mut progress[index];
             if let Some(time) = progress.take_time(state, now) {
                 latencies.path_change.record(time);
             }
-            if let Some(layout) =
-                progress.update(circuit, (index as u32, *first_vlan), view, state, now)
-            {
+            let numbers = (index as u32, vlans);
+            if let Some(layout) = progress.update(circuit, numbers, view, state, now) {
                 let commit = desired.commit_tree(*intent, layout.entries.iter().cloned());
                 progress.committed(layout, commit, now);
             }

@@ -8,10 +8,27 @@
 //! that want the same number depend on each other: the first in the list gets it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::circuit::Circuit;
-use super::layout::{VLANS_PER_CIRCUIT, generations};
+use super::layout::generations;
+
+/// The VLANs of all circuits.
+#[derive(Clone, Debug)]
+pub(super) struct CircuitVlans {
+    pub(super) all: RangeInclusive<u16>,
+    pub(super) per_circuit: u16,
+}
+
+impl CircuitVlans {
+    /// The VLANs of each number. A number has all of its VLANs, or does not exist.
+    fn by_number(&self) -> Vec<Range<u16>> {
+        let per_circuit = self.per_circuit.max(1);
+        let all = self.all.clone().step_by(usize::from(per_circuit));
+        let ranges = all.map(|first| first..first.saturating_add(per_circuit));
+        ranges.filter(|range| range.end - 1 <= *self.all.end()).collect()
+    }
+}
 
 /// The configured circuits, by number.
 #[derive(Clone, Debug, Default)]
@@ -30,26 +47,27 @@ pub(super) struct PlannedCircuit {
     pub(super) circuit: Circuit,
     /// The intent of its entries. It stays while the circuit changes.
     pub(super) intent: u32,
-    pub(super) first_vlan: u16,
+    pub(super) vlans: Range<u16>,
 }
 
 impl CircuitPlan {
     /// The first plan of these circuits.
-    pub(super) fn new(circuits: &[Circuit], vlans: &RangeInclusive<u16>) -> Self {
+    pub(super) fn new(circuits: &[Circuit], vlans: &CircuitVlans) -> Self {
         CircuitPlan::default().changed(circuits, vlans)
     }
 
     /// The next plan. There are VLANs enough for these circuits.
-    pub(super) fn changed(&self, circuits: &[Circuit], vlans: &RangeInclusive<u16>) -> Self {
+    pub(super) fn changed(&self, circuits: &[Circuit], vlans: &CircuitVlans) -> Self {
         let mut remaining: BTreeMap<&str, &Circuit> =
             circuits.iter().map(|circuit| (&*circuit.name, circuit)).collect();
         let mut next = self.clone();
-        next.slots.resize(vlans.len() / usize::from(VLANS_PER_CIRCUIT), None);
+        let numbered = vlans.by_number();
+        next.slots.resize(numbered.len(), None);
         for (index, slot) in next.slots.iter_mut().enumerate() {
             let Some(planned) = slot else { continue };
             // The generations of a circuit share its VLANs, so their number must stay.
-            let is_same =
-                |circuit: &&Circuit| generations(circuit) == generations(&planned.circuit);
+            let count = |circuit: &Circuit| generations(circuit, &planned.vlans);
+            let is_same = |circuit: &&Circuit| count(circuit) == count(&planned.circuit);
             match remaining.get(&*planned.circuit.name).copied().filter(is_same) {
                 Some(circuit) => {
                     remaining.remove(&*circuit.name);
@@ -61,12 +79,11 @@ impl CircuitPlan {
                 }
             }
         }
-        let first_vlans: Vec<u16> = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT)).collect();
         for circuit in circuits.iter().filter(|circuit| remaining.contains_key(&*circuit.name)) {
             let Some(index) = next.free_number(&circuit.name) else { break };
-            let Some(first_vlan) = first_vlans.get(index).copied() else { break };
-            let (circuit, intent) = (circuit.clone(), intent(index, circuit, first_vlan));
-            next.slots[index] = Some(PlannedCircuit { circuit, intent, first_vlan });
+            let Some(vlans) = numbered.get(index).cloned() else { break };
+            let (circuit, intent) = (circuit.clone(), intent(index, circuit, vlans.start));
+            next.slots[index] = Some(PlannedCircuit { circuit, intent, vlans });
         }
         let slots = next.slots.iter().enumerate();
         let named = slots.filter_map(|(index, slot)| Some((&*slot.as_ref()?.circuit.name, index)));
@@ -123,10 +140,14 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
+    fn eight_each(all: RangeInclusive<u16>) -> CircuitVlans {
+        CircuitVlans { all, per_circuit: 8 }
+    }
+
     /// Name and first VLAN of each number.
     fn shown(plan: &CircuitPlan) -> Vec<String> {
         let shown = |slot: &Option<PlannedCircuit>| match slot {
-            Some(planned) => format!("{} {}", planned.circuit.name, planned.first_vlan),
+            Some(planned) => format!("{} {}", planned.circuit.name, planned.vlans.start),
             None => "-".to_owned(),
         };
         plan.slots().iter().map(shown).collect()
@@ -139,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_circuit_keeps_its_numbers_whatever_changes_beside_it() {
-        let vlans = 2000..=2031;
+        let vlans = eight_each(2000..=2031);
         let plan = CircuitPlan::new(&circuits(&["a 1:1 2:1", "b 1:2 2:2", "c 1:3 2:3"]), &vlans);
         assert_eq!(numbers(&plan).len(), 3, "{:?}", shown(&plan));
         let next = plan.changed(&circuits(&["c 1:3 3:3", "d 1:4 2:4", "a 1:1 2:1"]), &vlans);
@@ -157,12 +178,12 @@ mod tests {
         let b = before["b"];
         assert_eq!(numbers(&full)["e"], b);
         assert_ne!(planned(&full, b).intent, planned(&plan, b).intent);
-        assert_eq!(planned(&full, b).first_vlan, 2000 + 8 * b as u16);
+        assert_eq!(planned(&full, b).vlans.start, 2000 + 8 * b as u16);
     }
 
     #[test]
     fn a_circuit_in_front_leaves_the_numbers_of_the_others_at_the_next_start() {
-        let vlans = 2000..=3999;
+        let vlans = eight_each(2000..=3999);
         let old = circuits(&["blue 1:1 2:1", "green 1:2 2:2", "red 1:3 2:3"]);
         let before = numbers(&CircuitPlan::new(&old, &vlans));
         let added = circuits(&["amber 1:4 2:4"]);
@@ -175,7 +196,7 @@ mod tests {
 
     #[test]
     fn all_numbers_are_used_and_few_circuits_move_for_one_in_front() {
-        let vlans = 2000..=3999;
+        let vlans = eight_each(2000..=3999);
         let texts = (0..250).map(|n| format!("circuit-{n} 1:{n} 2:{n}", n = n + 1));
         let all: Vec<Circuit> = texts.map(|text| text.parse().unwrap()).collect();
         assert_eq!(numbers(&CircuitPlan::new(&all, &vlans)).len(), 250);
@@ -187,8 +208,22 @@ mod tests {
     }
 
     #[test]
+    fn with_four_vlans_each_there_are_twice_as_many_circuits() {
+        let vlans = CircuitVlans { all: 1..=4094, per_circuit: 4 };
+        let texts = (1..=1023).map(|n| format!("c{n} 1:{n} 2:{n}"));
+        let all: Vec<Circuit> = texts.map(|text| text.parse().unwrap()).collect();
+        let plan = CircuitPlan::new(&all, &vlans);
+        let mut ranges: Vec<_> =
+            plan.circuits().map(|(_, planned)| planned.vlans.clone()).collect();
+        ranges.sort_by_key(|range| range.start);
+        assert_eq!(ranges.len(), 1023);
+        assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        assert!(ranges.iter().all(|range| range.len() == 4 && range.end <= 4095));
+    }
+
+    #[test]
     fn a_circuit_with_another_kind_of_tags_is_a_new_one() {
-        let vlans = 2000..=2031;
+        let vlans = eight_each(2000..=2031);
         let plan = CircuitPlan::new(&circuits(&["a 1:1 2:1"]), &vlans);
         let tree = plan.changed(&circuits(&["a 1:1 2:1 3:1"]), &vlans);
         assert_eq!(numbers(&tree).len(), 1);

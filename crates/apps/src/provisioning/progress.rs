@@ -3,6 +3,7 @@
 //! Each layout is a generation with its own tags and groups, which are used again later. So the
 //! layout before the last must be removed from the switches before the next is laid.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bellrock_api::SwitchPort;
@@ -19,7 +20,7 @@ use super::layout::{
 pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// As many generations as a circuit can have, or more.
-const MAX_GENERATIONS: u16 = VLANS_PER_CIRCUIT;
+const MAX_GENERATIONS: u16 = VLANS_PER_CIRCUIT[0];
 
 /// State of laying a circuit.
 #[derive(Default)]
@@ -46,12 +47,12 @@ struct CommittedLayout {
 }
 
 impl CircuitProgress {
-    /// Computes the layout of a circuit with this number and first VLAN. Returns it if it must be
+    /// Computes the layout of a circuit with this number and these VLANs. Returns it if it must be
     /// committed, as it differs from the last one. `state` is the progress of the switches.
     pub(super) fn update(
         &mut self,
         circuit: &Circuit,
-        (number, first_vlan): (u32, u16),
+        (number, vlans): (u32, &Range<u16>),
         view: &NetworkView<'_>,
         state: &DesiredState,
         now: Duration,
@@ -63,7 +64,8 @@ impl CircuitProgress {
         }
         (self.problem, self.next_layout_at) = (None, None);
         let compute = |generation| {
-            compute_layout(circuit, CircuitNumbers { number, first_vlan, generation }, view)
+            let numbers = CircuitNumbers { number, vlans: vlans.clone(), generation };
+            compute_layout(circuit, numbers, view)
         };
         let mut next = match compute(self.generation) {
             Ok(next) => next,
@@ -77,12 +79,12 @@ impl CircuitProgress {
                 return None;
             }
             let deadline = last.since + SETTLE_WITHIN + state.queue_time();
-            if self.old_generations + 1 >= generations(circuit) && now < deadline {
+            if self.old_generations + 1 >= generations(circuit, vlans) && now < deadline {
                 self.next_layout_at = Some(deadline);
                 return None;
             }
             self.old_generations += 1;
-            self.generation = (self.generation + 1) % generations(circuit);
+            self.generation = (self.generation + 1) % generations(circuit, vlans);
             next = compute(self.generation).ok()?;
         }
         Some(next)
