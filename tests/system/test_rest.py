@@ -1,9 +1,13 @@
-"""REST on real switches: its answers fit its own document and those of the command, and its orders change the switches."""
+"""REST on real switches: its answers fit its own document and those of the command, and its orders change the switches.
+
+The document itself is checked by openapi-spec-validator.
+"""
 
 import json
 import os
 import ssl
 import urllib.request
+from pathlib import Path
 
 from harness.case import SystemTest, on_both_versions
 from harness.network import Line
@@ -11,6 +15,7 @@ from harness.openvswitch import command
 from harness.rest import RestClient
 from harness.waiting import until
 
+ROOT = Path(__file__).resolve().parents[2]
 HTTP = "127.0.0.1:8080"
 HTTPS = "0.0.0.0:8443"
 LIMIT_S = 30
@@ -70,6 +75,20 @@ class Rest(SystemTest):
     def ask(self, path, method="GET", body=None, token=None):
         """The status and the answer, which fits the document."""
         return self.rest.ask(path, method, body, token)
+
+    def test_the_document_is_an_openapi_document(self):
+        """By the judgement of another program."""
+        self.controller(config={"apps": ["learning"], "http": {"listen": HTTP}})
+        file = self.logs / "openapi.json"
+        with urllib.request.urlopen(f"http://{HTTP}/v1/openapi.json", timeout=LIMIT_S) as reply:
+            document = json.load(reply)
+        validator = (command(ROOT / "scripts/tools", "python").strip(), "-m", "openapi_spec_validator", "--schema", "3.1")
+        file.write_text(json.dumps(document))
+        self.assertIn("OK", command(*validator, file))
+        document["paths"]["/v1/status"]["get"]["responses"] = {}
+        file.write_text(json.dumps(document))
+        with self.assertRaises(Exception, msg="a wrong document is found"):
+            command(*validator, file)
 
     @on_both_versions
     def answers_fit_the_document_and_the_command(self, version):
@@ -156,8 +175,8 @@ class Rest(SystemTest):
         self.assertEqual((status, problem["type"]), (400, "urn:bellrock:invalid"), problem)
 
     def test_bandwidth_is_reserved_and_released_openflow13(self):
-        """The meter comes and goes."""
-        _, network = self.start("OpenFlow13")
+        """The meter comes and goes. A reload changes what lines carry."""
+        controller, network = self.start("OpenFlow13")
         order = {"from": network["h1"].IP(), "to": network["h2"].IP(), "rate_kbps": 2000}
         status, row = self.ask("/v1/reservations", "POST", order, self.write)
         self.assertEqual((status, row["state"]), (201, "installed"), row)
@@ -168,6 +187,13 @@ class Rest(SystemTest):
         self.assertEqual((status, problem["type"]), (409, "urn:bellrock:refused"), problem)
         self.assertEqual(self.ask(f"/v1/reservations/{row['id']}", "DELETE", token=self.write)[0], 200)
         self.assertNotIn("rate=2000", command(*meters))
+        config = json.loads(controller.config_file.read_text())
+        apps = [{"bandwidth": {"rate": "1M"}} if app == "bandwidth" else app for app in config["apps"]]
+        controller.write_config(config | {"apps": apps})
+        self.assertTrue(self.ask("/v1/reload", "POST", {}, self.write)[1]["applied"])
+        status, problem = self.ask("/v1/reservations", "POST", order, self.write)
+        self.assertEqual(status, 409, problem)
+        self.assertIn("carries 1M, less than 2M", problem["detail"])
 
     def test_by_tls_everything_needs_a_token_openflow13(self):
         """With a certificate that openssl made."""

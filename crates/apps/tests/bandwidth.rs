@@ -244,6 +244,47 @@ fn what_is_lost_is_tried_again_when_another_is_released() {
 }
 
 /// A setting names one end of a line, and applies to both directions.
+/// Of all lines, and then of one that a reservation uses.
+#[test]
+fn rates_change_while_the_controller_runs() {
+    let all = |rate: &str| BandwidthSettings { rate: rate.parse().ok(), ..Default::default() };
+    let (mut lab, book) = lab(Version::V1_3, all("10M"));
+    let above = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.2", "60M")).unwrap_err();
+    assert!(above.to_string().contains("carries 10M, less than 60M"), "{above}");
+    book.change(all("100M"));
+    let direct = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.2", "60M")).unwrap();
+    assert_eq!(switches(&direct), [1, 2]);
+
+    // The line between the two carries less than that now.
+    let ReservationState::Installed(ports) = direct.state else { panic!("{direct:?}") };
+    let mut less = all("100M");
+    less.lines.insert(ports[0], "50M".parse().unwrap());
+    book.change(less);
+    lab.run_for(SETTLED);
+    assert_eq!(switches(&book.list()[0]), [1, 4, 3, 2]);
+    book.change(all("50M"));
+    lab.run_for(SETTLED);
+    assert!(matches!(book.list()[0].state, ReservationState::Lost(_)), "{:?}", book.list());
+    assert_eq!(reserved(&book), vec![]);
+    book.change(all("60M"));
+    lab.run_for(SETTLED);
+    assert!(matches!(book.list()[0].state, ReservationState::Installed(_)), "{:?}", book.list());
+
+    // Both fit no more, and stay; a third gets nothing.
+    book.change(all("100M"));
+    let other = reserve(&mut lab, &book, request("10.0.0.3", "10.0.0.2", "30M")).unwrap();
+    book.change(all("70M"));
+    lab.run_for(SETTLED);
+    assert_eq!(book.list().len(), 2);
+    let states: Vec<_> = book.list().into_iter().map(|it| it.state).collect();
+    assert!(states.iter().all(|it| matches!(it, ReservationState::Installed(_))), "{states:?}");
+    let third = reserve(&mut lab, &book, request("10.0.0.4", "10.0.0.2", "1M")).unwrap_err();
+    assert!(third.to_string().contains("has 0k left of 70M"), "{third}");
+    let released = book.release(other.id);
+    assert_eq!(wait(&mut lab, released), Ok(()));
+    reserve(&mut lab, &book, request("10.0.0.4", "10.0.0.2", "10M")).unwrap();
+}
+
 #[test]
 fn what_a_line_carries_is_known_from_either_end() {
     let ends = [2, 3].map(|port| (SwitchPort::new(Dpid(3), Port(port)), "10M".parse().unwrap()));

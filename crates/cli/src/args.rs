@@ -160,7 +160,7 @@ pub(super) struct EventsArgs {
 
 /// Make the running controller read its configuration again
 ///
-/// Names, circuits, the block list, rates, the log level and the certificate change while it runs. If
+/// Names, circuits, the block list, rates, the log level and certificates change while it runs. If
 /// anything is wrong, or needs a restart, nothing changes, and the exit status is 1.
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bellrock::http::{Certificate, LoadedCertificate};
 use bellrock::tls::TlsServer;
 use bellrock::{LimitsHandle, NamesHandle, TlsHandle};
+use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_config::apps::AppChoice;
@@ -37,6 +38,7 @@ pub(crate) struct Reloader {
     log_level: LogLevel,
     names: NamesHandle,
     circuits: Option<Circuits>,
+    reservations: Option<Reservations>,
     block_lists: Option<BlockLists>,
     certificate: Option<Certificate>,
     switch_tls: Option<TlsHandle>,
@@ -63,6 +65,7 @@ struct Prepared {
 pub(crate) struct Parts {
     pub(crate) names: NamesHandle,
     pub(crate) circuits: Option<Circuits>,
+    pub(crate) reservations: Option<Reservations>,
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) block_list: Option<BlockListFile>,
     pub(crate) certificate: Option<Certificate>,
@@ -77,14 +80,23 @@ impl Reloader {
         log_level: LogLevel,
         parts: Parts,
     ) -> Arc<Self> {
-        let Parts { names, circuits, block_lists, block_list, certificate, switch_tls, limits } =
-            parts;
+        let Parts {
+            names,
+            circuits,
+            reservations,
+            block_lists,
+            block_list,
+            certificate,
+            switch_tls,
+            limits,
+        } = parts;
         let running = Mutex::new(Running { config, block_list });
         Arc::new(Reloader {
             sources,
             log_level,
             names,
             circuits,
+            reservations,
             block_lists,
             certificate,
             switch_tls,
@@ -175,6 +187,11 @@ impl Reloader {
         {
             // They were checked.
             warn!("circuits: {error}");
+        }
+        if let (Some(handle), Some(settings)) = (&self.reservations, bandwidth(&config))
+            && Some(settings) != bandwidth(&running.config)
+        {
+            handle.change(settings.clone());
         }
         if let (Some(handle), Some(certificate)) = (&self.certificate, certificate) {
             handle.replace(certificate);
@@ -283,6 +300,13 @@ fn difference(before: &Config, after: &Config) -> Difference {
 fn circuits(config: &Config) -> Option<ProvisioningSettings> {
     config.apps.iter().find_map(|app| match app {
         AppChoice::Provisioning(settings) => Some(settings.clone()),
+        _ => None,
+    })
+}
+
+fn bandwidth(config: &Config) -> Option<&BandwidthSettings> {
+    config.apps.iter().find_map(|app| match app {
+        AppChoice::Bandwidth(settings) => Some(settings),
         _ => None,
     })
 }

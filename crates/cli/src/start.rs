@@ -150,6 +150,7 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
         names: builder.names_handle(),
         limits: builder.limits_handle(),
         circuits: None,
+        reservations: None,
         block_lists: None,
         block_list: None,
         certificate,
@@ -172,6 +173,7 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
             },
             AppChoice::Bandwidth(settings) => {
                 let reservations = Reservations::new(settings.clone());
+                parts.reservations = Some(reservations.clone());
                 builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
             }
             AppChoice::Provisioning(settings) => {

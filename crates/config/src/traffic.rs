@@ -22,7 +22,7 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
         value: "RATE",
         about: "Bandwidth of every line, such as 100M or 10G. auto: the speed that its port \
                 reports.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::One {
             set: |choice, text| {
                 let rate = match text {
@@ -42,7 +42,7 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
         value: "MAP",
         about: "Bandwidth of single lines, each named by a port at one end; it overrides all other \
                 values. Example: {a1:4: 10M}.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::Map(MapForm {
             example: "{a1:4: 10M}",
             set: |choice, entries, reading| {
@@ -60,7 +60,7 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
         value: "MAP",
         about: "Queues that are set up in all switches, for requests that name one: the number of \
                 each. Example: {gold: 1}.",
-        change: Change::Restart,
+        change: Change::Live,
         form: Form::Map(MapForm {
             example: "{gold: 1}",
             set: |choice, entries, reading| {

@@ -258,6 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn an_address_may_send_so_many_requests_a_second_and_others_do_not_notice() {
+        let rates = Rates::default();
+        let one = IpAddr::from([10, 0, 0, 1]);
+        let passed = rates.with(one, |rates, now| {
+            let passed =
+                |at| (0..MAX_REQUESTS_PER_SECOND + 5).filter(|_| rates.requests.pass(at)).count();
+            [now, now + std::time::Duration::from_secs(1)].map(passed)
+        });
+        assert_eq!(passed, [MAX_REQUESTS_PER_SECOND as usize; 2]);
+        assert!(rates.with(IpAddr::from([10, 0, 0, 2]), |rates, now| rates.requests.pass(now)));
+    }
+
+    #[test]
     fn the_client_that_was_silent_longest_is_forgotten() {
         let rates = Rates::default();
         let ip = |n: usize| IpAddr::from((n as u128 + 1).to_be_bytes());

@@ -25,6 +25,8 @@
 
 mod access;
 mod answer;
+#[cfg(test)]
+mod clock_tests;
 mod counters;
 mod documentation;
 mod layout;

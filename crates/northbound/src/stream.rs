@@ -59,6 +59,16 @@ pub(crate) async fn respond(
     shared: Arc<Shared>,
     after: Option<String>,
 ) -> Result<Response, Problem> {
+    respond_for(shared, after, MAX_STREAM_TIME, STREAM_KEEPALIVE).await
+}
+
+/// The same with these limits.
+pub(crate) async fn respond_for(
+    shared: Arc<Shared>,
+    after: Option<String>,
+    limit: Duration,
+    keepalive: Duration,
+) -> Result<Response, Problem> {
     let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else {
         shared.counters.streams_refused();
         return Err(Problem::busy(format!("there are {MAX_STREAMS} streams already")));
@@ -67,8 +77,8 @@ pub(crate) async fn respond(
     // A wrong id is a problem, not a stream.
     let first = shared.ask(FollowEvents { after, wait_ms: 0 }).await?;
     mark_if_full(&first, &mut news);
-    let end = Instant::now() + MAX_STREAM_TIME;
-    let state = Stream { shared, news, last: first.last.clone(), end, _place: place };
+    let end = Instant::now() + limit;
+    let state = Stream { shared, news, last: first.last.clone(), end, keepalive, _place: place };
     let first = Bytes::from(format!(": events\n\n{}", text(&first)));
     let chunks = stream::unfold((state, Some(first)), |(mut state, first)| async move {
         let chunk = match first {
@@ -88,6 +98,8 @@ struct Stream {
     /// The place of the last event that was sent.
     last: String,
     end: Instant,
+    /// Maximum time without a byte.
+    keepalive: Duration,
     _place: OwnedSemaphorePermit,
 }
 
@@ -100,7 +112,7 @@ impl Stream {
             if now >= self.end {
                 return None;
             }
-            match timeout_at(self.end.min(now + STREAM_KEEPALIVE), self.news.changed()).await {
+            match timeout_at(self.end.min(now + self.keepalive), self.news.changed()).await {
                 // A comment, which shows that the connection is alive.
                 Err(_) => return Some(Bytes::from_static(b": \n\n")),
                 Ok(Err(_)) => return None,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bellrock_northbound::limits::{MAX_CONNECTIONS, MAX_WAITING_FOR_SWITCHES};
+use bellrock_northbound::limits::{
+    MAX_CONNECTIONS, MAX_WAITING_FOR_SWITCHES, REQUEST_TIMEOUT, TURN_TIMEOUT,
+};
 use bellrock_northbound::{
     Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
 };
@@ -259,21 +261,50 @@ fn an_order_whose_client_goes_meanwhile_is_carried_out_and_counted() {
     until("it is carried out", || lab.counter("changes") == 1);
 }
 
+/// Sends an order that is not carried out yet.
+fn slow_order(lab: &Lab) -> std::net::TcpStream {
+    let body = r#"{"host": "slow"}"#;
+    let mut stream = lab.connect();
+    let head = format!(
+        "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        lab.write,
+        body.len()
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn orders_that_are_never_carried_out_get_an_answer_in_time() {
+    let lab = Lab::new();
+    let answer = |mut stream: &std::net::TcpStream| {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        reply(&bytes)
+    };
+    let held: Vec<_> = (0..MAX_WAITING_FOR_SWITCHES).map(|_| slow_order(&lab)).collect();
+    until("all places are taken", || {
+        lab.operator.requests.lock().unwrap().len() == MAX_WAITING_FOR_SWITCHES
+    });
+    // It gets no turn.
+    let late = answer(&slow_order(&lab));
+    late.problem(503, "busy");
+    assert!(late.body.contains(&format!("within {} s", TURN_TIMEOUT.as_secs())), "{late:?}");
+    for stream in &held {
+        let slow = answer(stream);
+        slow.problem(503, "busy");
+        assert!(slow.body.contains(&format!("after {} s", REQUEST_TIMEOUT.as_secs())), "{slow:?}");
+    }
+    assert_eq!(lab.counter("requests_timed_out"), 1 + MAX_WAITING_FOR_SWITCHES as u64);
+    // They are orders all the same: what was begun is carried out.
+    lab.operator.goes_on.store(true, Ordering::Relaxed);
+    until("all are carried out", || lab.counter("changes") == MAX_WAITING_FOR_SWITCHES as u64);
+}
+
 #[test]
 fn orders_that_wait_for_a_silent_switch_delay_no_other_request() {
     let lab = Lab::new();
-    let body = r#"{"host": "slow"}"#;
-    let order = |lab: &Lab| {
-        let mut stream = lab.connect();
-        let head = format!(
-            "POST /v1/quarantine HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n",
-            lab.write,
-            body.len()
-        );
-        stream.write_all((head + body).as_bytes()).unwrap();
-        stream
-    };
-    let waiting: Vec<_> = (0..2 * MAX_WAITING_FOR_SWITCHES).map(|_| order(&lab)).collect();
+    let waiting: Vec<_> = (0..2 * MAX_WAITING_FOR_SWITCHES).map(|_| slow_order(&lab)).collect();
     let asked = || lab.operator.requests.lock().unwrap().len();
     until("all places are taken", || asked() == MAX_WAITING_FOR_SWITCHES);
     assert_eq!(lab.get("/v1/status").status, 200);

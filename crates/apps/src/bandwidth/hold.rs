@@ -141,7 +141,10 @@ impl ReservationTask {
             return self.record_result(self.reserve(Duration::ZERO).await);
         };
         let (why, next_check) = match held.route.state(&self.network) {
-            RouteState::Intact => return self.confirm_flows(held).await,
+            RouteState::Intact if self.carries_rate(&held.route) => {
+                return self.confirm_flows(held).await;
+            }
+            RouteState::Intact => return self.replace(held).await,
             RouteState::Broken => return self.replace(held).await,
             RouteState::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
             RouteState::New(dpid, since) => {
@@ -174,6 +177,15 @@ impl ReservationTask {
             },
             Err(_) => self.keep_doubtful(held, why, next_check).await,
         }
+    }
+
+    /// Whether no line of a route is known to carry less than the rate, by itself.
+    fn carries_rate(&self, route: &HostRoute) -> bool {
+        let (switches, paths) = (self.network.switches(), paths(&self.network).load());
+        let settings = self.book.0.settings.watch().load();
+        let least = self.request.rate.0;
+        let mut capacities = route.lines().map(|line| capacity(line, &settings, &switches, &paths));
+        capacities.all(|kbps| kbps.is_err() || kbps.is_ok_and(|kbps| kbps >= least))
     }
 
     /// Handles an intact path. A switch that was disconnected, or that refuses, may lack flows.
@@ -361,8 +373,8 @@ impl ReservationTask {
         if let Some(host) = endpoints.into_iter().find(is_away) {
             return Err(NotReserved::NotConnected(host.at.dpid));
         }
-        let (settings, paths) = (&self.book.0.settings, paths(&self.network).load());
-        let capacity = |line: LinkDirection| capacity(line, settings, &switches, &paths);
+        let (settings, paths) = (self.book.0.settings.watch().load(), paths(&self.network).load());
+        let capacity = |line: LinkDirection| capacity(line, &settings, &switches, &paths);
         let check_rate = |line: LinkDirection| match capacity(line)? {
             kbps if kbps < rate.0 => {
                 Err(NotReserved::AboveRate { rate, line, capacity: Kbps(kbps) })

@@ -22,7 +22,7 @@ use std::time::Duration;
 use bellrock_api::runtime::PromiseFuture;
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, SwitchInfo, SwitchPort,
+    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, Publisher, SwitchInfo, SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
@@ -224,7 +224,7 @@ pub struct Reservations(Arc<ReservationBook>);
 
 #[derive(Default)]
 struct ReservationBook {
-    settings: BandwidthSettings,
+    settings: Publisher<BandwidthSettings>,
     /// Set when the app starts.
     network: OnceLock<Network>,
     ledger: Ledger,
@@ -252,7 +252,17 @@ impl Reservations {
     /// Creates a handle for an app with these settings.
     #[must_use]
     pub fn new(settings: BandwidthSettings) -> Self {
+        let settings = Publisher::new(settings);
         Reservations(Arc::new(ReservationBook { settings, ..ReservationBook::default() }))
+    }
+
+    /// Replaces the rates of lines and the queues. Every reservation checks its path: one whose line
+    /// carries less than its rate now is moved to another path, or lost. Reservations that together
+    /// exceed a smaller rate stay, and further ones get nothing on that line. Requests that wait
+    /// already go on with the earlier rates.
+    pub fn change(&self, settings: BandwidthSettings) {
+        self.0.settings.publish(settings);
+        self.check_all();
     }
 
     /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
@@ -329,7 +339,8 @@ impl Reservations {
     }
 
     fn queue(&self, name: &str) -> Result<u32, NotReserved> {
-        let queues = &self.0.settings.queues;
+        let settings = self.0.settings.watch().load();
+        let queues = &settings.queues;
         queues.get(name).copied().ok_or_else(|| NotReserved::UnknownQueue {
             name: name.to_owned(),
             queues: queues.keys().cloned().collect(),
@@ -377,9 +388,7 @@ impl Reservations {
                 paths.newer(seen.0).or(hosts.newer(seen.1)).or(switches.newer(seen.2));
             network_changes.or(desired.state().newer(before.version())).await;
             if versions() != std::mem::replace(&mut seen, versions()) {
-                self.book()
-                    .values()
-                    .for_each(|entry| send_order(&entry.orders, ReservationOrder::Check));
+                self.check_all();
             }
             let state = desired.state().load();
             let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
@@ -388,6 +397,11 @@ impl Reservations {
             self.check_switches(&new);
             before = state;
         }
+    }
+
+    /// Makes all reservations check their path.
+    fn check_all(&self) {
+        self.book().values().for_each(|entry| send_order(&entry.orders, ReservationOrder::Check));
     }
 
     /// Makes the reservations that pass one of these switches check their path. Not the lost ones:
