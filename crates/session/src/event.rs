@@ -16,6 +16,12 @@ pub enum SessionEvent<'b> {
     /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
     /// and call again with the same bytes.
     OutFull,
+    /// The features have come, and with them the datapath id. `Ready` follows, when the optional
+    /// answers are there too.
+    Identified {
+        /// The datapath id.
+        datapath_id: u64,
+    },
     /// The handshake is over: [`crate::ControllerSession::take_switch`] returns the switch.
     Ready,
     /// A packet for the controller. If it comes before `Ready`, the switch has traffic: the

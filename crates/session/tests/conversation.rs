@@ -47,7 +47,9 @@ fn a_handshake_tells_the_whole_switch() {
             let switch = description(version, ports);
             let mut pair =
                 Pair::new(&SessionSettings::default(), switch.clone(), Versions::only(version));
-            assert_eq!(pair.run().unwrap(), ["Ready"]);
+            let datapath_id = switch.datapath_id;
+            let identified = format!("Identified {{ datapath_id: {datapath_id} }}");
+            assert_eq!(pair.run().unwrap(), [&identified, "Ready"]);
             assert_eq!(pair.controller.take_switch(), Some(switch));
             assert_eq!(pair.controller.take_switch(), None);
             assert_eq!(pair.switch.config().miss_send_len, 0xffff);
@@ -323,7 +325,8 @@ fn a_life_has_the_events_that_it_should() {
         let names: Vec<&str> =
             events.iter().map(|event| event.split([' ', '(', '{']).next().unwrap()).collect();
         let handshake = if version == Version::V1_0 { 2 } else { 3 };
-        assert!(names[..handshake].iter().all(|name| *name == "Nothing"), "{names:?}");
+        let before = ["Nothing", "Identified", "Nothing"];
+        assert_eq!(names[..handshake], before[..handshake]);
         let expected = [
             "Ready",
             // The reply to the barrier of the handshake.

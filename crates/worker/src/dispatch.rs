@@ -9,7 +9,7 @@ use bellrock_api::openflow::{
 use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppId, BATCH_PACKETS, Batch, ControllerRole, EarlierFlows, FlowRemoved, Handler, Network,
+    AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, EarlierFlows, FlowRemoved, Handler, Network,
     PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{
@@ -182,6 +182,9 @@ impl Worker {
     ) {
         match event {
             SessionEvent::Ready => self.ready(key, now, transport),
+            SessionEvent::Identified { datapath_id } => {
+                self.check_identity(key, Dpid(datapath_id), now, transport);
+            }
             SessionEvent::ProbeAnswered => self.end_challenge(key),
             SessionEvent::PortStatus(status) => {
                 self.early_port_status(key, &status);

@@ -470,6 +470,24 @@ impl Worker {
         connection.timer = self.timers.set(at, key, connection.serial, connection.timer);
     }
 
+    /// Whether a connection may speak for a datapath id; closes it if not. This is before the claim: a
+    /// stranger neither finds out whether the switch is connected, nor disturbs it.
+    pub(crate) fn check_identity<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        dpid: Dpid,
+        now: Duration,
+        transport: &mut T,
+    ) -> bool {
+        let identity = transport.identity(key);
+        let Err(error) = self.shared.check_admission(dpid, identity.as_deref()) else {
+            return true;
+        };
+        self.counters.identity_refusals.add(1);
+        self.close(key, EndCause::Identity(dpid, error), now, transport);
+        false
+    }
+
     /// Handles the end of the handshake of `key`'s session.
     pub(crate) fn ready<T: Transport>(
         &mut self,
@@ -491,13 +509,10 @@ impl Worker {
         }
         let mut info = info_of(switch, connection.peer, now);
         info.identity = transport.identity(key);
-        let info = Arc::new(info);
-        // Before the claim: a stranger must not find out whether the switch is connected.
-        if let Err(error) = self.shared.check_admission(info.dpid, info.identity.as_deref()) {
-            self.counters.identity_refusals.add(1);
-            return self.close(key, EndCause::Identity(info.dpid, error), now, transport);
+        // Again: certificates may have been revoked since the features came.
+        if self.check_identity(key, info.dpid, now, transport) {
+            self.claim(key, Arc::new(info), now, transport);
         }
-        self.claim(key, info, now, transport);
     }
 
     /// Brings a switch up: gives it to the apps. `earlier_flows` has the flows that apps may adopt,

@@ -14,6 +14,7 @@ use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::net::TcpStream;
 use mio::{Interest, Poll, Token, Waker};
+use rustls::HandshakeKind;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use tracing::error;
@@ -217,10 +218,10 @@ pub(crate) fn run(
                 Ok(true) => Ok(()),
                 Err(error) => Err(error),
             };
-            finish(all, &poll, pending.remove(&token), outcome);
+            finish(all, server, &poll, pending.remove(&token), outcome);
         }
         for token in late {
-            finish(all, &poll, pending.remove(&token), Err(HandshakeError::Late));
+            finish(all, server, &poll, pending.remove(&token), Err(HandshakeError::Late));
         }
     }
     Ok(())
@@ -228,6 +229,7 @@ pub(crate) fn run(
 
 fn finish(
     all: &Handshakes,
+    server: &TlsServer,
     poll: &Poll,
     handshake: Option<Handshake>,
     outcome: Result<(), HandshakeError>,
@@ -235,7 +237,7 @@ fn finish(
     let Some(mut handshake) = handshake else { return };
     let peer = handshake.peer;
     let left = poll.registry().deregister(&mut handshake.stream).map_err(HandshakeError::from);
-    let outcome = outcome.and(left).and_then(|()| handshake.into_session());
+    let outcome = outcome.and(left).and_then(|()| handshake.into_session(server));
     all.end(peer, outcome);
 }
 
@@ -374,9 +376,13 @@ impl Handshake {
         }
     }
 
-    fn into_session(self) -> Result<TlsSession, HandshakeError> {
+    fn into_session(self, server: &TlsServer) -> Result<TlsSession, HandshakeError> {
         // Without what it says, it would count as a plain connection.
         let identity = identity(&self.session, self.epoch).ok_or(HandshakeError::Unreadable)?;
+        if self.session.handshake_kind() == Some(HandshakeKind::Resumed) {
+            // It was verified when the session began, perhaps hours ago.
+            server.verify(&identity)?;
+        }
         let Handshake { stream, session, incoming, decrypted, .. } = self;
         Ok(TlsSession::new(stream, session, Arc::new(identity), incoming, decrypted))
     }

@@ -21,8 +21,8 @@ use bellrock_api::SwitchIdentity;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{CertificateError, KeyLogFile, RootCertStore, ServerConfig};
 use tracing::warn;
 
@@ -32,6 +32,9 @@ pub use identities::{
 
 /// Maximum size of a file of certificates, of a key or of revocations, in bytes.
 const MAX_PEM_BYTES: u64 = 16 << 20;
+
+/// Number of tickets that a switch gets in TLS 1.3; each resumes one session.
+const TICKETS: usize = 1;
 
 /// The variable that names a file for the keys of sessions, so that a capture can be decrypted. It is
 /// the name that other programs use too.
@@ -139,15 +142,20 @@ impl TlsServer {
     /// # Errors
     /// Why it is not accepted any more.
     pub(crate) fn check_again(&self, identity: &SwitchIdentity) -> Result<(), String> {
-        let verifier = Arc::clone(&self.loaded().verifier);
-        let mut chain = identity.certificates.iter().map(|der| CertificateDer::from(der.to_vec()));
-        let Some(own) = chain.next() else { return Ok(()) };
-        match verifier.verify_client_cert(&own, &chain.collect::<Vec<_>>(), UnixTime::now()) {
+        match self.verify(identity) {
             Err(error @ rustls::Error::InvalidCertificate(CertificateError::Revoked)) => {
                 Err(refusal_text::explain(&error))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Verifies the certificate of a switch, as a whole handshake does. A resumed session skips that.
+    pub(crate) fn verify(&self, identity: &SwitchIdentity) -> Result<(), rustls::Error> {
+        let verifier = Arc::clone(&self.loaded().verifier);
+        let mut chain = identity.certificates.iter().map(|der| CertificateDer::from(der.to_vec()));
+        let own = chain.next().ok_or(rustls::Error::NoCertificatesPresented)?;
+        verifier.verify_client_cert(&own, &chain.collect::<Vec<_>>(), UnixTime::now()).map(drop)
     }
 
     fn loaded(&self) -> RwLockReadGuard<'_, Loaded> {
@@ -194,6 +202,11 @@ fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
         .with_client_cert_verifier(Arc::clone(&verifier))
         .with_single_cert(chain, private)
         .map_err(unusable)?;
+    // What resumes a session is with the switch, encrypted with keys that this server makes: it takes
+    // no memory here, and ends when files are read anew.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = ring::Ticketer::new().map_err(unusable)?;
+    config.send_tls13_tickets = TICKETS;
     if std::env::var_os(KEY_LOG_VARIABLE).is_some() {
         warn!(
             "the keys of all sessions with switches are written to the file of {KEY_LOG_VARIABLE}"

@@ -1,19 +1,22 @@
 //! Which certificate speaks for which datapath ids.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bellrock_api::{Dpid, EndReason, Event, Fingerprint, Version};
 use bellrock_engine::{
-    Engine, Identities, IdentityMap, MAX_PINS_PER_KEY, Pin, Pins, TlsFiles, TlsServer,
-    UnnamedIdentity,
+    Engine, EngineSettings, Identities, IdentityMap, MAX_PINS_PER_KEY, Pin, Pins, TlsFiles,
+    TlsServer, UnnamedIdentity,
 };
 use rustls::ClientConfig;
 
-use super::peer::{Peer, counter, until};
+use super::peer::{PATIENCE, Peer, counter, start, until};
 use super::pki::Pki;
 use super::tunnel::Tunnel;
-use super::{last, start_with_identities, tls_address, up};
+use super::{last, start_with_identities, tls_address, up, with_identities};
 
 struct Lab {
     pki: Pki,
@@ -24,10 +27,22 @@ struct Lab {
 
 impl Lab {
     fn new(unnamed: UnnamedIdentity, map: &[(&str, &[u64])]) -> Lab {
+        Lab::with(unnamed, map, |_| {})
+    }
+
+    fn with(
+        unnamed: UnnamedIdentity,
+        map: &[(&str, &[u64])],
+        change: impl FnOnce(&mut EngineSettings),
+    ) -> Lab {
         let pki = Pki::new();
         let server = TlsServer::read(&pki.files()).unwrap();
         let identities = Identities::new(&server, unnamed, to_map(map), Pins::new(), None);
-        let engine = start_with_identities(1, &server, &identities);
+        let tls = with_identities(&server, &identities);
+        let engine = start(1, |settings| {
+            settings.tls = Some(tls);
+            change(settings);
+        });
         Lab { pki, server, identities, engine }
     }
 
@@ -131,6 +146,33 @@ fn a_stranger_neither_probes_nor_replaces_a_switch_that_is_connected() {
     assert_eq!(lab.identities.forget(Dpid(0xa1)), None);
     lab.up(&lab.named("stranger"), 0xa1).ping(4);
     lab.refused(&honest, 0xa1);
+}
+
+/// Its ports and description are not awaited: a stranger has no time.
+#[test]
+fn a_stranger_is_refused_as_soon_as_its_datapath_id_is_known() {
+    const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 0];
+    const FEATURES_REQUEST: u8 = 5;
+    let lab = Lab::with(UnnamedIdentity::Strict, &[], |settings| {
+        settings.worker.session.handshake_timeout = Duration::from_secs(86_400);
+    });
+    let stranger = lab.named("stranger");
+    let mut stream = TcpStream::connect(stranger.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&HELLO).unwrap();
+    let mut header = [0; 8];
+    while header[1] != FEATURES_REQUEST {
+        stream.read_exact(&mut header).unwrap();
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        stream.read_exact(&mut vec![0; length - header.len()]).unwrap();
+    }
+    let mut features = [0; 32];
+    features[..4].copy_from_slice(&[4, FEATURES_REQUEST + 1, 0, 32]);
+    features[4..8].copy_from_slice(&header[4..]);
+    features[15] = 0xa1;
+    stream.write_all(&features).unwrap();
+    // It answers nothing.
+    until("it is counted", || counter(&lab.engine, "identity_refusals") == 1);
 }
 
 #[test]

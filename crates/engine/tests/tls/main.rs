@@ -7,6 +7,7 @@ mod identities;
 #[path = "../peer/mod.rs"]
 mod peer;
 mod pki;
+mod resumption;
 mod tunnel;
 
 use std::io::{Read, Write};
@@ -31,9 +32,12 @@ fn start_tls(workers: usize, pki: &Pki) -> (Engine, TlsServer) {
 }
 
 fn start_with_identities(workers: usize, server: &TlsServer, identities: &Identities) -> Engine {
+    start(workers, |settings| settings.tls = Some(with_identities(server, identities)))
+}
+
+fn with_identities(server: &TlsServer, identities: &Identities) -> TlsSettings {
     let listen = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
-    let (server, identities) = (server.clone(), identities.clone());
-    start(workers, |settings| settings.tls = Some(TlsSettings { listen, server, identities }))
+    TlsSettings { listen, server: server.clone(), identities: identities.clone() }
 }
 
 fn tls_address(engine: &Engine) -> SocketAddr {

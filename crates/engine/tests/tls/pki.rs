@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bellrock_engine::TlsFiles;
 use rcgen::{
@@ -128,6 +129,12 @@ impl Pki {
     /// A switch with a certificate of another authority.
     pub fn stranger(&self, other: &Pki) -> Arc<ClientConfig> {
         let (certificate, key) = other.issue("switch", |_| ());
+        self.with_certificate(rustls::DEFAULT_VERSIONS, certificate.der().clone(), &key)
+    }
+
+    /// A switch whose certificate ends then.
+    pub fn ending(&self, name: &str, end: SystemTime) -> Arc<ClientConfig> {
+        let (certificate, key) = self.issue(name, |params| params.not_after = end.into());
         self.with_certificate(rustls::DEFAULT_VERSIONS, certificate.der().clone(), &key)
     }
 

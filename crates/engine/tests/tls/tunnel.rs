@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
 use super::pki::CONTROLLER;
 
@@ -22,6 +22,7 @@ pub struct Tunnel {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     hold: Arc<AtomicU8>,
+    resumed: Arc<AtomicUsize>,
 }
 
 impl Tunnel {
@@ -30,6 +31,8 @@ impl Tunnel {
         let address = listener.local_addr().unwrap();
         let (stop, hold) = (Arc::<AtomicBool>::default(), Arc::<AtomicU8>::default());
         let (stopped, held) = (Arc::clone(&stop), Arc::clone(&hold));
+        let resumed = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&resumed);
         std::thread::spawn(move || {
             let mut connections: Vec<Connection> = Vec::new();
             listener.set_nonblocking(true).unwrap();
@@ -39,7 +42,7 @@ impl Tunnel {
                     connections.push(Connection::new(plain, to, &config));
                     is_idle = false;
                 }
-                connections.retain_mut(|connection| match connection.advance(&held) {
+                connections.retain_mut(|connection| match connection.advance(&held, &counted) {
                     Ok(is_busy) => {
                         is_idle &= !is_busy;
                         true
@@ -51,11 +54,16 @@ impl Tunnel {
                 }
             }
         });
-        Tunnel { address, stop, hold }
+        Tunnel { address, stop, hold, resumed }
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Number of sessions that were resumed.
+    pub fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::Relaxed)
     }
 
     /// Sends only half of the next encrypted bytes, until [`Self::release`].
@@ -82,6 +90,8 @@ struct Connection {
     plain: TcpStream,
     tls: TcpStream,
     session: ClientConnection,
+    /// Whether the kind of its handshake is counted.
+    is_counted: bool,
     /// Encrypted bytes to be sent.
     outgoing: Vec<u8>,
     /// Decrypted bytes to be sent.
@@ -99,12 +109,24 @@ impl Connection {
         tls.set_nodelay(true).unwrap();
         let name = ServerName::try_from(CONTROLLER).unwrap();
         let session = ClientConnection::new(Arc::clone(config), name).unwrap();
-        Connection { plain, tls, session, outgoing: Vec::new(), incoming: Vec::new() }
+        Connection {
+            plain,
+            tls,
+            session,
+            is_counted: false,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        }
     }
 
     /// Moves bytes in both directions. Returns whether there were any.
-    fn advance(&mut self, hold: &AtomicU8) -> io::Result<bool> {
+    fn advance(&mut self, hold: &AtomicU8, resumed: &AtomicUsize) -> io::Result<bool> {
         let mut is_busy = false;
+        if !self.is_counted && !self.session.is_handshaking() {
+            self.is_counted = true;
+            let is_resumed = self.session.handshake_kind() == Some(HandshakeKind::Resumed);
+            resumed.fetch_add(usize::from(is_resumed), Ordering::Relaxed);
+        }
         let mut bytes = [0; 32 << 10];
         if self.outgoing.len() < WAITING_BYTES
             && !self.session.is_handshaking()

@@ -100,6 +100,7 @@ impl ControllerSession {
                 if *asked == xid =>
             {
                 self.features(&features, now, out)?;
+                return Ok(SessionEvent::Identified { datapath_id: features.datapath_id });
             }
             (FromSwitch::PortStatus(status), _) => {
                 self.early_port_status(status);
