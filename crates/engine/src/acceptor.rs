@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bellrock_api::Network;
 use bellrock_api::runtime::EventPublisher as _;
+use bellrock_api::{Network, RateLimit};
 use bellrock_worker::{Limits, Wake};
 use mio::event::Events;
 use mio::{Poll, Token};
@@ -32,6 +32,11 @@ const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 /// Minimum time between two log lines about missing file descriptors.
 const OUT_OF_FILES_SILENCE: Duration = Duration::from_secs(10);
 
+/// Maximum number of log lines about refused TLS handshakes at once, and time after which there may
+/// be a further one.
+const HANDSHAKE_LINES: u32 = 32;
+const HANDSHAKE_LINE_EVERY: Duration = Duration::from_secs(1);
+
 /// Counters of the acceptor.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptorCounters {
@@ -51,10 +56,17 @@ pub(crate) struct Acceptor {
     /// Time of the last log line about missing file descriptors.
     pub(crate) said_out_of_files: Option<Instant>,
     pub(crate) refusals: Refusals,
+    /// Which refused handshakes are logged.
+    pub(crate) handshake_lines: RateLimit,
     /// Publishes events, and is their clock.
     pub(crate) network: Network,
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Option<PendingHandshakes>,
+}
+
+/// A full limit of log lines about refused handshakes.
+pub(crate) const fn handshake_lines() -> RateLimit {
+    RateLimit::new(HANDSHAKE_LINES, HANDSHAKE_LINE_EVERY)
 }
 
 impl Acceptor {
@@ -155,8 +167,11 @@ impl Acceptor {
 
     fn refuse(&mut self, peer: SocketAddr, reason: RefusalReason) {
         let refused = self.counts.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        // Powers of two only: many connections must not cause many log lines.
-        if refused.is_power_of_two() {
+        // Many connections must not cause many log lines. But why a certificate is refused is
+        // different each time, and its owner looks for it here.
+        if refused.is_power_of_two()
+            || reason.is_of_handshake() && self.handshake_lines.pass(self.network.now())
+        {
             info!(%peer, %reason, refused, "connection refused");
         }
         self.refusals.refused(peer.ip(), reason);

@@ -17,7 +17,7 @@ use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
 use tracing::{error, warn};
 
-use crate::acceptor::Acceptor;
+use crate::acceptor::{Acceptor, handshake_lines};
 use crate::channel::ChannelKind;
 use crate::halt::Halt;
 use crate::listener::Listener;
@@ -139,6 +139,7 @@ impl Engine {
             counts,
             halt,
             said_out_of_files: None,
+            handshake_lines: handshake_lines(),
             refusals: Refusals::default(),
             network: shared.network(),
             #[cfg(feature = "tls")]

@@ -41,6 +41,15 @@ pub(crate) enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// Whether a TLS handshake failed.
+    pub(crate) fn is_of_handshake(&self) -> bool {
+        match self {
+            #[cfg(feature = "tls")]
+            RefusalReason::Handshake(_) => true,
+            _ => false,
+        }
+    }
+
     fn ended(&self) -> ConnectionEnd {
         let reason = match self {
             RefusalReason::Connections(_) | RefusalReason::Workers(_) | RefusalReason::Busy => {

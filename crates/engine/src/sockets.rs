@@ -339,6 +339,10 @@ impl Transport for Sockets {
                     return ReadOutcome::Empty;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    debug!(key, %error, "decryption failed");
+                    return ReadOutcome::Corrupt;
+                }
                 Err(error) => {
                     debug!(key, %error, "read failed");
                     return ReadOutcome::Closed;

@@ -144,7 +144,7 @@ impl Worker {
                 self.counters.handshake_timeouts.add(1);
             }
             EndCause::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
-            EndCause::Session(_) => self.counters.protocol_closes.add(1),
+            EndCause::Session(_) | EndCause::Corrupt => self.counters.protocol_closes.add(1),
             EndCause::Stalled => self.counters.stalled_closes.add(1),
             EndCause::UnfinishedReplies => self.counters.unfinished_closes.add(1),
             // Counted where it is decided.

@@ -304,6 +304,11 @@ pub(crate) enum EndCause {
     #[error("the switch closed the connection")]
     Peer,
     #[error(
+        "what came by TLS cannot be decrypted: something changed it on the way, or the switch's \
+         TLS needs a fix"
+    )]
+    Corrupt,
+    #[error(
         "auxiliary connection {0} refused: Bellrock uses main connections only; remove the \
          auxiliary connection from the switch's configuration"
     )]

@@ -69,7 +69,7 @@ impl From<&EndCause> for ConnectionEnd {
                 | CloseReason::HelloRefused { .. }
                 | CloseReason::FeaturesRefused(_),
             ) => EndReason::Refused,
-            EndCause::Session(_) => EndReason::Malformed,
+            EndCause::Session(_) | EndCause::Corrupt => EndReason::Malformed,
             EndCause::Peer => EndReason::ClosedByPeer,
             EndCause::Auxiliary(_) => EndReason::Auxiliary,
             EndCause::Duplicate(_) => EndReason::Duplicate,

@@ -23,6 +23,9 @@ pub enum ReadOutcome {
     Empty,
     /// The peer closed its end, or the connection failed.
     Closed,
+    /// What came is not what the peer has encrypted: it was changed on the way, or one end is
+    /// wrong.
+    Corrupt,
 }
 
 /// Carries bytes. The engine implements it with sockets, tests with memory.

@@ -207,6 +207,10 @@ impl Worker {
                 self.close(key, EndCause::Peer, now, transport);
                 false
             }
+            ReadOutcome::Corrupt => {
+                self.close(key, EndCause::Corrupt, now, transport);
+                false
+            }
             ReadOutcome::Bytes { n, has_more: more } => {
                 connection.session.received(now);
                 connection.load.add(&self.overload, n);

@@ -21,7 +21,15 @@ use bellrock_openflow::{MacAddr, PacketInView};
 
 /// A packet_in, with access to the headers of its packet.
 ///
-/// It derefs to the message itself ([`PacketInView`]).
+/// It derefs to the message itself ([`PacketInView`]). Its bytes are those that the switch sent:
+/// no app can change them for the next one.
+///
+/// ```compile_fail,E0594
+/// # use bellrock_api::PacketIn;
+/// fn forge(packet: &mut PacketIn<'_>) {
+///     packet.data()[0] = 0xff;
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PacketIn<'b>(PacketInView<'b>);
 

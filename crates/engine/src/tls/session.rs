@@ -202,7 +202,7 @@ impl TlsSession {
                         *filled += fits;
                         self.decrypted.extend_from_slice(later);
                     })
-                    .map_err(io::Error::other)?;
+                    .map_err(undecipherable)?;
                 }
                 Ok(ConnectionState::PeerClosed) => self.is_ended = true,
                 Ok(state) => goes_on = go_on(state, &mut self.unsent)?,
@@ -210,7 +210,7 @@ impl TlsSession {
                     let rest = incoming.get_mut(used + discard..).unwrap_or_default();
                     encode_alert(&mut self.session, rest, &mut self.unsent);
                     let _ = self.send_unsent();
-                    return Err(io::Error::other(error));
+                    return Err(undecipherable(error));
                 }
             }
             used += discard;
@@ -380,6 +380,15 @@ pub(crate) fn go_on(
         }
         _ => Ok(false),
     }
+}
+
+/// The error of a session whose records cannot be decrypted. An alert is the peer's own end.
+fn undecipherable(error: rustls::Error) -> io::Error {
+    let kind = match error {
+        rustls::Error::AlertReceived(_) => io::ErrorKind::ConnectionAborted,
+        _ => io::ErrorKind::InvalidData,
+    };
+    io::Error::new(kind, error)
 }
 
 fn is_temporary(error: &io::Error) -> bool {

@@ -144,6 +144,28 @@ fn a_session_is_handed_over_with_half_a_record() {
 }
 
 #[test]
+fn a_record_that_was_changed_on_the_way_ends_the_session_and_is_named() {
+    let pki = Pki::new();
+    let (engine, _) = start_tls(1, &pki);
+    for (version, how) in [(Version::V1_0, &TLS12), (Version::V1_3, &TLS13)] {
+        let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[how], "switch"));
+        let mut peer = up(&engine, &tunnel, version, 7);
+        let packets = counter(&engine, "packet_ins");
+        let closed = counter(&engine, "protocol_closes");
+        tunnel.change_a_record();
+        peer.packet_in(1, 100);
+        peer.wait_closed();
+        until("it is counted", || counter(&engine, "protocol_closes") == closed + 1);
+        assert_eq!(counter(&engine, "packet_ins"), packets, "nothing of it was processed");
+        until("it is gone", || engine.network().switch(Dpid(7)).is_none());
+        let (reason, text) =
+            last(&engine, |event| matches!(event, Event::SwitchDown { .. })).unwrap();
+        assert_eq!(reason, EndReason::Malformed);
+        assert!(text.contains("something changed it on the way"), "{text}");
+    }
+}
+
+#[test]
 fn what_is_not_a_trusted_switch_is_refused_with_the_reason() {
     let (pki, other, impostor) = (Pki::new(), Pki::named("another one"), Pki::new());
     type Trial<'t> = (&'t str, Box<dyn Fn(SocketAddr) + 't>, EndReason, &'t str);

@@ -17,6 +17,8 @@ const FREE: u8 = 0;
 const HALF: u8 = 1;
 /// They are.
 const HELD: u8 = 2;
+/// In the next encrypted bytes, the last one is changed.
+const CHANGE: u8 = 3;
 
 pub struct Tunnel {
     address: SocketAddr,
@@ -73,6 +75,11 @@ impl Tunnel {
 
     pub fn holds(&self) -> bool {
         self.hold.load(Ordering::Relaxed) == HELD
+    }
+
+    /// Changes a byte of the next record on its way.
+    pub fn change_a_record(&self) {
+        self.hold.store(CHANGE, Ordering::Relaxed);
     }
 
     pub fn release(&self) {
@@ -140,6 +147,11 @@ impl Connection {
         }
         while self.session.wants_write() {
             self.session.write_tls(&mut self.outgoing)?;
+        }
+        if let Some(last) = self.outgoing.last_mut()
+            && hold.compare_exchange(CHANGE, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            *last ^= 1;
         }
         let end = match hold.load(Ordering::Relaxed) {
             HELD => 0,
