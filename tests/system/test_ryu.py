@@ -23,6 +23,7 @@ REFUSED = {
     "a port that is no number": (400, 'match.in_port: "nowhere" is no number here; give a number, or MAX, IN_PORT'),
     "a body with null, true and false": (400, "match: it is no object"),
     "an address that is none": (400, 'match.nw_src: "10.0.0" is not a value of ipv4_src'),
+    "data in a form that Ryu does not know": (400, "data_type: give ascii or base64"),
     "a field without its prerequisite": (400, "match: ipv4_src needs eth_type"),
 }
 # Values that differ from run to run.

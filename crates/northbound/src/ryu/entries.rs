@@ -386,10 +386,13 @@ fn advertised(version: Version, bits: u32) -> PortFeatures {
 
 fn experimenter_message(order: &Order<'_>) -> Result<MessageBytes, Failure> {
     let object = order.object;
+    if !order.switch.version.has_oxm() {
+        return Err(Failure::unsupported("messages of experimenters in this interface"));
+    }
     object.only(&["dpid", "experimenter", "exp_type", "data_type", "data"])?;
     let text = if object.has("data") { object.text("data")? } else { "" };
     let form = if object.has("data_type") { object.text("data_type")? } else { "ascii" };
-    let mut data = match form {
+    let data = match form {
         "ascii" if text.is_ascii() => text.as_bytes().to_vec(),
         "ascii" => return Err(Failure::wrong("data", "it is not all ASCII; give base64")),
         "base64" => {
@@ -399,13 +402,9 @@ fn experimenter_message(order: &Order<'_>) -> Result<MessageBytes, Failure> {
         _ => return Err(Failure::wrong("data_type", "give ascii or base64")),
     };
     let kind: u32 = object.number_or("exp_type", 0)?;
-    let has_type = order.switch.version.has_oxm();
-    if !has_type && object.has("exp_type") {
-        data.splice(0..0, kind.to_be_bytes());
-    }
     let message = Experimenter {
         experimenter: object.number_or("experimenter", 0)?,
-        kind: has_type.then_some(kind),
+        kind: Some(kind),
         data: Bytes(&data),
     };
     order.switch.encode(&ToSwitch::Experimenter(message))
