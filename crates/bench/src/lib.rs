@@ -53,6 +53,7 @@ pub mod responder;
 pub mod suite;
 pub mod targets;
 mod threads;
+mod tls;
 mod usage;
 mod verify;
 mod window;
@@ -70,5 +71,6 @@ pub use report::{
     RunSummary, Spread,
 };
 pub use responder::{Responder, ResponderIdle, ResponderSettings};
+pub use tls::{LoadTls, LoadTlsError};
 pub use usage::{ProcessUse, ReadCounter};
 pub use verify::{AnswerTally, MatchedFields};

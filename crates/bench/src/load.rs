@@ -9,6 +9,7 @@ use std::time::Duration;
 use bellrock_openflow::Version;
 
 use crate::error::LoadError;
+use crate::tls::LoadTls;
 
 /// Maximum number of switches of one process. For more, start several processes with different
 /// [`Load::first_dpid`].
@@ -111,6 +112,8 @@ pub enum GeneratorCores {
 pub struct Load {
     /// Address of the controller.
     pub target: SocketAddr,
+    /// What the switches show and accept, if they connect by TLS.
+    pub tls: Option<LoadTls>,
     /// The version that the switches speak.
     pub version: Version,
     /// Number of switches, 1 to [`MAX_SWITCHES`].
@@ -161,6 +164,7 @@ impl Default for Load {
     fn default() -> Self {
         Load {
             target: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6653)),
+            tls: None,
             version: Version::V1_0,
             switches: 16,
             first_dpid: 1,

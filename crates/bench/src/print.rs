@@ -71,8 +71,13 @@ fn heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let load = &report.load;
     write!(
         f,
-        "{}: {} switches, OpenFlow {}, {} thread(s), {}",
-        load.target, load.switches, load.version, load.threads, load.mode
+        "{}: {} switches, OpenFlow {}{}, {} thread(s), {}",
+        load.target,
+        load.switches,
+        load.version,
+        if load.tls { " by TLS" } else { "" },
+        load.threads,
+        load.mode
     )?;
     if let Some(rate) = load.rate_per_switch {
         write!(f, " of {rate} packet_ins per second each")?;

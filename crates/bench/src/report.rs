@@ -54,6 +54,8 @@ pub struct LoadSummary {
     pub target: String,
     /// `1.0` or `1.3`.
     pub version: String,
+    /// Whether the switches connect by TLS.
+    pub tls: bool,
     /// The mode.
     pub mode: &'static str,
     /// Maximum number of packet_ins in flight per switch.
@@ -85,6 +87,7 @@ impl LoadSummary {
         LoadSummary {
             target: load.target.to_string(),
             version: load.version.to_string(),
+            tls: load.tls.is_some(),
             mode: load.mode.name(),
             in_flight: load.in_flight(),
             rate_per_switch: match load.mode {

@@ -115,6 +115,18 @@ pub(super) fn run(args: &PkiArgs) -> Result<(), Failure> {
     print(&text.map_err(|error| Failure::Failed(error.to_string()))?)
 }
 
+/// Makes an authority in a directory, and the certificates `controller` and `switches`: enough for one
+/// measurement.
+pub(super) fn make_pair(dir: &Path) -> Result<(), Failure> {
+    const DAYS: u32 = 1;
+    let place = Place(dir);
+    let made = place
+        .make_authority("Bellrock measurement")
+        .and_then(|_| place.make_controller("controller", DAYS))
+        .and_then(|_| place.make_switch("switches", &[], DAYS));
+    made.map(drop).map_err(|error| Failure::Failed(error.to_string()))
+}
+
 /// Why no certificate was made.
 #[derive(Debug, thiserror::Error)]
 enum PkiError {

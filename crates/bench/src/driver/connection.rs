@@ -1,23 +1,19 @@
-//! One switch of the load: its socket, its session, its packets in flight.
+//! One switch of the load: its transport, its session, its packets in flight.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bellrock_openflow::{Bytes, EncodeError, FromSwitch, MacAddr, Port, PortDesc, Version};
 use bellrock_session::{CloseReason, SwitchDescription, SwitchSession, Versions};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
-use super::desk::{CARRY_LEN, Desk, READ_LEN};
+use super::desk::{CARRY_LEN, Desk};
+use super::transport::{Received, Transport};
 use crate::control::RunPhase;
 use crate::load::LoadMode;
 use crate::packet::UPLINK_PORT;
+use crate::tls::LoadTls;
 use crate::window::Window;
-
-/// Size of the send buffer of a switch; the kernel doubles it. The default allows some megabytes.
-/// The buffers of all switches then exceed the CPU cache, and the test would measure memory speed
-/// instead of the controller.
-const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
 /// Number of packet buffers that a buffering switch reports.
 const N_BUFFERS: u32 = 1 << 20;
@@ -27,6 +23,8 @@ pub(crate) enum DriverStage {
     Closed,
     /// TCP connects.
     Connecting,
+    /// TLS does its handshake.
+    Securing,
     /// The switch has sent its hello. The controller has to ask for the features.
     Greeting,
     /// The features reply is sent, followed by an echo request. The echo reply shows that the
@@ -83,7 +81,7 @@ pub(crate) struct DriverConnection {
     place: usize,
     version: Version,
     buffered: bool,
-    socket: Option<Socket>,
+    transport: Option<Transport>,
     session: Option<SwitchSession>,
     readable: bool,
     writable: bool,
@@ -115,7 +113,7 @@ impl DriverConnection {
             place,
             version,
             buffered,
-            socket: None,
+            transport: None,
             session: None,
             readable: false,
             writable: false,
@@ -127,26 +125,22 @@ impl DriverConnection {
     }
 
     /// Starts to connect. The caller then watches the socket.
-    pub(crate) fn connect(&mut self, target: SocketAddr, now_ns: u64) -> io::Result<&Socket> {
-        let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        socket.set_tcp_nodelay(true)?;
-        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-        match socket.connect(&target.into()) {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(IN_PROGRESS) => {}
-            Err(error) => return Err(error),
-        }
+    pub(crate) fn connect(
+        &mut self,
+        target: SocketAddr,
+        tls: Option<&LoadTls>,
+        now_ns: u64,
+    ) -> io::Result<&Socket> {
+        let transport = Transport::connect(target, tls)?;
         self.stage = DriverStage::Connecting;
         self.since_ns = now_ns;
-        Ok(self.socket.insert(socket))
+        Ok(self.transport.insert(transport).socket())
     }
 
     /// Resets the connection, so that its port is free at once.
     pub(crate) fn reset(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            // If it fails, the port is free a minute later.
-            let _ = socket.set_linger(Some(Duration::ZERO));
+        if let Some(transport) = self.transport.take() {
+            transport.reset();
         }
         self.stage = DriverStage::Closed;
         self.session = None;
@@ -185,12 +179,22 @@ impl DriverConnection {
         Ok(if more || self.readable { DriverTurn::More } else { DriverTurn::Idle })
     }
 
-    /// Sends hello if TCP is connected, or returns the error of the connect.
+    /// Goes on if TCP is connected, or returns the error of the connect.
     fn connected(&mut self, desk: &mut Desk) -> Result<(), ConnectionTrouble> {
-        if let Some(socket) = &self.socket
-            && let Some(error) = socket.take_error().map_err(ConnectionTrouble::Connect)?
-        {
+        let Some(transport) = &mut self.transport else { return Ok(()) };
+        if let Some(error) = transport.socket().take_error().map_err(ConnectionTrouble::Connect)? {
             return Err(ConnectionTrouble::Connect(error));
+        }
+        transport.begin().map_err(broken)?;
+        self.stage = DriverStage::Securing;
+        self.greet(desk)
+    }
+
+    /// Sends hello, if TLS has finished its handshake or there is none.
+    fn greet(&mut self, desk: &mut Desk) -> Result<(), ConnectionTrouble> {
+        let is_established = self.transport.as_ref().is_some_and(Transport::is_established);
+        if self.stage != DriverStage::Securing || !is_established {
+            return Ok(());
         }
         let description = describe(self.dpid, self.version, self.buffered);
         let versions = Versions::only(self.version);
@@ -202,27 +206,27 @@ impl DriverConnection {
     }
 
     fn read(&mut self, desk: &mut Desk, now_ns: u64) -> Result<(), ConnectionTrouble> {
-        let Some(socket) = &mut self.socket else { return Ok(()) };
+        let Some(transport) = &mut self.transport else { return Ok(()) };
         let carried = self.inbox.len();
         let mut receive = std::mem::take(&mut desk.receive);
         receive[..carried].copy_from_slice(&self.inbox);
-        let read = socket.read(&mut receive[carried..carried + READ_LEN]);
+        let read = transport.read(&mut desk.scratch, &mut receive[carried..]);
         let result = match read {
-            Ok(0) => Err(ConnectionTrouble::Closed(String::new())),
-            Ok(read) => {
-                // A short read has emptied the socket. The poller reports later data.
-                self.readable = read == READ_LEN;
+            Ok(Received { is_end: true, .. }) => Err(ConnectionTrouble::Closed(String::new())),
+            Ok(Received { bytes, has_more, .. }) => {
+                self.readable = has_more;
                 desk.heard_ns = now_ns;
                 desk.reads.calls += 1;
-                desk.reads.bytes += read as u64;
-                self.received(&receive[..carried + read], desk, now_ns)
+                desk.reads.bytes += bytes as u64;
+                self.greet(desk)
+                    .and_then(|()| self.received(&receive[..carried + bytes], desk, now_ns))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(ConnectionTrouble::Closed(format!(" ({error})"))),
+            Err(error) => Err(broken(error)),
         };
         desk.receive = receive;
         result
@@ -297,9 +301,14 @@ impl DriverConnection {
     /// Writes the outbox, then the messages of the phase. Returns whether there is more to write at
     /// once.
     fn write(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, ConnectionTrouble> {
+        if let Some(transport) = &mut self.transport
+            && self.writable
+        {
+            self.writable = transport.flush().map_err(broken)?;
+        }
         if !self.outbox.is_empty() {
             let outbox = std::mem::take(&mut self.outbox);
-            let written = self.write_bytes(&outbox)?;
+            let written = self.write_bytes(&mut desk.scratch, &outbox)?;
             self.outbox = outbox;
             self.outbox.drain(..written);
         }
@@ -340,7 +349,7 @@ impl DriverConnection {
             let (port, mac) = desk.pattern.learnt(self.dpid, index);
             desk.template.patch_arp(arp, port, mac);
         }
-        let sent = self.write_messages(&desk.arps[..burst * len], len)?;
+        let sent = self.write_messages(&mut desk.scratch, &desk.arps[..burst * len], len)?;
         self.learnt += sent as u32;
         if self.learnt < desk.pattern.destinations() {
             return Ok(self.writable);
@@ -370,7 +379,8 @@ impl DriverConnection {
                 desk.template.patch_all(messages, packets);
             }
         }
-        let sent = self.write_messages(&desk.burst[..burst * len], len)? as u64;
+        let messages = &desk.burst[..burst * len];
+        let sent = self.write_messages(&mut desk.scratch, messages, len)? as u64;
         desk.tally.sent += sent;
         if let LoadMode::Rate(_) = desk.mode {
             for index in self.scheduled..self.scheduled + sent {
@@ -387,30 +397,36 @@ impl DriverConnection {
 
     /// Writes messages of equal length, as many as the kernel takes. The rest of the last one waits
     /// in the outbox. Returns how many were taken.
-    fn write_messages(&mut self, messages: &[u8], len: usize) -> Result<usize, ConnectionTrouble> {
-        let written = self.write_bytes(messages)?;
+    fn write_messages(
+        &mut self,
+        scratch: &mut [u8],
+        messages: &[u8],
+        len: usize,
+    ) -> Result<usize, ConnectionTrouble> {
+        let written = self.write_bytes(scratch, messages)?;
         let whole = written.div_ceil(len);
         self.outbox.extend_from_slice(&messages[written..whole * len]);
         Ok(whole)
     }
 
-    fn write_bytes(&mut self, bytes: &[u8]) -> Result<usize, ConnectionTrouble> {
-        let Some(socket) = &mut self.socket else { return Ok(0) };
-        let mut written = 0;
-        while self.writable && written < bytes.len() {
-            match socket.write(&bytes[written..]) {
-                Ok(n) => written += n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(ConnectionTrouble::Closed(format!(" ({error})"))),
-            }
+    fn write_bytes(
+        &mut self,
+        scratch: &mut [u8],
+        bytes: &[u8],
+    ) -> Result<usize, ConnectionTrouble> {
+        let Some(transport) = &mut self.transport else { return Ok(0) };
+        if !self.writable {
+            return Ok(0);
         }
+        let written = transport.write(scratch, bytes).map_err(broken)?;
+        self.writable = written == bytes.len();
         Ok(written)
     }
 }
 
-/// `EINPROGRESS`: the poller reports the connection when it is established.
-const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
+fn broken(error: io::Error) -> ConnectionTrouble {
+    ConnectionTrouble::Closed(format!(" ({error})"))
+}
 
 /// Description of a switch of the load.
 fn describe(dpid: u32, version: Version, buffered: bool) -> SwitchDescription {

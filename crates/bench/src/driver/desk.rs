@@ -4,6 +4,7 @@
 
 use bellrock_openflow::Out;
 
+use super::transport::{MAX_READ_BYTES, SCRATCH_LEN};
 use crate::control::{Latencies, RunPhase};
 use crate::draw::TrafficPattern;
 use crate::error::BenchError;
@@ -38,6 +39,8 @@ pub(super) struct Desk {
     /// ARPs to patch and write.
     pub(super) arps: Vec<u8>,
     pub(super) receive: Vec<u8>,
+    /// Encrypted bytes, while a switch with TLS reads or writes. Empty without TLS.
+    pub(super) scratch: Vec<u8>,
     pub(super) out: Out,
     pub(super) verifier: Verifier,
     pub(super) tally: AnswerTally,
@@ -61,6 +64,10 @@ impl Desk {
         };
         let burst = template.as_slice().repeat(BURST_LEN / template.len());
         let arps = template.arp().repeat(BURST_LEN / template.arp().len());
+        let (read_len, scratch_len) = match &load.tls {
+            Some(_) => (MAX_READ_BYTES, SCRATCH_LEN),
+            None => (READ_LEN, 0),
+        };
         Ok(Desk {
             phase: RunPhase::Idle,
             mode: load.mode,
@@ -69,7 +76,8 @@ impl Desk {
             template,
             burst,
             arps,
-            receive: vec![0; CARRY_LEN + READ_LEN],
+            receive: vec![0; CARRY_LEN + read_len],
+            scratch: vec![0; scratch_len],
             out: Out::with_capacity(OUT_LEN),
             verifier: Verifier::new(load.version, pattern),
             tally: AnswerTally::default(),

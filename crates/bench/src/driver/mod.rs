@@ -7,6 +7,7 @@
 mod connection;
 mod desk;
 mod reply;
+mod transport;
 
 use std::collections::VecDeque;
 use std::io;
@@ -256,7 +257,7 @@ impl Driver {
         let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
         let address = self.load.target;
         let socket = connection
-            .connect(address, now_ns)
+            .connect(address, self.load.tls.as_ref(), now_ns)
             .map_err(|error| BenchError::Connect { address, error })?;
         self.poller.add(socket, place).map_err(BenchError::system("watch a connection"))
     }
@@ -412,6 +413,7 @@ impl Driver {
         {
             let what = match stage {
                 DriverStage::Connecting => "accept a connection",
+                DriverStage::Securing => "finish the handshake of TLS",
                 DriverStage::Greeting => "ask for the features of a switch",
                 _ => "answer an echo",
             };

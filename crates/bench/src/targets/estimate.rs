@@ -18,6 +18,10 @@ const RUN_S: f64 = 0.05;
 const CONNECT_S: f64 = 0.15;
 const CONNECT_EACH_S: f64 = 0.000_2;
 
+/// Seconds of a handshake of TLS, and of the row of many at once.
+const HANDSHAKE_S: f64 = 0.001;
+const TLS_STORM_S: f64 = 6.0;
+
 /// Destinations that are announced per second.
 const ARPS_PER_S: f64 = 2e6;
 
@@ -58,6 +62,11 @@ fn seconds(row: &TargetRow, effort: Effort) -> f64 {
             let each = turn + longer + before_connected(shape);
             2.0 * f64::from(effort.pairs()) * each + before_connected(shape)
         }
+        Measure::TlsCost { load, .. } => 2.0 * side(load),
+        Measure::TlsIdle { switches, .. } => {
+            turn * 2.0 + f64::from(switches) * HANDSHAKE_S + 2.0 * CONNECT_S
+        }
+        Measure::TlsStorm { .. } => START_S + TLS_STORM_S,
         Measure::Peer { version, .. } => side(rows::base(version)) + side(rows::peer_load(version)),
         Measure::Program { program: MeasuredProgram::Uneven, .. } => {
             f64::from(effort.pairs()) * UNEVEN_PAIR_S

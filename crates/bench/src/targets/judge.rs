@@ -71,6 +71,10 @@ fn one(check: RatioCondition, found: &Comparison) -> (String, Option<bool>) {
             });
             return (text, None);
         }
+        RatioCondition::PerSecondAtLeast(least) => {
+            let rate = found.controller.summary.rate.median;
+            return (format!("{:.2} million/s", rate / 1e6), Some(rate >= least));
+        }
         RatioCondition::P99Under(ms) => {
             let p99 = found.controller.summary.latency.as_ref().map(|latency| latency.p99 as f64);
             let text = p99.map_or("no latency".to_owned(), |ns| format!("p99 {}", Nanoseconds(ns)));

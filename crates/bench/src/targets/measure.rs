@@ -15,7 +15,7 @@ use crate::report::{Report, Spread};
 use super::judge::{MIB, Ratio, TargetVerdict, judge};
 use super::rows::{self, LoadShape, Measure, RatioCondition, TargetRow};
 use super::running::RunningController;
-use super::{TargetResult, Targets, program};
+use super::{TargetResult, Targets, program, tls};
 
 /// Number of packet_ins for counting instructions; a second run has twice as many. It is some
 /// thousand per host of the benchmark.
@@ -31,7 +31,7 @@ pub(super) const IDLE_TIME: Duration = Duration::from_secs(2);
 const FAIRNESS_TIME: Duration = Duration::from_secs(1);
 
 /// Reports the completed share of a row.
-type ReportProgress<'a> = &'a mut dyn FnMut(f64);
+pub(super) type ReportProgress<'a> = &'a mut dyn FnMut(f64);
 
 /// Why a row has no result.
 pub(super) type NotMeasured = String;
@@ -94,6 +94,11 @@ fn found(
             idle(targets, switches, connect_s, memory_mib, cpu, tell)
         }
         Measure::Peer { name, version, least } => peer(targets, name, version, least, tell),
+        Measure::TlsCost { load, checks } => tls::cost(targets, load, checks, tell),
+        Measure::TlsIdle { switches, kib } => tls::idle(targets, switches, kib, tell),
+        Measure::TlsStorm { switches, connect_s, p99_ms } => {
+            tls::storm(targets, switches, connect_s, p99_ms)
+        }
         Measure::Program { program, asked } => program::measure(targets, program, asked),
     }
 }
@@ -109,7 +114,7 @@ fn pairs(
     sides_in_turn(targets, sides, name, checks, tell)
 }
 
-fn sides_in_turn(
+pub(super) fn sides_in_turn(
     targets: &Targets,
     [ours, theirs]: [Side; 2],
     name: &str,
@@ -192,7 +197,7 @@ fn fairness(
     })
 }
 
-fn complete(report: &Report) -> Result<(), NotMeasured> {
+pub(super) fn complete(report: &Report) -> Result<(), NotMeasured> {
     match &report.failure {
         Some(failure) => Err(failure.clone()),
         None => Ok(()),

@@ -16,6 +16,7 @@ mod page;
 mod program;
 mod rows;
 mod running;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use estimate::TimeEstimate;
 pub use judge::TargetVerdict;
 pub use page::page;
 pub use rows::{LOCK_FREE, MUTEX, ROWS, SERVICES, STM, TargetRow};
+pub use tls::TlsContestant;
 
 /// Effort of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub struct Targets {
     /// `{file}` for its file. Its variants are [`LOCK_FREE`], [`MUTEX`], [`STM`] and [`SERVICES`];
     /// the row of a missing variant is not measured.
     pub ours: Contestant,
+    /// The controller with TLS; rows that need it are not measured without.
+    pub tls: Option<TlsContestant>,
     /// The command of the canned responder that sleeps. `{address}` is its address.
     pub responder: String,
     /// The command of the canned responder that spins.

@@ -43,6 +43,12 @@ pub(super) enum Measure {
     Idle { switches: u32, connect_s: f64, memory_mib: f64, cpu: f64 },
     /// Another controller. Ours has to be `least` times as fast.
     Peer { name: &'static str, version: Version, least: f64 },
+    /// The controller with TLS and without, under the same load.
+    TlsCost { load: LoadShape, checks: &'static [RatioCondition] },
+    /// Memory of idle switches with TLS.
+    TlsIdle { switches: u32, kib: f64 },
+    /// Many switches connect by TLS at once, beside a loaded plain one.
+    TlsStorm { switches: u32, connect_s: f64, p99_ms: f64 },
     /// A program that measures by itself.
     Program { program: MeasuredProgram, asked: NumberCondition },
 }
@@ -56,6 +62,8 @@ pub(super) enum RatioCondition {
     Reported(MeasuredFigure),
     /// Resident memory of ours, only reported.
     Memory,
+    /// Minimum rate of ours, in flow set-ups per second.
+    PerSecondAtLeast(f64),
     /// The 99th percentile of our latency, in milliseconds.
     P99Under(f64),
 }
@@ -109,7 +117,7 @@ const fn switches(switches: u32) -> LoadShape {
 }
 
 use MeasuredFigure::{Cpu, P50, P99, Rate};
-use RatioCondition::{AtLeast, AtMost, Memory, P99Under, Reported};
+use RatioCondition::{AtLeast, AtMost, Memory, P99Under, PerSecondAtLeast, Reported};
 
 /// Seconds until host tracking learns the hosts. A new port may lead to a switch; it counts as an
 /// edge port only after an announcement would have arrived there.
@@ -374,6 +382,28 @@ pub const ROWS: &[TargetRow] = &[
         },
     },
     TargetRow {
+        name: "tls-1.0",
+        what: "TLS 1.3 with AES-128-GCM, learning, 1.0, 16 switches",
+        target: "CPU at most 2.5 of that of plain TCP, at least 8 million set-ups/s on one core",
+        measure: Measure::TlsCost {
+            load: BASE,
+            checks: &[AtMost(Cpu, 2.5), PerSecondAtLeast(8e6), Reported(Rate)],
+        },
+    },
+    TargetRow {
+        name: "tls-idle",
+        what: "memory of each idle switch with TLS",
+        target: "at most 16 KiB",
+        measure: Measure::TlsIdle { switches: 2000, kib: 16.0 },
+    },
+    TargetRow {
+        name: "tls-storm",
+        what: "1,000 switches connect by TLS at once, beside a loaded plain switch, on two cores with \
+               the generator",
+        target: "connected in 3 s, p99 of the plain switch under 10 ms",
+        measure: Measure::TlsStorm { switches: 1000, connect_s: 3.0, p99_ms: 10.0 },
+    },
+    TargetRow {
         name: "static-flows",
         what: "REST: 1,000 static flows in one request over 32 switches, until they are confirmed",
         target: "at least 50,000 flows/s",
@@ -452,6 +482,7 @@ mod tests {
             let loads = match row.measure {
                 Measure::Responder { load, .. }
                 | Measure::Variant { load, .. }
+                | Measure::TlsCost { load, .. }
                 | Measure::Fairness { load, .. } => vec![load],
                 Measure::Itself { load, than, .. } => vec![load, than],
                 Measure::Peer { version, .. } => vec![peer_load(version), base(version)],

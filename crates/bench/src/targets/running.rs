@@ -122,7 +122,7 @@ fn with_log(error: BenchError, log: &Path) -> BenchError {
     }
 }
 
-fn load(targets: &Targets, target: SocketAddr, shape: LoadShape) -> Load {
+pub(super) fn load(targets: &Targets, target: SocketAddr, shape: LoadShape) -> Load {
     shape.on(Load {
         target,
         cores: targets

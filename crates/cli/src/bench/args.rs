@@ -1,5 +1,6 @@
 //! The command line of `bellrock bench`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -119,6 +120,18 @@ pub(super) struct LoadArgs {
     /// Address of the controller
     #[arg(long, short, value_name = "HOST:PORT", default_value = "127.0.0.1:6653")]
     pub(super) connect: String,
+
+    /// Connect by TLS, with this certificate in PEM; all switches have the same
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(super) tls_certificate: Option<PathBuf>,
+
+    /// The private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_key: Option<PathBuf>,
+
+    /// The authorities of controllers
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(super) tls_ca: Option<PathBuf>,
 
     /// What to measure
     #[arg(long, short, value_name = "MODE", default_value = "throughput")]

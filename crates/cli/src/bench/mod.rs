@@ -14,7 +14,7 @@ use std::time::Duration;
 use bellrock_bench::peer::{self, Contestant, PlaceholderValues};
 use bellrock_bench::{
     BenchError, Comparison, ControllerProcess, Destinations, ENOUGH_PAIRS, GeneratorCores,
-    HostOrder, Load, LoadMode, MeasuredProcess, Report, Responder, ResponderIdle,
+    HostOrder, Load, LoadMode, LoadTls, MeasuredProcess, Report, Responder, ResponderIdle,
     ResponderSettings, Side, TestProgress, TestStep, free_address,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -143,7 +143,8 @@ fn compare(args: &LoadArgs, load: &Load, watch: MeasuredProcess) -> Result<(), F
     let settle = Duration::ZERO;
     let ours = Side { load: load.clone(), watch, settle };
     let theirs = Side {
-        load: Load { target, ..load.clone() },
+        // The other one is plain: so the cost of TLS shows.
+        load: Load { target, tls: None, ..load.clone() },
         watch: MeasuredProcess { pid: Some(running.pid()), ..watch },
         settle,
     };
@@ -224,9 +225,17 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         }
         (_, _, Some(_)) => return Err(Failure::Wrong("--rate goes with --mode rate only".into())),
     };
+    let tls = match (&args.tls_certificate, &args.tls_key, &args.tls_ca) {
+        (Some(certificate), Some(key), Some(ca)) => {
+            let tls = LoadTls::read(certificate, key, ca);
+            Some(tls.map_err(|error| Failure::Wrong(error.to_string()))?)
+        }
+        _ => None,
+    };
     let in_pairs = args.pairs.is_some() || args.peer.is_some();
     Ok(Load {
         target: resolve(&args.connect)?,
+        tls,
         version: args.of,
         switches: args.switches,
         first_dpid: args.first_dpid,

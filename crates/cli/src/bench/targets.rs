@@ -1,17 +1,19 @@
 //! `bellrock bench targets`: measures the engine against its targets, and prints the table.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bellrock_bench::LoadTls;
 use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant};
 use bellrock_bench::targets::{
     self, Effort, ROWS, TablePosition, TargetVerdict, Targets, TargetsError, TargetsProgress,
+    TlsContestant,
 };
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::super::{Failure, print};
+use super::super::{Failure, pki, print};
 use super::folder::Folder;
 use super::suite::shared_tables;
 
@@ -151,6 +153,7 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         rows: args.rows.clone(),
         effort: if args.full { Effort::Full } else { Effort::Quick },
         ours: ours(args, &bellrock),
+        tls: with_tls(args, &bellrock, folder.path())?,
         spinning_responder: format!("{responder} --idle spin"),
         echo_loop: format!("{responder} --echo-only"),
         responder,
@@ -204,6 +207,35 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
     };
     let name = String::from("ours");
     Contestant { name, role: ContestantRole::Ours, command, file, variants, most_switches: None }
+}
+
+/// Our controller with TLS, and an authority for it. Another controller is not measured so.
+fn with_tls(
+    args: &TargetsArgs,
+    bellrock: &str,
+    folder: &Path,
+) -> Result<Option<TlsContestant>, Failure> {
+    if args.controller.is_some() {
+        return Ok(None);
+    }
+    pki::make_pair(folder)?;
+    let file = |name: &str| folder.join(name);
+    let switches =
+        LoadTls::read(&file("switches-cert.pem"), &file("switches-key.pem"), &file("ca-cert.pem"));
+    let switches = switches.map_err(|error| Failure::Failed(error.to_string()))?;
+    let quoted = |name| peer::quoted(&folder.join(name));
+    let ours = ours(args, bellrock);
+    let command = format!(
+        "{} --listen tls:{{address}} --tls-certificate {} --tls-key {} --tls-ca {}",
+        ours.command.replace("{address}", "{plain}"),
+        quoted("controller-cert.pem"),
+        quoted("controller-key.pem"),
+        quoted("ca-cert.pem"),
+    );
+    // All switches have one certificate, which cannot be pinned to as many.
+    let configuration = format!("tls:\n  identity: any\n{}", CONFIGURATION.1);
+    let file = Some(("targets-tls.yaml".to_owned(), configuration));
+    Ok(Some(TlsContestant { controller: Contestant { command, file, ..ours }, switches }))
 }
 
 /// A progress bar, on a terminal.
