@@ -268,8 +268,11 @@ impl Emulator {
             let line = match prompt.input() {
                 None => {
                     self.live.turn(LOOK)?;
-                    // No command runs that a signal could interrupt.
-                    self.ending.begin();
+                    // No command runs that a signal could interrupt. Behind a line, it is for the
+                    // command that begins now.
+                    if prompt.is_editing() {
+                        self.ending.begin();
+                    }
                     continue;
                 }
                 Some(Input::Line(line)) => line,
@@ -284,10 +287,10 @@ impl Emulator {
                 Ok(None) => {}
                 Ok(Some(PromptRequest::Quit)) => break,
                 Ok(Some(request)) => {
-                    self.ending.begin();
                     if self.answer(&request)? == CommandsOutcome::Bad {
                         outcome = CommandsOutcome::Bad;
                     }
+                    self.ending.begin();
                 }
                 Err(wrong) => {
                     eprintln!("bellrock: {wrong}");

@@ -82,6 +82,11 @@ impl Prompt {
         self.terminal.0.is_some()
     }
 
+    /// Whether a line is being typed. A line that was ended by the user need not have come yet.
+    pub(super) fn is_editing(&self) -> bool {
+        self.is_interactive() && !is_ours()
+    }
+
     /// Requests the next line.
     pub(super) fn resume(&self) {
         // Fails if the reader has ended, which it has reported.
