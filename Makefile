@@ -54,5 +54,6 @@ fmt: ## format the Rust sources
 fuzz: ## run every fuzz target for ten minutes (needs the nightly toolchain of fuzz/)
 	@scripts/fuzz run
 
-deny: ## check licences, sources and bans with cargo-deny (`cargo install cargo-deny`)
-	cargo deny --workspace --all-features check
+deny: ## check licences, sources, bans and known vulnerabilities of the crates (installs cargo-deny in TARGET/tools)
+	scripts/deny install
+	scripts/deny

@@ -53,6 +53,24 @@ class Package(SystemTest):
         found = (path.relative_to(self.root) for path in self.root.rglob("*") if not path.is_dir())
         return [path for path in found if not str(path).startswith("var/lib/dpkg")]
 
+    def check_bill_of_materials(self):
+        """It fits CycloneDX's own schema, and has what is compiled in, and nothing else."""
+        path = self.root / "usr/share/doc/bellrock/bellrock.cdx.json"
+        python = command(str(ROOT_OF_PROJECT / "scripts/tools"), "python").strip()
+        check = ("import sys; from cyclonedx.schema import SchemaVersion; from cyclonedx.validation.json import JsonStrictValidator; "
+                 "wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read()); sys.exit(str(wrong) if wrong else 0)")
+        command(python, "-c", check, str(path))
+        bill = json.loads(path.read_text())
+        crates = {component["name"] for component in bill["components"]}
+        self.assertTrue({"bellrock", "bellrock-engine", "rustls", "tokio"} <= crates, crates)
+        self.assertFalse({"proptest", "allocation-counter", "tempfile"} & crates, "crates of tests only")
+        foreign = [component for component in bill["components"] if not component["name"].startswith("bellrock")]
+        self.assertTrue(all(component["licenses"] and component["hashes"] for component in foreign))
+        version = command(os.environ["BELLROCK_BIN"], "--version").split()[1]
+        self.assertEqual(bill["metadata"]["component"]["version"], version)
+        ends = {edge["ref"] for edge in bill["dependencies"]}
+        self.assertTrue(all(end in ends for edge in bill["dependencies"] for end in edge["dependsOn"]))
+
     def unit_text(self):
         return (self.root / "usr/lib/systemd/system/bellrock.service").read_text()
 
@@ -198,8 +216,9 @@ class Package(SystemTest):
             self.assertTrue((place / "usr/local/share" / file).exists(), file)
 
     def test_what_users_look_for_is_there(self):
-        """Manual pages, completions, and a configuration that an upgrade keeps."""
+        """Manual pages, completions, a bill of materials, and a configuration that an upgrade keeps."""
         self.install()
+        self.check_bill_of_materials()
         share = self.root / "usr/share"
         page = gzip.decompress((share / "man/man1/bellrock-run.1.gz").read_bytes()).decode()
         self.assertIn(".TH", page)
@@ -207,7 +226,7 @@ class Package(SystemTest):
         completions = share / "bash-completion/completions/bellrock"
         words = command("bash", "-c", f"source {completions}; COMP_WORDS=(bellrock rel); COMP_CWORD=1; "
                                       "_bellrock bellrock rel bellrock; echo ${COMPREPLY[@]}")
-        self.assertEqual(sorted(words.split()), ["release", "reload"])
+        self.assertEqual(sorted(words.split()), ["relays", "release", "reload"])
         configuration = self.root / "etc/bellrock/bellrock.yaml"
         configuration.write_text("apps: [hub]\n")
         [package] = self.run_dir.glob("bellrock_*.deb")

@@ -290,6 +290,8 @@ pub enum LinkDown {
     Silent,
     /// Announcements of its sending port arrive elsewhere.
     Moved,
+    /// An operator says that it is a relay.
+    Refused,
 }
 
 /// Why a host is gone.
@@ -312,6 +314,12 @@ pub enum HostGone {
 pub enum Suspicion {
     /// A host was seen at one of the ports, when a link would have been found there long before.
     HostTraffic {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// A host was at one of the ports until that port went down and up again, while the other
+    /// switch was connected.
+    HostPort {
         /// The port.
         at: SwitchPort,
     },
@@ -592,6 +600,7 @@ impl fmt::Display for LinkDown {
             LinkDown::Switch => "a switch is gone",
             LinkDown::Silent => "nothing was heard for three rounds",
             LinkDown::Moved => "its sending port is heard elsewhere",
+            LinkDown::Refused => "an operator says that it is a relay",
         })
     }
 }
@@ -611,6 +620,9 @@ impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
+            Suspicion::HostPort { at } => {
+                write!(f, "a host was at {at} until the port went down and up again")
+            }
             Suspicion::Latency { measured: is, expected: Duration::ZERO } => {
                 write!(f, "its latency is {is:?}, usually too low to measure")
             }

@@ -24,6 +24,7 @@ use super::operate::identities::IdentitiesArgs;
 use super::operate::messages::{RequestArgs, SendArgs};
 use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
+use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
 use super::pki::PkiArgs;
 use super::start::SharedTableKind;
@@ -106,6 +107,7 @@ pub(super) enum Command {
     Release(ReleaseArgs),
     /// List the reserved bandwidth
     Reservations(Ask),
+    Relays(RelaysArgs),
     Identities(IdentitiesArgs),
     Pki(PkiArgs),
     Request(RequestArgs),

@@ -166,6 +166,7 @@ fn main() -> ExitCode {
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
         }
+        Command::Relays(args) => operate::relays::run(&args.command),
         Command::Identities(args) => match args.command {
             IdentitiesCommand::List(asked) => {
                 ask_all(&asked, |page| query::ListIdentities { page }, show::identities)

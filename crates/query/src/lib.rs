@@ -30,6 +30,7 @@ mod operator;
 mod page;
 mod ports;
 mod quarantine;
+mod relays;
 pub mod request;
 mod static_entries;
 mod status;
@@ -65,6 +66,7 @@ pub use ports::{ListPorts, PortCounters, PortState, PortStatsRow};
 pub use quarantine::{
     Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
 };
+pub use relays::{JudgeRelay, ListRelays, ParsePortRefError, PortRef, RelayRow, RelayVerdict};
 pub use request::{Answer, Query, Request};
 pub use static_entries::{
     DEFAULT_OWNER, GroupKind, ListStatic, MAX_UNCONFIRMED_SHOWN, MeterUnit, SetStatic,

@@ -7,12 +7,13 @@ use crate::audit;
 use crate::{
     AppRow, AskSwitch, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters,
     DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCounters,
-    GetStatus, GetTopology, GroupRow, HostRow, LatencyRow, LinkRow, ListApps, ListBlocked,
-    ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies,
-    ListLinks, ListMeters, ListPorts, ListReservations, ListStatic, ListSwitches, ListTasks,
-    MeterRow, PinRow, PortStatsRow, QuarantineAnswer, Release, Reload, ReloadAnswer,
-    ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic, StaticAnswer, StaticRow,
-    Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
+    GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
+    ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
+    ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
+    ListSwitches, ListTasks, MeterRow, PinRow, PortStatsRow, QuarantineAnswer, RelayRow, Release,
+    Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic,
+    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer,
+    Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -136,6 +137,10 @@ queries! {
     "get_topology" GetTopology -> TopologyAnswer;
     /// The links between switches.
     "list_links" ListLinks -> Rows<LinkRow>;
+    /// The links that look like relays between hosts, and those that an operator has judged.
+    "list_relays" ListRelays -> Rows<RelayRow>;
+    /// Says what the link between two ports is: a link, or a relay between hosts.
+    "judge_relay" JudgeRelay -> RelayRow, order;
     /// The latest events of the network.
     "list_events" ListEvents -> Rows<EventRow>;
     /// Waits for the events after a known one.

@@ -3,13 +3,13 @@
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, AskSwitch, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow,
-    FollowEvents, ForgetIdentity, GetCounters, GetStatus, GetTopology, GroupKind, LinkRow,
-    ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts,
-    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListReservations, ListStatic,
-    ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page, PortState, QueryError,
-    Release, Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SendMessages,
-    SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
-    SwitchRef, Unblock,
+    FollowEvents, ForgetIdentity, GetCounters, GetStatus, GetTopology, GroupKind, JudgeRelay,
+    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts,
+    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations,
+    ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page, PortState,
+    QueryError, RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve,
+    Rows, SendMessages, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
+    StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -112,6 +112,13 @@ fn every_request_is_read_as_it_was_written() {
         ListLatencies {}.into(),
         GetTopology {}.into(),
         ListLinks { page }.into(),
+        ListRelays { page }.into(),
+        JudgeRelay {
+            from: "core-1:4".parse().unwrap(),
+            to: "a2:LOCAL".parse().unwrap(),
+            verdict: RelayVerdict::Link,
+        }
+        .into(),
         ListEvents { kind: Some("link_down".to_owned()), alarming: true, page }.into(),
         FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
         ListFlows { switch: switch.clone(), app: None, page }.into(),

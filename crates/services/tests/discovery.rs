@@ -188,19 +188,6 @@ fn a_replayed_announcement_makes_no_link() {
     }
 }
 
-/// Two hosts relay to each other the frames that they receive.
-fn relay(lab: &mut Lab, a: &str, b: &str, took: Duration, time: Duration) {
-    let until = lab.now() + time;
-    lab.capture(a);
-    lab.capture(b);
-    while lab.now() < until {
-        lab.run_for(took);
-        let (from_a, from_b) = (lab.capture(a), lab.capture(b));
-        from_a.iter().for_each(|frame| lab.send_frame(b, frame));
-        from_b.iter().for_each(|frame| lab.send_frame(a, frame));
-    }
-}
-
 #[test]
 fn a_relay_between_hosts_that_talk_makes_no_link() {
     for version in VERSIONS {

@@ -15,6 +15,7 @@ mod network;
 mod ports;
 mod provisioning;
 mod quarantine;
+mod relays;
 mod static_entries;
 mod static_forms;
 mod static_store;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
     Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchIdentity,
-    SwitchInfo, Watch,
+    SwitchInfo, SwitchPort, Watch,
 };
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
@@ -41,8 +42,8 @@ use bellrock_engine::{
 };
 use bellrock_query::{
     Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow, ListApps,
-    MissingSwitch, Operator, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer, Request,
-    Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer,
+    Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -119,6 +120,13 @@ impl Operator for ControllerOperator {
             Request::GetTopology(_) => Answer::GetTopology(network::topology(network, names)),
             Request::ListLinks(query) => {
                 Answer::ListLinks(network::links_page(network, names, query.page))
+            }
+            Request::ListRelays(query) => {
+                Answer::ListRelays(relays::list(network, names, query.page)?)
+            }
+            Request::JudgeRelay(order) => {
+                let ports = [self.port(names, &order.from)?, self.port(names, &order.to)?];
+                Answer::JudgeRelay(relays::judge(network, names, &order, ports)?)
             }
             Request::ListEvents(query) => {
                 Answer::ListEvents(events::list(network, self.run, &query)?)
@@ -236,6 +244,11 @@ impl ControllerOperator {
                 names.switch(name).ok_or_else(|| names::unknown("switch", name, NameKind::Switch))
             }
         }
+    }
+
+    /// The port that an operator means.
+    fn port(&self, names: &Names, port: &PortRef) -> Result<SwitchPort, QueryError> {
+        Ok(SwitchPort::new(self.dpid(names, &port.switch)?, port.port))
     }
 
     fn block_lists(&self) -> Result<&BlockLists, QueryError> {

@@ -6,6 +6,7 @@ pub(crate) mod identities;
 pub(crate) mod messages;
 pub(crate) mod ports;
 pub(crate) mod quarantine;
+pub(crate) mod relays;
 pub(crate) mod static_entries;
 
 use std::fmt::Display;

@@ -13,6 +13,7 @@ mod messages;
 mod network;
 mod ports;
 mod quarantine;
+mod relays;
 mod reservations;
 mod static_entries;
 
@@ -35,6 +36,7 @@ pub(crate) use messages::{outcomes, reply};
 pub(crate) use network::{event, events, links, topology};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
+pub(crate) use relays::relays;
 pub(crate) use reservations::reservations;
 pub(crate) use static_entries::{static_answer, static_entries};
 

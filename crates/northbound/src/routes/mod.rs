@@ -5,6 +5,7 @@ mod identities;
 mod messages;
 mod network;
 mod orders;
+mod relays;
 mod static_entries;
 mod system;
 
@@ -88,6 +89,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(network::topology))
         .routes(routes!(network::layout))
         .routes(routes!(network::links))
+        .routes(routes!(relays::relays, relays::judge))
         .routes(routes!(identities::identities))
         .routes(routes!(identities::forget))
         .routes(routes!(orders::circuits))

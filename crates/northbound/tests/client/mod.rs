@@ -16,8 +16,9 @@ use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
     Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
     MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, PinRow,
-    QuarantineAnswer, QueryError, ReloadAnswer, Request, ReservationRow, ReservationState, Rows,
-    SentMessages, StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
+    QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request, ReservationRow,
+    ReservationState, Rows, SentMessages, StaticAnswer, StaticEntry, Status, SwitchReply,
+    SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -83,6 +84,15 @@ fn pin_row() -> PinRow {
     let row = json!({
         "dpid": "00000000000000a1", "switch_name": "s1", "name": "switch id:1",
         "key": format!("sha256:{}", "0a".repeat(32)),
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn relay_row() -> RelayRow {
+    let row = json!({
+        "from_dpid": "00000000000000a1", "from_name": "s1", "from_port": "3", "to_dpid": "00000000000000a2",
+        "to_port": "3", "evidence": "a host was seen at 00000000000000a1:3", "evidence_seconds": 7,
+        "verdict": "none", "up": false,
     });
     serde_json::from_value(row).unwrap()
 }
@@ -281,6 +291,8 @@ impl Operator for Fixed {
                 });
                 Answer::ListStatic(Rows::of([serde_json::from_value(row).unwrap()], query.page))
             }
+            Request::ListRelays(query) => Answer::ListRelays(Rows::of([relay_row()], query.page)),
+            Request::JudgeRelay(_) => Answer::JudgeRelay(relay_row()),
             Request::ListIdentities(query) => {
                 Answer::ListIdentities(Rows::of([pin_row()], query.page))
             }

@@ -14,6 +14,7 @@ mod frame;
 mod key;
 mod latency;
 mod links;
+mod relays;
 mod settings;
 mod switch;
 mod task;
@@ -31,6 +32,9 @@ use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{DiscoveryKey, MIN_KEY_LEN, NoRandomness, ParseKeyError};
 pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
+pub use relays::{
+    HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS, Relays, SuspectedLink, VerdictsFull,
+};
 pub use settings::DiscoverySettings;
 pub use switch::{ANNOUNCEMENTS_PER_TURN, DiscoverySwitch, LLDP_PER_PORT_PER_S};
 pub use task::{PUBLISH_AT_ONCE, PUBLISH_EVERY};
@@ -204,7 +208,9 @@ impl App for Discovery {
         let DiscoverySettings { refuse_slow_links, trusted_ports, .. } = &self.settings;
         let links = LinkTable::new(interval, *refuse_slow_links, trusted_ports.clone());
         let topology = Arc::clone(&self.topology);
-        network.spawn("links", task::run(network.clone(), shared, topology, links));
+        let (orders, received) = async_channel::bounded(relays::MAX_ORDERS);
+        Relays::serve(network, orders);
+        network.spawn("links", task::run(network.clone(), shared, received, topology, links));
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_channel::Receiver;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{
     Latencies, Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology,
@@ -11,6 +12,7 @@ use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
 use super::links::{AnnouncementOutcome, LinkTable, PortUp};
+use super::relays::RelayOrder;
 use super::switch::is_up;
 use super::{DiscoveryMessage, DiscoveryShared};
 use crate::wait::wait_until;
@@ -29,12 +31,13 @@ const MESSAGES_PER_TURN: usize = 1024;
 pub(super) async fn run(
     network: Network,
     shared: Arc<DiscoveryShared>,
+    orders: Receiver<RelayOrder>,
     publisher: Arc<Publisher<Topology>>,
     mut links: LinkTable,
 ) {
     let mut switches = Switches::default();
     let mut seen_version = None;
-    let mut first = None;
+    let (mut first, mut first_order) = (None, None);
     let mut next_topology = Duration::ZERO;
     loop {
         let now = network.now();
@@ -50,6 +53,8 @@ pub(super) async fn run(
             handle_message(&mut links, &shared, message, &network);
             handled += 1;
         }
+        let waiting = std::iter::from_fn(|| orders.try_recv().ok());
+        first_order.take().into_iter().chain(waiting).for_each(|order| obey(&mut links, order));
         links.timers(now);
         if now >= next_topology
             && let Some(topology) = links.take_topology()
@@ -70,7 +75,24 @@ pub(super) async fn run(
         let unpublished = links.has_changed().then_some(next_topology);
         let due = wait_until(&network, links.due().into_iter().chain(unpublished).min());
         let next_message = async { first = shared.receiver.recv().await.ok() };
-        next_message.or(changed).or(due).await;
+        let next_order = async {
+            match orders.recv().await {
+                Ok(order) => first_order = Some(order),
+                // Nobody can give any more.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        next_message.or(next_order).or(changed).or(due).await;
+    }
+}
+
+/// Carries out an order of an operator. Who gave it may not wait any more.
+fn obey(links: &mut LinkTable, order: RelayOrder) {
+    match order {
+        RelayOrder::List(answer) => answer.resolve(links.suspected_links()),
+        RelayOrder::Judge { from, to, verdict, answer } => {
+            answer.resolve(links.judge(from, to, verdict));
+        }
     }
 }
 
@@ -83,6 +105,11 @@ fn update_links(links: &mut LinkTable, before: &Switches, after: &Switches, netw
     for info in after.iter() {
         let known = before.get(info.dpid);
         if !known.is_some_and(|known| Arc::ptr_eq(known, info)) {
+            let hosts = network.hosts().load();
+            let lost = known.into_iter().flat_map(|known| &known.ports).filter(|desc| is_up(desc));
+            for desc in lost.filter(|desc| !info.port(desc.port).is_some_and(is_up)) {
+                links.note_hosts(SwitchPort::new(info.dpid, desc.port), &hosts, now);
+            }
             links.switch(info.dpid, info.since, ports(info), now);
         }
     }
@@ -118,6 +145,7 @@ fn handle_message(
         DiscoveryMessage::PortDown { at, switch_since } => {
             // A message of an earlier connection is dropped: its ports went with the connection.
             if links.is_current(at.dpid, switch_since) {
+                links.note_hosts(at, &network.hosts().load(), now);
                 links.port_down(at, now);
                 port_back(links, at, network);
             }

@@ -98,3 +98,16 @@ pub fn announcement(lab: &mut Lab, host: &str) -> Vec<u8> {
     let frames = lab.capture(host);
     frames.into_iter().rfind(|frame| frame[12..14] == [0x88, 0xcc]).unwrap()
 }
+
+/// Two hosts relay to each other the frames that they receive.
+pub fn relay(lab: &mut Lab, a: &str, b: &str, took: Duration, time: Duration) {
+    let until = lab.now() + time;
+    lab.capture(a);
+    lab.capture(b);
+    while lab.now() < until {
+        lab.run_for(took);
+        let (from_a, from_b) = (lab.capture(a), lab.capture(b));
+        from_a.iter().for_each(|frame| lab.send_frame(b, frame));
+        from_b.iter().for_each(|frame| lab.send_frame(a, frame));
+    }
+}

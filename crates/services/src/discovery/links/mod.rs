@@ -7,6 +7,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPort, Topology};
 
 use super::latency::{LatencyChange, LinkLatency, is_late};
+use super::relays::RelayTable;
 
 /// How long a new port is announced before it counts as an edge port: at once, and every second.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
@@ -70,8 +71,8 @@ pub(super) struct LinkTable {
     interval: Duration,
     /// Whether a new link that looks like a relay because it is slow stays down.
     refuse_slow: bool,
-    /// Ports that lead to switches, as the operator states. A link between two of them is no relay.
-    trusted: BTreeSet<SwitchPort>,
+    /// What is known of relays.
+    relays: RelayTable,
     switches: BTreeMap<Dpid, PortTable>,
     /// By sending port: where it was heard last. Removed with either port.
     pairs: BTreeMap<SwitchPort, PortPair>,
@@ -144,7 +145,7 @@ impl LinkTable {
         LinkTable {
             interval,
             refuse_slow,
-            trusted,
+            relays: RelayTable::new(trusted),
             switches: BTreeMap::new(),
             pairs: BTreeMap::new(),
             by_receiver: BTreeSet::new(),
@@ -231,6 +232,7 @@ impl LinkTable {
     /// Removes the links at a port and its state, except its last nonce: used announcements stay
     /// used.
     fn remove_links(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
+        self.relays.port_removed(at);
         self.last_nonces.insert(at, (nonce, now + self.interval));
         self.wake_at(now + self.interval);
         let mut senders = self.senders_to(at);
@@ -256,7 +258,7 @@ impl LinkTable {
         let Some(LinkUp { link, .. }) = up else { return };
         self.changed = true;
         self.events.push(Event::LinkDown { link, why });
-        if why == LinkDown::Port {
+        if matches!(why, LinkDown::Port | LinkDown::Refused) {
             return;
         }
         for end in [link.from, link.to] {
@@ -310,11 +312,7 @@ impl LinkTable {
         sender.nonce = nonce;
         let rate_kbps = sender.rate_kbps;
         let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
-        if !is_known
-            && !self.is_trusted(from, to)
-            && let Some(why) = self.suspicious_hosts(from, to, hosts, now)
-        {
-            self.report_suspicion(from, to, why, now);
+        if !is_known && self.is_relay(from, to, hosts, now) {
             return AnnouncementOutcome::Suspected;
         }
         if !is_known {
@@ -331,7 +329,7 @@ impl LinkTable {
 
     /// Records that `to` hears `from`, for the first time or after another port heard it.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
-        let is_trusted = self.is_trusted(from, to);
+        let is_trusted = self.relays.is_trusted(from, to);
         let pair =
             PortPair { to, latency: LinkLatency::default(), is_trusted, is_slow: false, up: None };
         // Its ports are no edge ports until its latency is judged.
@@ -370,34 +368,10 @@ impl LinkTable {
         self.is_unjudged(pair) || self.refuse_slow && pair.is_slow
     }
 
-    /// Whether the operator states that both ports lead to switches.
-    fn is_trusted(&self, from: SwitchPort, to: SwitchPort) -> bool {
-        self.trusted.contains(&from) && self.trusted.contains(&to)
-    }
-
     /// Whether a pair waits for more samples to be judged as a link or a relay.
     fn is_unjudged(&self, pair: &PortPair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
         self.refuse_slow && !pair.is_trusted && pair.up.is_none() && !is_judged
-    }
-
-    /// Finds hosts where a new link would be. Between ports that have long been up, a link would
-    /// have been found at once. If it is found only now and a port has hosts, they are what
-    /// connects the ports.
-    fn suspicious_hosts(
-        &self,
-        from: SwitchPort,
-        to: SwitchPort,
-        hosts: &Hosts,
-        now: Duration,
-    ) -> Option<Suspicion> {
-        let since = self.port(from)?.since.max(self.port(to)?.since);
-        let is_old = now > since + NEW_PORT + self.interval;
-        if !is_old {
-            return None;
-        }
-        let at = [from, to].into_iter().find(|at| hosts.at(*at).next().is_some())?;
-        Some(Suspicion::HostTraffic { at })
     }
 
     /// Records the latency of an announcement. Returns whether it is suspicious.
@@ -447,16 +421,6 @@ impl LinkTable {
         Some(*all.select_nth_unstable(middle).1)
     }
 
-    fn report_suspicion(
-        &mut self,
-        from: SwitchPort,
-        to: SwitchPort,
-        why: Suspicion,
-        now: Duration,
-    ) {
-        self.alarm(to, Event::RelaySuspected { from, to, why }, now);
-    }
-
     /// Reports an announcement whose signature is not the controller's.
     pub(super) fn report_forged(&mut self, at: SwitchPort, now: Duration) {
         self.alarm(at, Event::ForgedAnnouncement { at }, now);
@@ -479,6 +443,7 @@ impl LinkTable {
         }
         let (interval, silent) = (self.interval, self.silent_after());
         self.last_nonces.retain(|_, (_, until)| *until > now);
+        self.relays.forget_old(now);
         let mut due = None;
         let mut wake = |at: Duration| {
             let at = round_up(at);
@@ -613,5 +578,6 @@ fn round_up(at: Duration) -> Duration {
     Duration::from_nanos(at.next_multiple_of(grain))
 }
 
+mod judge;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use bellrock_api::{Host, HostId, MacAddr};
 
 use super::*;
+use crate::discovery::relays::{HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS};
 
 const INTERVAL: Duration = Duration::from_secs(5);
 const MS: Duration = Duration::from_millis(1);
@@ -240,7 +241,7 @@ fn what_comes_back_where_it_went_out_is_no_link() {
 fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
     for refuse_slow in [false, true] {
         let mut scene = Scene::with(5, refuse_slow);
-        scene.links.trusted = BTreeSet::from([at(1, 1), at(3, 1), at(2, 2)]);
+        scene.links.relays = RelayTable::new(BTreeSet::from([at(1, 1), at(3, 1), at(2, 2)]));
         for (a, b) in [(1, 2), (2, 3), (3, 4), (4, 5)] {
             (0..8).for_each(|_| scene.both(at(a, 4), at(b, 3)));
         }
@@ -424,4 +425,93 @@ fn ports_of_a_link_that_is_not_judged_yet_are_none_of_hosts() {
         // The ports of a link that is too slow are edge ports.
         assert_eq!(topology.is_edge(at(1, 4)) && topology.is_edge(at(4, 4)), took != MS);
     }
+}
+
+/// Takes a port down and up again, with the hosts that are known there.
+fn flap(scene: &mut Scene, port: SwitchPort) {
+    scene.links.note_hosts(port, &scene.hosts, scene.now);
+    scene.links.port_down(port, scene.now);
+    scene.hosts = Hosts::default();
+    scene.links.port_up(port.dpid, s(1), PortUp { port: port.port, rate_kbps: None }, scene.now);
+}
+
+#[test]
+fn a_port_that_had_hosts_is_no_link_to_a_switch_that_was_there_before() {
+    let mut scene = Scene::new(3);
+    scene.to(s(60));
+    scene.host(1, at(1, 1));
+    flap(&mut scene, at(1, 1));
+    scene.to(s(61));
+    // In both directions, whichever port is heard first.
+    for (from, to) in [(at(1, 1), at(2, 1)), (at(2, 1), at(1, 1))] {
+        assert_eq!(scene.way(from, to), AnnouncementOutcome::Suspected);
+    }
+    assert!(scene.topology().links.is_empty());
+    let why = Suspicion::HostPort { at: at(1, 1) };
+    let suspected = scene.links.suspected_links();
+    assert_eq!(suspected.len(), 1);
+    assert_eq!(suspected[0].evidence, Some((why, s(61))));
+    // A switch that connects after the host has gone is one in its place.
+    let ports = vec![PortUp { port: Port(1), rate_kbps: None }];
+    scene.links.switch(Dpid(4), s(61), ports, s(61));
+    assert_eq!(scene.way(at(1, 1), at(4, 1)), AnnouncementOutcome::Accepted);
+    // After some minutes the port counts as any other.
+    scene.links.port_down(at(4, 1), scene.now);
+    scene.to(s(60) + HOST_PORT_MEMORY);
+    assert_eq!(scene.way(at(1, 1), at(2, 1)), AnnouncementOutcome::Accepted);
+}
+
+#[test]
+fn a_port_of_a_link_may_go_down_and_up_as_it_likes() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 1), at(2, 1));
+    scene.to(s(60));
+    scene.host(1, at(1, 2));
+    flap(&mut scene, at(1, 1));
+    scene.to(s(61));
+    assert_eq!(scene.way(at(1, 1), at(2, 1)), AnnouncementOutcome::Accepted);
+}
+
+#[test]
+fn an_operator_overrules_what_a_link_looks_like() {
+    let mut scene = Scene::new(2);
+    let (one, other) = (at(1, 1), at(2, 1));
+    scene.to(s(60));
+    scene.host(1, one);
+    assert_eq!(scene.way(one, other), AnnouncementOutcome::Suspected);
+    let judged = scene.links.judge(other, one, Some(LinkVerdict::Link)).unwrap();
+    assert_eq!((judged.verdict, judged.is_up), (Some(LinkVerdict::Link), false));
+    scene.both(one, other);
+    assert_eq!(scene.topology().links.len(), 2);
+    assert!(scene.links.suspected_links()[0].is_up);
+    // As a relay it goes down at once, in both directions, and stays down without an alarm.
+    scene.events();
+    let judged = scene.links.judge(one, other, Some(LinkVerdict::Relay)).unwrap();
+    assert!(!judged.is_up);
+    assert_eq!(scene.events(), ["link_down", "link_down"]);
+    scene.hosts = Hosts::default();
+    assert_eq!(scene.way(one, other), AnnouncementOutcome::Suspected);
+    assert!(scene.links.topology().links.is_empty());
+    assert!(scene.links.topology().is_edge(one));
+    assert!(scene.events().is_empty());
+    // Verdicts outlive the ports, unlike what announcements have shown.
+    scene.links.port_down(one, scene.now);
+    assert_eq!(scene.links.suspected_links().len(), 1);
+    assert_eq!(scene.links.judge(one, other, None).unwrap().verdict, None);
+    assert!(scene.links.suspected_links().is_empty());
+}
+
+#[test]
+fn verdicts_and_suspicions_are_bounded() {
+    let mut table = RelayTable::new(BTreeSet::new());
+    let why = Suspicion::HostTraffic { at: at(1, 1) };
+    for n in 0..MAX_VERDICTS as u64 + 10 {
+        let judged = table.judge(at(n, 1), at(n, 2), Some(LinkVerdict::Link));
+        assert_eq!(judged.is_ok(), n < MAX_VERDICTS as u64, "{n}");
+        table.suspect(at(n, 3), at(n, 4), why, s(1));
+    }
+    assert_eq!(table.pairs().count(), MAX_VERDICTS + MAX_SUSPECTED);
+    // A link that is judged already can be judged again.
+    assert!(table.judge(at(0, 2), at(0, 1), Some(LinkVerdict::Relay)).is_ok());
+    assert!(!table.is_trusted(at(0, 1), at(0, 2)));
 }
