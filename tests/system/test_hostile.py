@@ -88,7 +88,8 @@ class Hostile(SystemTest):
         """A switch sends without pause and reads slowly: no deadlock, every packet-in answered in order, memory
         limited."""
         controller = self.controller()
-        switch = fakeswitch.FakeSwitch(version, 1, controller.port, FULL_FRAME_BYTES, SMALL_RECEIVE_BUFFER_BYTES)
+        tls = self.certificate() if self.secure else None
+        switch = fakeswitch.FakeSwitch(version, 1, controller.port, FULL_FRAME_BYTES, SMALL_RECEIVE_BUFFER_BYTES, tls)
         switch.connect()
         memory = Memory(controller)
         switch.flood(FLOOD_S, SLOW_BYTES_PER_S)
@@ -98,6 +99,12 @@ class Hostile(SystemTest):
         self.assertGreater(switch.stalls, 0, "the switch was never held up: the flood was none")
         self.assertEqual(len(switch.answers), switch.sent, "answers to packet-ins that were taken")
         self.assertEqual(switch.answers, list(range(switch.sent)), "the order of the answers")
+
+
+class HostileByTls(Hostile):
+    """The same by TLS."""
+
+    secure = True
 
 
 class HostilePeers(SystemTest):
@@ -155,7 +162,8 @@ class HostilePeers(SystemTest):
         self.assertGreater(packet_ins(controller) - asked, FIRST_PINGS * (PACKET_INS_OF_A_FIRST_PING - 1),
                            "packet-ins of first pings: they did not ask the controller")
 
-        processes = [self.attack("crowd", str(SILENT), str(GARBAGE)), self.attack("flood", version)]
+        tls = map(str, self.certificate() if self.secure else ())
+        processes = [self.attack("crowd", str(SILENT), str(GARBAGE)), self.attack("flood", version, *tls)]
         flows_limit, first_limit = FACTOR * flows_before + COPIES_MS, FACTOR * first_before + TURNS_MS
         measured = []
         for _ in range(TRIES):
@@ -171,6 +179,11 @@ class HostilePeers(SystemTest):
             self.assertIsNone(process.poll(), "an attacker gave up")
         self.assertLess(min(flows for flows, _ in measured), flows_limit, f"ms over flows; {flows_before} before")
         self.assertLess(min(first for _, first in measured), first_limit, f"ms of a first ping; {first_before} before")
+        self.await_closed(controller)
+        self.assertTrue(network.connected(), "the real switch is still connected")
+
+    def await_closed(self, controller):
+        """Waits until the hostile connections were closed, and counted."""
         # Silent connections are closed after the handshake's time limit, which may not be over yet. The others are closed
         # when the worker reads them.
         deadline = time.monotonic() + READY_LIMIT_S
@@ -181,4 +194,12 @@ class HostilePeers(SystemTest):
             counters = controller.ask("counters")["workers"][0]
         for name, least in expected.items():
             self.assertGreater(counters[name], least, f"closed connections: {name}")
-        self.assertTrue(network.connected(), "the real switch is still connected")
+
+
+class HostilePeersByTls(HostilePeers):
+    """The same by TLS. The flooding switch has a certificate; the others come no further than the handshake."""
+
+    secure = True
+
+    def await_closed(self, controller):
+        until(lambda: controller.ask("status")["refused"] > SILENT // 2 + GARBAGE, READY_LIMIT_S, "refused connections")

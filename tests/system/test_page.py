@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import subprocess
+import time
 
 from harness.browser import Browser
 from harness.case import on_both_versions
@@ -56,6 +57,24 @@ RECORD = """
     new MutationObserver(() => map.dataset.lost === "1" && note("lost")).observe(map, { attributes: true });
     new MutationObserver(() => path() !== before && path() !== "none" && note("path")).observe(detail, { childList: true, subtree: true });
 """
+
+
+class PageByTls(PageTest):
+    """Switches that connect by TLS."""
+
+    secure = True
+
+    def test_the_certificate_of_a_switch_is_in_its_details_openflow13(self):
+        controller, _ = self.start("OpenFlow13", ["routing"])
+        identity = controller.ask("switches")[0]["identity"]
+        browser = self.browser()
+        until(lambda: browser.map().get("links") == 4, LIMIT_S, "the ring is drawn")
+        browser.go("switch/0000000000000001")
+        until(lambda: f"{identity['protocol']}, {identity['cipher']}" in browser.text("#detail"), LIMIT_S, "the session")
+        ends = time.strftime("%Y-%m-%d", time.gmtime(identity["expiry"]))
+        for text in (identity["name"], identity["key"], ends):
+            self.assertIn(text, browser.text("#detail"))
+        self.assert_clean(browser)
 
 
 class Page(PageTest):

@@ -62,6 +62,15 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
+    /// A certificate expires soon, or has expired. Published once a day.
+    CertificateExpires {
+        /// The switch that it belongs to. `None`: it is the controller's own.
+        dpid: Option<Dpid>,
+        /// Its common name.
+        name: Box<str>,
+        /// Whole days until its end. `None`: it has expired.
+        days: Option<u64>,
+    },
     /// One direction of a link is up.
     LinkUp(Link),
     /// One direction of a link is down.
@@ -358,6 +367,7 @@ event_names! {
     Event::ConnectionEnded { .. } => "connection_ended",
     Event::ConnectionsRefused { .. } => "connections_refused",
     Event::RemovalUnanswered { .. } => "removal_unanswered",
+    Event::CertificateExpires { .. } => "certificate_expires",
     Event::LinkUp(_) => "link_up",
     Event::LinkDown { .. } => "link_down",
     Event::OneWay(_) => "one_way",
@@ -473,6 +483,16 @@ impl fmt::Display for Event {
                     write!(f, " (the last of {times})")?;
                 }
                 Ok(())
+            }
+            Event::CertificateExpires { dpid, name, days } => {
+                match dpid {
+                    Some(dpid) => write!(f, "the certificate {name:?} of switch {dpid} ")?,
+                    None => f.write_str("the controller's certificate (tls.certificate) ")?,
+                }
+                match days {
+                    Some(days) => write!(f, "expires in {days} days; renew it"),
+                    None => f.write_str("has expired; renew it, and run `bellrock reload`"),
+                }
             }
             Event::RemovalUnanswered { app, dpid } => {
                 write!(

@@ -2,10 +2,14 @@
 
 import { all, ask } from "./api.js";
 import { button, byId, definitions, el, replace, say, table } from "./dom.js";
-import { bytes, clock, count, plural, rate, seconds } from "./format.js";
+import { bytes, clock, count, day, plural, rate, seconds } from "./format.js";
 import { countPorts, loadOf, nameOf, network, portKey, runs, withEnds } from "./network.js";
 import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
 import { hostName, isBlocked } from "./scene.js";
+
+/** Seconds of a day, and days before the end of a certificate from which on it is warned of. */
+const DAY_S = 86400;
+const WARN_DAYS = 30;
 
 /** Flows that are shown at first; each "more" shows as many again. */
 const FLOW_ROWS = 50;
@@ -143,7 +147,7 @@ function switchParts(dpid) {
     definitions([
       ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (stands by)` : row.role],
       ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Packet-ins", count(row.packet_ins)],
-      ["Tables", count(row.n_tables)],
+      ["Tables", count(row.n_tables)], ...identity(row.identity),
       ["Made by", [row.manufacturer, row.hardware].filter(Boolean).join(", ")], ["Software", row.software],
       ["Serial number", row.serial_number], ["Calls itself", row.description],
     ]),
@@ -157,6 +161,20 @@ function switchParts(dpid) {
     more.meters?.length ? [el("h3", {}, "Meters"), meters()] : null,
     more.statics?.length ? [el("h3", {}, "Static groups, meters and flows"), staticTable(more.statics)] : null,
   ].flat();
+}
+
+/** The certificate of a switch, and the session of its connection. */
+function identity(shown) {
+  if (!shown) return [["Certificate", "none: the connection is plain"]];
+  const left = (shown.expiry - Date.now() / 1000) / DAY_S;
+  const state = left < 0 ? "bad" : left < WARN_DAYS ? "warm" : "good";
+  const note = left < 0 ? " (expired)" : left < WARN_DAYS ? ` (in ${plural(Math.floor(left), "day")})` : "";
+  return [
+    ["Certificate", shown.name || "without a name"],
+    ["It ends", el("span", { class: state }, `${day(shown.expiry)}${note}`)],
+    ["It names", shown.dpids.join(", ")], ["Its key", el("code", {}, shown.key)],
+    ["TLS", `${shown.protocol}, ${shown.cipher}`],
+  ];
 }
 
 function ports(row) {

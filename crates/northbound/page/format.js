@@ -33,5 +33,8 @@ export function seconds(value) {
 /** A time of day, from milliseconds since 1970. */
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
+/** A day, from seconds since 1970: "2030-01-31". */
+export const day = (s) => new Date(s * 1000).toISOString().slice(0, 10);
+
 /** A plural: plural(2, "switch", "switches"). */
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -25,6 +25,7 @@ fn a_scrape_has_the_state_and_every_counter() {
         r#"dp_status{dp_id="0xa2",dp_name="s2"} 0"#,
         r#"port_status{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 1"#,
         r#"of_packet_ins_total{dp_id="0xa1",dp_name="s1"} 7"#,
+        r#"bellrock_switch_certificate_expiry_timestamp_seconds{dp_id="0xa1",dp_name="s1"} 2000000000"#,
         r#"of_dp_connections_total{dp_id="0xa1",dp_name="s1"} 2"#,
         // A switch that is not connected any more, without a name.
         r#"of_packet_ins_total{dp_id="0xa3",dp_name="00000000000000a3"} 1"#,

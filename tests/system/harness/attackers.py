@@ -2,7 +2,8 @@
 
         python3 -m harness.attackers crowd SILENT GARBAGE     SILENT connections without data, and GARBAGE with random
     bytes
-        python3 -m harness.attackers flood VERSION            one switch that fills its link with packet-ins
+        python3 -m harness.attackers flood VERSION [CERTIFICATE KEY AUTHORITY]      one switch that fills its link with
+    packet-ins, by TLS if it gets files for that
 
 Each prints a line when it has started, and continues until it is ended. They run at the lowest priority: real attackers
 use their own machines, and the tests measure the controller, not how this machine shares its cores.
@@ -98,8 +99,8 @@ def crowd(silent, garbage):
         time.sleep(max(0, began + TICK_S - time.monotonic()))
 
 
-def flood(version):
-    switch = FakeSwitch(version, FLOOD_DPID, PORT)
+def flood(version, *tls):
+    switch = FakeSwitch(version, FLOOD_DPID, PORT, tls=tls)
     switch.connect()
     print("flooding", flush=True)
     while True:
@@ -112,7 +113,7 @@ def main():
     if sys.argv[1] == "crowd":
         crowd(int(sys.argv[2]), int(sys.argv[3]))
     else:
-        flood(sys.argv[2])
+        flood(*sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -94,6 +94,10 @@ class SystemTest(unittest.TestCase):
         self.addCleanup(self._end_controller, controller)
         return controller
 
+    def certificate(self):
+        """Files for one more switch: its certificate, its key, and the authority of controllers."""
+        return (*self.pki.make("fake"), self.pki.controller_authority)
+
     def _end_controller(self, controller):
         if controller.process.returncode is None:
             self.assertFalse(controller.died(), f"the controller ended by itself with {controller.process.returncode}")

@@ -7,6 +7,7 @@ same frame, so the returned numbers show which were lost or reordered.
 
 import select
 import socket
+import ssl
 import struct
 import time
 
@@ -33,14 +34,17 @@ READ_BYTES = 1 << 16
 BLAST_BATCH = 4096
 BLAST_READ_BYTES = 1 << 20
 WAIT_S = 0.01
+# Maximum number of bytes of a record of TLS.
+RECORD_BYTES = 1 << 14
 # Time that a sender waits if its link is full.
 LINK_WAIT_S = 0.001
 
 
 class FakeSwitch:
-    """One connection to a controller. Not thread-safe."""
+    """One connection to a controller. Not thread-safe. With `tls` (certificate, key, authority of controllers) it is
+    encrypted."""
 
-    def __init__(self, version, dpid, port, frame_bytes=64, receive_buffer_bytes=None):
+    def __init__(self, version, dpid, port, frame_bytes=64, receive_buffer_bytes=None, tls=None):
         self.wire = WIRE_VERSION[version]
         self.dpid = dpid
         self.frame_bytes = frame_bytes
@@ -51,13 +55,24 @@ class FakeSwitch:
         # Position of the next byte in the prepared packet-ins of a blast.
         self._blasted = 0
         self._unsent = b""
+        # Number of unsent bytes that are encrypted already. They must be sent.
+        self._sealed = 0
         self._replies = b""
         self._received = bytearray()
         self.socket = socket.socket()
         if receive_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.connect(("127.0.0.1", port))
+        if tls:
+            self.socket = self._wrapped(*tls)
         self.socket.setblocking(False)
+
+    def _wrapped(self, certificate, key, authority):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.load_verify_locations(authority)
+        context.load_cert_chain(certificate, key)
+        return context.wrap_socket(self.socket)
 
     def connect(self):
         """Completes the handshake and waits until the controller answers packet-ins."""
@@ -92,8 +107,9 @@ class FakeSwitch:
         # Whole unsent packet-ins do not count as sent. drain() sends the rest of one that was sent in part.
         size = len(self._packet_in(0))
         whole, partly = divmod(len(self._unsent), size)
-        self.sent -= whole
-        self._unsent = self._unsent[:partly]
+        encrypted = -(-max(0, self._sealed - partly) // size)
+        self.sent -= whole - encrypted
+        self._unsent = self._unsent[:partly + encrypted * size]
 
     def blast(self, seconds, bytes_per_s):
         """Sends packet-ins for `seconds`, as fast as the controller reads them, but at most `bytes_per_s`. Discards all
@@ -108,16 +124,13 @@ class FakeSwitch:
         while (now := time.monotonic() - began) < seconds:
             may_send = sent <= now * bytes_per_s
             wait = WAIT_S if may_send else LINK_WAIT_S
-            readable, writable, _ = select.select([self.socket], [self.socket] if may_send else [], [], wait)
+            readable, writable = self._select(True, may_send, wait)
             if writable:
-                taken = self.socket.send(memoryview(packets)[self._blasted:])
+                taken = self._send(memoryview(packets)[self._blasted:])
                 sent += taken
                 self._blasted = (self._blasted + taken) % len(packets)
             if readable:
-                got = len(self.socket.recv(BLAST_READ_BYTES))
-                if got == 0:
-                    raise AssertionError("the controller closed the connection")
-                thrown += got
+                thrown += len(self._receive(BLAST_READ_BYTES))
         return sent // size, thrown
 
     def drain(self, patience_s):
@@ -131,20 +144,48 @@ class FakeSwitch:
         """Writes what the socket takes, and reads at most `read_bytes`. Returns the number of bytes read."""
         if not self._unsent:
             self._unsent, self._replies = self._replies, b""
-        readable, writable, _ = select.select([self.socket] if read_bytes > 0 else [],
-                                              [self.socket] if self._unsent else [], [], WAIT_S)
+        readable, writable = self._select(read_bytes > 0, bool(self._unsent), WAIT_S)
         if writable:
-            self._unsent = self._unsent[self.socket.send(self._unsent):]
+            self._unsent = self._unsent[self._send(self._unsent):]
         elif self._unsent:
             self.stalls += 1
         if not readable:
             return 0
-        got = self.socket.recv(read_bytes)
-        if not got:
-            raise AssertionError("the controller closed the connection")
+        got = self._receive(read_bytes)
         self._received += got
         self._take_messages()
         return len(got)
+
+    def _select(self, may_read, may_write, wait):
+        """Whether there may be bytes to read, and whether some can be written, after at most `wait`."""
+        # Decrypted bytes that are not read yet are none of the kernel's.
+        if may_read and isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+            wait = 0
+        readable, writable, _ = select.select([self.socket] if may_read else [], [self.socket] if may_write else [], [], wait)
+        return bool(readable) or (may_read and wait == 0), bool(writable)
+
+    def _send(self, unsent):
+        """Sends what the socket takes: a record at most by TLS. What it has encrypted and not sent must be the beginning of
+        the next call."""
+        if not isinstance(self.socket, ssl.SSLSocket):
+            return self.socket.send(unsent)
+        record = unsent[:RECORD_BYTES]
+        try:
+            sent, self._sealed = self.socket.send(record), 0
+            return sent
+        except ssl.SSLWantWriteError:
+            self._sealed = len(record)
+            return 0
+
+    def _receive(self, read_bytes):
+        """At least a byte, or none if only a part of a record of TLS has come."""
+        try:
+            got = self.socket.recv(read_bytes)
+        except ssl.SSLWantReadError:
+            return b""
+        if not got:
+            raise AssertionError("the controller closed the connection")
+        return got
 
     def _take_messages(self):
         at = 0

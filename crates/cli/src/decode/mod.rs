@@ -3,7 +3,8 @@
 //! [`read_capture`] reads the packets of a pcap or pcapng file ([`capture`]), finds the connections
 //! that carry OpenFlow ([`find`]), reassembles their TCP streams ([`tcp`]), cuts them into messages
 //! and passes each one to a [`Sink`]. [`hex`] reads one message per line. A part that cannot be
-//! read is a [`CaptureProblem`], and reading continues after it.
+//! read is a [`CaptureProblem`], and reading continues after it. Connections by TLS are decrypted with
+//! a log of their keys ([`tls`]).
 //!
 //! All of these look only at the header of a message. [`command`] decodes and prints messages;
 //! `filter` selects messages, `clock` prints times, and `headers` prints packets.
@@ -23,6 +24,7 @@ pub(crate) mod headers;
 pub(crate) mod hex;
 mod peers;
 pub(crate) mod tcp;
+pub(crate) mod tls;
 
 pub(crate) use capture::CaptureError;
 use find::{Finder, ServerPorts};
@@ -120,6 +122,15 @@ pub(crate) enum CaptureProblem {
         /// The bytes in place of the header.
         header: [u8; HEADER_BYTES],
     },
+    /// A connection by TLS cannot be decrypted from here on.
+    Encrypted {
+        /// The stream.
+        stream: StreamId,
+        /// Offset in it.
+        offset: u64,
+        /// Why.
+        why: tls::TlsProblem,
+    },
     /// The stream ended inside a message.
     Unfinished {
         /// The stream that ended.
@@ -166,6 +177,7 @@ impl CaptureProblem {
             Self::Gap { stream, .. }
             | Self::Skipped { stream, .. }
             | Self::NotOpenFlow { stream, .. }
+            | Self::Encrypted { stream, .. }
             | Self::Unfinished { stream, .. }
             | Self::Forgotten { stream } => Some(*stream),
             _ => None,
@@ -193,9 +205,15 @@ impl fmt::Display for CaptureProblem {
                 write!(f, "{stream}: not an OpenFlow header at offset {offset}:")?;
                 header.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
                 match header.starts_with(&TLS_HANDSHAKE) {
-                    true => f.write_str(" (this is TLS, which cannot be read here)"),
+                    true => f.write_str(
+                        " (this is TLS: give the keys of the sessions, which the controller writes to the \
+                         file of SSLKEYLOGFILE, with --keys)",
+                    ),
                     false => Ok(()),
                 }
+            }
+            Self::Encrypted { stream, offset, why } => {
+                write!(f, "{stream}: TLS cannot be decrypted from offset {offset} on: {why}")
             }
             Self::Unfinished { stream, offset, have } => {
                 write!(f, "{stream}: the stream ends {have} bytes into the message at {offset}")
@@ -238,7 +256,8 @@ pub(crate) struct CaptureSummary {
 const SUMMARY_PORTS: usize = 8;
 
 /// Reads a pcap or pcapng file and passes its OpenFlow messages to `sink`. Reads connections with
-/// one of these ports, or all that carry OpenFlow if `ports` is empty.
+/// one of these ports, or all that carry OpenFlow if `ports` is empty. Those by TLS are decrypted
+/// with `keys`.
 ///
 /// # Errors
 ///
@@ -247,27 +266,29 @@ const SUMMARY_PORTS: usize = 8;
 pub(crate) fn read_capture(
     input: impl Read + Send,
     ports: &[u16],
+    keys: Option<&tls::KeyLog>,
     sink: &mut impl Sink,
 ) -> Result<CaptureSummary, CaptureError> {
-    let mut framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
+    let framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
+    let mut receiver = tls::Decryptor::new(framer, keys);
     let mut streams = tcp::Reassembler::default();
     let mut tally = capture::CaptureTally::default();
     let mut finder = Finder::new(ports);
     let mut segments = 0;
     let result = capture::read(input, &mut tally, |segment, tally| {
-        framer.start = tally.start.unwrap_or_default();
+        receiver.framer.start = tally.start.unwrap_or_default();
         finder.segment(&segment, |segment| {
             segments += 1;
-            streams.segment(segment, &mut framer);
+            streams.segment(segment, &mut receiver);
         });
-        framer.sink.wants_more()
+        receiver.framer.sink.wants_more()
     });
     finder.finish(|segment| {
         segments += 1;
-        streams.segment(segment, &mut framer);
+        streams.segment(segment, &mut receiver);
     });
-    streams.finish(&mut framer);
-    let messages = framer.messages;
+    streams.finish(&mut receiver);
+    let messages = receiver.framer.messages;
     tally.problems().for_each(|problem| sink.problem(problem));
     result?;
     let ports = ServerPorts::busiest(finder.seen(), SUMMARY_PORTS);

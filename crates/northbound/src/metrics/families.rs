@@ -255,6 +255,14 @@ impl Families {
                 (of_switch(row.dpid.0, row.name.as_deref()), row.refused_flows.len() as u64)
             }),
         )?;
+        output.gauge(
+            "bellrock_switch_certificate_expiry_timestamp_seconds",
+            "End of the certificate of a switch that connects by TLS, in seconds since 1970.",
+            switches.iter().filter_map(|row| {
+                let identity = row.identity.as_ref()?;
+                Some((of_switch(row.dpid.0, row.name.as_deref()), identity.expiry))
+            }),
+        )?;
         let ports = switches.iter().flat_map(|row| {
             row.ports.iter().map(|port| {
                 let labels = of_port(row.dpid.0, row.name.as_deref(), port.port, &port.name);

@@ -10,6 +10,7 @@ mod command;
 mod connections;
 mod files;
 mod streams;
+mod tls;
 
 const CONTROLLER: u16 = 6653;
 const SWITCH: u16 = 40_000;
@@ -177,7 +178,7 @@ impl Record {
 
 fn read(file: &[u8]) -> (Record, Result<CaptureSummary, CaptureError>) {
     let mut record = Record::default();
-    let result = read_capture(file, &[CONTROLLER, 6633], &mut record);
+    let result = read_capture(file, &[CONTROLLER, 6633], None, &mut record);
     (record, result)
 }
 
