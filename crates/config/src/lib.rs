@@ -247,6 +247,16 @@ impl Config {
         }
     }
 
+    /// Reads a text, compares the outcome with the defaults, and prints it; for the fuzz target
+    /// `configuration`.
+    #[cfg(fuzzing)]
+    pub fn fuzz(text: &str) {
+        let Ok(root) = yaml::parse(text) else { return };
+        let (mut config, mut reading) = (Config::default(), Reading::default());
+        config.read(&root, &mut reading, |_, _| {});
+        let _ = (config.contradictions(), Difference::between(&Config::default(), &config));
+    }
+
     /// Reads a text over the defaults, or returns all problems in it, in order.
     #[cfg(test)]
     pub(crate) fn read_yaml(text: &str) -> Result<(Self, Reading), Vec<Problem>> {

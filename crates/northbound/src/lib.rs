@@ -29,6 +29,9 @@ mod answer;
 mod clock_tests;
 mod counters;
 mod documentation;
+#[cfg(fuzzing)]
+#[allow(missing_docs, clippy::expect_used, reason = "for fuzz targets only")]
+pub mod fuzzing;
 mod layout;
 pub mod limits;
 mod metrics;

@@ -16,12 +16,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 pub(crate) mod capture;
+#[cfg(not(fuzzing))]
 mod clock;
+#[cfg(not(fuzzing))]
 pub(crate) mod command;
+#[cfg(not(fuzzing))]
 mod filter;
 pub(crate) mod find;
+#[cfg(not(fuzzing))]
 pub(crate) mod headers;
 pub(crate) mod hex;
+#[cfg(not(fuzzing))]
 mod peers;
 pub(crate) mod tcp;
 pub(crate) mod tls;
