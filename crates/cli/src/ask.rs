@@ -30,7 +30,9 @@ pub(crate) struct Ask {
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
         // It may quote a switch.
-        Failure::Failed(show::printable(&error.to_string()))
+        let text = error.to_string();
+        let lines: Vec<_> = text.lines().map(show::printable).collect();
+        Failure::Failed(lines.join("\n"))
     }
 }
 

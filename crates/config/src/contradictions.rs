@@ -105,13 +105,24 @@ impl Config {
                 && one.is_ipv4() == other.is_ipv4()
                 && same
         };
-        let all = || self.listen.iter().chain(&self.tls.listen);
-        let pairs = all().enumerate().filter_map(move |(place, address)| {
-            let other = all().take(place).find(|other| overlap(other, address))?;
+        let of = |name: &'static str, addresses: &'_ [SocketAddr]| {
+            addresses.iter().map(|address| (name, *address)).collect::<Vec<_>>()
+        };
+        let all = [
+            of("listen", &self.listen),
+            of("listen", &self.tls.listen),
+            of("http.listen", &self.http.listen),
+            of("http.ryu", &self.http.ryu),
+        ]
+        .concat();
+        let pairs = (0..all.len()).filter_map(move |place| {
+            let (name, address) = *all.get(place)?;
+            let (other_name, other) =
+                all.iter().take(place).find(|(_, other)| overlap(other, &address))?;
             let text = format!(
-                "`listen` has {other} and {address}, which are the same port of the same address; leave one out"
+                "`{other_name}` has {other}, and `{name}` {address}: the same port of the same address; leave one out"
             );
-            Some(error(&["listen"], text))
+            Some(error(&[name], text))
         });
         pairs.take(1)
     }
@@ -400,7 +411,7 @@ mod tests {
             ("pin: [1, 1]\n", &["f:1:1: warning: `pin` names core 1 twice, "]),
             (
                 "listen: [127.0.0.1:6653, '0.0.0.0:6653']\n",
-                &["f:1:1: `listen` has 127.0.0.1:6653 and 0.0.0.0:6653, "],
+                &["f:1:1: `listen` has 127.0.0.1:6653, and `listen` 0.0.0.0:6653: the same "],
             ),
             (
                 "apps: [quarantine, bandwidth, learning]\ncontrol: none\n",

@@ -169,10 +169,10 @@ apps.provisioning.circuits.blue: [00000000000000a1:4, 00000000000000a2:3] -> \
 [00000000000000a1:4, 00000000000000a2:3, 00000000000000a3:1] (live)
 apps.provisioning.circuits.green: added [00000000000000a1:6, 00000000000000a2:6] (live)
 apps.provisioning.circuits.red: removed [00000000000000a1:5, 00000000000000a2:5] (live)
-apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
+apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (live)
 ";
         assert_eq!(difference.to_string(), expected);
-        assert_eq!(difference.at(Change::Live).count(), 7);
+        assert_eq!(difference.at(Change::Live).count(), 8);
         assert!(Difference::between(&after, &after).is_empty());
         assert_eq!(Difference::between(&after, &before).changes.len(), difference.changes.len());
     }
@@ -213,6 +213,9 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (restart)
             "packet_ins_per_second",
             "quarantine.file",
             "provisioning.circuits",
+            "bandwidth.rate",
+            "bandwidth.lines",
+            "bandwidth.queues",
         ];
         assert_eq!(live, expected);
     }

@@ -182,6 +182,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let bytes = body_bytes(request, shared).await?;
+        // Serde would take a list for the fields in their order.
+        if bytes.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Problem::invalid("the body is a list; give an object with named fields"));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Maximum number of connections. For a further one, the connection that is without a request for the
+/// Maximum number of connections, and as many to the interface of Ryu. For a further one, the connection that is without a request for the
 /// longest time is closed (`connections_displaced`). If all are busy, the further one is
 /// (`connections_refused`).
 pub const MAX_CONNECTIONS: usize = 256;

@@ -108,16 +108,13 @@ impl Server {
         let (ryu_listeners, ryu_addresses) = listen_on(&settings.ryu)?;
         let (latest, news) = watch::channel(());
         let shared = Arc::new(Shared::new(operator, counters, tokens, settings.tls.clone(), news));
-        let main = Face { router: routes::router(&shared), tls };
+        let main = Face { router: routes::router(&shared), tls, places: Arc::default() };
         let mut faces: Vec<_> =
             listeners.into_iter().map(|listener| (listener, main.clone())).collect();
-        let ryu = Face { router: ryu::router(&shared), tls: None };
+        // Whoever may not ask the one has no share of the other.
+        let ryu = Face { router: ryu::router(&shared), tls: None, places: Arc::default() };
         faces.extend(ryu_listeners.into_iter().map(|listener| (listener, ryu.clone())));
-        let accepting = Accepting {
-            places: Arc::default(),
-            counters: counters.clone(),
-            graceful: GracefulShutdown::new(),
-        };
+        let accepting = Accepting { counters: counters.clone(), graceful: GracefulShutdown::new() };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -197,11 +194,11 @@ fn listen(address: SocketAddr) -> Result<std::net::TcpListener, ServerError> {
 struct Face {
     router: Router,
     tls: Option<TlsAcceptor>,
+    places: Arc<Places>,
 }
 
 /// What all connections share.
 struct Accepting {
-    places: Arc<Places>,
     counters: HttpCounters,
     graceful: GracefulShutdown,
 }
@@ -246,7 +243,7 @@ impl Accepting {
             };
             self.counters.connections();
             let client = Client { ip: peer.ip().to_canonical(), is_local };
-            let Some((place, displaced)) = Places::take(&self.places, client.ip, Instant::now())
+            let Some((place, displaced)) = Places::take(&face.places, client.ip, Instant::now())
             else {
                 self.counters.connections_refused();
                 continue;
@@ -270,7 +267,7 @@ impl Accepting {
 async fn serve(
     stream: TcpStream,
     client: Client,
-    Face { router, tls }: Face,
+    Face { router, tls, .. }: Face,
     counters: &HttpCounters,
     watcher: Watcher,
     connection: &Arc<Connection>,

@@ -232,6 +232,8 @@ fn requests_that_are_wrong_are_counted() {
         ("DELETE", "/v1/status", "", 405),
         ("POST", "/v1/quarantine", "{\"host\": ", 400),
         ("POST", "/v1/quarantine", "[[[[[[", 400),
+        ("POST", "/v1/quarantine", " [\"10.0.0.1\"]", 400),
+        ("POST", "/v1/static", "[null, [], [], true]", 400),
         ("POST", "/v1/quarantine", "{\"host\": \"10.0.0.1\", \"nonsense\": 1}", 400),
     ] {
         let counted = lab.counter("requests_invalid");
@@ -240,7 +242,7 @@ fn requests_that_are_wrong_are_counted() {
         until("it is counted", || lab.counter("requests_invalid") == counted + 1);
     }
     assert_eq!(lab.get("/v1/status").status, 200);
-    assert_eq!(lab.counter("requests_invalid"), 7);
+    assert_eq!(lab.counter("requests_invalid"), 9);
 }
 
 #[test]
@@ -299,6 +301,32 @@ fn orders_that_are_never_carried_out_get_an_answer_in_time() {
     // They are orders all the same: what was begun is carried out.
     lab.operator.goes_on.store(true, Ordering::Relaxed);
     until("all are carried out", || lab.counter("changes") == MAX_WAITING_FOR_SWITCHES as u64);
+}
+
+/// Who may reach the interface of Ryu has no token. Its connections take no place of the others.
+#[test]
+fn connections_to_the_interface_of_ryu_take_no_place_of_others() {
+    let operator = Arc::new(Fixed::default());
+    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let settings = HttpSettings { ryu: listen.clone(), listen, ..HttpSettings::default() };
+    let counters = HttpCounters::default();
+    let server = Server::start(&settings, operator, &counters).unwrap();
+    let busy =
+        "POST /stats/flowentry/add HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{";
+    let held: Vec<_> = (0..MAX_CONNECTIONS + 20)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(server.ryu_addresses()[0]).unwrap();
+            let _ = stream.write_all(busy.as_bytes());
+            stream
+        })
+        .collect();
+    until("those above the limit are refused", || {
+        let values = counters.values();
+        values["connections_refused"] + values["connections_displaced"] >= 20
+    });
+    let mut stream = std::net::TcpStream::connect(server.addresses()[0]).unwrap();
+    assert_eq!(exchange(&mut stream, "GET", "/healthz", &[], "").status, 200);
+    drop(held);
 }
 
 #[test]

@@ -180,5 +180,10 @@ fn read(path: &Path) -> Result<Vec<StaticEntry>, Failure> {
         let why = format!("{name}: larger than {limit} MiB; set the entries in several files");
         return Err(Failure::Failed(why));
     }
+    // An empty file is rather the rest of a failure than the wish to have nothing.
+    if text.trim().is_empty() {
+        let why = format!("{name}: it is empty; a list without entries is []");
+        return Err(Failure::Failed(why));
+    }
     serde_saphyr::from_str(&text).map_err(|error| Failure::Failed(format!("{name}: {error}")))
 }

@@ -325,7 +325,9 @@ fn tls_towards_switches_needs_its_files_and_each_datapath_id_has_one_certificate
         "{bare}"
     );
     let same = wrong(&format!("{{listen: ['127.0.0.1:1', 'tls:127.0.0.1:1'], tls: {{{files}}}}}"));
-    assert!(same.contains("are the same port of the same address"), "{same}");
+    assert!(same.contains("the same port of the same address"), "{same}");
+    let web = wrong("{listen: 127.0.0.1:6700, http: {listen: 127.0.0.1:6700}}");
+    assert!(web.contains("`listen` has 127.0.0.1:6700, and `http.listen` 127.0.0.1:6700"), "{web}");
     let idle = wrong(&format!("tls: {{{files}}}"));
     assert!(idle.contains("no effect without an address with tls:"), "{idle}");
     let key = format!("sha256:{}", "AB:".repeat(31) + "CD");
