@@ -28,6 +28,7 @@ mod linger;
 mod listener;
 mod monitor;
 mod queue;
+mod ready;
 mod refusals;
 mod settings;
 mod short_answers;

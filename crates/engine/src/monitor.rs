@@ -1,12 +1,13 @@
 //! Monitoring of a running engine, from any thread, without disturbing it.
 
+use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bellrock_api::{Dpid, LatencyCounts, LatencyHistogram, Network, SwitchInfo};
+use bellrock_api::{Dpid, LatencyCounts, LatencyHistogram, Network, Port, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
 use bellrock_worker::{AppState, SharedState, SwitchCounters, TaskInfo, WorkerQuery};
 
@@ -139,7 +140,7 @@ impl Monitor {
     /// The counters of the apps at all switches, also past ones: sums by app and name.
     #[must_use]
     pub fn app_counters(&self) -> Vec<AppCounter> {
-        let mut sums = std::collections::BTreeMap::new();
+        let mut sums = BTreeMap::new();
         for (app, name, n) in self.query_workers(WorkerQuery::AppCounters).into_iter().flatten() {
             *sums.entry((app, name)).or_default() += n;
         }
@@ -184,6 +185,13 @@ impl Monitor {
     #[must_use]
     pub fn packet_ins_of(&self, dpid: Dpid) -> u64 {
         self.shared.packet_ins_of(dpid)
+    }
+
+    /// Packet_ins of a switch that were dropped since it connected, above its limit or its share, by
+    /// ingress port. [`Port::ANY`] stands for ports beyond the first 256.
+    #[must_use]
+    pub fn drops_by_port(&self, dpid: Dpid) -> BTreeMap<Port, u64> {
+        self.shared.drops_by_port(dpid)
     }
 
     /// Replaces the limit of packet_ins of a switch per second, also for the switches that are

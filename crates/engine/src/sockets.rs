@@ -1,7 +1,6 @@
 //! The sockets of a worker: reads, writes, queues of unsent bytes, and closes.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +13,14 @@ use tracing::{debug, warn};
 use crate::channel::{Channel, Received};
 use crate::linger::Lingering;
 use crate::queue::{SendQueue, write_some};
+use crate::ready::{Backlog, ReadyList};
 use crate::short_answers::{HELD_BYTES, ShortAnswers};
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
     slots: Vec<Option<Socket>>,
-    /// Sockets to read, each once, in this order.
-    pub(crate) ready: VecDeque<ConnectionKey>,
+    /// Sockets to read, each once.
+    pub(crate) ready: ReadyList,
     pub(crate) lingering: Lingering,
     /// Keys with failed writes, to report to the worker.
     failed: Vec<ConnectionKey>,
@@ -47,6 +47,8 @@ struct Socket {
     queued_since: Duration,
     /// Whether it is in the ready list.
     ready: bool,
+    /// Set while it has more bytes than were read, and the peer reads too.
+    backlog: Option<Box<Backlog>>,
     /// Bytes read beyond its share of the rounds so far.
     ahead: usize,
     /// The peer has closed its end, or the connection has failed. It must be read until that shows,
@@ -68,7 +70,7 @@ impl Sockets {
     pub(crate) fn new(registry: Registry, limits: &Limits) -> Self {
         Sockets {
             slots: Vec::new(),
-            ready: VecDeque::new(),
+            ready: ReadyList::default(),
             lingering: Lingering::new(),
             failed: Vec::new(),
             blocked: Vec::new(),
@@ -88,6 +90,7 @@ impl Sockets {
             queue: SendQueue::default(),
             queued_since: self.now,
             ready: false,
+            backlog: None,
             ahead: 0,
             hung_up: false,
             paused: false,
@@ -135,12 +138,21 @@ impl Sockets {
         }
     }
 
-    /// Adds a socket to the ready list, once.
+    /// Adds a socket to the ready list, once: its bytes have just come.
     pub(crate) fn make_ready(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.get(key)
             && !std::mem::replace(&mut socket.ready, true)
         {
-            self.ready.push_back(key);
+            self.ready.push_fresh(key);
+        }
+    }
+
+    /// Adds a socket to the ready list, once: its last read did not take all bytes.
+    pub(crate) fn make_ready_again(&mut self, key: ConnectionKey) {
+        if let Some(socket) = self.get(key)
+            && !std::mem::replace(&mut socket.ready, true)
+        {
+            self.ready.push_backlogged(key);
         }
     }
 
@@ -197,18 +209,22 @@ impl Sockets {
     /// to be written: it comes back when there are fewer. Not if it is ahead by a turn: it comes
     /// back at the end.
     pub(crate) fn take_turn(&mut self, key: ConnectionKey) -> ReadTurn {
-        let (high_water, share) = (self.high_water, self.share);
+        let (high_water, share, now) = (self.high_water, self.share, self.now);
         let Some(socket) = self.get(key) else { return ReadTurn::Gone };
         socket.ready = false;
         if socket.queue.len() > high_water {
             socket.paused = true;
+            socket.backlog = None;
             return ReadTurn::Paused;
         }
-        if let Some(ahead) = socket.ahead.checked_sub(share) {
+        let is_slow = socket.backlog.as_mut().is_some_and(|backlog| backlog.is_slow(now));
+        if let Some(ahead) = socket.ahead.checked_sub(share)
+            && !is_slow
+        {
             (socket.ahead, socket.ready) = (ahead, true);
             return ReadTurn::Later;
         }
-        ReadTurn::Read
+        if is_slow { ReadTurn::Shed } else { ReadTurn::Read }
     }
 
     /// Writes queued bytes. Returns the number left, whether the peer took any, whether a paused
@@ -296,6 +312,8 @@ impl Sockets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadTurn {
     Read,
+    /// Its bytes wait for too long: only a share of its packet-ins reaches the apps.
+    Shed,
     Paused,
     Later,
     Gone,
@@ -319,23 +337,33 @@ pub(crate) struct BlockedPeers {
 }
 
 impl Transport for Sockets {
+    fn has_unread(&self, key: ConnectionKey) -> bool {
+        self.slots.get(key).and_then(Option::as_ref).is_some_and(|socket| socket.ready)
+    }
+
     fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
         self.slots.get(key)?.as_ref()?.channel.identity()
     }
 
     fn read(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> ReadOutcome {
-        let share = self.share;
+        let (share, now) = (self.share, self.now);
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };
         loop {
             match socket.channel.read(buffer) {
                 Ok(Received { bytes: 0, .. }) => return ReadOutcome::Closed,
                 Ok(Received { bytes: n, has_more: more }) => {
                     socket.ahead = (socket.ahead + n).saturating_sub(share);
+                    if more {
+                        socket.backlog.get_or_insert_with(|| Box::new(Backlog::new(now))).add(n);
+                    } else {
+                        socket.backlog = None;
+                    }
                     // An edge-triggered poller does not report the close again.
                     let has_more = more || socket.hung_up;
                     return ReadOutcome::Bytes { n, has_more };
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    socket.backlog = None;
                     return ReadOutcome::Empty;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 use crate::channel::Channel;
 use crate::halt::Halt;
 use crate::idle::{IdleMode, WaitStatistics};
+use crate::ready::{ROUND, TurnLength};
 use crate::sockets::{ReadTurn, Sockets};
 use crate::waker::Sleeper;
 
@@ -122,6 +123,10 @@ pub(crate) struct WorkerThread {
     sockets: Sockets,
     poll: Poll,
     waits: WaitStatistics,
+    /// Maximum bytes of a read.
+    turn: TurnLength,
+    /// Number of reads of the last turn, if each switch was read once.
+    fresh_only: u32,
     inbox: Arc<ConnectionInbox>,
     /// Number of connections taken from the inbox.
     taken: usize,
@@ -154,6 +159,8 @@ pub(crate) fn run(start: ThreadStart) -> io::Result<()> {
         sockets: Sockets::new(registry, &start.settings.limits),
         poll: start.poll,
         waits: WaitStatistics::new(start.idle),
+        turn: TurnLength::new(start.settings.limits.bytes_per_turn),
+        fresh_only: 0,
         inbox: start.inbox,
         taken: 0,
         shared: start.shared,
@@ -191,18 +198,25 @@ impl WorkerThread {
         if self.has_work() {
             self.poll(events, Some(Duration::ZERO))?;
             let now = self.epoch.elapsed();
-            self.inbox.turns.record(now.saturating_sub(self.sockets.now));
+            self.end_turn(now);
             self.sockets.now = now;
             return Ok(());
         }
         let began = self.epoch.elapsed();
-        self.inbox.turns.record(began.saturating_sub(self.sockets.now));
+        self.end_turn(began);
         if !self.poll_events(events, began)? {
             self.sleep(events, began)?;
         }
         self.sockets.now = self.epoch.elapsed();
         self.meter.idle += self.sockets.now.saturating_sub(began);
         Ok(())
+    }
+
+    /// Records the length of the turn that ends now.
+    fn end_turn(&mut self, now: Duration) {
+        let length = now.saturating_sub(self.sockets.now);
+        self.inbox.turns.record(length);
+        self.turn.record(std::mem::take(&mut self.fresh_only), length);
     }
 
     /// Polls repeatedly, for as long as that pays. `true`: there is work.
@@ -319,24 +333,57 @@ impl WorkerThread {
         }
     }
 
-    /// Gives one turn to each switch that was ready at the start of the round.
+    /// Gives one turn to each switch whose bytes have just come, then to those that had more bytes
+    /// than a read takes, for at least [`ROUND`] and as long as the first took.
     fn read_ready(&mut self) {
-        let switches = self.sockets.ready.len();
-        self.sockets.begin_round(switches);
-        for _ in 0..switches {
-            let Some(key) = self.sockets.ready.pop_front() else { break };
-            match self.sockets.take_turn(key) {
-                ReadTurn::Gone => {}
-                ReadTurn::Paused => self.worker.counters().pauses.add(1),
-                ReadTurn::Later => self.sockets.ready.push_back(key),
-                ReadTurn::Read => {
-                    if self.worker.read(key, self.sockets.now, &mut self.sockets) {
-                        self.sockets.make_ready(key);
-                    }
-                }
-            }
+        let (fresh, all) = self.sockets.ready.lens();
+        self.sockets.begin_round(all);
+        self.worker.set_turn_bytes(self.turn.bytes());
+        for _ in 0..fresh {
+            let Some(key) = self.sockets.ready.pop_fresh() else { break };
+            self.read_one(key);
+        }
+        match all - fresh {
+            0 => self.fresh_only = fresh as u32,
+            backlogged => self.read_backlogged(fresh, backlogged),
         }
         self.sockets.end_round();
+    }
+
+    /// The second part of a round, after turns of `fresh` switches.
+    fn read_backlogged(&mut self, fresh: usize, switches: usize) {
+        let mut last = self.epoch.elapsed();
+        let first_part = last.saturating_sub(self.sockets.now);
+        self.turn.record(fresh as u32, first_part);
+        let end = last + first_part.max(ROUND);
+        for _ in 0..switches {
+            let Some(key) = self.sockets.ready.pop_backlogged() else { return };
+            self.worker.set_turn_bytes(self.turn.bytes());
+            self.read_one(key);
+            let now = self.epoch.elapsed();
+            self.turn.record(1, now.saturating_sub(last));
+            last = now;
+            if now >= end {
+                return;
+            }
+        }
+    }
+
+    fn read_one(&mut self, key: ConnectionKey) {
+        let turn = self.sockets.take_turn(key);
+        let has_more = match turn {
+            ReadTurn::Gone => false,
+            ReadTurn::Paused => {
+                self.worker.counters().pauses.add(1);
+                false
+            }
+            ReadTurn::Later => return self.sockets.ready.push_backlogged(key),
+            ReadTurn::Read => self.worker.read(key, self.sockets.now, &mut self.sockets),
+            ReadTurn::Shed => self.worker.read_share(key, self.sockets.now, &mut self.sockets),
+        };
+        if has_more {
+            self.sockets.make_ready_again(key);
+        }
     }
 
     /// Handles connections that failed, stalled, or linger.

@@ -30,6 +30,7 @@ fn a_scrape_has_the_state_and_every_counter() {
         // A switch that is not connected any more, without a name.
         r#"of_packet_ins_total{dp_id="0xa3",dp_name="00000000000000a3"} 1"#,
         r#"bellrock_packet_ins_total{worker="0"} 5"#,
+        r#"bellrock_port_packet_ins_dropped_total{dp_id="0xa1",dp_name="s1",port="1",port_description="s1-eth1"} 8"#,
         "bellrock_hosts 3",
         "bellrock_task_polls_total 9",
         r#"bellrock_app_floods_total{app="hub"} 1"#,

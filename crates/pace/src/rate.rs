@@ -50,6 +50,14 @@ impl RateLimit {
         self.full.max(now).saturating_add(self.period) <= now.saturating_add(self.depth)
     }
 
+    /// Number of events that may pass now.
+    #[must_use]
+    pub fn available(&self, now: Duration) -> u64 {
+        let used = self.full.saturating_sub(now);
+        let free = self.depth.saturating_sub(used).as_nanos();
+        free.checked_div(self.period.as_nanos()).map_or(u64::MAX, |events| events as u64)
+    }
+
     /// Counts an event that passes. Returns whether it may.
     pub fn pass(&mut self, now: Duration) -> bool {
         let may_pass = self.allows(now);
@@ -103,6 +111,18 @@ mod tests {
             assert_eq!(passed(&mut RateLimit::per_second(0), at, 3), 0);
             assert_eq!(passed(&mut RateLimit::per_second(u32::MAX), at, 3), 3);
         }
+    }
+
+    #[test]
+    fn as_many_as_are_available_pass() {
+        let mut limit = RateLimit::new(100, Duration::from_millis(10));
+        for ms in [5, 6, 40, 41, 333, 5000] {
+            let now = Duration::from_millis(ms);
+            let available = limit.available(now);
+            assert_eq!(passed(&mut limit, now, 1000) as u64, available, "{ms}");
+        }
+        assert_eq!(RateLimit::per_second(0).available(Duration::ZERO), 0);
+        assert_eq!(RateLimit::per_second(u32::MAX).available(Duration::ZERO), u64::MAX);
     }
 
     #[test]

@@ -88,6 +88,10 @@ pub struct SwitchRow {
     /// Packet-ins that reached the apps, since the switch connected.
     #[serde(default)]
     pub packet_ins: u64,
+    /// Packet-ins that were dropped since the switch connected, because it sent more than its limit
+    /// a second, or more than its share of an overloaded worker.
+    #[serde(default)]
+    pub packet_ins_dropped: u64,
     /// Number of flow tables.
     pub n_tables: u8,
     /// Maximum number of packets that it can buffer.
@@ -143,6 +147,9 @@ pub struct PortRow {
     pub mac: MacAddr,
     /// Its state.
     pub state: PortState,
+    /// Those of the switch's dropped packet-ins that came in here.
+    #[serde(default)]
+    pub packet_ins_dropped: u64,
 }
 
 /// One of the controller's own flows, which a switch refuses.

@@ -1,19 +1,18 @@
 //! The state that a worker keeps of each connection.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
-use bellrock_api::{
-    Cookie, Counter, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit, SwitchInfo,
-};
+use bellrock_api::{Cookie, Counter, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo};
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
 use crate::admission::AdmissionError;
 use crate::balance::SwitchLoad;
+use crate::budget::{PacketBudget, PortDrops};
 use crate::confirm::Confirmations;
 use crate::early::EarlyPackets;
 use crate::guard::guarded;
@@ -33,7 +32,8 @@ pub(crate) struct Connection {
     /// Incomplete message at the end of the last read.
     pub(crate) carry: Vec<u8>,
     pub(crate) counts: Arc<ConnectionCounts>,
-    pub(crate) limit: Option<RateLimit>,
+    /// Limits of its packet-ins, if there are any now.
+    pub(crate) budget: Option<Box<PacketBudget>>,
     /// Flow removals that wait for the switch's list of flows (1.0).
     pub(crate) removals: Vec<Removal>,
     /// Time of the last report that flows stay because the switch does not list them.
@@ -67,6 +67,8 @@ pub(crate) struct ConnectionCounts {
     pub(crate) packet_ins: Counter,
     /// Packet-ins that were dropped before the apps.
     pub(crate) packet_ins_ignored: Counter,
+    /// Those of them that a budget dropped, by port.
+    pub(crate) port_drops: OnceLock<Box<PortDrops>>,
     /// OpenFlow errors that the switch sent.
     pub(crate) errors: Counter,
     /// Messages that were sent, without echoes. The worker adds them once a second.

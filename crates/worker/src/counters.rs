@@ -66,6 +66,9 @@ counters! {
         packet_ins,
         /// Packet-ins that were dropped because a switch sent more than its limit a second.
         packet_ins_over_limit,
+        /// Packet-ins that were dropped because the worker was overloaded, and their switch sent more
+        /// than its share.
+        packet_ins_shed,
         /// Packet-ins that were dropped because the switch was not up yet.
         packet_ins_early,
         /// Packet-ins that were dropped because the controller stands by at their switch.

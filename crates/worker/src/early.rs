@@ -78,7 +78,8 @@ impl Worker {
         });
         if early.messages.len() + message.len() <= EARLY_PACKET_BYTES
             && self.early_bytes + message.len() <= EARLY_PACKET_BYTES_OF_ALL
-            && connection.limit.as_mut().is_none_or(|limit| limit.pass(now))
+            && (connection.budget.as_mut())
+                .is_none_or(|budget| budget.pass(connection.session.version(), message, now))
         {
             early.messages.extend_from_slice(message);
             self.early_bytes += message.len();

@@ -14,10 +14,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::RateLimit;
 use tracing::info;
 
 use crate::balance::{SwitchLoad, WorkerLoad, permille, pick};
+use crate::budget::PacketBudget;
 use crate::connection::{Connection, ConnectionStage};
 use crate::mailbox::{ConnectionId, Mail};
 use crate::settings::{HAND_OVER_REST, HAND_OVER_SWITCHES, MAILBOX_MESSAGES};
@@ -211,7 +211,7 @@ impl Worker {
         connection.timer = None;
         // The limit may have changed on the way.
         let limit = self.settings.limits.packet_ins_per_second;
-        connection.limit = limit.map(RateLimit::per_second);
+        connection.budget = PacketBudget::of_limit(limit);
         self.unfinished += connection.unfinished;
         let serial = connection.serial;
         let key = self.connections.insert(connection);

@@ -10,6 +10,7 @@
 
 mod admission;
 mod balance;
+mod budget;
 mod clean;
 mod closing;
 mod confirm;
@@ -43,6 +44,7 @@ mod turns;
 mod worker;
 
 pub use admission::{Admission, AdmissionError};
+pub use budget::MAX_PORTS_COUNTED;
 pub use confirm::{MIN_REQUESTS, TASKS_UNANSWERED};
 pub use counters::{COUNTERS, TASK_COUNTERS, TaskCounters, WorkerCounters};
 pub use directory::{AppState, SharedParts, SharedState};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use bellrock_api::RateLimit;
-
+use crate::budget::PacketBudget;
 use crate::connection::{ConnectionStage, UpSwitch};
 use crate::mailbox::{AppCounter, SeenHost, WorkerQuery};
 use crate::worker::Worker;
@@ -29,7 +28,7 @@ impl Worker {
         }
         self.settings.limits.packet_ins_per_second = limit;
         for (_, connection) in &mut self.connections {
-            connection.limit = limit.map(RateLimit::per_second);
+            connection.budget = PacketBudget::of_limit(limit);
         }
     }
 

@@ -26,8 +26,8 @@ counters! {
         dp_disconnections,
         /// Packet-ins of the switch that reached the apps.
         packet_ins,
-        /// Packet-ins of the switch that were dropped before the apps: above its limit a second, too
-        /// early, or while the controller stands by.
+        /// Packet-ins of the switch that were dropped before the apps: above its limit a second,
+        /// above its share of an overloaded worker, too early, or while the controller stands by.
         ignored_packet_ins,
         /// OpenFlow errors that the switch sent.
         errors,

@@ -41,6 +41,12 @@ pub trait Transport {
     /// removed the key.
     fn close(&mut self, key: ConnectionKey);
 
+    /// Whether bytes of the peer are known to wait. They count as a sign of life.
+    fn has_unread(&self, key: ConnectionKey) -> bool {
+        let _ = key;
+        false
+    }
+
     /// What the peer has proved by TLS. `None`: the connection is plain.
     fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
         let _ = key;

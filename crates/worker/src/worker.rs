@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
 use bellrock_api::runtime::BatchControl;
-use bellrock_api::{
-    AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, RateLimit, SwitchInfo,
-};
+use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, Repeats, SwitchInfo};
 use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::balance::{OverloadWindows, SwitchLoad};
+use crate::budget::{PacketBudget, drop_reports};
 use crate::closing::count_session;
 use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of};
 use crate::connection_events::ConnectionEvents;
@@ -56,6 +55,11 @@ pub struct Worker {
     next_serial: u64,
     /// Receive buffer, for one switch at a time.
     receive: Box<[u8]>,
+    /// Maximum bytes of a read.
+    pub(crate) turn_bytes: usize,
+    /// Set in a turn in which only packet-ins of so many bytes may pass.
+    pub(crate) share_bytes: Option<usize>,
+    pub(crate) drop_reports: Repeats<Option<Dpid>>,
     /// Send buffer, for one switch at a time.
     pub(crate) out: Out,
     timers: ConnectionTimers,
@@ -107,6 +111,9 @@ impl Worker {
             arrived: BTreeMap::new(),
             next_serial: (index as u64) << SERIAL_BITS,
             receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
+            turn_bytes: settings.limits.bytes_per_turn,
+            share_bytes: None,
+            drop_reports: drop_reports(),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: ConnectionTimers::default(),
             unfinished: 0,
@@ -167,7 +174,7 @@ impl Worker {
             counts: Arc::default(),
             unfinished: 0,
             load: SwitchLoad::default(),
-            limit: limit.map(RateLimit::per_second),
+            budget: PacketBudget::of_limit(limit),
             removals: Vec::new(),
             uses_all_for_flood: false,
             removal_reported: None,
@@ -194,7 +201,7 @@ impl Worker {
     ) -> bool {
         let Some(connection) = self.connections.get_mut(key) else { return false };
         let carried = connection.carry.len();
-        let end = carried + self.settings.limits.bytes_per_turn;
+        let end = carried + self.turn_bytes;
         let Some((carry, room)) =
             self.receive.get_mut(..end).and_then(|buffer| buffer.split_at_mut_checked(carried))
         else {
@@ -232,7 +239,15 @@ impl Worker {
     ) {
         let receive = std::mem::take(&mut self.receive);
         let stream = receive.get(..len).unwrap_or(&[]);
+        let has_budget = self.share_bytes.is_some()
+            || self.connections.get(key).is_some_and(|connection| connection.budget.is_some());
+        if has_budget {
+            self.begin_budget(key, stream, now);
+        }
         let used = self.handle_messages(key, stream, now, transport);
+        if has_budget {
+            self.end_budget(key, now);
+        }
         self.flush(key, transport);
         self.publish(key);
         self.count_unfinished(key);
@@ -272,7 +287,7 @@ impl Worker {
             if takes_packets && batch.is_empty() {
                 batch.begin(connection.session.version());
             }
-            if takes_packets && connection.limit.is_none() && batch_bytes <= batch_max {
+            if takes_packets && connection.budget.is_none() && batch_bytes <= batch_max {
                 let end = batch.fill(used, batch_max - batch_bytes);
                 batch_bytes += end - used;
                 used = end;
@@ -287,12 +302,14 @@ impl Worker {
             if let Ok(Some((n, SessionEvent::PacketIn { .. }))) = next {
                 if !takes_packets {
                     self.early_packet(key, stream.get(used..used + n).unwrap_or(&[]), now);
-                } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
-                    batch.push(stream.get(used..used + n).unwrap_or(&[]));
-                    batch_bytes += n;
                 } else {
-                    self.counters.packet_ins_over_limit.add(1);
-                    connection.counts.packet_ins_ignored.add(1);
+                    let message = stream.get(used..used + n).unwrap_or(&[]);
+                    let version = connection.session.version();
+                    let budget = &mut connection.budget;
+                    if budget.as_mut().is_none_or(|budget| budget.pass(version, message, now)) {
+                        batch.push(message);
+                        batch_bytes += n;
+                    }
                 }
                 used += n;
                 continue;
@@ -389,6 +406,10 @@ impl Worker {
 
     fn timer<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
         let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.session.deadline() <= now && transport.has_unread(key) {
+            // An overloaded worker must not take a switch for dead whose bytes it has not read.
+            connection.session.received(now);
+        }
         if connection.session.deadline() <= now {
             match connection.session.timeout(now, &mut self.out) {
                 Err(close) => return self.close(key, EndCause::Session(close), now, transport),

@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    Dpid, NameKind, Names, Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchIdentity,
-    SwitchInfo, SwitchPort, Watch,
+    Dpid, NameKind, Names, Network, Port, PortDesc, PriorityBand, Refusal, RefusedFlows,
+    SwitchIdentity, SwitchInfo, SwitchPort, Watch,
 };
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
@@ -329,25 +329,29 @@ impl ControllerOperator {
             flow: flow.to_owned(),
             reason: why.to_string(),
         };
-        let row = |info: &SwitchInfo, standby| SwitchRow {
-            dpid: info.dpid,
-            name: name_of(names, info.dpid),
-            version: info.version,
-            role: info.role,
-            standby,
-            peer: info.peer,
-            identity: info.identity.as_deref().map(identity_row),
-            up_seconds: now.saturating_sub(info.since).as_secs(),
-            packet_ins: self.monitor.packet_ins_of(info.dpid),
-            n_tables: info.n_tables,
-            n_buffers: info.n_buffers,
-            manufacturer: info.description.manufacturer.to_string(),
-            hardware: info.description.hardware.to_string(),
-            software: info.description.software.to_string(),
-            serial_number: info.description.serial_number.to_string(),
-            description: info.description.datapath.to_string(),
-            ports: info.ports.iter().map(port_row).collect(),
-            refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
+        let row = |info: &SwitchInfo, standby| {
+            let dropped = self.monitor.drops_by_port(info.dpid);
+            SwitchRow {
+                dpid: info.dpid,
+                name: name_of(names, info.dpid),
+                version: info.version,
+                role: info.role,
+                standby,
+                peer: info.peer,
+                identity: info.identity.as_deref().map(identity_row),
+                up_seconds: now.saturating_sub(info.since).as_secs(),
+                packet_ins: self.monitor.packet_ins_of(info.dpid),
+                packet_ins_dropped: dropped.values().sum(),
+                n_tables: info.n_tables,
+                n_buffers: info.n_buffers,
+                manufacturer: info.description.manufacturer.to_string(),
+                hardware: info.description.hardware.to_string(),
+                software: info.description.software.to_string(),
+                serial_number: info.description.serial_number.to_string(),
+                description: info.description.datapath.to_string(),
+                ports: info.ports.iter().map(|desc| port_row(desc, &dropped)).collect(),
+                refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
+            }
         };
         let standbys = self.network.standbys().load();
         let up = self.monitor.switches();
@@ -439,12 +443,13 @@ fn table_memory(tables: &Budget) -> TableMemory {
     }
 }
 
-fn port_row(desc: &PortDesc) -> PortRow {
+fn port_row(desc: &PortDesc, dropped: &BTreeMap<Port, u64>) -> PortRow {
     PortRow {
         port: desc.port,
         name: desc.name.to_string(),
         mac: desc.address,
         state: ports::state(desc),
+        packet_ins_dropped: dropped.get(&desc.port).copied().unwrap_or(0),
     }
 }
 

@@ -24,6 +24,9 @@ use serde_json::Value;
 use super::readings::Readings;
 use super::statistics::Answers;
 
+/// Maximum number of ports whose drops are reported. Further ones are left out.
+const MAX_PORTS_WITH_DROPS: usize = 10_000;
+
 /// All that a scrape reports.
 #[derive(Debug)]
 pub(super) struct Families {
@@ -269,7 +272,19 @@ impl Families {
                 (labels, u64::from(port.state == PortState::Up))
             })
         });
-        output.gauge("port_status", "1 if the port carries packets.", ports)
+        output.gauge("port_status", "1 if the port carries packets.", ports)?;
+        let dropped = switches.iter().flat_map(|row| {
+            row.ports.iter().filter(|port| port.packet_ins_dropped > 0).map(|port| {
+                let labels = of_port(row.dpid.0, row.name.as_deref(), port.port, &port.name);
+                (labels, port.packet_ins_dropped)
+            })
+        });
+        output.counter(
+            "bellrock_port_packet_ins_dropped",
+            "Packet_ins of the port that were dropped since its switch connected: above the limit of \
+             the switch, or above its share of an overloaded worker.",
+            dropped.take(MAX_PORTS_WITH_DROPS),
+        )
     }
 
     /// The counters of ports, as far as switches are asked for them. They are gauges, as Faucet's:

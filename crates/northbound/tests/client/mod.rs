@@ -73,9 +73,10 @@ fn switch_row() -> SwitchRow {
         "peer": "127.0.0.1:40000", "identity": {
             "name": "switch id:1", "key": format!("sha256:{}", "0a".repeat(32)), "dpids": [],
             "expiry": 2_000_000_000, "protocol": "TLS 1.3", "cipher": "TLS_AES_256_GCM_SHA384",
-        }, "up_seconds": 3, "packet_ins": 7, "n_tables": 254, "n_buffers": 0,
+        }, "up_seconds": 3, "packet_ins": 7, "packet_ins_dropped": 9, "n_tables": 254, "n_buffers": 0,
         "manufacturer": "M", "hardware": "H", "software": "S\"\n# \\", "serial_number": "N", "description": "D",
-        "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up"}],
+        "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up",
+            "packet_ins_dropped": 8}],
     });
     serde_json::from_value(row).unwrap()
 }

@@ -275,6 +275,14 @@ impl SharedState {
         self.posts.read().switches.get(&dpid).map_or(0, |entry| entry.counts.packet_ins.get())
     }
 
+    /// Packet_ins of a switch that a budget dropped since it connected, by ingress port. Ports beyond
+    /// [`crate::MAX_PORTS_COUNTED`] are counted together, for `Port::ANY`.
+    #[must_use]
+    pub fn drops_by_port(&self, dpid: Dpid) -> BTreeMap<bellrock_api::Port, u64> {
+        let entries = self.posts.read();
+        entries.switches.get(&dpid).map_or_else(BTreeMap::new, |entry| entry.counts.drops_by_port())
+    }
+
     /// The counters of the switches that are connected, and of the last ones that were.
     #[must_use]
     pub fn switch_counters(&self) -> Vec<(Dpid, SwitchCounters)> {
