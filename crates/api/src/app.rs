@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, FromSwitch, PortStatus, ReplyBody};
 
 use crate::intern::intern;
-use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
+use crate::{
+    Allowance, Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid,
+};
 
 /// Whether the next app sees a packet that a handler has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,6 +309,66 @@ pub trait DynApp: Send + Sync + 'static {
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler>;
     /// See [`App::hosts`].
     fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>);
+    /// What the app may do. `None`: everything.
+    fn allowance(&self) -> Option<&Allowance> {
+        None
+    }
+}
+
+/// An app with an allowance, for runtimes.
+pub struct AllowedApp {
+    app: Box<dyn DynApp>,
+    allowance: Allowance,
+}
+
+impl AllowedApp {
+    /// The app, kept to this allowance.
+    #[must_use]
+    pub fn new(app: Box<dyn DynApp>, allowance: Allowance) -> Self {
+        AllowedApp { app, allowance }
+    }
+}
+
+impl DynApp for AllowedApp {
+    fn name(&self) -> &'static str {
+        self.app.name()
+    }
+
+    fn wants_packet_ins(&self) -> bool {
+        self.app.wants_packet_ins()
+    }
+
+    fn forwards(&self) -> Forwards {
+        self.app.forwards()
+    }
+
+    fn needs(&self) -> Needs {
+        self.app.needs()
+    }
+
+    fn earlier_flows(&self) -> EarlierFlows {
+        self.app.earlier_flows()
+    }
+
+    fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
+        self.app.counter_meanings()
+    }
+
+    fn start(&self, network: &Network) {
+        self.app.start(network);
+    }
+
+    fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler> {
+        self.app.switch_up(network, switch)
+    }
+
+    fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
+        self.app.hosts(network, report);
+    }
+
+    fn allowance(&self) -> Option<&Allowance> {
+        Some(&self.allowance)
+    }
 }
 
 impl<A: App> DynApp for A {

@@ -197,6 +197,12 @@ pub enum Error {
          with `RoleKind::NoChange`"
     )]
     RoleChange,
+    /// The app is not allowed to do this: see [`crate::Allowance`].
+    #[error("the app is not allowed to {what}")]
+    NotAllowed {
+        /// What it may not do.
+        what: &'static str,
+    },
     /// The message expects no reply, so that it is no request.
     #[error("this message expects no reply; send it as a change")]
     NotARequest,

@@ -18,6 +18,7 @@
 //! What that version does not support is [`Error::Encode`], which names it.
 
 mod actions;
+mod allowance;
 mod app;
 mod app_event;
 mod app_id;
@@ -51,6 +52,7 @@ mod waiting;
 mod watch;
 
 pub use actions::Actions;
+pub use allowance::{Allowance, AllowedWrites, AppGuard};
 pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Verdict};
 pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
 pub use app_id::AppId;

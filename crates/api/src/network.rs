@@ -17,8 +17,8 @@ use crate::runtime::{Changes, Program, RawMessages, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppEvent, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error, Event,
-    Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder,
+    Abort, AppEvent, AppGuard, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error,
+    Event, Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder,
     RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Transaction, Watch,
 };
 
@@ -86,19 +86,27 @@ pub struct Network {
     runtime: Arc<dyn Runtime>,
     /// Name and chain place of its app. `None`: the controller's own handle.
     app: Option<(&'static str, AppId)>,
+    /// Set if the app may not do everything.
+    guard: Option<Arc<AppGuard>>,
 }
 
 impl Network {
     /// For runtimes: the controller's own handle.
     #[must_use]
     pub fn new(runtime: Arc<dyn Runtime>) -> Self {
-        Network { runtime, app: None }
+        Network { runtime, app: None, guard: None }
     }
 
     /// For runtimes: the handle of the app with this name.
     #[must_use]
     pub fn of_app(runtime: Arc<dyn Runtime>, name: &'static str, id: AppId) -> Self {
-        Network { runtime, app: Some((name, id)) }
+        Network { runtime, app: Some((name, id)), guard: None }
+    }
+
+    /// For runtimes: the same handle, kept to what its app may do.
+    #[must_use]
+    pub fn with_guard(self, guard: Option<Arc<AppGuard>>) -> Self {
+        Network { guard, ..self }
     }
 
     /// Name of the handle's app; `controller` for the controller's own.
@@ -226,6 +234,9 @@ impl Network {
     /// already, [`crate::Error::RoleChange`], or what its version does not support.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
         crate::role::refuse_role_change(message)?;
+        if let Some(guard) = &self.guard {
+            guard.check(self, dpid, message)?;
+        }
         self.runtime.send(self.app_id(), dpid, message)
     }
 
@@ -252,6 +263,14 @@ impl Network {
     ) -> ProgramFuture {
         match self.app_id() {
             Some(app) => {
+                if let Some(guard) = &self.guard
+                    && let Err(error) = guard.check_changes(self, dpid, &changes)
+                {
+                    return ProgramFuture::ready(vec![
+                        ChangeOutcome::NotSent(error);
+                        changes.len()
+                    ]);
+                }
                 let changes = Changes::OfApp(app, changes);
                 self.runtime.program(Program { dpid, changes, within }).measured(self)
             }
@@ -265,7 +284,13 @@ impl Network {
     /// [`crate::Switch::request`]. Flows in the reply have their priorities in the switch
     /// ([`crate::PriorityBand::lower`]).
     pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> RequestFuture {
-        self.runtime.request(dpid, &ToSwitch::MultipartRequest(MultipartRequest::of(body)))
+        let request = ToSwitch::MultipartRequest(MultipartRequest::of(body));
+        if let Some(guard) = &self.guard
+            && let Err(error) = guard.check(self, dpid, &request)
+        {
+            return RequestFuture::not_sent(error);
+        }
+        self.runtime.request(dpid, &request)
     }
 
     /// Runs a task beside the handlers: a future that can wait for time, published values and other
@@ -294,7 +319,15 @@ impl Network {
         name: impl Into<Cow<'static, str>>,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> TaskHandle {
-        let work = TaskWork::Once(Box::pin(future));
+        let work = match self.guard.as_ref().map(|guard| guard.start_task(self)) {
+            None => TaskWork::Once(Box::pin(future)),
+            Some(Some(permit)) => TaskWork::Once(Box::pin(async move {
+                let _permit = permit;
+                future.await;
+            })),
+            // Refused: it ends at once.
+            Some(None) => TaskWork::Once(Box::pin(async {})),
+        };
         self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
     }
 
@@ -326,7 +359,16 @@ impl Network {
         name: impl Into<Cow<'static, str>>,
         mut make: impl FnMut() -> F + Send + 'static,
     ) -> TaskHandle {
-        let work = TaskWork::Again(Box::new(move || Box::pin(make())));
+        let work = match self.guard.as_ref().map(|guard| guard.start_task(self)) {
+            Some(None) => TaskWork::Once(Box::pin(async {})),
+            permit => {
+                let permit = permit.flatten();
+                TaskWork::Again(Box::new(move || {
+                    let _ = &permit;
+                    Box::pin(make())
+                }))
+            }
+        };
         self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
     }
 
@@ -388,6 +430,11 @@ impl Network {
 
 impl RoleControl for Network {
     fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrderFuture {
+        if let Some(guard) = &self.guard
+            && let Err(error) = guard.check_all(self, "change the controller's role")
+        {
+            return RoleOrderFuture::not_sent(error);
+        }
         self.runtime.set_role(dpid, order)
     }
 
@@ -398,12 +445,18 @@ impl RoleControl for Network {
 
 impl RawMessages for Network {
     fn send_messages(&self, dpid: Dpid, messages: Vec<Box<[u8]>>) -> ProgramFuture {
+        if let Some(guard) = &self.guard
+            && let Err(error) = guard.check_raw(self, dpid)
+        {
+            return ProgramFuture::ready(vec![ChangeOutcome::NotSent(error); messages.len()]);
+        }
         let changes = Changes::Messages(messages);
         self.runtime.program(Program { dpid, changes, within: CONFIRM_WITHIN })
     }
 
     fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture {
-        match crate::role::refuse_role_change(request) {
+        let checked = self.guard.as_ref().map_or(Ok(()), |guard| guard.check_raw(self, dpid));
+        match checked.and_then(|()| crate::role::refuse_role_change(request)) {
             Ok(()) => self.runtime.request(dpid, request),
             Err(error) => RequestFuture::not_sent(error),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{ToSwitch, Version};
 
-pub use crate::app::DynApp;
+pub use crate::app::{AllowedApp, DynApp};
 pub use crate::confirm::{Changes, Program, Promise, PromiseFuture, promise};
 pub use crate::empty_network::EmptyNetwork;
 pub use crate::network::{Extensions, NetworkState, Runtime};

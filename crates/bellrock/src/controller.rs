@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bellrock_api::Names;
 use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::RoleControl;
-use bellrock_api::{App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
+use bellrock_api::{Allowance, App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
 use bellrock_apps::{
     bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists,
@@ -33,6 +33,7 @@ use bellrock_services::discovery::NoRandomness;
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
 
+use crate::allow::restrict;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
 use crate::expiry_log::log_expiry;
@@ -120,6 +121,8 @@ pub fn run<A: App>(app: A) -> Result {
 #[must_use = "it does nothing until it runs"]
 pub struct ControllerBuilder {
     apps: Vec<Box<dyn DynApp>>,
+    /// What apps may do that may not do everything.
+    pub(crate) allowances: Vec<(String, Allowance)>,
     engine: EngineSettings,
     /// Changes of single settings. They apply after `engine`, whichever was called first.
     changes: Vec<Change>,
@@ -415,7 +418,7 @@ impl ControllerBuilder {
             return Err(RunError::Chain(problem.to_string()));
         }
         let settings = self.take_settings();
-        let chain = chain(self.apps, &self.services)?;
+        let chain = chain(restrict(self.apps, self.allowances)?, &self.services)?;
         let engine = Engine::start(&settings, chain)?;
         let network = engine.monitor().network();
         // It is set once: here.

@@ -46,6 +46,7 @@ pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};
 pub use signals::{Signal, Signals};
 
+mod allow;
 mod controller;
 mod event_log;
 #[cfg(feature = "tls")]

@@ -33,6 +33,7 @@
 //! [`suite`] repeats the experiments of the studies. It runs controllers in turn ([`peer`]), plots
 //! the results ([`plot`]), and shows the published figures beside them ([`published`]).
 
+pub mod attack;
 pub mod callgrind;
 mod compare;
 mod control;

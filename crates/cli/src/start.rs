@@ -197,6 +197,9 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
             }
         };
     }
+    for (app, allowance) in &config.allow {
+        builder = builder.allow(app, allowance.clone());
+    }
     Ok((builder, parts))
 }
 

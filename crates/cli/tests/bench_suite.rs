@@ -199,7 +199,7 @@ fn bad_use_is_told_before_anything_is_measured() {
             &["batches"],
             2,
             "no experiment \"batches\"; there are threads, switches, macs, latency, window, \
-             fairness, batch, energy, shared-state",
+             fairness, batch, energy, shared-state, hostile",
         ),
         (&full, &["macs"], 2, "is not empty; name another one with --out"),
         (&folder, &["--peer", "nox"], 2, "built-in peer: ovs-testcontroller, os-ken"),

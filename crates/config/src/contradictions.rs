@@ -52,6 +52,7 @@ impl Config {
     pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let mut all: Vec<Contradiction> = self
             .of_chain()
+            .chain(self.of_allow())
             .chain(self.of_circuits())
             .chain(self.of_listen())
             .chain(self.of_tls())
@@ -80,6 +81,14 @@ impl Config {
             let about = app.map_or_else(|| "apps".to_owned(), |app| format!("apps.{}", app.name));
             let text = problem.to_string();
             Contradiction { about: vec![about], is_error: problem.is_error, text }
+        })
+    }
+
+    fn of_allow(&self) -> impl Iterator<Item = Contradiction> {
+        let is_missing = |app: &&String| self.apps.iter().all(|other| other.name() != **app);
+        self.allow.keys().filter(is_missing).map(|app| {
+            let text = format!("`allow` has the app {app:?}, which is not in `apps`; leave it out");
+            error(&["allow", &format!("allow.{app}")], text)
         })
     }
 

@@ -16,6 +16,7 @@
 //! It starts nothing, and knows no flag by its syntax: the command line belongs to the command,
 //! which with the library's face is the only user of this crate.
 
+mod allow;
 pub mod apps;
 mod contradictions;
 mod difference;
@@ -34,13 +35,14 @@ mod traffic;
 pub mod values;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use bellrock_api::Names;
+use bellrock_api::{Allowance, Names};
 use bellrock_engine::session::SessionSettings;
 use bellrock_engine::{IdleMode, Limits, Pinning, WorkerSettings, WriteMode};
 
@@ -73,6 +75,8 @@ pub struct Config {
     pub tls: TlsConfig,
     /// The chain of apps, in order.
     pub apps: Vec<AppChoice>,
+    /// What apps may do that may not do everything, by name.
+    pub allow: BTreeMap<String, Allowance>,
     /// Number of workers. `None`: one for each core.
     pub workers: Option<usize>,
     /// Cores of the workers.
@@ -129,6 +133,7 @@ impl Default for Config {
             listen: engine.listen,
             tls: TlsConfig::default(),
             apps: vec![AppChoice::Learning(Default::default())],
+            allow: BTreeMap::new(),
             workers: None,
             pin: engine.pin,
             idle: engine.idle,

@@ -10,6 +10,7 @@ use bellrock_api::Version;
 use bellrock_engine::session::Versions;
 use bellrock_engine::{IdleMode, Limits, MAX_WORKERS, Pinning, WriteMode};
 
+use super::allow::ALLOW;
 use super::form::{Change, Form, Setting};
 use super::http::HTTP;
 use super::names::NAMES;
@@ -36,6 +37,7 @@ pub const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
     Group { heading: "TLS towards switches", settings: TLS },
     Group { heading: "Names", settings: NAMES },
+    Group { heading: "What apps may do", settings: ALLOW },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
     Group { heading: "HTTP", settings: HTTP },
@@ -284,6 +286,20 @@ const LIMITS: &[Setting<Config>] = &[
         },
     },
     Setting {
+        key: "controller_meter",
+        value: "N",
+        about: "Packet-ins a second of one switch, by a meter in the switch (OpenFlow 1.3): it drops \
+                further ones itself. A switch without meters is named. off: no meter.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                let read = |text: &str| values::number(text, Limits::PACKET_INS_PER_SECOND);
+                put(&mut config.limits.controller_meter, or_word(text, "off", read))
+            },
+            show: |config| show_or_word(config.limits.controller_meter.as_ref(), "off"),
+        },
+    },
+    Setting {
         key: "table_memory_bytes",
         value: "BYTES",
         about: "Memory limit for the tables of all apps and switches together. At the limit a \
@@ -321,6 +337,19 @@ const LIMITS: &[Setting<Config>] = &[
                 put(&mut config.limits.stalled, values::time(text, Limits::STALLED))
             },
             show: |config| values::show_time(config.limits.stalled),
+        },
+    },
+    Setting {
+        key: "handler_time",
+        value: "TIME",
+        about: "Time for one event of an app's handler. One that takes longer is named in the log and \
+                by an event, while it lasts, and counted (handlers_blocked).",
+        change: Change::Restart,
+        form: Form::One {
+            set: |config, text| {
+                put(&mut config.limits.handler_time, values::time(text, Limits::HANDLER_TIME))
+            },
+            show: |config| values::show_time(config.limits.handler_time),
         },
     },
 ];

@@ -67,6 +67,8 @@ fn hub() -> AppRow {
         disabled: false,
         errors: 0,
         last_error: None,
+        blocked: 0,
+        refused: 0,
     }
 }
 

@@ -13,7 +13,7 @@ use bellrock_api::runtime::Chain;
 use bellrock_api::runtime::DynApp;
 use bellrock_worker::{Admission, Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
-use crossbeam_utils::sync::Parker;
+use crossbeam_utils::sync::{Parker, Unparker};
 use mio::{Poll, Waker};
 use tracing::{error, warn};
 
@@ -32,6 +32,7 @@ use crate::tls::{
     handshake::{self, Handshakes, PendingHandshakes},
 };
 use crate::waker::Sleeper;
+use crate::watchdog::Watchdog;
 
 /// A running controller. Dropping it stops it.
 pub struct Engine {
@@ -45,6 +46,8 @@ pub struct Engine {
     threads: Vec<JoinHandle<()>>,
     /// The thread of the tasks.
     tasks: Option<JoinHandle<()>>,
+    /// Wakes the watchdog.
+    watchdog: Option<Unparker>,
 }
 
 impl Engine {
@@ -107,6 +110,7 @@ impl Engine {
             inboxes: inboxes.clone(),
             threads: Vec::new(),
             tasks: None,
+            watchdog: None,
         };
         for (index, (core, poll)) in cores.into_iter().zip(polls).enumerate() {
             let start = ThreadStart {
@@ -131,6 +135,16 @@ impl Engine {
             Some(tls) => Some(engine.start_handshakes(&tls.server, acceptor_waker)?),
             None => None,
         };
+        let dog = Watchdog {
+            shared: Arc::clone(&shared),
+            inboxes: inboxes.clone(),
+            halt: Arc::clone(&halt),
+            limit: settings.worker.limits.handler_time,
+        };
+        let watch = Parker::new();
+        engine.watchdog = Some(watch.unparker().clone());
+        let thread = engine.spawn("watchdog".into(), move || dog.run(&watch))?;
+        engine.threads.push(thread);
         let mut acceptor = Acceptor {
             listeners,
             poll,
@@ -238,6 +252,9 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.halt.stop();
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.unpark();
+        }
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 error!("a thread of the engine had panicked");

@@ -38,6 +38,7 @@ mod thread;
 #[cfg(feature = "tls")]
 mod tls;
 mod waker;
+mod watchdog;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{

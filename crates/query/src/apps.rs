@@ -32,6 +32,13 @@ pub struct AppRow {
     pub errors: u64,
     /// The latest of these errors that was logged, with its type.
     pub last_error: Option<String>,
+    /// How often its handlers took longer than `handler_time` for an event.
+    #[serde(default)]
+    pub blocked: u64,
+    /// Messages and tasks that were refused, because the app is not allowed to send or run them
+    /// (`allow`).
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// Asks for the background tasks of the apps, in the order of their start.

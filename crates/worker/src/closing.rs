@@ -104,6 +104,9 @@ impl Worker {
     pub(crate) fn end_switch(&mut self, up: UpSwitch, now: Duration) {
         self.counters.switches_down.add(1);
         up.table_miss.forget(&self.network, up.info.dpid);
+        if let Some(meter) = &up.controller_meter {
+            meter.forget(&self.network, up.info.dpid);
+        }
         self.farewell(up, now);
     }
 
@@ -135,6 +138,22 @@ impl Worker {
         if let Some(event) = event {
             self.shared.publish(now, event);
         }
+    }
+
+    /// Does what each session needs once a second.
+    pub(crate) fn tick_session<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.carry.is_empty() {
+            connection.carry = Vec::new();
+        }
+        count_session(&self.counters, connection);
+        self.give_up_requests(key, now, transport);
+        self.count_unfinished(key);
     }
 
     fn count_end(&self, end: &EndCause) {

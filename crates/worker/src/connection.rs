@@ -135,6 +135,8 @@ pub(crate) struct UpSwitch {
     pub(crate) flows_request: Option<FlowsRequest>,
     /// The table-miss entry (1.3).
     pub(crate) table_miss: OwnFlow,
+    /// The meter towards the controller, if there is to be one (1.3).
+    pub(crate) controller_meter: Option<Box<OwnFlow>>,
     /// `info` has changed in this turn; the directory does not have the change yet.
     pub(crate) changed: bool,
 }

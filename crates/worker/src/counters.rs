@@ -83,6 +83,11 @@ counters! {
         handler_errors,
         /// Panics of handlers that were caught.
         handler_panics,
+        /// Events for which a handler took longer than `handler_time`. A watchdog counts them while they
+        /// last.
+        handlers_blocked,
+        /// Messages that handlers wrote and that were not sent, because their app is not allowed to.
+        messages_refused,
         /// Apps that were disabled because their handlers panicked repeatedly.
         apps_disabled,
         /// OpenFlow errors that switches sent.

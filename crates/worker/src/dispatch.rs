@@ -6,23 +6,23 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus, RequestKind,
 };
-use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, EarlierFlows, FlowRemoved, Handler, Network,
-    PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
+    AppGuard, AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, EarlierFlows, FlowRemoved,
+    Handler, Network, PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{
     CompleteReply, ControllerSession, MAX_PORTS, MissingReply, SessionEvent, xid,
 };
 use tracing::{debug, error, warn};
 
+use crate::activity::{Calls, EventKind};
+use crate::allowed::{Checked, keep_allowed};
 use crate::confirm::is_confirms;
 use crate::connection::{
     ConnectionStage, SessionRequests, StandbySwitch, UpSwitch, apply, description_of,
 };
 use crate::counters::WorkerCounters;
-use crate::directory::ChainApp;
 use crate::guard::guarded;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
@@ -40,22 +40,44 @@ struct Call<'a> {
     now: Duration,
     counters: &'a WorkerCounters,
     log: &'a mut LogBudget,
+    calls: &'a mut Calls,
 }
 
 impl Call<'_> {
     /// Calls one handler with its own [`Switch`]. After an error or a panic, discards what it
     /// wrote.
-    fn call_handler(&mut self, app: &WorkerApp, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+    fn call_handler(
+        &mut self,
+        (app, handler): (&WorkerApp, &mut dyn Handler),
+        event: EventKind,
+        call: impl FnOnce(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+    ) {
         if app.health.is_disabled() {
             return;
         }
+        self.calls.begin(app.place(), event, self.info.dpid);
+        self.call_guarded(app, handler, call);
+        self.calls.end();
+    }
+
+    fn call_guarded(
+        &mut self,
+        app: &WorkerApp,
+        handler: &mut dyn Handler,
+        call: impl FnOnce(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+    ) {
         let mark = self.out.len();
         let (xids, pending) = self.session.split();
         let mut requests = SessionRequests { pending, removals: self.removals };
         let mut switch = Switch::new(self.info, self.out, xids, &mut requests, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
-        match guarded(|| call(&mut switch)) {
-            Some(Ok(())) => return,
+        match guarded(|| call(&mut *handler, &mut switch)) {
+            Some(Ok(())) => {
+                if let Some(guard) = &app.guard {
+                    self.keep_allowed((app, guard), handler, mark);
+                }
+                return;
+            }
             Some(Err(error)) => {
                 counters.handler_errors.add(1);
                 app.health.failed(1);
@@ -81,6 +103,17 @@ impl Call<'_> {
         }
         switch.undo_to(mark);
     }
+
+    fn keep_allowed(
+        &mut self,
+        app: (&WorkerApp, &AppGuard),
+        handler: &mut dyn Handler,
+        mark: usize,
+    ) {
+        let Call { info, out, session, removals, now, counters, .. } = self;
+        let checked = Checked { info, out, session, removals, now: *now, counters };
+        keep_allowed(app, handler, mark, checked);
+    }
 }
 
 /// A worker's view of an app.
@@ -91,12 +124,20 @@ pub(crate) struct WorkerApp {
     pub(crate) health: Arc<Health>,
     /// The app's handle to the network.
     pub(crate) network: Network,
+    /// Set if it may not do everything.
+    pub(crate) guard: Option<Arc<AppGuard>>,
 }
 
 /// Maximum number of apps in a chain: each needs its own band of priorities.
 pub const MAX_APPS: usize = PriorityBand::PLACES;
 
 impl WorkerApp {
+    /// Its place in the chain.
+    #[inline]
+    pub(crate) fn place(&self) -> usize {
+        usize::from(self.id.owner()).saturating_sub(1)
+    }
+
     /// Counts a panic of one of its handlers.
     #[cold]
     pub(crate) fn panicked(&self, now: Duration, counters: &WorkerCounters) {
@@ -123,8 +164,6 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let ConnectionStage::Up(up) = &mut connection.stage else { return };
         let packets = batch.len();
-        let (xids, pending) = connection.session.split();
-        let mut requests = SessionRequests { pending, removals: &mut connection.removals };
         for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
             if batch.is_done() {
                 break;
@@ -132,6 +171,10 @@ impl Worker {
             if app.health.is_disabled() {
                 continue;
             }
+            let mark = self.out.len();
+            self.calls.begin(app.place(), EventKind::PacketIn, up.info.dpid);
+            let (xids, pending) = connection.session.split();
+            let mut requests = SessionRequests { pending, removals: &mut connection.removals };
             let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut requests, now, app.id);
             batch.rewind(&switch);
             // A panic costs only its packet; the rest of the batch goes on.
@@ -150,7 +193,14 @@ impl Worker {
                     break;
                 }
             }
+            if let Some(guard) = &app.guard {
+                let (info, out, counters) = (&*up.info, &mut self.out, &*self.counters);
+                let (session, removals) = (&mut connection.session, &mut connection.removals);
+                let checked = Checked { info, out, session, removals, now, counters };
+                keep_allowed((app, guard), handler.as_mut(), mark, checked);
+            }
         }
+        self.calls.end();
         self.counters.packet_ins.add(packets as u64);
         connection.counts.packet_ins.add(packets as u64);
         if !batch.is_done() {
@@ -192,7 +242,7 @@ impl Worker {
             }
             SessionEvent::FlowRemoved(flow) => {
                 self.restore_table_miss(key, &flow, now, transport);
-                self.for_each_handler(key, now, |app, handler, switch| {
+                self.for_each_handler(key, EventKind::FlowRemoved, now, |app, handler, switch| {
                     handler.flow_removed(switch, &with_app_priority(app, flow))
                 });
             }
@@ -364,7 +414,9 @@ impl Worker {
 
     /// Calls the handlers of a switch for a change of a port.
     pub(crate) fn port_changed(&mut self, key: ConnectionKey, status: &PortStatus, now: Duration) {
-        self.for_each_handler(key, now, |_, handler, switch| handler.port_status(switch, status));
+        self.for_each_handler(key, EventKind::PortStatus, now, |_, handler, switch| {
+            handler.port_status(switch, status)
+        });
     }
 
     /// Publishes the changes of a switch in the directory, once a turn: the first change after that
@@ -443,6 +495,9 @@ impl Worker {
             self.counters.table_miss_refused.add(1);
             return;
         }
+        if self.is_meter_refused(key, xid, error, now) {
+            return;
+        }
         self.call_owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
         self.fail_removal(key, xid, now);
     }
@@ -460,7 +515,7 @@ impl Worker {
 
     /// Calls each handler once a second.
     pub(crate) fn tick(&mut self, key: ConnectionKey, now: Duration) {
-        self.for_each_handler(key, now, |_, handler, switch| handler.tick(switch));
+        self.for_each_handler(key, EventKind::Tick, now, |_, handler, switch| handler.tick(switch));
     }
 
     /// Gives up requests without an answer in time.
@@ -491,13 +546,16 @@ impl Worker {
 
     /// Calls the handlers of a new switch for the first time.
     pub(crate) fn first_event(&mut self, key: ConnectionKey, now: Duration) {
-        self.for_each_handler(key, now, |_, handler, switch| handler.switch_up(switch));
+        self.for_each_handler(key, EventKind::SwitchUp, now, |_, handler, switch| {
+            handler.switch_up(switch)
+        });
     }
 
     /// Calls the handler of each app, in the order of the chain.
     fn for_each_handler(
         &mut self,
         key: ConnectionKey,
+        kind: EventKind,
         now: Duration,
         mut event: impl FnMut(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
@@ -508,9 +566,12 @@ impl Worker {
         let (out, session) = (&mut self.out, &mut connection.session);
         let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
-        let mut call = Call { info, out, session, removals, now, counters, log };
+        let calls = &mut self.calls;
+        let mut call = Call { info, out, session, removals, now, counters, log, calls };
         for (handler, app) in handlers.iter_mut().zip(&self.apps) {
-            call.call_handler(app, |switch| event(app.id, handler.as_mut(), switch));
+            call.call_handler((app, handler.as_mut()), kind, |handler, switch| {
+                event(app.id, handler, switch)
+            });
         }
     }
 
@@ -523,7 +584,7 @@ impl Worker {
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
-        self.call_handler_at(key, place, now, event);
+        self.call_handler_at(key, place, (EventKind::Answer, now), event);
     }
 
     /// Offers a flow of an earlier run to its app. Returns whether the app adopts it.
@@ -535,7 +596,7 @@ impl Worker {
         now: Duration,
     ) -> bool {
         let mut adopted = false;
-        self.call_handler_at(key, place, now, |app, handler, switch| {
+        self.call_handler_at(key, place, (EventKind::Adopt, now), |app, handler, switch| {
             // Another chain had other bands: the order of its flows among those of other apps was
             // another one.
             if let Some(priority) = app.band().lower(flow.priority) {
@@ -551,7 +612,7 @@ impl Worker {
         &mut self,
         key: ConnectionKey,
         place: usize,
-        now: Duration,
+        (kind, now): (EventKind, Duration),
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -564,8 +625,11 @@ impl Worker {
         let (out, session) = (&mut self.out, &mut connection.session);
         let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
-        let mut call = Call { info, out, session, removals, now, counters, log };
-        call.call_handler(app, |switch| event(app.id, handler.as_mut(), switch));
+        let calls = &mut self.calls;
+        let mut call = Call { info, out, session, removals, now, counters, log, calls };
+        call.call_handler((app, handler.as_mut()), kind, |handler, switch| {
+            event(app.id, handler, switch)
+        });
     }
 }
 
@@ -583,34 +647,4 @@ fn with_reported_priority(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> 
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
     }
     flow
-}
-
-/// Makes the handlers of a switch. An app that panics here gets no events of it.
-pub(crate) fn handlers(
-    chain: &[ChainApp],
-    apps: &[WorkerApp],
-    info: &SwitchInfo,
-    counters: &WorkerCounters,
-) -> Vec<Box<dyn Handler>> {
-    /// Replaces the handler of an app that failed.
-    struct Absent;
-    impl Handler for Absent {
-        /// Keeps all flows: no handler would install them again.
-        fn adopt(&mut self, _: &mut Switch<'_>, _: &FlowStats<'_>) -> Result<bool> {
-            Ok(true)
-        }
-    }
-
-    let make = |maker: &dyn DynApp, app: &WorkerApp| -> Box<dyn Handler> {
-        if app.health.is_disabled() {
-            return Box::new(Absent);
-        }
-        let call = || maker.switch_up(&app.network, info);
-        guarded(call).unwrap_or_else(|| {
-            app.panicked(info.since, counters);
-            error!(dpid = %info.dpid, app = app.name, "an app panicked at a new switch");
-            Box::new(Absent)
-        })
-    };
-    chain.iter().zip(apps).map(|(maker, app)| make(maker.app.as_ref(), app)).collect()
 }

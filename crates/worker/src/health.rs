@@ -26,6 +26,8 @@ pub(crate) struct Health {
     /// Times of the last panics, oldest first.
     recent: Mutex<VecDeque<Duration>>,
     errors: AtomicU64,
+    /// Events that took longer than the limit.
+    blocked: AtomicU64,
     /// Text of the last logged error, or empty. Its memory is reused: errors can come with every
     /// packet.
     last_error: Mutex<String>,
@@ -46,6 +48,16 @@ impl Health {
         }
         recent.clear();
         !self.disabled.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts an event that takes longer than the limit.
+    pub(crate) fn blocked(&self) {
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of events that took longer than the limit.
+    pub(crate) fn times_blocked(&self) -> u64 {
+        self.blocked.load(Ordering::Relaxed)
     }
 
     /// Counts errors of its handlers.

@@ -8,7 +8,9 @@
 //! It has no thread, no socket and no clock: crate `engine` provides them, and tests provide
 //! virtual ones. All dispatch is in this crate.
 
+mod activity;
 mod admission;
+mod allowed;
 mod balance;
 mod budget;
 mod clean;
@@ -26,10 +28,12 @@ mod faults;
 mod flood;
 mod guard;
 mod hand_over;
+mod handlers;
 mod health;
 mod limits;
 mod log_budget;
 mod mailbox;
+mod meter;
 mod queries;
 mod removal;
 mod roles;
@@ -43,6 +47,7 @@ mod transport;
 mod turns;
 mod worker;
 
+pub use activity::{Activity, EventKind, HandlerCall};
 pub use admission::{Admission, AdmissionError};
 pub use budget::MAX_PORTS_COUNTED;
 pub use confirm::{MIN_REQUESTS, TASKS_UNANSWERED};

@@ -21,10 +21,15 @@ pub struct Limits {
     /// Packet-ins of one switch: so many at once, and so many a second after that. More are dropped
     /// and counted. `None`: no limit.
     pub packet_ins_per_second: Option<u32>,
+    /// Packet-ins a second that a switch sends, by a meter in the switch itself (1.3). `None`: no
+    /// meter is set.
+    pub controller_meter: Option<u32>,
     /// Maximum bytes that wait to be written to a switch. Above it, the switch is not read.
     pub high_water_bytes: usize,
     /// Time after which a switch that reads none of the waiting bytes is closed.
     pub stalled: Duration,
+    /// Time for one event of a handler. One that takes longer is named and counted.
+    pub handler_time: Duration,
 }
 
 impl Default for Limits {
@@ -34,8 +39,10 @@ impl Default for Limits {
             switches_per_worker: 10_000,
             bytes_per_turn: 128 * 1024,
             packet_ins_per_second: None,
+            controller_meter: None,
             high_water_bytes: 1024 * 1024,
             stalled: Duration::from_secs(10),
+            handler_time: Duration::from_secs(1),
         }
     }
 }
@@ -75,7 +82,8 @@ impl Limits {
     /// and while it processes the bytes, its other switches wait.
     pub const BYTES_PER_TURN: RangeInclusive<u64> = 4 << 10..=16 << 20;
 
-    /// Range of [`packet_ins_per_second`](Self::packet_ins_per_second).
+    /// Range of [`packet_ins_per_second`](Self::packet_ins_per_second) and of
+    /// [`controller_meter`](Self::controller_meter).
     pub const PACKET_INS_PER_SECOND: RangeInclusive<u64> = 1..=10_000_000;
 
     /// Range of [`high_water_bytes`](Self::high_water_bytes): it has room for the largest message.
@@ -84,6 +92,10 @@ impl Limits {
     /// Range of [`stalled`](Self::stalled).
     pub const STALLED: RangeInclusive<Duration> =
         Duration::from_millis(100)..=Duration::from_secs(3600);
+
+    /// Range of [`handler_time`](Self::handler_time): a watchdog looks ten times a second.
+    pub const HANDLER_TIME: RangeInclusive<Duration> =
+        Duration::from_millis(200)..=Duration::from_secs(3600);
 
     /// Checks each limit against its range.
     ///
@@ -103,9 +115,18 @@ impl Limits {
             let range = Self::PACKET_INS_PER_SECOND;
             in_range("packet_ins_per_second", &limit.into(), &range, "")?;
         }
+        if let Some(limit) = self.controller_meter {
+            in_range("controller_meter", &limit.into(), &Self::PACKET_INS_PER_SECOND, "")?;
+        }
         let ms = |time: Duration| time.as_millis();
-        let range = ms(*Self::STALLED.start())..=ms(*Self::STALLED.end());
-        in_range("stalled", &ms(self.stalled), &range, " ms")
+        let times = [
+            ("stalled", self.stalled, Self::STALLED),
+            ("handler_time", self.handler_time, Self::HANDLER_TIME),
+        ];
+        for (name, time, range) in times {
+            in_range(name, &ms(time), &(ms(*range.start())..=ms(*range.end())), " ms")?;
+        }
+        Ok(())
     }
 }
 
@@ -146,7 +167,7 @@ mod tests {
     #[test]
     fn both_ends_of_each_range_pass_and_what_is_beyond_does_not() {
         type Set = fn(&mut Limits, u64);
-        let all: [(&str, RangeInclusive<u64>, Set); 6] = [
+        let all: [(&str, RangeInclusive<u64>, Set); 7] = [
             ("connections", Limits::CONNECTIONS, |it, n| it.connections = n as usize),
             ("switches_per_worker", Limits::CONNECTIONS, |it, n| {
                 it.switches_per_worker = n as usize;
@@ -159,6 +180,9 @@ mod tests {
                 it.high_water_bytes = n as usize;
             }),
             ("stalled", 100..=3_600_000, |it, ms| it.stalled = Duration::from_millis(ms)),
+            ("handler_time", 200..=3_600_000, |it, ms| {
+                it.handler_time = Duration::from_millis(ms);
+            }),
         ];
         assert_eq!(Limits::default().check(), Ok(()));
         for (name, range, set) in all {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::activity::EventKind;
 use crate::budget::PacketBudget;
 use crate::connection::{ConnectionStage, UpSwitch};
 use crate::mailbox::{AppCounter, SeenHost, WorkerQuery};
@@ -83,6 +84,7 @@ impl Worker {
     pub(crate) fn farewell(&mut self, mut up: UpSwitch, now: Duration) {
         let UpSwitch { info, handlers, .. } = &mut up;
         for (mut handler, app) in handlers.drain(..).zip(&self.apps) {
+            self.calls.begin(app.place(), EventKind::SwitchDown, info.dpid);
             let counters = &*self.counters;
             let counted = app.call("counters", (now, counters, &mut self.log), || {
                 let mut counted = Vec::new();
@@ -97,6 +99,7 @@ impl Worker {
             }
             let _ = app.call("drop of a handler", (now, counters, &mut self.log), || drop(handler));
         }
+        self.calls.end();
     }
 }
 

@@ -13,16 +13,17 @@ use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent}
 use slab::Slab;
 use tracing::{debug, info, warn};
 
+use crate::activity::Calls;
 use crate::balance::{OverloadWindows, SwitchLoad};
 use crate::budget::{PacketBudget, drop_reports};
-use crate::closing::count_session;
 use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of};
 use crate::connection_events::ConnectionEvents;
 use crate::counters::WorkerCounters;
 use crate::directory::SharedState;
-use crate::dispatch::{WorkerApp, handlers};
+use crate::dispatch::WorkerApp;
 use crate::faults::FaultLines;
 use crate::flood;
+use crate::handlers::handlers;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{ConnectionId, Mail};
 use crate::queries::Sums;
@@ -60,6 +61,8 @@ pub struct Worker {
     /// Set in a turn in which only packet-ins of so many bytes may pass.
     pub(crate) share_bytes: Option<usize>,
     pub(crate) drop_reports: Repeats<Option<Dpid>>,
+    /// The calls of handlers, for the watchdog.
+    pub(crate) calls: Calls,
     /// Send buffer, for one switch at a time.
     pub(crate) out: Out,
     timers: ConnectionTimers,
@@ -92,12 +95,14 @@ impl Worker {
         let apps = apps.filter_map(|(place, app)| {
             let (name, earlier_flows) = (app.name, app.earlier_flows);
             let (id, health) = (AppId::new(place, name)?, shared.health(place));
+            let guard = app.guard.clone();
             Some(WorkerApp {
                 name,
                 id,
                 earlier_flows,
                 health,
                 network: shared.network_of(place, name),
+                guard,
             })
         });
         let apps = apps.collect();
@@ -114,6 +119,7 @@ impl Worker {
             turn_bytes: settings.limits.bytes_per_turn,
             share_bytes: None,
             drop_reports: drop_reports(),
+            calls: Calls::new(shared.activity(index)),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: ConnectionTimers::default(),
             unfinished: 0,
@@ -458,21 +464,11 @@ impl Worker {
                     self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport);
                 }
                 self.retry_table_miss(key, now, transport);
+                self.retry_meter(key, now, transport);
                 self.tick(key, now);
             }
             _ => {}
         }
-    }
-
-    /// Does what each session needs once a second.
-    fn tick_session<T: Transport>(&mut self, key: ConnectionKey, now: Duration, transport: &mut T) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.carry.is_empty() {
-            connection.carry = Vec::new();
-        }
-        count_session(&self.counters, connection);
-        self.give_up_requests(key, now, transport);
-        self.count_unfinished(key);
     }
 
     /// Sets the connection's timer to the earliest time that it waits for.
@@ -556,7 +552,7 @@ impl Worker {
             self.shared.update(id, &info);
         }
         let apps = self.shared.apps();
-        let handlers = handlers(apps, &self.apps, &info, &self.counters);
+        let handlers = handlers(apps, &self.apps, &info, (&self.counters, &mut self.calls));
         if self.log.allows(now, &self.counters) {
             info!(
                 dpid = %info.dpid, version = %info.version, peer = %info.peer,
@@ -573,14 +569,22 @@ impl Worker {
         }
         let next_tick = now + TICK;
         let table_miss = OwnFlow::new(TABLE_MISS);
-        let up =
-            UpSwitch { info, handlers, next_tick, flows_request: None, table_miss, changed: false };
+        let up = UpSwitch {
+            info,
+            handlers,
+            next_tick,
+            flows_request: None,
+            table_miss,
+            controller_meter: None,
+            changed: false,
+        };
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.stage = ConnectionStage::Up(up);
         if self.wants_packet_ins() {
             // The buffer is almost empty here.
             self.send_table_miss(key, now);
         }
+        self.send_first_meter(key, now);
         self.counters.switches_up.add(1);
         if let Some(flows) = earlier_flows {
             self.adopt(key, flows, Duration::ZERO, now, transport);

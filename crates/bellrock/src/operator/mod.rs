@@ -375,6 +375,8 @@ impl ControllerOperator {
                 disabled: app.disabled,
                 errors: app.errors,
                 last_error: app.last_error,
+                blocked: app.blocked,
+                refused: app.refused,
             }
         };
         self.monitor.apps().into_iter().map(row).collect()

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
+use crate::attack::Attack;
 use crate::load::{Destinations, HostOrder, Load, LoadMode, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL};
 use crate::packet::packet_in_len;
 use crate::plot::{Axis, Plot, Scale, Unit};
@@ -12,6 +13,7 @@ use crate::published::{self, Fact, PublishedFigure};
 use crate::report::Spread;
 
 use super::curves::{AS_ASKED, CPU, Curves, FigureReader, RATE, XPosition, distribution};
+use super::hostile;
 use super::record::ExperimentRecord;
 
 /// Maximum bytes per read where an experiment does not vary them: Bellrock's default.
@@ -81,6 +83,8 @@ pub(super) struct ExperimentCase {
     pub(super) read_bytes: Option<u32>,
     /// Name of a variant. Set, it excludes controllers without this variant.
     pub(super) variant: Option<&'static str>,
+    /// What hostile switches do beside the load.
+    pub(super) attack: Attack,
 }
 
 /// All experiments, in the order in which they run.
@@ -188,6 +192,18 @@ pub const EXPERIMENTS: &[Experiment] = &[
         cases: shared_state,
         plots: shared_state_plots,
     },
+    Experiment {
+        name: "hostile",
+        title: "Do honest switches feel hostile ones?",
+        about: "16 honest switches with 100 packet_ins per second each, beside none, and beside \
+                switches that send as much as the controller takes: a broadcast storm, frames of new \
+                hosts, LLDP, ports that flap; and beside thousands that get announcements of \
+                discovery. The controller runs discovery and host tracking.",
+        after: "the attacks of DELTA; targets of this project",
+        facts: &[],
+        cases: hostile::cases,
+        plots: hostile::plots,
+    },
 ];
 
 /// Finds an experiment by name.
@@ -198,7 +214,7 @@ pub fn experiment(name: &str) -> Option<&'static Experiment> {
 
 impl Scope {
     /// One run of cbench's load.
-    fn load(&self) -> Load {
+    pub(super) fn load(&self) -> Load {
         Load {
             version: self.version,
             switches: SWITCHES,
@@ -212,7 +228,13 @@ impl Scope {
         }
     }
 
-    fn case(&self, line: &'static str, x: f64, label: String, load: Load) -> ExperimentCase {
+    pub(super) fn case(
+        &self,
+        line: &'static str,
+        x: f64,
+        label: String,
+        load: Load,
+    ) -> ExperimentCase {
         ExperimentCase {
             line,
             x,
@@ -221,6 +243,7 @@ impl Scope {
             workers: self.workers,
             read_bytes: None,
             variant: None,
+            attack: Attack::None,
         }
     }
 

@@ -18,6 +18,7 @@ mod curves;
 mod error;
 mod experiments;
 mod files;
+mod hostile;
 mod html;
 pub(crate) mod machine;
 mod record;
@@ -44,6 +45,7 @@ pub use error::SuiteError;
 pub use experiments::{EXPERIMENTS, Experiment, SHARED_TABLES, experiment};
 use experiments::{ExperimentCase, READ_BYTES, Scope};
 pub use files::redraw;
+pub use hostile::WITH_SERVICES;
 use machine::{Machine, now};
 use record::{Entrant, FORMAT, PointResult, SuiteSettings};
 pub use record::{ExperimentRecord, Figures};
@@ -138,7 +140,7 @@ pub fn run(
     let cases: Vec<_> = chosen.iter().map(|one| (one, (one.cases)(&scope))).collect();
     for case in cases.iter().flat_map(|(_, cases)| cases) {
         case.load.check().map_err(BenchError::from)?;
-        allow_files(case.load.switches)?;
+        allow_files(case.load.switches + case.attack.switches(suite.quick))?;
     }
     let made = files::prepare(&suite.folder, &suite.contestants)?;
     let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
@@ -403,9 +405,15 @@ impl SuiteWork<'_, '_> {
             cores: GeneratorCores::List(share.generator.clone()),
             ..case.load.clone()
         };
+        let attackers = case.attack.switches(self.suite.quick);
+        let patience = case.load.connect_timeout;
+        let attack = case
+            .attack
+            .start(target, self.suite.version, attackers, patience)
+            .map_err(BenchError::system("start the hostile switches"))?;
         let watch =
             MeasuredProcess { pid: Some(controller.pid()), tdp_watts: self.suite.tdp_watts };
-        lead::run(&load, &watch, &mut |inner| {
+        let report = lead::run(&load, &watch, &mut |inner| {
             (self.progress)(SuiteProgress {
                 run: self.run,
                 of: self.of,
@@ -414,7 +422,9 @@ impl SuiteWork<'_, '_> {
                 label: &case.label,
                 inner,
             });
-        })
+        })?;
+        attack.end().map_err(BenchError::system("go on with the hostile switches"))?;
+        Ok(report)
     }
 }
 

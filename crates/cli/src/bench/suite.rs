@@ -42,6 +42,13 @@ pub(super) fn shared_tables(
         .into_iter()
 }
 
+/// The same with discovery and host tracking.
+fn with_services() -> ContestantVariant {
+    let name = suite::WITH_SERVICES;
+    let file = format!("services: hosts\n{}", CONFIGURATION.1);
+    ContestantVariant { name, file: (format!("bellrock-{name}.yaml"), file), arguments: "" }
+}
+
 /// Repeat the experiments of published studies, and report with plots
 ///
 /// Each experiment measures this controller, the canned responder and given peers, in turns on the
@@ -49,7 +56,8 @@ pub(super) fn shared_tables(
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SuiteArgs {
-    /// Experiments: threads, switches, macs, latency, window, fairness, batch, energy, shared-state
+    /// Experiments: threads, switches, macs, latency, window, fairness, batch, energy, shared-state,
+    /// hostile
     /// [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
@@ -120,7 +128,7 @@ Examples:
   bellrock bench report results             plots and reports again, from the raw JSON
 
 Minutes, with this controller and the responder: threads 1, switches 5, macs 4, latency 6, window 6,
-fairness 6, batch 8, energy 4, shared-state 2; all of them 42, and 3 with --quick. --runs 9 takes three
+fairness 6, batch 8, energy 4, shared-state 2, hostile 2; all of them 44, and 3 with --quick. --runs 9 takes three
 times as long, and each peer adds half.
 
 Exit status: 0 if all answers of the controller are right, 1 for a failure, 2 for a wrong command line.";
@@ -205,7 +213,8 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
             );
             let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
             let ours = contestant("bellrock", ContestantRole::Ours, command);
-            Contestant { file, variants: shared_tables(suite::SHARED_TABLES).collect(), ..ours }
+            let variants = shared_tables(suite::SHARED_TABLES).chain([with_services()]);
+            Contestant { file, variants: variants.collect(), ..ours }
         }
     };
     let mut all = vec![ours, responder(&bellrock)];

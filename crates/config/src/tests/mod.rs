@@ -241,9 +241,12 @@ max_connections: 1
 max_switches_per_worker: 2
 bytes_per_turn: 8 KiB
 packet_ins_per_second: 5
+controller_meter: 6
 table_memory_bytes: 2 MiB
 high_water_bytes: 65537
 stalled_timeout: 1500 ms
+handler_time: 300 ms
+allow: {hub: {write: own, switches: [00000000000000a1], messages_per_second: 4, tasks: 2}}
 handshake_timeout: 1
 echo_after: 2 s
 dead_after: 2 min

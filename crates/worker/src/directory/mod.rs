@@ -5,26 +5,30 @@
 //! are published too. Senders share the lock, and hold it until their message is in a mailbox: see
 //! `hand_over`.
 
+mod apps;
 mod claims;
 
+pub use apps::AppState;
+pub(crate) use apps::ChainApp;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use bellrock_api::runtime::DynApp;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
-    AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, EarlierFlows, Error, Event, Network,
-    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo,
-    Switches, TaskHandle, ToSwitch,
+    AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, Error, Event, Network, ProgramFuture,
+    Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo, Switches, TaskHandle,
+    ToSwitch,
 };
 
+use crossbeam_utils::CachePadded;
 use tracing::{error, warn};
 
+use crate::activity::Activity;
 use crate::admission::Admission;
 use crate::balance::WorkerLoads;
 use crate::confirm::{post_program, post_request};
@@ -33,7 +37,7 @@ use crate::counters::{TaskCounters, WorkerCounters};
 use crate::draft::draft;
 use crate::guard::guarded;
 use crate::health::Health;
-use crate::mailbox::{ConnectionId, Mail, Mailbox, SeenHost, Wake, WorkerQuery};
+use crate::mailbox::{ConnectionId, Mail, Mailbox, Wake, WorkerQuery};
 use crate::roles::{PostedOrder, STAND_BY};
 use crate::settings::{KEPT_ORDERS, MAIL_BACKLOG_BYTES};
 use crate::switch_counters::{SwitchCounters, SwitchHistory};
@@ -53,33 +57,6 @@ pub struct SharedParts {
     pub admission: Option<Arc<dyn Admission>>,
 }
 
-/// The state of an app of the chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppState {
-    /// Its name.
-    pub name: &'static str,
-    /// Its cookies and its band of priorities.
-    pub id: AppId,
-    /// Number of panics of its handlers.
-    pub panics: u64,
-    /// Whether it is disabled after too many panics.
-    pub disabled: bool,
-    /// Number of errors that its handlers returned.
-    pub errors: u64,
-    /// The last of these errors that was logged: text and type.
-    pub last_error: Option<String>,
-    /// Name and meaning of each of its counters, as far as the app describes them.
-    pub counter_meanings: Arc<[(&'static str, &'static str)]>,
-}
-
-/// An app of the chain, with its answers at the start, which are final.
-pub(crate) struct ChainApp {
-    pub(crate) name: &'static str,
-    pub(crate) earlier_flows: EarlierFlows,
-    counter_meanings: Arc<[(&'static str, &'static str)]>,
-    pub(crate) app: Box<dyn DynApp>,
-}
-
 /// The state that all workers share.
 pub struct SharedState {
     apps: Vec<ChainApp>,
@@ -90,6 +67,8 @@ pub struct SharedState {
     admission: Option<Arc<dyn Admission>>,
     posts: Arc<Posts>,
     counters: Vec<Arc<WorkerCounters>>,
+    /// What each worker does now.
+    activities: Vec<Arc<CachePadded<Activity>>>,
     loads: WorkerLoads,
 }
 
@@ -149,16 +128,11 @@ impl SharedState {
 
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
+        let activities = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = WorkerLoads::of(parts.mailboxes.len());
         let Chain { apps, topology, hosts } = parts.chain;
         let wants_packet_ins = apps.iter().any(|app| app.wants_packet_ins());
-        let apps = apps.into_iter().map(|app| ChainApp {
-            name: app.name(),
-            earlier_flows: app.earlier_flows(),
-            counter_meanings: app.counter_meanings().into(),
-            app,
-        });
-        let apps: Vec<_> = apps.collect();
+        let apps: Vec<_> = apps.into_iter().map(ChainApp::new).collect();
         let names = apps.iter().map(|app| (app.name, Cookie::of_app(app.name)));
         let switches = Publisher::<Switches>::default();
         let standbys = Publisher::<Switches>::default();
@@ -181,8 +155,16 @@ impl SharedState {
         });
         let health = apps.iter().map(|_| Arc::default()).collect();
         let admission = parts.admission;
-        let shared =
-            SharedState { apps, wants_packet_ins, health, admission, posts, counters, loads };
+        let shared = SharedState {
+            apps,
+            wants_packet_ins,
+            health,
+            admission,
+            posts,
+            counters,
+            activities,
+            loads,
+        };
         let shared = Arc::new(shared);
         for (place, app) in shared.apps.iter().enumerate() {
             app.app.start(&shared.network_of(place, app.name));
@@ -194,15 +176,6 @@ impl SharedState {
     #[must_use]
     pub fn network(&self) -> Network {
         Network::new(Arc::clone(&self.posts) as Arc<dyn Runtime>)
-    }
-
-    /// The network, for the app at this place.
-    pub(crate) fn network_of(&self, place: usize, name: &'static str) -> Network {
-        let runtime = Arc::clone(&self.posts) as Arc<dyn Runtime>;
-        match AppId::new(place, name) {
-            Some(id) => Network::of_app(runtime, name, id),
-            None => Network::new(runtime),
-        }
     }
 
     /// Makes the worker that runs the tasks of the apps. There must be only one; dropping it ends
@@ -314,58 +287,12 @@ impl SharedState {
         self.posts.try_post(worker, mail)
     }
 
-    pub(crate) fn apps(&self) -> &[ChainApp] {
-        &self.apps
+    pub(crate) fn activity(&self, worker: usize) -> Arc<CachePadded<Activity>> {
+        self.activities.get(worker).cloned().unwrap_or_default()
     }
 
     pub(crate) fn wants_packet_ins(&self) -> bool {
         self.wants_packet_ins
-    }
-
-    /// Hosts that apps keep for all switches at once ([`bellrock_api::App::hosts`]), at most
-    /// `limit`. It may read large tables: never call it in a worker's thread.
-    #[must_use]
-    pub fn hosts_of_apps(&self, limit: usize) -> Vec<SeenHost> {
-        let mut hosts = Vec::new();
-        for (place, (app, health)) in self.apps.iter().zip(&self.health).enumerate() {
-            let before = hosts.len();
-            if health.is_disabled() || before >= limit {
-                continue;
-            }
-            let mut report = |dpid, host| {
-                if hosts.len() >= limit {
-                    return ControlFlow::Break(());
-                }
-                hosts.push((dpid, app.name, host));
-                ControlFlow::Continue(())
-            };
-            let network = self.network_of(place, app.name);
-            if guarded(|| app.app.hosts(&network, &mut report)).is_none() {
-                // No worker counts this, and it is called rarely.
-                error!(app = app.name, what = "hosts", "an app panicked");
-                hosts.truncate(before);
-            }
-        }
-        hosts
-    }
-
-    /// Health of the app at this place.
-    pub(crate) fn health(&self, place: usize) -> Arc<Health> {
-        self.health.get(place).cloned().unwrap_or_default()
-    }
-
-    /// The apps of the chain and their states, in order.
-    #[must_use]
-    pub fn app_states(&self) -> Vec<AppState> {
-        let apps = self.apps.iter().zip(&self.health).enumerate();
-        let states = apps.filter_map(|(place, (app, health))| {
-            let id = AppId::new(place, app.name)?;
-            let (panics, disabled) = (health.panics(), health.is_disabled());
-            let (errors, last_error) = health.errors();
-            let (name, counter_meanings) = (app.name, Arc::clone(&app.counter_meanings));
-            Some(AppState { name, id, panics, disabled, errors, last_error, counter_meanings })
-        });
-        states.collect()
     }
 
     /// Keeps an order for a role, with which the next connection of the switch begins.

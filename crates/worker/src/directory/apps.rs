@@ -1,0 +1,156 @@
+//! The apps of the chain, their states, and what they may do.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bellrock_api::runtime::{DynApp, Runtime};
+use bellrock_api::{AppGuard, AppId, EarlierFlows, Network};
+use tracing::error;
+
+use super::SharedState;
+use crate::activity::HandlerCall;
+use crate::guard::guarded;
+use crate::health::Health;
+use crate::mailbox::SeenHost;
+
+/// The state of an app of the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppState {
+    /// Its name.
+    pub name: &'static str,
+    /// Its cookies and its band of priorities.
+    pub id: AppId,
+    /// Number of panics of its handlers.
+    pub panics: u64,
+    /// Whether it is disabled after too many panics.
+    pub disabled: bool,
+    /// Number of errors that its handlers returned.
+    pub errors: u64,
+    /// The last of these errors that was logged: text and type.
+    pub last_error: Option<String>,
+    /// Number of its handlers' events that took longer than the limit.
+    pub blocked: u64,
+    /// Messages and tasks of it that were refused, because it is not allowed to send or run them.
+    pub refused: u64,
+    /// Name and meaning of each of its counters, as far as the app describes them.
+    pub counter_meanings: Arc<[(&'static str, &'static str)]>,
+}
+
+/// An app of the chain, with its answers at the start, which are final.
+pub(crate) struct ChainApp {
+    pub(crate) name: &'static str,
+    pub(crate) earlier_flows: EarlierFlows,
+    /// Set if it may not do everything.
+    pub(crate) guard: Option<Arc<AppGuard>>,
+    counter_meanings: Arc<[(&'static str, &'static str)]>,
+    pub(crate) app: Box<dyn DynApp>,
+}
+
+impl ChainApp {
+    pub(super) fn new(app: Box<dyn DynApp>) -> Self {
+        ChainApp {
+            name: app.name(),
+            earlier_flows: app.earlier_flows(),
+            guard: app.allowance().cloned().map(|allowance| Arc::new(AppGuard::new(allowance))),
+            counter_meanings: app.counter_meanings().into(),
+            app,
+        }
+    }
+}
+
+impl SharedState {
+    pub(crate) fn apps(&self) -> &[ChainApp] {
+        &self.apps
+    }
+
+    /// Name of the app at this place of the chain.
+    #[must_use]
+    pub fn app_name(&self, place: usize) -> &'static str {
+        self.apps.get(place).map_or("unknown", |app| app.name)
+    }
+
+    /// The network, for the app at this place.
+    pub(crate) fn network_of(&self, place: usize, name: &'static str) -> Network {
+        let runtime = Arc::clone(&self.posts) as Arc<dyn Runtime>;
+        let guard = self.apps.get(place).and_then(|app| app.guard.clone());
+        match AppId::new(place, name) {
+            Some(id) => Network::of_app(runtime, name, id).with_guard(guard),
+            None => Network::new(runtime),
+        }
+    }
+
+    /// The call of a handler that a worker is in.
+    #[must_use]
+    pub fn current_call(&self, worker: usize) -> Option<HandlerCall> {
+        self.activities.get(worker)?.current()
+    }
+
+    /// Counts a handler's event that takes longer than the limit. Returns the name of the app. Only
+    /// one thread may call it, a watchdog.
+    pub fn record_blocked(&self, worker: usize, place: usize) -> &'static str {
+        if let Some(counters) = self.counters.get(worker) {
+            counters.handlers_blocked.add(1);
+        }
+        self.health(place).blocked();
+        self.app_name(place)
+    }
+
+    /// Hosts that apps keep for all switches at once ([`bellrock_api::App::hosts`]), at most
+    /// `limit`. It may read large tables: never call it in a worker's thread.
+    #[must_use]
+    pub fn hosts_of_apps(&self, limit: usize) -> Vec<SeenHost> {
+        let mut hosts = Vec::new();
+        for (place, (app, health)) in self.apps.iter().zip(&self.health).enumerate() {
+            let before = hosts.len();
+            if health.is_disabled() || before >= limit {
+                continue;
+            }
+            let mut report = |dpid, host| {
+                if hosts.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                hosts.push((dpid, app.name, host));
+                ControlFlow::Continue(())
+            };
+            let network = self.network_of(place, app.name);
+            if guarded(|| app.app.hosts(&network, &mut report)).is_none() {
+                // No worker counts this, and it is called rarely.
+                error!(app = app.name, what = "hosts", "an app panicked");
+                hosts.truncate(before);
+            }
+        }
+        hosts
+    }
+
+    /// Health of the app at this place.
+    pub(crate) fn health(&self, place: usize) -> Arc<Health> {
+        self.health.get(place).cloned().unwrap_or_default()
+    }
+
+    /// The apps of the chain and their states, in order.
+    #[must_use]
+    pub fn app_states(&self) -> Vec<AppState> {
+        let apps = self.apps.iter().zip(&self.health).enumerate();
+        let states = apps.filter_map(|(place, (app, health))| {
+            let id = AppId::new(place, app.name)?;
+            let (panics, disabled) = (health.panics(), health.is_disabled());
+            let (errors, last_error) = health.errors();
+            let counter_meanings = Arc::clone(&app.counter_meanings);
+            let blocked = health.times_blocked();
+            let refused = app.guard.as_ref().map_or(0, |guard| guard.refused());
+            let name = app.name;
+            Some(AppState {
+                name,
+                id,
+                panics,
+                disabled,
+                errors,
+                last_error,
+                blocked,
+                refused,
+                counter_meanings,
+            })
+        });
+        states.collect()
+    }
+}
