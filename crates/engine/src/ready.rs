@@ -3,7 +3,7 @@
 //! Switches whose bytes have just come are read before those with more bytes than one read takes
 //! (the "new" and "old" flows of FQ-CoDel, RFC 8290 §4.1). So an echo or a change of a port of one
 //! switch never waits for the floods of others, however many of them there are. A round ends after
-//! [`ROUND`], so the poller reports soon whose bytes have come meanwhile. The second list gets at
+//! [`round_time`], so the poller reports soon whose bytes have come meanwhile. The second list gets at
 //! least half of the time, so no switch starves.
 //!
 //! If one read takes long, because apps take long, reads get shorter ([`TurnLength`]). If even so a
@@ -11,19 +11,23 @@
 //! packet-ins through ([`Backlog`]).
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bellrock_worker::ConnectionKey;
 
-/// Minimum time of a round for switches with more bytes than one read takes. The poller costs up to
-/// 0.1 ms where a thousand switches are busy, once a round.
-pub(crate) const ROUND: Duration = Duration::from_millis(4);
+/// Time of a round for switches with more bytes than one read takes, for each ready switch. The
+/// poller takes some 0.1 microseconds for each, once a round, so it costs some two percent.
+const ROUND_OF_SWITCH: Duration = Duration::from_micros(5);
+
+/// Minimum and maximum of that time.
+const ROUND: RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(4);
 
 /// Maximum time that one read should take, with all that apps do. Longer ones halve the next reads.
-const LONG_TURN: Duration = Duration::from_millis(2);
+const LONG_TURN: Duration = Duration::from_millis(1);
 
 /// Shorter reads double the next ones.
-const SHORT_TURN: Duration = Duration::from_micros(500);
+const SHORT_TURN: Duration = Duration::from_micros(250);
 
 /// Minimum bytes of a read: some forty packet-ins.
 const MIN_TURN_BYTES: usize = 4 * 1024;
@@ -34,6 +38,13 @@ const BACKLOG_WINDOW: Duration = Duration::from_secs(1);
 
 /// Bytes of a switch that wait in the kernel: the receive buffer of a socket.
 const WAITING_BYTES: u64 = 256 * 1024;
+
+/// Minimum time of a round with this number of ready switches, for those with more bytes than a read
+/// takes.
+pub(crate) fn round_time(switches: usize) -> Duration {
+    let time = ROUND_OF_SWITCH.saturating_mul(u32::try_from(switches).unwrap_or(u32::MAX));
+    time.clamp(*ROUND.start(), *ROUND.end())
+}
 
 /// The switches to read.
 #[derive(Debug, Default)]
@@ -138,14 +149,20 @@ mod tests {
         let mut turn = TurnLength::new(128 * 1024);
         turn.record(0, Duration::from_secs(9));
         assert_eq!(turn.bytes(), 128 * 1024);
-        turn.record(2, Duration::from_millis(6));
+        turn.record(2, Duration::from_millis(3));
         assert_eq!(turn.bytes(), 64 * 1024);
-        turn.record(1, Duration::from_millis(1));
+        turn.record(1, Duration::from_micros(500));
         assert_eq!(turn.bytes(), 64 * 1024);
         (0..20).for_each(|_| turn.record(1, Duration::from_secs(1)));
         assert_eq!(turn.bytes(), MIN_TURN_BYTES);
-        (0..20).for_each(|_| turn.record(64, Duration::from_millis(3)));
+        (0..20).for_each(|_| turn.record(64, Duration::from_millis(6)));
         assert_eq!(turn.bytes(), 128 * 1024);
+    }
+
+    #[test]
+    fn rounds_are_short_with_few_switches_and_never_long() {
+        let ms = |switches| round_time(switches).as_micros() as f64 / 1000.0;
+        assert_eq!([0, 1, 100, 400, 100_000].map(ms), [0.5, 0.5, 0.5, 2.0, 4.0]);
     }
 
     #[test]

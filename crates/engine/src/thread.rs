@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 use crate::channel::Channel;
 use crate::halt::Halt;
 use crate::idle::{IdleMode, WaitStatistics};
-use crate::ready::{ROUND, TurnLength};
+use crate::ready::{TurnLength, round_time};
 use crate::sockets::{ReadTurn, Sockets};
 use crate::waker::Sleeper;
 
@@ -334,7 +334,7 @@ impl WorkerThread {
     }
 
     /// Gives one turn to each switch whose bytes have just come, then to those that had more bytes
-    /// than a read takes, for at least [`ROUND`] and as long as the first took.
+    /// than a read takes, for [`round_time`] and at least as long as the first took.
     fn read_ready(&mut self) {
         let (fresh, all) = self.sockets.ready.lens();
         self.sockets.begin_round(all);
@@ -355,7 +355,7 @@ impl WorkerThread {
         let mut last = self.epoch.elapsed();
         let first_part = last.saturating_sub(self.sockets.now);
         self.turn.record(fresh as u32, first_part);
-        let end = last + first_part.max(ROUND);
+        let end = last + first_part.max(round_time(fresh + switches));
         for _ in 0..switches {
             let Some(key) = self.sockets.ready.pop_backlogged() else { return };
             self.worker.set_turn_bytes(self.turn.bytes());

@@ -44,8 +44,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Calls one handler with its own [`Switch`]. After an error or a panic, discards what it
-    /// wrote.
+    /// Calls one handler with its own [`Switch`]. Discards what it wrote before an error or a panic.
     fn call_handler(
         &mut self,
         (app, handler): (&WorkerApp, &mut dyn Handler),

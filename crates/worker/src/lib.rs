@@ -37,6 +37,7 @@ mod meter;
 mod queries;
 mod removal;
 mod roles;
+mod sending;
 mod settings;
 mod standby;
 mod switch_counters;
