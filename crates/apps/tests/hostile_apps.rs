@@ -64,7 +64,7 @@ fn an_app_that_takes_all_packets_takes_none_from_services_and_apps_before_it() {
         assert!(!before.ping("h1", "h4"), "{version}");
         let network = before.controller().unwrap();
         assert_eq!(network.topology().load().links.len(), 4);
-        assert!(network.hosts().load().len() > 0, "{version}");
+        assert!(!network.hosts().load().is_empty(), "{version}");
         before.link_down("s1", "s2");
         before.run_for(Duration::from_secs(1));
         assert_eq!(network.topology().load().links.len(), 2, "{version}");

@@ -158,8 +158,7 @@ fn outcomes(lab: &mut Lab, writer: &Writer, changes: Vec<Change>) -> Vec<ChangeO
         *kept.lock().unwrap() = network.program(Dpid(5), changes).await;
     });
     lab.run();
-    let outcomes = std::mem::take(&mut *result.lock().unwrap());
-    outcomes
+    std::mem::take(&mut result.lock().unwrap())
 }
 
 #[test]
