@@ -49,6 +49,8 @@ pub use engine::Engine;
 pub use idle::IdleMode;
 pub use monitor::{AppCounter, EngineStatus, Monitor, NamedCounters, SeenHost};
 pub use settings::{DEFAULT_LISTEN, EngineSettings, MAX_WORKERS, Pinning, StartError};
+#[cfg(all(feature = "tls", fuzzing))]
+pub use tls::FuzzedSession;
 #[cfg(feature = "tls")]
 pub use tls::{
     Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsError,

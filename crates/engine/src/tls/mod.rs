@@ -6,6 +6,8 @@
 //! as thousands of packets; a worker gets an established session (`session`).
 
 mod certificate;
+#[cfg(fuzzing)]
+mod fuzzing;
 pub(crate) mod handshake;
 mod identities;
 mod refusal_text;
@@ -26,6 +28,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{CertificateError, KeyLogFile, RootCertStore, ServerConfig};
 use tracing::warn;
 
+#[cfg(fuzzing)]
+pub use fuzzing::FuzzedSession;
 pub use identities::{
     Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, UnnamedIdentity,
 };
