@@ -29,6 +29,7 @@ mod counters;
 mod empty_network;
 mod error;
 mod event;
+mod event_causes;
 mod events;
 mod flow;
 mod hosts;
@@ -74,7 +75,8 @@ pub use counters::{Counter, CounterValue, SharedCounter};
 pub use error::{Error, HandlerError, Result};
 /// Header parser of [`PacketIn::headers`].
 pub use etherparse;
-pub use event::{Event, HostGone, LinkDown, StormSign, Suspicion};
+pub use event::Event;
+pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
     BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry, MeterEntry,
