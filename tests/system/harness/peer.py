@@ -21,6 +21,8 @@ class Peer(FakeSwitch):
         super().__init__(version, dpid, port)
         self.auxiliary_id = auxiliary_id
         self.heard = []
+        # Whether its reports of flows go on without end.
+        self.never_ends = False
         self.flows = []
 
     def say(self, kind, body=b"", xid=0, wire=None):
@@ -81,6 +83,9 @@ class Peer(FakeSwitch):
 
     def _take(self, kind, xid, body):
         self.heard.append((kind, xid, body))
+        # A barrier is answered after the reports before it.
+        if self.never_ends and kind == STATS_REQUEST[self.wire] + 2:
+            return
         if kind == PACKET_OUT and not self._is_numbered(body):
             return
         if kind == FLOW_MOD:
@@ -112,9 +117,10 @@ class Peer(FakeSwitch):
 
     def _stats(self, body):
         kind = struct.unpack_from("!H", body)[0]
-        pad = bytes(4) if self.wire == 4 else b""
+        if kind == STATS_FLOW and self.never_ends:
+            return self._flows_head(MORE)
         if kind == STATS_FLOW:
-            return struct.pack("!HH", kind, 0) + pad + b"".join(self._row(*flow) for flow in self.flows)
+            return self._flows_head(0) + b"".join(self._row(*flow) for flow in self.flows)
         return super()._stats(body)
 
     def _row(self, cookie, priority, match, rest):
@@ -124,8 +130,13 @@ class Peer(FakeSwitch):
         length = 88 + len(rest)
         return struct.pack("!HBx", length, 0) + match + struct.pack("!IIHHH6xQQQ", 1, 0, priority, 0, 0, cookie, 0, 0) + rest
 
-    def say_parts(self, xid, kind, parts, part_bytes=60_000):
-        """Sends parts of a report that never ends."""
-        head = struct.pack("!HH", kind, MORE) + (bytes(4) if self.wire == 4 else b"")
+    def say_parts(self, xid, parts, part_bytes=60_000):
+        """Sends parts of a report of flows that never ends."""
+        # A flow that matches everything, and does nothing.
+        row = self._row(0, 1, struct.pack("!HHI", 1, 4, 0) if self.wire == 4 else struct.pack("!I", 0x3fffff) + bytes(36), b"")
+        part = self._flows_head(MORE) + row * (part_bytes // len(row))
         for _ in range(parts):
-            self.say(STATS_REQUEST[self.wire] + 1, head + bytes(part_bytes), xid)
+            self.say(STATS_REQUEST[self.wire] + 1, part, xid)
+
+    def _flows_head(self, flags):
+        return struct.pack("!HH", STATS_FLOW, flags) + (bytes(4) if self.wire == 4 else b"")
