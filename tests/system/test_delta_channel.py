@@ -248,7 +248,7 @@ class Announcements(Discovered):
         self.net = self.network(Tree(), version, connect=False, port=MIDDLE_PORT)
         self.await_discovered()
         self.harm = True
-        until(lambda: self.told("forged_announcement"), LIMIT_S, "the forgery is told")
+        until(lambda: self.told("forged_announcement"), LIMIT_S, "the forgery is reported")
         self.assertEqual({(link["from_dpid"], link["to_dpid"]) for link in self.links()}
                          - {("0000000000000001", "0000000000000002"), ("0000000000000002", "0000000000000001")}, set())
         until(lambda: not self.links(), LIMIT_S, "the real link is not confirmed any more")

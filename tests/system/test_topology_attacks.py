@@ -74,7 +74,7 @@ class Attacks(Discovered):
         self.start(version)
         ends = [self.port_of("h1"), self.port_of("h3")]
         self.relay()
-        until(lambda: self.told("relay_suspected"), SOON_S, "the relay is told")
+        until(lambda: self.told("relay_suspected"), SOON_S, "the relay is reported")
         self.assertEqual(len(self.links()), self.ways)
         row, = self.bellrock.ask("relays", "list")
         self.assertEqual((row["verdict"], row["up"]), ("none", False), row)
@@ -97,7 +97,7 @@ class Attacks(Discovered):
             self.net[name].cmd(f"ip link set {name}-eth0 down; sleep 0.3; ip link set {name}-eth0 up")
         until(lambda: len(self.told("host_gone")) >= 2, SOON_S, "their ports were down")
         self.relay()
-        until(lambda: self.told("relay_suspected"), SOON_S, "the relay is told")
+        until(lambda: self.told("relay_suspected"), SOON_S, "the relay is reported")
         until(lambda: self.edge_ports() == self.host_ports, SOON_S, "both ports are for hosts again")
         self.assertEqual(len(self.links()), self.ways)
         self.assertTrue(any("until the port went down" in event["text"] for event in self.told("relay_suspected")),
@@ -112,7 +112,7 @@ class Attacks(Discovered):
         until(lambda: self.place("h2") == [], SOON_S, "the victim is away")
         self.announce(attacker, victim.MAC(), "10.0.0.99")
         until(lambda: self.place("h2") == ["2"], SOON_S, "it looks like a move")
-        self.assertTrue(self.told("host_moved"), "and is told as one")
+        self.assertTrue(self.told("host_moved"), "and is reported as a move")
         victim.cmd("ip link set h2-eth0 up")
 
         def is_back():
@@ -127,9 +127,9 @@ class Attacks(Discovered):
         self.start(version)
         victim, attacker = self.net["h2"], self.net["h4"]
 
-        def is_told():
+        def is_reported():
             self.announce(attacker, ip=victim.IP())
             return self.told("address_claim_refused")
-        until(is_told, SOON_S, "the claim is told")
+        until(is_reported, SOON_S, "the claim is reported")
         owners = {row["mac"] for row in self.bellrock.ask("hosts") if victim.IP() in row["addresses"]}
         self.assertEqual(owners, {victim.MAC()})

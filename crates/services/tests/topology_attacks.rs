@@ -122,7 +122,7 @@ fn an_operator_overrules_the_verdict_on_a_relay() {
 
 /// Port probing (TopoGuard+): an attacker waits until its victim is away, and takes its address
 /// before the victim is back. Nothing can tell it from a host that moves; but the victim gets its
-/// place back, unless the attacker answers for it, and then that is told.
+/// place back, unless the attacker answers for it, and then that is reported.
 #[test]
 fn who_takes_the_address_of_a_host_that_is_away_loses_it_when_the_host_is_back() {
     for version in VERSIONS {
@@ -142,7 +142,7 @@ fn who_takes_the_address_of_a_host_that_is_away_loses_it_when_the_host_is_back()
         lab.send_frame("h9", &claim);
         lab.run_for(SECOND / 10);
         assert_eq!(place(&lab, "h1"), Some(at(4, 3)), "it looks like a move");
-        assert!(events(&lab).contains(&"host_moved"), "and is told as one");
+        assert!(events(&lab).contains(&"host_moved"), "and is reported as a move");
         lab.link_up("s2", "h1");
         lab.run_for(SECOND * 3);
         lab.announce("h1");
