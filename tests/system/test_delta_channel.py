@@ -143,7 +143,7 @@ class Protected(SystemTest):
         self.assertFalse(network.connected())
         # Towards the controller it is a switch without a certificate of the authority of switches.
         self.assertIsNone(Switch(self.pki, self.pki.make("middle", "controller")).connect())
-        self.assertIn("refused", self.run.text())
+        until(lambda: "refused" in self.run.text(), LIMIT_S, "the log names the refusal")
 
     @on_both_versions
     def tls_support(self, version):

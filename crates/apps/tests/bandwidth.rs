@@ -7,7 +7,7 @@ mod reserving;
 
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Port, SwitchPort, Version};
+use bellrock_api::{Dpid, Event, Port, SwitchPort, Version};
 use bellrock_apps::bandwidth::{
     BandwidthSettings, LinkDirection, NotReleased, NotReserved, ReservationRequest,
     ReservationState,
@@ -99,6 +99,16 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
     lab.link_up("s1", other);
     lab.run_for(SETTLED);
     assert_eq!(switches(&book.list()[0]).len(), 3);
+    let events = lab.controller().unwrap().events().latest(usize::MAX);
+    let names: Vec<_> = events
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::App { event, .. } => Some(event.name()),
+            _ => None,
+        })
+        .collect();
+    let expected = ["reservation_up", "reservation_moved", "reservation_lost", "reservation_up"];
+    assert_eq!(names, expected);
 
     // A switch that restarts has lost flows and meter, and gets them again.
     lab.restart("s1", false);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::Version;
+use bellrock_api::{Event, EventRecord, Version};
 use bellrock_apps::Learning;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
@@ -488,4 +488,48 @@ fn circuits_come_back_whatever_goes_wrong() {
             assert_eq!((lab.loops(), flows(&lab)), (vec![], undisturbed), "{version} {plan}");
         }
     }
+}
+
+/// Names of the circuits' events, in order.
+fn circuit_events(lab: &Lab) -> Vec<String> {
+    let events = lab.controller().unwrap().events().latest(usize::MAX);
+    let name = |record: &EventRecord| match &record.event {
+        Event::App { event, .. } => Some(event.name().to_owned()),
+        _ => None,
+    };
+    events.iter().filter_map(name).collect()
+}
+
+#[test]
+fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
+    for version in VERSIONS {
+        let all = circuits(&["blue 1:1 3:1", "gone 2:1 9:1"]);
+        let mut lab = lab(ring(4, 1), version, &all);
+        lab.run_for(SETTLED);
+        let mut events = circuit_events(&lab);
+        events.sort();
+        assert_eq!(events, ["circuit_down", "circuit_up"], "{version}");
+        let path = all.list()[0].path.clone();
+        for ends in [("s1", "s2"), ("s1", "s4")] {
+            lab.link_down(ends.0, ends.1);
+            lab.run_for(SETTLED);
+        }
+        assert!(matches!(&states(&all)[0], CircuitState::Down(_)), "{version} {path:?}");
+        assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_down", "{version}");
+        lab.link_up("s1", "s4");
+        lab.run_for(SETTLED);
+        assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_up", "{version}");
+        lab.link_up("s1", "s2");
+        lab.run_for(SETTLED);
+        let before = circuit_events(&lab).len();
+        lab.link_down("s1", second(&all));
+        lab.run_for(SETTLED);
+        assert_eq!(circuit_events(&lab)[before..], ["circuit_moved"], "{version}");
+    }
+}
+
+/// The switch behind s1 on the first circuit's path.
+fn second(circuits: &Circuits) -> &'static str {
+    let path = &circuits.list()[0].path;
+    if path.iter().any(|port| port.dpid.0 == 2) { "s2" } else { "s4" }
 }

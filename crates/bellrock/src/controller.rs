@@ -46,8 +46,6 @@ use crate::log;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
 use crate::signals::Signals;
-#[cfg(feature = "control")]
-use crate::state_log::log_states;
 
 /// What `main` of your own program returns.
 pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
@@ -269,15 +267,14 @@ impl ControllerBuilder {
     }
 
     /// Lets operators reserve bandwidth and release it, by this handle of the app `bandwidth`
-    /// (feature `control`). Reservations that are lost, and those that are up again, are logged.
+    /// (feature `control`).
     #[cfg(feature = "control")]
     pub fn reservations(mut self, reservations: &Reservations) -> Self {
         self.handles.reservations = Some(reservations.clone());
         self
     }
 
-    /// Lets operators list the circuits of the app `provisioning` (feature `control`). Circuits
-    /// that go down, and those that are up again, are logged.
+    /// Lets operators list the circuits of the app `provisioning` (feature `control`).
     #[cfg(feature = "control")]
     pub fn circuits(mut self, circuits: &Circuits) -> Self {
         self.handles.circuits = Some(circuits.clone());
@@ -428,8 +425,6 @@ impl ControllerBuilder {
         if let Some(tls) = self.tls.take() {
             log_expiry(&network, tls);
         }
-        #[cfg(feature = "control")]
-        log_states(&network, &self.handles);
         let versions = settings.worker.session.versions;
         for address in engine.plain_addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");

@@ -19,6 +19,8 @@ use bellrock_openflow::{
 use bellrock_session::SwitchDescription;
 use bellrock_session::switch::{SwitchSession, SwitchSessionEvent};
 
+use crate::threads::lower_priority;
+
 /// Datapath id of the first hostile switch, far above those of the load.
 const FIRST_DPID: u64 = 0x10_0000;
 
@@ -109,6 +111,7 @@ impl Attack {
         let (stopping, counted) = (Arc::clone(&stop), Arc::clone(&sent));
         let (ready, is_ready) = std::sync::mpsc::channel();
         let body = move || {
+            lower_priority();
             let mut buffer = vec![0; READ_BYTES];
             let mut is_ready = Some(ready);
             let mut round = 0;

@@ -1,7 +1,7 @@
-//! Cores of threads, and the limit of open files.
+//! Cores and priorities of threads, and the limit of open files.
 
 use core_affinity::CoreId;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::error::BenchError;
@@ -9,6 +9,15 @@ use crate::error::BenchError;
 /// Open files beside switches: standard streams, pollers, `/proc`, and those of the surrounding
 /// program.
 const OTHER_FILES: u64 = 64;
+
+/// What is added to the niceness of threads that only disturb the controller.
+const ADDED_NICENESS: i32 = 10;
+
+/// Lets the threads that measure go first: an attack on the same core must not delay their clock.
+pub(crate) fn lower_priority() {
+    // On Linux it is of this thread alone, and of those that it starts.
+    let _ = nice(ADDED_NICENESS);
+}
 
 pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
     match core_affinity::set_for_current(CoreId { id: core }) {

@@ -22,6 +22,7 @@ use crate::channel::ChannelKind;
 use crate::halt::Halt;
 use crate::listener::Listener;
 use crate::monitor::Monitor;
+use crate::priority::let_workers_go_first;
 use crate::refusals::Refusals;
 use crate::settings::{EngineSettings, MAX_WORKERS, Pinning, StartError};
 use crate::tasks::{self, WakeTasks};
@@ -128,7 +129,10 @@ impl Engine {
             engine.threads.push(thread);
         }
         let stop = Arc::clone(&halt);
-        let body = move || tasks::run(task_worker, &parker, &stop, epoch);
+        let body = move || {
+            let_workers_go_first();
+            tasks::run(task_worker, &parker, &stop, epoch)
+        };
         engine.tasks = Some(engine.spawn("tasks".into(), body)?);
         #[cfg(feature = "tls")]
         let handshakes = match &settings.tls {

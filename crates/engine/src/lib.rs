@@ -27,6 +27,7 @@ mod idle;
 mod linger;
 mod listener;
 mod monitor;
+mod priority;
 mod queue;
 mod ready;
 mod refusals;

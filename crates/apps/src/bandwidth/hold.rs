@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bellrock_api::runtime::Promise;
-use bellrock_api::{Dpid, Host, HostId, Network, SwitchPort};
+use bellrock_api::{AppEvent, Dpid, Host, HostId, Network, SwitchPort};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
 use futures_lite::FutureExt;
@@ -127,8 +127,13 @@ impl ReservationTask {
         order.or(check).await
     }
 
+    /// Records the state, and publishes it if the reservation goes up or down, or moves.
     fn record(&self, state: ReservationState) -> Option<Reservation> {
-        self.book.note(self.request.id, state)
+        let (reservation, before) = self.book.note(self.request.id, state)?;
+        if let Some(event) = change(&reservation, &before) {
+            self.network.publish(event);
+        }
+        Some(reservation)
     }
 
     fn record_installed(&self, held: &HeldPath) -> Option<Reservation> {
@@ -459,5 +464,29 @@ impl ReservationTask {
 
     async fn release_lines(&self, path: &LedgerPath) {
         self.network.transaction(|tx| release(tx, path, self.request.rate.0)).await;
+    }
+}
+
+/// Returns the event that reports a change of a reservation from the state `before`. A reservation
+/// that is not confirmed counts as unchanged.
+fn change(reservation: &Reservation, before: &ReservationState) -> Option<AppEvent> {
+    let Reservation { id, from, to, rate, state, .. } = reservation;
+    let what = format!("reservation {id}, {rate} from {from} to {to},");
+    match (state, before) {
+        (now, before) if now == before => None,
+        (ReservationState::Lost(_), ReservationState::Lost(_)) => None,
+        (ReservationState::Installed(ports), before) => {
+            let name = match before {
+                ReservationState::Installed(_) => "reservation_moved",
+                ReservationState::Unknown(_) => return None,
+                ReservationState::Pending | ReservationState::Lost(_) => "reservation_up",
+            };
+            let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
+            Some(AppEvent::new(name, &format!("{what} is up, by {}", ports.join(", "))))
+        }
+        (ReservationState::Lost(why), _) => {
+            Some(AppEvent::new("reservation_lost", &format!("{what} is lost: {why}")).alarming())
+        }
+        (ReservationState::Pending | ReservationState::Unknown(_), _) => None,
     }
 }

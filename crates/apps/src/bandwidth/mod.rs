@@ -347,12 +347,12 @@ impl Reservations {
         })
     }
 
-    /// Records the state of a reservation; returns the reservation.
-    fn note(&self, id: u32, state: ReservationState) -> Option<Reservation> {
+    /// Records the state of a reservation; returns the reservation and its earlier state.
+    fn note(&self, id: u32, state: ReservationState) -> Option<(Reservation, ReservationState)> {
         let mut book = self.book();
         let reservation = &mut book.get_mut(&id)?.reservation;
-        reservation.state = state;
-        Some(reservation.clone())
+        let before = std::mem::replace(&mut reservation.state, state);
+        Some((reservation.clone(), before))
     }
 
     /// Ends a reservation. Waiting releases fail, as it no longer exists.

@@ -44,6 +44,10 @@ pub use progress::SETTLE_WITHIN;
 /// laid before: those may share switches and ports with them.
 pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
 
+/// Time after the start in which no event reports that a circuit is down. Many are, until their
+/// hosts are seen.
+const FIRST_DOWN_AFTER: Duration = Duration::from_secs(5);
+
 /// Settings of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvisioningSettings {
@@ -213,7 +217,7 @@ impl Circuits {
             }
             places.update(&known_hosts);
             places.recall(&known_flows, &network);
-            let mut retry_at = None;
+            let (mut retry_at, mut is_changing) = (None, false);
             if known_paths.is_settled() {
                 let view = NetworkView {
                     topology: &network.topology().load(),
@@ -225,6 +229,9 @@ impl Circuits {
                 let now = network.now();
                 retry_at = self.update_all(&plan, &view, (&desired, &known_state), &latencies, now);
                 let since = *settled_at.get_or_insert_with(|| network.now());
+                let (reports_at, changing) = self.report(&plan, &network, since);
+                is_changing = changing;
+                retry_at = [retry_at, reports_at].into_iter().flatten().min();
                 let keep_until = since + KEEP_EARLIER_FLOWS;
                 if !is_complete && (self.is_all_laid(&plan) || network.now() >= keep_until) {
                     desired.complete_except(self.missing_intents(&plan));
@@ -241,7 +248,7 @@ impl Circuits {
             let changes = async {
                 changes.or(async { _ = plans.newer(plan.version()).await }).await;
             };
-            let is_waiting = self.progress().iter().any(CircuitProgress::is_waiting);
+            let is_waiting = is_changing || self.progress().iter().any(CircuitProgress::is_waiting);
             if is_waiting {
                 changes.or(async { _ = state.newer(known_state.version()).await }).await;
             } else {
@@ -299,6 +306,30 @@ impl Circuits {
             retry_at = [retry_at, progress.next_layout_at()].into_iter().flatten().min();
         }
         retry_at
+    }
+
+    /// Publishes which circuits are up, down, or on another path. Returns when circuits are next
+    /// reported that are down since the start, and whether a circuit is being installed.
+    fn report(
+        &self,
+        plan: &CircuitPlan,
+        network: &Network,
+        settled_at: Duration,
+    ) -> (Option<Duration>, bool) {
+        let mut progress = self.progress();
+        let first_down_at = settled_at + FIRST_DOWN_AFTER;
+        let is_early = network.now() < first_down_at;
+        let (mut has_hidden, mut is_changing) = (false, false);
+        for (index, PlannedCircuit { circuit, .. }) in plan.circuits() {
+            let progress = &mut progress[index];
+            is_changing |= progress.is_changing();
+            if is_early && progress.was_never_up() {
+                has_hidden = true;
+            } else if let Some(event) = progress.change(&circuit.name) {
+                network.publish(event);
+            }
+        }
+        (has_hidden.then_some(first_down_at), is_changing)
     }
 
     /// The intents of circuits that have not been laid since the controller started.

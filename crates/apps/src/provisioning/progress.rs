@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use bellrock_api::SwitchPort;
+use bellrock_api::{AppEvent, SwitchPort};
 use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted};
 
 use super::CircuitState;
@@ -35,6 +35,16 @@ pub(super) struct CircuitProgress {
     problem: Option<String>,
     /// Latest time of the next layout, which waits for earlier generations to be removed.
     next_layout_at: Option<Duration>,
+    /// What the last event reported.
+    reported: Option<Reported>,
+}
+
+/// A state of a circuit that an event has reported.
+#[derive(Debug, PartialEq, Eq)]
+enum Reported {
+    /// Up, on this path.
+    Up(Vec<SwitchPort>),
+    Down,
 }
 
 /// A committed layout and its time.
@@ -134,6 +144,40 @@ impl CircuitProgress {
             },
             (None, None) => CircuitState::Installing,
         }
+    }
+
+    /// Returns the event that reports a change of the circuit `name`. While it is being installed,
+    /// it has not changed yet.
+    pub(super) fn change(&mut self, name: &str) -> Option<AppEvent> {
+        let (reported, event) = match self.state() {
+            CircuitState::Installing => return None,
+            CircuitState::Up { .. } => {
+                let ports: Vec<_> = self.path().iter().map(ToString::to_string).collect();
+                let text = format!("circuit {name} is up, by {}", ports.join(", "));
+                let was_up = matches!(self.reported, Some(Reported::Up(_)));
+                let event = if was_up { "circuit_moved" } else { "circuit_up" };
+                (Reported::Up(self.path().to_vec()), AppEvent::new(event, &text))
+            }
+            CircuitState::Down(why) => {
+                let text = format!("circuit {name} is down: {why}");
+                (Reported::Down, AppEvent::new("circuit_down", &text).alarming())
+            }
+        };
+        if self.reported.as_ref() == Some(&reported) {
+            return None;
+        }
+        self.reported = Some(reported);
+        Some(event)
+    }
+
+    /// Whether the circuit is down, and has been so since the controller started.
+    pub(super) fn was_never_up(&self) -> bool {
+        self.reported.is_none() && matches!(self.state(), CircuitState::Down(_))
+    }
+
+    /// Whether a change of the circuit is still to be reported, once it is installed.
+    pub(super) fn is_changing(&self) -> bool {
+        matches!(self.state(), CircuitState::Installing)
     }
 
     /// Output ports of the links that carry it, or would.

@@ -11,6 +11,7 @@ use crate::peer::Contestant;
 use crate::print::Nanoseconds;
 use crate::process::free_address;
 use crate::report::Report;
+use crate::threads::lower_priority;
 use crate::tls::LoadTls;
 
 use super::Targets;
@@ -140,14 +141,15 @@ fn beside(
             });
             ConnectedTest::begin(loaded, &watch, progress)?.runs()
         });
-        // If it fails before that, the channel is closed, and its error is returned below.
-        let storms = match begun.recv() {
-            Ok(()) => Some(run(storms, &watch, &mut |_| {})),
-            Err(_) => None,
-        };
+        let storms = scope.spawn(move || {
+            lower_priority();
+            // If it fails before that, the channel is closed, and its error is returned below.
+            begun.recv().is_ok().then(|| run(storms, &watch, &mut |_| {}))
+        });
         let plain = plain.join().map_err(|_| "the generator failed".to_owned())?;
         let plain = plain.map_err(text)?;
         complete(&plain)?;
+        let storms = storms.join().map_err(|_| "the storm failed".to_owned())?;
         let storms = storms.ok_or("the plain switch was not measured")?.map_err(text)?;
         complete(&storms)?;
         Ok((storms, plain))

@@ -24,14 +24,12 @@ use super::certificate::identity;
 use super::refusal_text::explain;
 use super::session::{MAX_CARRY_BYTES, TlsSession, encode_alert, go_on, take_records};
 use crate::halt::Halt;
+use crate::priority::let_workers_go_first;
 use crate::refusals::RefusalReason;
 use crate::thread::WAKE;
 
 /// Number of threads for handshakes.
 pub(crate) const HANDSHAKE_THREADS: usize = 2;
-
-/// What is added to the niceness of their threads: where cores are few, workers go first.
-const NICER: i32 = 10;
 
 /// Maximum number of handshakes at a time. Further connections are refused.
 pub(crate) const MAX_HANDSHAKES: usize = 2048;
@@ -188,8 +186,7 @@ pub(crate) fn run(
     server: &TlsServer,
     halt: &Halt,
 ) -> io::Result<()> {
-    // On Linux it is of this thread alone. If it fails, packets wait a little longer.
-    let _ = rustix::process::nice(NICER);
+    let_workers_go_first();
     let mut events = Events::with_capacity(EVENTS);
     let mut pending = HashMap::<Token, Handshake>::new();
     let mut next_token = 0;
