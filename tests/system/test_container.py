@@ -70,6 +70,25 @@ class Container(SystemTest):
         self.assertEqual(len(self.ask(container, "switches")), 2)
         self.assertEqual(self.stop(running), NOBODY, "it runs as nobody")
 
+    def test_the_bill_of_materials_names_the_crates_of_the_binary(self):
+        """It is in the image, and lists every crate that the binary says it was made of."""
+        root = Path(self.run_command(*self.buildah("mount", self.image())))
+        bill = json.loads((root / "bellrock.cdx.json").read_text())
+        self.assertEqual((bill["bomFormat"], bill["specVersion"]), ("CycloneDX", "1.5"))
+        command = bill["metadata"]["component"]
+        version = self.run_command(os.environ["BELLROCK_BIN"], "--version").removeprefix("bellrock ")
+        self.assertEqual((command["name"], command["version"]), ("bellrock", version))
+        listed = {f"{part['name']}-{part['version']}" for part in bill["components"]}
+        # Panics name the place in the source of their crate, below a directory of the registry.
+        places = re.findall(rb"/registry/src/[^/]+/([a-z0-9_-]+-\d+\.\d+\.\d+[a-z0-9.+-]*)/", (root / "bellrock").read_bytes())
+        compiled = {place.decode() for place in places}
+        self.assertGreater(len(compiled), 20, "the binary names its crates")
+        self.assertLessEqual({"rustls", "mio"}, {name.rsplit("-", 1)[0] for name in compiled})
+        self.assertEqual(compiled - listed, set(), "crates of the binary that are not in the bill")
+        self.assertIn(f"bellrock-engine-{version}", listed)
+        others = [part for part in bill["components"] if not part["name"].startswith("bellrock")]
+        self.assertEqual([part["name"] for part in others if "licenses" not in part or "hashes" not in part], [])
+
     def test_a_mounted_file_decides_and_static_entries_stay_openflow13(self):
         """Its `listen` is in force. Entries of `static` are there after a restart of the container."""
         container = self.image()
