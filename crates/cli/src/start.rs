@@ -157,6 +157,10 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
         switch_tls: builder.tls_handle(),
     };
     for choice in &config.apps {
+        let tables = tables.share(config.table_memory_of(choice.name()));
+        if choice.has_tables() {
+            builder = builder.app_tables(choice.name(), &tables);
+        }
         builder = match choice {
             AppChoice::Hub => builder.app(Hub),
             AppChoice::Learning(settings) => builder.app(Learning::new(*settings, &tables)),
@@ -197,8 +201,8 @@ fn builder(config: &Config, shared: SharedTableKind) -> Result<(ControllerBuilde
             }
         };
     }
-    for (app, allowance) in &config.allow {
-        builder = builder.allow(app, allowance.clone());
+    for (app, limits) in &config.allow {
+        builder = builder.allow(app, limits.allowance.clone());
     }
     Ok((builder, parts))
 }
@@ -257,18 +261,29 @@ fn announce(config: &Config, controller: &Controller) {
     let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
     let version = env!("CARGO_PKG_VERSION");
     info!("bellrock {version} runs the apps: {} (--app chooses others)", apps.join(", "));
+    let plain = controller.plain_addresses().first();
+    let is_plain = plain.is_some();
     if controller.addresses().iter().all(|address| address.ip().is_loopback()) {
-        info!("only switches on this machine can connect; for others: --listen 0.0.0.0:6653");
+        let prefix = if is_plain { "" } else { "tls:" };
+        info!(
+            "only switches on this machine can connect; for others: --listen {prefix}0.0.0.0:6653"
+        );
     }
-    if let Some(address) = controller.addresses().first() {
+    if let Some(address) = plain.or(controller.addresses().first()) {
         let host = match address.ip() {
             ip if ip.is_unspecified() => "ADDRESS-OF-THIS-MACHINE".to_owned(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),
             ip => ip.to_string(),
         };
         let port = address.port();
-        info!("to attach a bridge of Open vSwitch: ovs-vsctl set-controller br0 tcp:{host}:{port}");
-        info!("to try it without switches: bellrock emulate --controller {host}:{port}");
+        let (scheme, options) = match is_plain {
+            true => ("tcp", ""),
+            false => ("ssl", " --tls-certificate FILE --tls-key FILE --tls-ca FILE"),
+        };
+        info!(
+            "to attach a bridge of Open vSwitch: ovs-vsctl set-controller br0 {scheme}:{host}:{port}"
+        );
+        info!("to try it without switches: bellrock emulate --controller {host}:{port}{options}");
     }
     if config.control != Control::None {
         info!(

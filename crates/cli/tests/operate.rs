@@ -39,7 +39,7 @@ fn a_reload_applies_all_changes_or_none() {
     let controller = Controller::start(&place, &["--config", &file]);
     let reload = |arguments: &[&str]| output(controller.command("reload").args(arguments));
     assert_eq!(missing(&controller), ["core"]);
-    assert_eq!(reload(&[]).1, "no setting has changed\n");
+    assert_eq!(reload(&[]).1, "no setting has changed; certificates were read again\n");
 
     write("switches: {edge: a1, spare: a2}\nlog_level: debug\n");
     let (status, text, _) = reload(&["--dry-run"]);
