@@ -1,7 +1,7 @@
-//! What an app may do, if it may not do everything.
+//! What an app may do, and the budgets of every app.
 //!
-//! An app without an allowance is not checked anywhere. The messages of one with an allowance are
-//! checked after each of its events, and where it uses its [`Network`].
+//! What an app does by its [`Network`] is checked there. The messages that its handlers write are
+//! checked after each event if the app has an allowance about them, and only counted if not.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,20 @@ use bellrock_pace::RateLimit;
 
 use crate::{AppEvent, Change, Dpid, Error, Network};
 
-/// Minimum time between two events about refused messages and tasks of an app.
+/// Maximum number of tasks of an app that have not ended, unless its allowance has another. Apps have a
+/// few for themselves, or for each switch.
+pub const APP_TASKS: usize = 16_384;
+
+/// Messages that an app may send to switches each second, at all switches together, before it is
+/// named. [`APP_MESSAGES_PER_PACKET_IN`] come on top.
+pub const APP_MESSAGES_PER_SECOND: u64 = 1_000_000;
+
+/// Messages that an app may send for each packet-in that comes, on top of
+/// [`APP_MESSAGES_PER_SECOND`]. Twice the number of switches on a long path.
+pub const APP_MESSAGES_PER_PACKET_IN: u64 = 16;
+
+/// Minimum time between two events about refused messages and tasks of an app, and between two about
+/// too many messages.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// What an app may do. The default is everything.
@@ -24,9 +37,10 @@ pub struct Allowance {
     /// Its switches: it gets no events of others, and cannot send to them. `None`: all.
     pub switches: Option<BTreeSet<Dpid>>,
     /// Messages that change switches or send packets, at all switches together: so many at once,
-    /// and so many a second after that. `None`: any number.
+    /// and so many a second after that. `None`: any number, and the app is named when it sends more
+    /// than [`APP_MESSAGES_PER_SECOND`].
     pub messages_per_second: Option<u32>,
-    /// Tasks that have not ended. `None`: as many as the controller allows.
+    /// Tasks that have not ended. `None`: [`APP_TASKS`].
     pub tasks: Option<usize>,
 }
 
@@ -86,8 +100,28 @@ pub struct AppGuard {
     limit: Option<Mutex<RateLimit>>,
     tasks: Arc<AtomicUsize>,
     refused: AtomicU64,
-    /// Time of the last event about refusals.
-    reported: Mutex<Option<Duration>>,
+    /// Messages that it has sent by its [`Network`].
+    sent: AtomicU64,
+    /// Seconds in which it sent too many messages.
+    excesses: AtomicU64,
+    refusals_reported: ReportedAt,
+    excesses_reported: ReportedAt,
+}
+
+/// Time of the last event of a kind.
+#[derive(Debug, Default)]
+struct ReportedAt(Mutex<Option<Duration>>);
+
+impl ReportedAt {
+    /// Whether the next event is due.
+    fn is_due(&self, now: Duration) -> bool {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = reported.is_none_or(|at| now.saturating_sub(at) >= REPORTED_EVERY);
+        if is_due {
+            *reported = Some(now);
+        }
+        is_due
+    }
 }
 
 impl AppGuard {
@@ -100,7 +134,52 @@ impl AppGuard {
             allowance,
             tasks: Arc::default(),
             refused: AtomicU64::new(0),
-            reported: Mutex::new(None),
+            sent: AtomicU64::new(0),
+            excesses: AtomicU64::new(0),
+            refusals_reported: ReportedAt::default(),
+            excesses_reported: ReportedAt::default(),
+        }
+    }
+
+    /// Whether the messages of the app's handlers have to be checked.
+    #[must_use]
+    pub fn checks_handlers(&self) -> bool {
+        let Allowance { write, switches, messages_per_second, tasks: _ } = &self.allowance;
+        *write != AllowedWrites::All || switches.is_some() || messages_per_second.is_some()
+    }
+
+    /// Number of messages that the app has sent by its [`Network`].
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Number of seconds in which the app sent too many messages.
+    #[must_use]
+    pub fn excesses(&self) -> u64 {
+        self.excesses.load(Ordering::Relaxed)
+    }
+
+    /// Checks the messages that the app has sent in some time, a second or a little more: counts the
+    /// time if they are too many, and names the app. `packet_ins` came meanwhile.
+    pub fn note_sent(&self, network: &Network, sent: u64, packet_ins: u64, time: Duration) {
+        let milliseconds = (time.as_millis() as u64).max(1000);
+        let of_time = APP_MESSAGES_PER_SECOND.saturating_mul(milliseconds) / 1000;
+        let of_packet_ins = packet_ins.saturating_mul(APP_MESSAGES_PER_PACKET_IN);
+        if self.allowance.messages_per_second.is_some()
+            || sent <= of_time.saturating_add(of_packet_ins)
+        {
+            return;
+        }
+        let excesses = self.excesses.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.excesses_reported.is_due(network.now()) {
+            let text = format!(
+                "the app {} sent {sent} messages to switches within {:.1} s, and got {packet_ins} packet-ins; \
+                 it did so {excesses} times so far. `messages_per_second` of the setting `allow` limits it",
+                network.app(),
+                time.as_secs_f64()
+            );
+            network.publish(AppEvent::new("too_many_messages", &text).alarming());
         }
     }
 
@@ -163,7 +242,26 @@ impl AppGuard {
         Err(self.refuse(network, what))
     }
 
-    /// Checks changes that are to be confirmed.
+    /// Checks a message of a task, or of a handler to another switch, and counts it.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check).
+    pub(crate) fn check_sent(
+        &self,
+        network: &Network,
+        dpid: Dpid,
+        message: &ToSwitch<'_>,
+    ) -> Result<(), Error> {
+        self.check(network, dpid, message)?;
+        self.count_sent(1);
+        Ok(())
+    }
+
+    fn count_sent(&self, messages: usize) {
+        self.sent.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    /// Checks changes that are to be confirmed, and counts them.
     ///
     /// # Errors
     /// [`Error::NotAllowed`], for all of them.
@@ -181,16 +279,20 @@ impl AppGuard {
                 _ => (Effect::ChangesShared, MessageKind::GroupMod),
             };
             self.check_effect(network, dpid, effect, kind)
-        })
+        })?;
+        self.count_sent(changes.len());
+        Ok(())
     }
 
-    /// Checks whether the app may send encoded messages, which belong to nobody.
+    /// Checks whether the app may send encoded messages, which belong to nobody, and counts one.
     ///
     /// # Errors
     /// [`Error::NotAllowed`].
     pub(crate) fn check_raw(&self, network: &Network, dpid: Dpid) -> Result<(), Error> {
         self.check_all(network, "send encoded messages")?;
-        self.check_effect(network, dpid, Effect::ChangesShared, MessageKind::Experimenter)
+        self.check_effect(network, dpid, Effect::ChangesShared, MessageKind::Experimenter)?;
+        self.count_sent(1);
+        Ok(())
     }
 
     /// Refuses what only the controller itself may do.
@@ -208,7 +310,7 @@ impl AppGuard {
     pub(crate) fn start_task(&self, network: &Network) -> Option<TaskPermit> {
         let permit = TaskPermit(Arc::clone(&self.tasks));
         let running = self.tasks.fetch_add(1, Ordering::Relaxed);
-        if self.allowance.tasks.is_some_and(|maximum| running >= maximum) {
+        if running >= self.allowance.tasks.unwrap_or(APP_TASKS) {
             // The drop of the permit takes it back.
             self.refuse(network, "run so many tasks");
             return None;
@@ -224,11 +326,7 @@ impl AppGuard {
     /// Counts a refusal, and publishes it, at most once a minute.
     pub fn refuse(&self, network: &Network, what: &'static str) -> Error {
         let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        let now = network.now();
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        if reported.is_none_or(|at| now.saturating_sub(at) >= REPORTED_EVERY) {
-            *reported = Some(now);
-            drop(reported);
+        if self.refusals_reported.is_due(network.now()) {
             let text = format!(
                 "the app {} is not allowed to {what}; {refused} of its messages and tasks were refused \
                  so far (setting `allow`)",

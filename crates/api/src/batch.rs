@@ -5,7 +5,7 @@ use std::hint::cold_path;
 use bellrock_openflow::{PacketInView, Version, Versions, by_constant_version};
 
 use crate::runtime::{BatchControl, SwitchControl};
-use crate::{AppId, Handler, HandlerError, PacketIn, Result, Switch, Verdict};
+use crate::{AppId, Handler, HandlerError, PacketIn, Port, Result, Switch, Verdict};
 
 /// Maximum number of packets in a batch: enough prefetches in flight, and one bit each in a word.
 pub const BATCH_PACKETS: usize = 64;
@@ -106,6 +106,15 @@ impl<'b> Batch<'b> {
             let common = PacketInView::common(self.version, message);
             common.or_else(|| PacketInView::of_any_form(message)).map(PacketIn::new)
         })
+    }
+
+    /// Ingress port of the packet at `index`, also of a consumed one.
+    #[must_use]
+    #[inline]
+    pub fn in_port(&self, index: usize) -> Option<Port> {
+        let message = self.messages.get(..self.len)?.get(index)?;
+        let common = PacketInView::common(self.version, message);
+        common.or_else(|| PacketInView::of_any_form(message)).map(|packet| packet.in_port())
     }
 
     /// Whether the packet at `index` is consumed.

@@ -53,7 +53,10 @@ mod waiting;
 mod watch;
 
 pub use actions::Actions;
-pub use allowance::{Allowance, AllowedWrites, AppGuard};
+pub use allowance::{
+    APP_MESSAGES_PER_PACKET_IN, APP_MESSAGES_PER_SECOND, APP_TASKS, Allowance, AllowedWrites,
+    AppGuard,
+};
 pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Verdict};
 pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
 pub use app_id::AppId;

@@ -86,7 +86,7 @@ pub struct Network {
     runtime: Arc<dyn Runtime>,
     /// Name and chain place of its app. `None`: the controller's own handle.
     app: Option<(&'static str, AppId)>,
-    /// Set if the app may not do everything.
+    /// What the app may do. `None`: everything.
     guard: Option<Arc<AppGuard>>,
 }
 
@@ -235,7 +235,7 @@ impl Network {
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
         crate::role::refuse_role_change(message)?;
         if let Some(guard) = &self.guard {
-            guard.check(self, dpid, message)?;
+            guard.check_sent(self, dpid, message)?;
         }
         self.runtime.send(self.app_id(), dpid, message)
     }
@@ -286,7 +286,7 @@ impl Network {
     pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> RequestFuture {
         let request = ToSwitch::MultipartRequest(MultipartRequest::of(body));
         if let Some(guard) = &self.guard
-            && let Err(error) = guard.check(self, dpid, &request)
+            && let Err(error) = guard.check_sent(self, dpid, &request)
         {
             return RequestFuture::not_sent(error);
         }

@@ -1,5 +1,7 @@
 //! The one place where engine, services, apps and the control socket are put together.
 
+#[cfg(feature = "control")]
+use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::net::SocketAddr;
@@ -46,6 +48,8 @@ use crate::log;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
 use crate::signals::Signals;
+#[cfg(feature = "control")]
+use crate::table_log::log_tables;
 
 /// What `main` of your own program returns.
 pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
@@ -133,6 +137,9 @@ pub struct ControllerBuilder {
     control: Option<ControlPlace>,
     #[cfg(feature = "control")]
     tables: Option<Budget>,
+    /// Budgets of the tables of single apps.
+    #[cfg(feature = "control")]
+    pub(crate) app_tables: BTreeMap<String, Budget>,
     #[cfg(feature = "control")]
     handles: Handles,
     limits: LimitsHandle,
@@ -425,6 +432,8 @@ impl ControllerBuilder {
         if let Some(tls) = self.tls.take() {
             log_expiry(&network, tls);
         }
+        #[cfg(feature = "control")]
+        log_tables(&network, &self.app_tables);
         let versions = settings.worker.session.versions;
         for address in engine.plain_addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
@@ -444,6 +453,7 @@ impl ControllerBuilder {
             listen_tls: engine.tls_addresses().to_vec(),
             apps,
             tables: self.tables,
+            app_tables: self.app_tables,
             handles: self.handles,
             names: names.0.watch().clone(),
             run: Run::starting(),

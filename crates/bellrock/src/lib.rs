@@ -63,6 +63,8 @@ mod pin_file;
 mod signals;
 #[cfg(any(feature = "control", feature = "tls"))]
 mod state_file;
+#[cfg(feature = "control")]
+mod table_log;
 
 /// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).
 #[cfg(feature = "tls")]

@@ -42,6 +42,16 @@ fn ports_have_the_counters_that_the_switch_reports() {
             let has_age = !row["counters"]["age_seconds"].is_null();
             assert_eq!(has_age, version != Version::V1_0, "only 1.3 reports it: {row}");
         }
+        // Published once a second.
+        let packet_ins = |row: &Value| row["packet_ins"].as_u64().unwrap();
+        running::until("packet-ins of both hosts are counted", || {
+            let rows = asked.json("ports", &[]);
+            rows.as_array().unwrap()[..2].iter().all(|row| packet_ins(row) >= 1)
+        });
+        let switches = asked.json("switches", &[]);
+        let all = switches[0]["packet_ins"].as_u64().unwrap();
+        let of_ports: u64 = switches[0]["ports"].as_array().unwrap().iter().map(packet_ins).sum();
+        assert!((2..=all).contains(&of_ports), "{switches}");
         let before = hosts[0]["counters"]["rx_packets"].as_u64();
         asked.ping();
         let after = asked.json("ports", &[]);

@@ -1,36 +1,60 @@
 //! What apps may do: `allow`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
-use bellrock_api::{Allowance, AllowedWrites, Dpid};
+use bellrock_api::{Allowance, AllowedWrites, Dpid, Names};
 
 use super::Config;
 use super::apps;
 use super::form::{Change, Form, MapForm, Setting};
-use super::names::pair;
-use super::read::{Reading, Table};
-use super::settings::put;
-use super::values::{self, Read};
-use super::yaml::{Entry, Value, word};
+use super::items::{self, Item};
+use super::names::{pair, switch};
+use super::read::Reading;
+use super::settings::{TABLES, put};
+use super::values;
+use super::yaml::{Entry, word};
 
 /// Range of messages a second.
-const MESSAGES: std::ops::RangeInclusive<u64> = 1..=10_000_000;
+const MESSAGES: RangeInclusive<u64> = 1..=10_000_000;
 
 /// Range of tasks.
-const TASKS: std::ops::RangeInclusive<u64> = 0..=65_536;
+const TASKS: RangeInclusive<u64> = 0..=65_536;
+
+/// What an app may do, and how much memory its tables may take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppLimits {
+    /// What it may do.
+    pub allowance: Allowance,
+    /// Maximum bytes of its tables. `None`: those of all tables together.
+    pub table_memory_bytes: Option<usize>,
+}
+
+impl Config {
+    /// Maximum bytes of the tables of an app.
+    #[must_use]
+    pub fn table_memory_of(&self, app: &str) -> usize {
+        let own = self.allow.get(app).and_then(|limits| limits.table_memory_bytes);
+        own.unwrap_or(self.table_memory_bytes).min(self.table_memory_bytes)
+    }
+}
 
 pub(crate) const ALLOW: &[Setting<Config>] = &[Setting {
     key: "allow",
     value: "APP=WRITE",
     about: "What apps may do: a map from an app to write (all, own, or none), switches (a list), \
-            messages_per_second and tasks. An app that is not in it may do everything. Example: \
-            {learning: {write: own, switches: [00000000000000a1]}}.",
+            messages_per_second, tasks and table_memory_bytes. An app that is not in it may do \
+            everything. Example: {learning: {write: own, switches: [core-1]}}.",
     change: Change::Restart,
     form: Form::Map(MapForm {
         example: "{learning: {write: own, switches: [00000000000000a1]}}",
         set,
         entries: |config| {
-            config.allow.iter().map(|(app, allowance)| (word(app), shown(allowance))).collect()
+            let shown = |(app, limits): (&String, &AppLimits)| {
+                let item = AppItem { limits: limits.clone(), ..AppItem::default() };
+                (word(app), items::show(OF_APP, &item, &AppItem::default()))
+            };
+            config.allow.iter().map(shown).collect()
         },
         unpack: pair,
     }),
@@ -39,8 +63,15 @@ pub(crate) const ALLOW: &[Setting<Config>] = &[Setting {
 const WRITES: &[(&str, AllowedWrites)] =
     &[("all", AllowedWrites::All), ("own", AllowedWrites::Own), ("none", AllowedWrites::None)];
 
-/// What is set of an app. Names of switches are those of the configuration.
-const OF_APP: &[Setting<Allowance>] = &[
+/// The limits of an app while they are read.
+#[derive(Default)]
+struct AppItem {
+    limits: AppLimits,
+    /// The names of switches in the configuration.
+    names: Names,
+}
+
+const OF_APP: &[Setting<AppItem>] = &[
     Setting {
         key: "write",
         value: "WRITE",
@@ -48,21 +79,25 @@ const OF_APP: &[Setting<Allowance>] = &[
                 none: questions only.",
         change: Change::Restart,
         form: Form::One {
-            set: |to, text| put(&mut to.write, values::choice(text, WRITES)),
-            show: |of| values::show_choice(&of.write, WRITES),
+            set: |to, text| put(&mut to.limits.allowance.write, values::choice(text, WRITES)),
+            show: |of| values::show_choice(&of.limits.allowance.write, WRITES),
         },
     },
     Setting {
         key: "switches",
-        value: "DPID",
-        about: "Its switches. It gets no events of others.",
+        value: "SWITCH",
+        about: "Its switches, by name or datapath id. It gets no events of others.",
         change: Change::Restart,
         form: Form::Many {
             set: |to, texts| {
-                let dpids: Read<BTreeSet<Dpid>> = texts.iter().map(|text| dpid(text)).collect();
-                put(&mut to.switches, dpids.map(Some))
+                let dpids = values::each(texts, |text| switch(&to.names, text))?;
+                to.limits.allowance.switches = Some(dpids.into_iter().collect());
+                Ok(())
             },
-            show: |of| dpids(of).join(","),
+            show: |of| {
+                let dpids: Option<&BTreeSet<Dpid>> = of.limits.allowance.switches.as_ref();
+                dpids.into_iter().flatten().map(Dpid::to_string).collect::<Vec<_>>().join(",")
+            },
         },
     },
     Setting {
@@ -72,9 +107,10 @@ const OF_APP: &[Setting<Allowance>] = &[
         change: Change::Restart,
         form: Form::One {
             set: |to, text| {
-                put(&mut to.messages_per_second, values::number(text, MESSAGES).map(Some))
+                let read = values::number(text, MESSAGES).map(Some);
+                put(&mut to.limits.allowance.messages_per_second, read)
             },
-            show: |of| of.messages_per_second.map_or_else(String::new, |n| n.to_string()),
+            show: |of| show_number(of.limits.allowance.messages_per_second),
         },
     },
     Setting {
@@ -83,30 +119,31 @@ const OF_APP: &[Setting<Allowance>] = &[
         about: "Tasks that have not ended.",
         change: Change::Restart,
         form: Form::One {
-            set: |to, text| put(&mut to.tasks, values::number(text, TASKS).map(Some)),
-            show: |of| of.tasks.map_or_else(String::new, |n| n.to_string()),
+            set: |to, text| {
+                put(&mut to.limits.allowance.tasks, values::number(text, TASKS).map(Some))
+            },
+            show: |of| show_number(of.limits.allowance.tasks),
+        },
+    },
+    Setting {
+        key: "table_memory_bytes",
+        value: "BYTES",
+        about: "Memory of its tables, out of that of all tables.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |to, text| {
+                put(&mut to.limits.table_memory_bytes, values::bytes(text, TABLES).map(Some))
+            },
+            show: |of| {
+                let bytes = of.limits.table_memory_bytes.map(|bytes| bytes as u64);
+                bytes.map_or_else(String::new, values::show_bytes)
+            },
         },
     },
 ];
 
-fn dpid(text: &str) -> Read<Dpid> {
-    text.parse().map_err(|_| {
-        "datapath ids: each 1 to 16 hexadecimal digits, such as 00000000000000a1".to_owned()
-    })
-}
-
-fn dpids(allowance: &Allowance) -> Vec<String> {
-    allowance.switches.iter().flatten().map(|dpid| word(&dpid.to_string())).collect()
-}
-
-fn shown(allowance: &Allowance) -> String {
-    let mut parts = vec![format!("write: {}", values::show_choice(&allowance.write, WRITES))];
-    if allowance.switches.is_some() {
-        parts.push(format!("switches: [{}]", dpids(allowance).join(", ")));
-    }
-    parts.extend(allowance.messages_per_second.map(|n| format!("messages_per_second: {n}")));
-    parts.extend(allowance.tasks.map(|n| format!("tasks: {n}")));
-    format!("{{{}}}", parts.join(", "))
+fn show_number<T: ToString>(number: Option<T>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
 }
 
 fn set(config: &mut Config, entries: &[Entry], reading: &mut Reading) {
@@ -117,31 +154,15 @@ fn set(config: &mut Config, entries: &[Entry], reading: &mut Reading) {
             reading.add(entry.place, format!("there is no app {app:?}; give {right}"));
             continue;
         }
-        let mut allowance = Allowance::default();
-        match &entry.value.value {
-            // A flag has the first part only.
-            Value::Scalar(text) => match values::choice(text, WRITES) {
-                Ok(write) => allowance.write = write,
-                Err(right) => {
-                    let text = format!("`{app}` cannot be {text:?}; give {right}");
-                    reading.add(entry.value.place, text);
-                }
-            },
-            Value::Map(fields) => {
-                let table = Table {
-                    settings: OF_APP.iter().collect(),
-                    what: format!("part of what {app:?} is allowed"),
-                    path: format!("allow.{app}."),
-                    others: &[],
-                };
-                table.read(fields, &mut allowance, reading);
-            }
-            _ => {
-                let text = format!("`{app}` is all, own, none, or a map such as {{write: own}}");
-                reading.add(entry.value.place, text);
-            }
-        }
-        allow.insert(app.clone(), allowance);
+        let mut item = AppItem { names: reading.names.clone(), ..AppItem::default() };
+        let form = Item {
+            settings: OF_APP,
+            what: format!("part of what {app:?} is allowed"),
+            path: format!("allow.{app}."),
+            takes: "is all, own, none, or a map such as {write: own}".to_owned(),
+        };
+        form.read(entry, &mut item, reading);
+        allow.insert(app.clone(), item.limits);
     }
     config.allow = allow;
 }

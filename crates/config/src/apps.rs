@@ -78,6 +78,12 @@ impl AppChoice {
         }
     }
 
+    /// Whether it has tables that take their memory out of `table_memory_bytes`.
+    #[must_use]
+    pub fn has_tables(&self) -> bool {
+        self.learning().is_some()
+    }
+
     /// The settings of a learning switch of either kind.
     fn learning(&self) -> Option<&LearningSettings> {
         match self {

@@ -85,10 +85,20 @@ impl Config {
     }
 
     fn of_allow(&self) -> impl Iterator<Item = Contradiction> {
-        let is_missing = |app: &&String| self.apps.iter().all(|other| other.name() != **app);
-        self.allow.keys().filter(is_missing).map(|app| {
-            let text = format!("`allow` has the app {app:?}, which is not in `apps`; leave it out");
-            error(&["allow", &format!("allow.{app}")], text)
+        self.allow.iter().filter_map(|(app, limits)| {
+            let Some(choice) = self.apps.iter().find(|choice| choice.name() == app) else {
+                let text =
+                    format!("`allow` has the app {app:?}, which is not in `apps`; leave it out");
+                return Some(error(&["allow", &format!("allow.{app}")], text));
+            };
+            let is_idle = limits.table_memory_bytes.is_some() && !choice.has_tables();
+            is_idle.then(|| {
+                let text = format!(
+                    "`table_memory_bytes` of {app:?} in `allow` has no effect, since that app has no tables; leave it \
+                     out"
+                );
+                warning(&[&format!("allow.{app}.table_memory_bytes")], text)
+            })
         })
     }
 
@@ -308,14 +318,18 @@ impl Config {
             AppChoice::GlobalLearning(settings) => {
                 let mut all = of_learning(app.name(), settings);
                 let needed = settings.max_entries.saturating_mul(SHARED_BYTES_PER_HOST);
-                if needed > self.table_memory_bytes {
+                if needed > self.table_memory_of(app.name()) {
                     let text = format!(
                         "`max_entries` {} needs {} MiB, which is more than `table_memory_bytes`, so fewer hosts are \
                          remembered; raise `table_memory_bytes`",
                         settings.max_entries,
                         needed >> 20
                     );
-                    let about = ["apps.global_learning.max_entries", "table_memory_bytes"];
+                    let about = [
+                        "apps.global_learning.max_entries",
+                        "table_memory_bytes",
+                        "allow.global_learning.table_memory_bytes",
+                    ];
                     all.push(warning(&about, text));
                 }
                 all
@@ -454,6 +468,18 @@ mod tests {
             (
                 "apps: [routing: {mode: proactive, idle_timeout: 5}]",
                 &["f:1:35: warning: `idle_timeout` has no effect in proactive mode, "],
+            ),
+            (
+                "apps: [global_learning]\nallow: {global_learning: {table_memory_bytes: 1 MiB}}\n",
+                &["f:2:27: warning: `max_entries` 1048576 needs 29 MiB, "],
+            ),
+            (
+                "apps: [hub]\nallow: {hub: {table_memory_bytes: 1 MiB}}\n",
+                &["f:2:15: warning: `table_memory_bytes` of \"hub\" in `allow` has no effect, "],
+            ),
+            (
+                "allow: {hub: own}\n",
+                &["f:1:1: `allow` has the app \"hub\", which is not in `apps`; "],
             ),
             (
                 "table_memory_bytes: 1 MiB\napps: [global_learning]\n",

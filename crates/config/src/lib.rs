@@ -23,6 +23,7 @@ mod difference;
 pub mod files;
 mod form;
 mod http;
+mod items;
 mod layers;
 mod names;
 mod print;
@@ -42,7 +43,7 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use bellrock_api::{Allowance, Names};
+use bellrock_api::Names;
 use bellrock_engine::session::SessionSettings;
 use bellrock_engine::{IdleMode, Limits, Pinning, WorkerSettings, WriteMode};
 
@@ -50,6 +51,7 @@ use apps::AppChoice;
 use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
+pub use allow::AppLimits;
 pub use difference::{Difference, SettingChange};
 pub use form::{Change, Form, MapForm, Setting};
 pub use http::HttpConfig;
@@ -76,7 +78,7 @@ pub struct Config {
     /// The chain of apps, in order.
     pub apps: Vec<AppChoice>,
     /// What apps may do that may not do everything, by name.
-    pub allow: BTreeMap<String, Allowance>,
+    pub allow: BTreeMap<String, AppLimits>,
     /// Number of workers. `None`: one for each core.
     pub workers: Option<usize>,
     /// Cores of the workers.

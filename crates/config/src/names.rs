@@ -6,10 +6,11 @@ use bellrock_api::{Dpid, MacAddr, NameError, Names};
 
 use super::Config;
 use super::form::{Change, Form, MapForm, Packed, Setting};
-use super::read::{Reading, Table};
+use super::items::Item;
+use super::read::Reading;
 use super::settings::put;
 use super::values::Read;
-use super::yaml::{Entry, Place, Value, word};
+use super::yaml::{Entry, Place, word};
 
 /// The settings that other settings may refer to, so that they are read first.
 pub(crate) const KEYS: &[&str] = &["switches", "hosts"];
@@ -24,8 +25,7 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
         form: Form::Map(MapForm {
             example: "{core-1: 00000000000000a1}",
             set: |config, entries, reading| {
-                let named =
-                    read_named("switches", entries, SWITCH, dpid, reading, Names::add_switch);
+                let named = read_named("switches", entries, SWITCH, reading, Names::add_switch);
                 let hosts = config.names.hosts().map(|(name, mac)| (name.to_owned(), mac));
                 config.names = with(named, hosts.collect(), Names::add_host);
             },
@@ -42,7 +42,7 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
         form: Form::Map(MapForm {
             example: "{web: 00:1b:21:3c:9d:f8}",
             set: |config, entries, reading| {
-                let named = read_named("hosts", entries, HOST, mac, reading, Names::add_host);
+                let named = read_named("hosts", entries, HOST, reading, Names::add_host);
                 let switches = config.names.switches().map(|(name, dpid)| (name.to_owned(), dpid));
                 config.names = with(named, switches.collect(), Names::add_switch);
             },
@@ -82,6 +82,15 @@ fn dpid(text: &str) -> Read<Dpid> {
     })
 }
 
+/// Reads a switch where a setting refers to one: its name in the configuration, or a datapath id.
+pub(crate) fn switch(names: &Names, text: &str) -> Read<Dpid> {
+    names.switch(text).or_else(|| text.parse().ok()).ok_or_else(|| {
+        "a name of `switches`, or a datapath id: 1 to 16 hexadecimal digits, such as \
+         00000000000000a1"
+            .to_owned()
+    })
+}
+
 fn mac(text: &str) -> Read<MacAddr> {
     text.parse().map_err(|_| "an Ethernet address, such as 00:1b:21:3c:9d:f8".to_owned())
 }
@@ -90,11 +99,10 @@ fn mac(text: &str) -> Read<MacAddr> {
 type Add<T> = fn(&mut Names, &str, T) -> Result<(), NameError>;
 
 /// Reads a map from names to what they name: its identifier, or a map with its settings.
-fn read_named<T: Copy>(
+fn read_named<T: Copy + 'static>(
     section: &str,
     entries: &[Entry],
     settings: &'static [Setting<Option<T>>],
-    read: fn(&str) -> Read<T>,
     reading: &mut Reading,
     add: Add<T>,
 ) -> Names {
@@ -103,33 +111,17 @@ fn read_named<T: Copy>(
     for entry in entries {
         let name = &entry.key;
         let first = settings.first().map_or("", |setting| setting.key);
-        let id = match &entry.value.value {
-            Value::Scalar(text) => read(text)
-                .map_err(|right| {
-                    let text = format!("`{name}` cannot be {text:?}; give {right}");
-                    reading.add(entry.value.place, text);
-                })
-                .ok(),
-            Value::Map(fields) => {
-                let table = Table {
-                    settings: settings.iter().collect(),
-                    what: format!("setting of {name:?}"),
-                    path: format!("{section}.{name}."),
-                    others: &[],
-                };
-                let (mut id, before) = (None, reading.problems.len());
-                table.read(fields, &mut id, reading);
-                if id.is_none() && reading.problems.len() == before {
-                    reading.add(entry.place, format!("`{name}` needs a `{first}`"));
-                }
-                id
-            }
-            _ => {
-                let text = format!("`{name}` takes one value, or `{{{first}: VALUE}}`");
-                reading.add(entry.value.place, text);
-                None
-            }
+        let (mut id, before) = (None, reading.problems.len());
+        let item = Item {
+            settings,
+            what: format!("setting of {name:?}"),
+            path: format!("{section}.{name}."),
+            takes: format!("takes one value, or `{{{first}: VALUE}}`"),
         };
+        item.read(entry, &mut id, reading);
+        if id.is_none() && reading.problems.len() == before {
+            reading.add(entry.place, format!("`{name}` needs a `{first}`"));
+        }
         match id.map(|id| add(&mut names, name, id)) {
             None => {}
             Some(Ok(())) => _ = places.insert(name, entry.place),

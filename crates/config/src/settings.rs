@@ -354,7 +354,8 @@ const LIMITS: &[Setting<Config>] = &[
     },
 ];
 
-const TABLES: RangeInclusive<u64> = 1 << 20..=1 << 40;
+/// Range of the memory of tables.
+pub(crate) const TABLES: RangeInclusive<u64> = 1 << 20..=1 << 40;
 
 const SESSIONS: &[Setting<Config>] = &[
     Setting {

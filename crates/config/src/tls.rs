@@ -10,6 +10,7 @@ use bellrock_engine::{IdentityMap, UnnamedIdentity};
 use super::Config;
 use super::form::{Change, Form, MapForm, Packed, Setting};
 use super::http::{path, show_path};
+use super::names::switch;
 use super::read::Reading;
 use super::settings::{join, put};
 use super::store::StorePlace;
@@ -126,10 +127,10 @@ pub(crate) const TLS: &[Setting<Config>] = &[
     },
     Setting {
         key: "tls.identities",
-        value: "NAME=DPID/DPID",
-        about: "Datapath ids of certificates that name none: a map from the common name, or from the \
-                fingerprint (sha256:HEX) of the certificate or its key. Example: {access-1: \
-                [00000000000000a1]}.",
+        value: "NAME=SWITCH/SWITCH",
+        about: "Switches of certificates that name none, by name or datapath id: a map from the common \
+                name, or from the fingerprint (sha256:HEX) of the certificate or its key. Example: \
+                {access-1: [00000000000000a1]}.",
         change: Change::Live,
         form: Form::Map(MapForm {
             example: "{access-1: [00000000000000a1]}",
@@ -198,16 +199,21 @@ fn set_identities(config: &mut Config, entries: &[Entry], reading: &mut Reading)
         let mut dpids = Vec::new();
         for item in items {
             let dpid = match &item.value {
-                Value::Scalar(text) => text.parse::<Dpid>().ok(),
-                _ => None,
+                Value::Scalar(text) => switch(&reading.names, text),
+                _ => Err("a list of switches, such as [core-1, 00000000000000a2]".to_owned()),
             };
-            let Some(dpid) = dpid else {
-                let text = format!(
-                    "`{name}` has datapath ids: each 1 to 16 hexadecimal digits, such as \
-                     [00000000000000a1, 00000000000000a2]"
-                );
-                reading.add(item.place, text);
-                continue;
+            let dpid = match dpid {
+                Ok(dpid) => dpid,
+                Err(right) => {
+                    let text = match &item.value {
+                        Value::Scalar(text) => {
+                            format!("`{name}` cannot have {text:?}; give {right}")
+                        }
+                        _ => format!("`{name}` takes {right}"),
+                    };
+                    reading.add(item.place, text);
+                    continue;
+                }
             };
             match owners.insert(dpid, name) {
                 Some(other) if other != name => {

@@ -69,6 +69,9 @@ fn hub() -> AppRow {
         last_error: None,
         blocked: 0,
         refused: 0,
+        messages: 0,
+        message_excesses: 0,
+        tables: None,
     }
 }
 

@@ -43,8 +43,8 @@ mod watchdog;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, LimitError, Limits, MIN_REQUESTS, SWITCH_COUNTERS, SwitchCounters,
-    TASK_COUNTERS, TaskInfo, TaskState, WorkerSettings, WriteMode,
+    AppState, COUNTERS, LimitError, Limits, MIN_REQUESTS, PortPacketIns, SWITCH_COUNTERS,
+    SwitchCounters, TASK_COUNTERS, TaskInfo, TaskState, WorkerSettings, WriteMode,
 };
 pub use engine::Engine;
 pub use idle::IdleMode;

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::{Dpid, LatencyCounts, LatencyHistogram, Network, Port, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
-use bellrock_worker::{AppState, SharedState, SwitchCounters, TaskInfo, WorkerQuery};
+use bellrock_worker::{
+    AppState, PortPacketIns, SharedState, SwitchCounters, TaskInfo, WorkerQuery,
+};
 
 use crate::acceptor::AcceptorCounters;
 use crate::thread::ConnectionInbox;
@@ -187,11 +189,18 @@ impl Monitor {
         self.shared.packet_ins_of(dpid)
     }
 
-    /// Packet_ins of a switch that were dropped since it connected, above its limit or its share, by
-    /// ingress port. [`Port::ANY`] stands for ports beyond the first 256.
+    /// Number of packet_ins of a switch that were dropped since it connected, above its limit or its
+    /// share. 0: it is not connected.
     #[must_use]
-    pub fn drops_by_port(&self, dpid: Dpid) -> BTreeMap<Port, u64> {
-        self.shared.drops_by_port(dpid)
+    pub fn drops_of(&self, dpid: Dpid) -> u64 {
+        self.shared.drops_of(dpid)
+    }
+
+    /// Packet_ins of a switch by ingress port, over all of its connections, as counted until the last
+    /// second. [`Port::ANY`] stands for ports beyond the first 256.
+    #[must_use]
+    pub fn packet_ins_by_port(&self, dpid: Dpid) -> BTreeMap<Port, PortPacketIns> {
+        self.shared.packet_ins_by_port(dpid)
     }
 
     /// Replaces the limit of packet_ins of a switch per second, also for the switches that are

@@ -1,12 +1,12 @@
 //! Names handlers that do not return: their worker cannot, and the log would only say that its
-//! switches were lost.
+//! switches were lost. Names apps that send too many messages, too.
 
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_api::{AppEvent, Network};
-use bellrock_worker::{HandlerCall, SharedState};
+use bellrock_worker::{HandlerCall, MessagesSeen, SharedState};
 use crossbeam_utils::sync::Parker;
 use tracing::{info, warn};
 
@@ -15,6 +15,9 @@ use crate::thread::ConnectionInbox;
 
 /// Time between two looks at the workers.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Time between two looks at the messages of apps. Their budgets are for a second.
+const MESSAGES_LOOK: Duration = Duration::from_secs(1);
 
 /// What the watchdog looks at.
 pub(crate) struct Watchdog {
@@ -38,7 +41,12 @@ impl Watchdog {
         let network = self.shared.network();
         let mut seen: Vec<Option<Seen>> = self.inboxes.iter().map(|_| None).collect();
         let look = LOOK.min(self.limit / 2);
+        let (mut messages, mut messages_at) = (MessagesSeen::default(), Instant::now());
         while !self.halt.is_stopping() {
+            if messages_at.elapsed() >= MESSAGES_LOOK {
+                messages_at = Instant::now();
+                self.shared.look_at_messages(&mut messages);
+            }
             for (worker, seen) in seen.iter_mut().enumerate() {
                 self.look(worker, seen, &network);
             }

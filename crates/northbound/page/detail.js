@@ -189,7 +189,14 @@ function ports(row) {
     ["In", (port) => traffic(port, "rx"), "number"],
     ["Out", (port) => traffic(port, "tx"), "number"],
     ["Dropped, errors", (port) => troubles(counters(port)), "number"],
+    ["Packet-ins", packetIns, "number"],
   ], row.ports);
+}
+
+/** Packet-ins of a port, and below it those that were dropped. */
+function packetIns({ packet_ins, packet_ins_dropped }) {
+  const dropped = packet_ins_dropped ? el("span", { class: "warm" }, `${count(packet_ins_dropped)} dropped`) : "";
+  return el("span", {}, count(packet_ins), el("br"), dropped);
 }
 
 /** The sum of what went wrong at a port. */

@@ -26,6 +26,16 @@ function filtered(rows, search) {
   return [found.slice(0, MAX_ROWS), note];
 }
 
+/** How often an app has exceeded its budgets. */
+function overBudget({ blocked, refused, message_excesses, tables }) {
+  const budgets = [
+    [blocked, "late events"], [refused, "refused"], [message_excesses, "seconds of too many messages"],
+    [tables?.refusals, "times no table memory"],
+  ];
+  const exceeded = budgets.filter(([value]) => value > 0).map(([value, what]) => `${count(value)} ${what}`);
+  return exceeded.length ? el("span", { class: "warm" }, exceeded.join(", ")) : "";
+}
+
 const VIEWS = {
   switches: {
     title: "Switches", rows: () => [...network.switches.values()],
@@ -74,6 +84,7 @@ const VIEWS = {
       ["State", ({ disabled, panics }) => (disabled ? el("span", { class: "bad" }, "disabled") : panics ? el("span", { class: "warm" }, plural(panics, "panic")) : state("up"))],
       ["Priorities", ({ lowest_priority, highest_priority }) => `${lowest_priority} to ${highest_priority}`],
       ["Errors", ({ errors }) => count(errors), "number"],
+      ["Over budget", overBudget],
       ["Latest error", ({ last_error }) => last_error],
       ["Counters", ({ counters }) => Object.entries(counters ?? {}).filter(([, value]) => value > 0).map(([name, value]) => `${name} ${count(value)}`).join(", ")],
     ],

@@ -39,6 +39,27 @@ pub struct AppRow {
     /// (`allow`).
     #[serde(default)]
     pub refused: u64,
+    /// Messages that it has sent to switches.
+    #[serde(default)]
+    pub messages: u64,
+    /// Seconds in which it sent more messages than its budget allows. They were sent all the same.
+    #[serde(default)]
+    pub message_excesses: u64,
+    /// Memory of its tables. Nothing: it has none that are counted.
+    #[serde(default)]
+    pub tables: Option<AppTables>,
+}
+
+/// The memory of an app's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AppTables {
+    /// Bytes used.
+    pub used_bytes: u64,
+    /// Maximum number of bytes.
+    pub limit_bytes: u64,
+    /// How often a table got no more memory. It forgets old entries for new ones then.
+    pub refusals: u64,
 }
 
 /// Asks for the background tasks of the apps, in the order of their start.

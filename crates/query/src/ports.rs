@@ -41,6 +41,14 @@ pub struct PortStatsRow {
     pub state: PortState,
     /// Current rate of its link. `None` if the switch does not report it.
     pub rate_kbps: Option<u64>,
+    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One of
+    /// each batch stands for all of the batch.
+    #[serde(default)]
+    pub packet_ins: u64,
+    /// Packet-ins that came in here and were dropped, because the switch sent more than its limit a
+    /// second, or more than its share of an overloaded worker.
+    #[serde(default)]
+    pub packet_ins_dropped: u64,
     /// What the switch has counted. `None` if it did not report it: see `problem`.
     pub counters: Option<PortCounters>,
     /// Why there are no counters.

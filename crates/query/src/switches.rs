@@ -147,7 +147,11 @@ pub struct PortRow {
     pub mac: MacAddr,
     /// Its state.
     pub state: PortState,
-    /// Those of the switch's dropped packet-ins that came in here.
+    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One of
+    /// each batch stands for all of the batch.
+    #[serde(default)]
+    pub packet_ins: u64,
+    /// Packet-ins that came in here and were dropped, over all connections of the switch.
     #[serde(default)]
     pub packet_ins_dropped: u64,
 }

@@ -14,9 +14,9 @@ use tracing::error;
 
 use crate::connection::SessionRequests;
 use crate::counters::WorkerCounters;
-use crate::dispatch::WorkerApp;
 use crate::guard::guarded;
 use crate::removal::Removal;
+use crate::worker_app::WorkerApp;
 
 /// Maximum number of refused messages of an event that the handler gets an error for.
 const MAX_ERRORS: usize = 64;

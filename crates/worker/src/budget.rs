@@ -6,20 +6,15 @@
 //! turn sooner.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::openflow::{PacketInView, Version, frame};
 use bellrock_api::{AppEvent, Dpid, Port, RateLimit, Repeats};
 use tracing::warn;
 
-use crate::connection::ConnectionCounts;
+use crate::port_counts::key_of;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
-
-/// Maximum number of ports of a connection whose drops are counted apart. A switch can name any
-/// port.
-pub const MAX_PORTS_COUNTED: usize = 256;
 
 /// A switch whose bytes wait for too long gets the packet-ins of one in so many bytes of a usual
 /// read through: few enough that the others wait no longer for it.
@@ -138,12 +133,6 @@ fn distribute(ports: &mut BTreeMap<Port, PortShare>, mut packets: u64, now: Dura
     }
 }
 
-/// The key of a port in a map with at most [`MAX_PORTS_COUNTED`] ports: itself, or [`Port::ANY`].
-fn key_of<T>(ports: &BTreeMap<Port, T>, port: Port) -> Port {
-    let has_place = ports.len() < MAX_PORTS_COUNTED || ports.contains_key(&port);
-    if has_place { port } else { Port::ANY }
-}
-
 /// The ingress port of the message at the start of a stream, if it is a packet-in, and the rest.
 fn next_message(version: Version, stream: &[u8]) -> Option<(Option<Port>, &[u8])> {
     if let Some((message, rest)) = PacketInView::split_common(version, stream) {
@@ -157,31 +146,6 @@ fn port_of(version: Version, message: &[u8]) -> Option<Port> {
     let common = PacketInView::split_common(version, message)
         .and_then(|(message, _)| PacketInView::common(version, message));
     common.or_else(|| PacketInView::of_any_form(message)).map(|packet| packet.in_port())
-}
-
-/// Packet-ins of a connection that a budget dropped, by ingress port. [`Port::ANY`]: ports beyond
-/// [`MAX_PORTS_COUNTED`].
-#[derive(Debug, Default)]
-pub(crate) struct PortDrops(Mutex<BTreeMap<Port, u64>>);
-
-impl PortDrops {
-    fn add(&self, port: Port, packets: u64) {
-        // A panic here would leave a valid map.
-        let mut ports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let port = key_of(&ports, port);
-        *ports.entry(port).or_default() += packets;
-    }
-
-    fn all(&self) -> BTreeMap<Port, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl ConnectionCounts {
-    /// Packet-ins that a budget dropped, by ingress port.
-    pub(crate) fn drops_by_port(&self) -> BTreeMap<Port, u64> {
-        self.port_drops.get().map(|drops| drops.all()).unwrap_or_default()
-    }
 }
 
 /// Limits the reports about drops.
@@ -240,7 +204,7 @@ impl Worker {
         let ports = shares.into_iter().flat_map(|shares| shares.ports);
         let mut worst = None;
         for (port, share) in ports.filter(|(_, share)| share.dropped > 0) {
-            connection.counts.port_drops.get_or_init(Box::default).add(port, share.dropped);
+            connection.counts.add_dropped(port, share.dropped);
             dropped += share.dropped;
             worst = worst.max(Some((share.dropped, port)));
         }
@@ -264,8 +228,8 @@ impl Worker {
             None => "further switches flood".to_owned(),
         };
         let text = format!(
-            "{what}: its worker is overloaded, and drops a part of its packet-ins. `bellrock switches \
-             --json` has the drops of each port"
+            "{what}: its worker is overloaded, and drops a part of its packet-ins. `bellrock ports` has \
+             the drops of each port"
         );
         if self.log.allows(now, &self.counters) {
             warn!(worker = self.index, "{text}");
@@ -307,15 +271,5 @@ mod tests {
             got.iter_mut().zip(allowed).for_each(|(got, allowed)| *got += allowed);
         }
         assert!(got.iter().all(|got| (500..2000).contains(got)), "{got:?}");
-    }
-
-    #[test]
-    fn ports_beyond_the_maximum_are_counted_together() {
-        let drops = PortDrops::default();
-        (0..1000).for_each(|port| drops.add(Port(port), 2));
-        let all = drops.all();
-        assert_eq!(all.len(), MAX_PORTS_COUNTED + 1);
-        assert_eq!(all.get(&Port(3)), Some(&2));
-        assert_eq!(all.get(&Port::ANY), Some(&(2 * (1000 - MAX_PORTS_COUNTED as u64))));
     }
 }

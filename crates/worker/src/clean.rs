@@ -28,11 +28,11 @@ use bellrock_session::{CompleteReply, MissingReply, xid};
 use tracing::{debug, info, warn};
 
 use crate::connection::{CleaningSwitch, ConnectionStage, FlowsRequest};
-use crate::dispatch::WorkerApp;
 use crate::settings::{CLEAN_WAIT, FLUSH_BYTES};
 use crate::transport::{ConnectionKey, Transport};
 use crate::turns::CleaningTurn;
 use crate::worker::Worker;
+use crate::worker_app::WorkerApp;
 
 impl Worker {
     /// Removes the flows of an earlier run, or requests them, then brings the switch up. The

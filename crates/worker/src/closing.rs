@@ -190,6 +190,7 @@ pub(crate) fn count_session(counters: &WorkerCounters, connection: &mut Connecti
         ports_left_out,
     } = connection.session.take_counters();
     connection.counts.messages_sent.add(connection.session.take_sent().into());
+    connection.port_tally.publish(&connection.counts);
     counters.messages_early.add(early_others.into());
     counters.unexpected.add(unexpected.into());
     counters.malformed.add(malformed.into());

@@ -12,11 +12,12 @@ use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDe
 
 use crate::admission::AdmissionError;
 use crate::balance::SwitchLoad;
-use crate::budget::{PacketBudget, PortDrops};
+use crate::budget::PacketBudget;
 use crate::confirm::Confirmations;
 use crate::early::EarlyPackets;
 use crate::guard::guarded;
 use crate::mailbox::ConnectionId;
+use crate::port_counts::{PortTally, PublishedPortCounts};
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::roles::Roles;
 use crate::turns::CleaningTurn;
@@ -34,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) counts: Arc<ConnectionCounts>,
     /// Limits of its packet-ins, if there are any now.
     pub(crate) budget: Option<Box<PacketBudget>>,
+    /// Packet-ins by port that are not in `counts` yet.
+    pub(crate) port_tally: PortTally,
     /// Flow removals that wait for the switch's list of flows (1.0).
     pub(crate) removals: Vec<Removal>,
     /// Time of the last report that flows stay because the switch does not list them.
@@ -67,8 +70,8 @@ pub(crate) struct ConnectionCounts {
     pub(crate) packet_ins: Counter,
     /// Packet-ins that were dropped before the apps.
     pub(crate) packet_ins_ignored: Counter,
-    /// Those of them that a budget dropped, by port.
-    pub(crate) port_drops: OnceLock<Box<PortDrops>>,
+    /// Packet-ins by port: those that reached the apps, and those that a budget dropped.
+    pub(crate) ports: OnceLock<Box<PublishedPortCounts>>,
     /// OpenFlow errors that the switch sent.
     pub(crate) errors: Counter,
     /// Messages that were sent, without echoes. The worker adds them once a second.

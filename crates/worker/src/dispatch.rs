@@ -8,8 +8,8 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppGuard, AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, EarlierFlows, FlowRemoved,
-    Handler, Network, PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
+    AppGuard, AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, FlowRemoved, Handler, ReplyBody,
+    RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{
     CompleteReply, ControllerSession, MAX_PORTS, MissingReply, SessionEvent, xid,
@@ -24,12 +24,12 @@ use crate::connection::{
 };
 use crate::counters::WorkerCounters;
 use crate::guard::guarded;
-use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
 use crate::removal::Removal;
 use crate::roles::RoleFailure;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
+use crate::worker_app::WorkerApp;
 
 /// The arguments of a handler's call, besides the event.
 struct Call<'a> {
@@ -66,12 +66,14 @@ impl Call<'_> {
         call: impl FnOnce(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let mark = self.out.len();
+        let xids_before = self.session.xids();
         let (xids, pending) = self.session.split();
         let mut requests = SessionRequests { pending, removals: self.removals };
         let mut switch = Switch::new(self.info, self.out, xids, &mut requests, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match guarded(|| call(&mut *handler, &mut switch)) {
             Some(Ok(())) => {
+                app.messages.add(self.session.xids().given_since(xids_before).into());
                 if let Some(guard) = &app.guard {
                     self.keep_allowed((app, guard), handler, mark);
                 }
@@ -115,46 +117,6 @@ impl Call<'_> {
     }
 }
 
-/// A worker's view of an app.
-pub(crate) struct WorkerApp {
-    pub(crate) name: &'static str,
-    pub(crate) id: AppId,
-    pub(crate) earlier_flows: EarlierFlows,
-    pub(crate) health: Arc<Health>,
-    /// The app's handle to the network.
-    pub(crate) network: Network,
-    /// Set if it may not do everything.
-    pub(crate) guard: Option<Arc<AppGuard>>,
-}
-
-/// Maximum number of apps in a chain: each needs its own band of priorities.
-pub const MAX_APPS: usize = PriorityBand::PLACES;
-
-impl WorkerApp {
-    /// Its place in the chain.
-    #[inline]
-    pub(crate) fn place(&self) -> usize {
-        usize::from(self.id.owner()).saturating_sub(1)
-    }
-
-    /// Counts a panic of one of its handlers.
-    #[cold]
-    pub(crate) fn panicked(&self, now: Duration, counters: &WorkerCounters) {
-        counters.handler_panics.add(1);
-        if self.health.panicked(now) {
-            counters.apps_disabled.add(1);
-            // Once for each app, so not limited by the budget of log lines.
-            error!(
-                app = self.name,
-                panics = self.health.panics(),
-                "APP DISABLED: its handlers panicked {MAX_PANICS} times within {PANIC_WINDOW:?}. It gets \
-                 no more events; its flows stay; the other apps go on. Repair it and start the \
-                 controller again"
-            );
-        }
-    }
-}
-
 impl Worker {
     /// Passes a batch along the chain.
     // Inlined into the loop of reads: a call for each batch would cost too much.
@@ -172,6 +134,7 @@ impl Worker {
             }
             let mark = self.out.len();
             self.calls.begin(app.place(), EventKind::PacketIn, up.info.dpid);
+            let xids_before = connection.session.xids();
             let (xids, pending) = connection.session.split();
             let mut requests = SessionRequests { pending, removals: &mut connection.removals };
             let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut requests, now, app.id);
@@ -192,6 +155,7 @@ impl Worker {
                     break;
                 }
             }
+            app.messages.add(connection.session.xids().given_since(xids_before).into());
             if let Some(guard) = &app.guard {
                 let (info, out, counters) = (&*up.info, &mut self.out, &*self.counters);
                 let (session, removals) = (&mut connection.session, &mut connection.removals);
@@ -200,6 +164,7 @@ impl Worker {
             }
         }
         self.calls.end();
+        connection.port_tally.count(batch, connection.counts.packet_ins.get());
         self.counters.packet_ins.add(packets as u64);
         connection.counts.packet_ins.add(packets as u64);
         if !batch.is_done() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tracing::error;
 
 use crate::counters::WorkerCounters;
-use crate::dispatch::WorkerApp;
 use crate::log_budget::LogBudget;
+use crate::worker_app::WorkerApp;
 
 /// Calls code of an app. `None`: it panicked. After that, only the app itself uses what it was
 /// changing.

@@ -8,8 +8,8 @@ use tracing::error;
 use crate::activity::{Calls, EventKind};
 use crate::counters::WorkerCounters;
 use crate::directory::ChainApp;
-use crate::dispatch::WorkerApp;
 use crate::guard::guarded;
+use crate::worker_app::WorkerApp;
 
 /// Makes the handlers of a switch. An app that panics here gets no events of it.
 pub(crate) fn handlers(

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use bellrock_api::{Dpid, counters};
 
 use crate::connection::ConnectionCounts;
+use crate::port_counts::PortCounts;
 
 /// Maximum number of switches that are not connected and whose counters are kept. A peer can name
 /// any datapath id.
@@ -53,7 +54,14 @@ impl SwitchCounters {
 
 /// The counters of switches, without those of the present connections.
 #[derive(Debug, Default)]
-pub(crate) struct SwitchHistory(BTreeMap<Dpid, SwitchCounters>);
+pub(crate) struct SwitchHistory(BTreeMap<Dpid, PastCounts>);
+
+/// The counters of a switch and of its ports.
+#[derive(Debug, Default)]
+struct PastCounts {
+    counters: SwitchCounters,
+    ports: PortCounts,
+}
 
 impl SwitchHistory {
     /// Counts a connection of a switch. `is_connected` is about other switches: of those that are
@@ -68,24 +76,32 @@ impl SwitchHistory {
             let past = self.0.keys().find(|dpid| !is_connected(dpid)).copied();
             past.and_then(|dpid| self.0.remove(&dpid));
         }
-        self.0.entry(dpid).or_default().dp_connections += 1;
+        self.0.entry(dpid).or_default().counters.dp_connections += 1;
     }
 
     /// Adds the counts of a connection that ends.
     pub(crate) fn ended(&mut self, dpid: Dpid, counts: &ConnectionCounts) {
-        if let Some(counters) = self.0.get_mut(&dpid) {
-            counters.dp_disconnections += 1;
-            counters.add(counts);
+        if let Some(past) = self.0.get_mut(&dpid) {
+            past.counters.dp_disconnections += 1;
+            past.counters.add(counts);
+            past.ports.add_all(&counts.by_port());
         }
     }
 
+    /// Packet-ins of a switch by port.
+    pub(crate) fn ports_of(&self, dpid: Dpid) -> PortCounts {
+        self.0.get(&dpid).map(|past| past.ports.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Dpid, SwitchCounters)> + '_ {
-        self.0.iter().map(|(dpid, counters)| (*dpid, *counters))
+        self.0.iter().map(|(dpid, past)| (*dpid, past.counters))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bellrock_api::Port;
+
     use super::*;
 
     #[test]
@@ -115,6 +131,7 @@ mod tests {
             history.connected(dpid, 0, |_| false);
             let counts = ConnectionCounts::default();
             counts.packet_ins.add(5);
+            counts.add_dropped(Port(2), 3);
             history.ended(dpid, &counts);
         }
         let present = ConnectionCounts::default();
@@ -124,5 +141,8 @@ mod tests {
         let counters = counters.with(&present);
         assert_eq!((counters.dp_connections, counters.dp_disconnections), (4, 3));
         assert_eq!(counters.packet_ins, 16);
+        let ports = history.ports_of(dpid).into_ports();
+        assert_eq!((ports.len(), ports.get(&Port(2)).unwrap().dropped), (1, 9));
+        assert!(history.ports_of(Dpid(8)).into_ports().is_empty());
     }
 }

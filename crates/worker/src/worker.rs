@@ -20,11 +20,11 @@ use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, U
 use crate::connection_events::ConnectionEvents;
 use crate::counters::WorkerCounters;
 use crate::directory::SharedState;
-use crate::dispatch::WorkerApp;
 use crate::faults::FaultLines;
 use crate::handlers::handlers;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{ConnectionId, Mail};
+use crate::port_counts::PortTally;
 use crate::queries::Sums;
 use crate::settings::{
     BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, TICK, UNFINISHED_REPLY_BYTES,
@@ -34,6 +34,7 @@ use crate::table_miss::TABLE_MISS;
 use crate::timers::ConnectionTimers;
 use crate::transport::{ConnectionKey, ReadOutcome, Transport};
 use crate::turns::{CleaningTurn, CleaningTurns};
+use crate::worker_app::WorkerApp;
 
 /// The number of a connection's first worker is above this many bits of its serial, so serials are
 /// unique in a controller.
@@ -94,7 +95,8 @@ impl Worker {
         let apps = apps.filter_map(|(place, app)| {
             let (name, earlier_flows) = (app.name, app.earlier_flows);
             let (id, health) = (AppId::new(place, name)?, shared.health(place));
-            let guard = app.guard.clone();
+            let guard = app.guard.checks_handlers().then(|| Arc::clone(&app.guard));
+            let messages = shared.messages_counter(index, place);
             Some(WorkerApp {
                 name,
                 id,
@@ -102,6 +104,7 @@ impl Worker {
                 health,
                 network: shared.network_of(place, name),
                 guard,
+                messages,
             })
         });
         let apps = apps.collect();
@@ -180,6 +183,7 @@ impl Worker {
             unfinished: 0,
             load: SwitchLoad::default(),
             budget: PacketBudget::of_limit(limit),
+            port_tally: PortTally::default(),
             removals: Vec::new(),
             uses_all_for_flood: false,
             removal_reported: None,

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use bellrock_api::openflow::{GroupCommand, GroupMod, GroupType, List, MessageKind, RequestBody};
 use bellrock_api::runtime::AllowedApp;
 use bellrock_api::{
-    Allowance, AllowedWrites, App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage,
-    Flow, FlowMod, Handler, Match, Network, PacketIn, Port, Result, Switch, SwitchInfo, ToSwitch,
-    Verdict, Version, Xid,
+    APP_MESSAGES_PER_PACKET_IN, APP_MESSAGES_PER_SECOND, APP_TASKS, Allowance, AllowedWrites, App,
+    AppGuard, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler,
+    Match, Network, PacketIn, Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
-use bellrock_worker::WorkerSettings;
+use bellrock_worker::{MessagesSeen, WorkerSettings};
 use lab::{Lab, SwitchId};
 
 /// What the app does at a packet, by its first byte.
@@ -207,4 +207,65 @@ fn messages_and_tasks_beyond_their_number_are_refused() {
     let _again = waiting(&network);
     lab.run();
     assert_eq!(lab.shared.tasks().iter().filter(|task| task.app == "writer").count(), 1);
+}
+
+#[test]
+fn an_app_that_sends_too_many_messages_is_named_and_they_are_sent() {
+    let (mut lab, writer) = lab(Allowance::default());
+    let s = lab.up(Version::V1_3, 5);
+    let mut seen = MessagesSeen::default();
+    lab.shared.look_at_messages(&mut seen);
+    let before = lab.shared.app_states()[0].messages;
+    lab.switches[s].received.clear();
+    assert_eq!(written(&mut lab, s, SEND), [MessageKind::PacketOut]);
+    let state = &lab.shared.app_states()[0];
+    assert_eq!(state.messages, before + 1, "by its handler");
+    let network = writer.network();
+    for _ in 0..100 {
+        network.send(Dpid(5), &ToSwitch::BarrierRequest).unwrap();
+    }
+    lab.run();
+    lab.shared.look_at_messages(&mut seen);
+    let state = &lab.shared.app_states()[0];
+    assert_eq!((state.messages, state.excesses), (before + 101, 0), "and by its network");
+    // So many at once that the test would take long by sending them.
+    let named = |packet_ins| {
+        let guard = AppGuard::new(Allowance::default());
+        let sent = APP_MESSAGES_PER_SECOND + 5 * APP_MESSAGES_PER_PACKET_IN;
+        let time = std::time::Duration::from_millis(500);
+        (0..3).for_each(|_| guard.note_sent(&network, sent, packet_ins, time));
+        let events = network.events().latest(100);
+        let texts = events.iter().map(|one| one.event.to_string());
+        (guard.excesses(), texts.filter(|text| text.contains("writer sent 1000080")).count())
+    };
+    assert_eq!(named(5), (0, 0), "for packet-ins");
+    assert_eq!(named(4), (3, 1), "named once a minute");
+    let limited = Allowance { messages_per_second: Some(9), ..Allowance::default() };
+    let limited = AppGuard::new(limited);
+    limited.note_sent(&network, u64::MAX, 0, std::time::Duration::from_secs(1));
+    assert_eq!(limited.excesses(), 0, "its messages are refused instead");
+    let late = AppGuard::new(Allowance::default());
+    let seconds = |n| std::time::Duration::from_secs(n);
+    late.note_sent(&network, 2 * APP_MESSAGES_PER_SECOND, 0, seconds(2));
+    assert_eq!(late.excesses(), 0, "the look was late");
+    late.note_sent(&network, 2 * APP_MESSAGES_PER_SECOND + 1, 0, seconds(2));
+    assert_eq!(late.excesses(), 1);
+}
+
+#[test]
+fn every_app_has_a_budget_of_tasks() {
+    let (mut lab, writer) = lab(Allowance::default());
+    let network = writer.network();
+    for _ in 0..APP_TASKS + 3 {
+        drop(network.spawn("wait", std::future::pending()));
+    }
+    // Each has its turn, and those that are refused end in it.
+    lab.advance(std::time::Duration::from_secs(5));
+    let tasks = lab.shared.tasks();
+    assert_eq!(tasks.iter().filter(|task| task.app == "writer").count(), APP_TASKS);
+    assert_eq!(lab.shared.app_states()[0].refused, 3);
+    let events = network.events().latest(100);
+    let texts: Vec<_> = events.iter().map(|one| one.event.to_string()).collect();
+    let named = "the app writer is not allowed to run so many tasks";
+    assert!(texts.iter().any(|text| text.contains(named)), "{texts:?}");
 }

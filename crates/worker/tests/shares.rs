@@ -98,8 +98,8 @@ fn the_flooding_port_is_cut_and_the_others_and_other_messages_are_not() {
         assert!((20..FLOOD / 2).contains(&passed), "{version}: {passed} of {FLOOD}");
         let dropped = (FLOOD - passed) as u64;
         assert_eq!(lab.workers[0].0.counters().packet_ins_shed.get(), dropped);
-        let of_ports = lab.shared.drops_by_port(Dpid(5));
-        assert_eq!(of_ports.into_iter().collect::<Vec<_>>(), [(Port(1), dropped)]);
+        assert_eq!(drops_by_port(&lab), [(1, dropped)]);
+        assert_eq!(lab.shared.drops_of(Dpid(5)), dropped);
         assert_eq!(lab.shared.switch_counters()[0].1.ignored_packet_ins, dropped);
         // Once it has caught up, everything passes.
         flood(&mut lab, s);
@@ -143,5 +143,68 @@ fn ports_share_the_limit_of_a_switch() {
     assert_eq!((count(&seen, "2"), count(&seen, "3"), count(&seen, "1")), (4, 4, 42), "{seen:?}");
     let dropped = FLOOD as u64 - 42;
     assert_eq!(lab.workers[0].0.counters().packet_ins_over_limit.get(), dropped);
-    assert_eq!(lab.shared.drops_by_port(Dpid(5)).get(&Port(1)), Some(&dropped));
+    assert_eq!(drops_by_port(&lab), [(1, dropped)]);
+}
+
+/// Ports of the switch with drops, and their number.
+fn drops_by_port(lab: &Lab) -> Vec<(u32, u64)> {
+    let ports = lab.shared.packet_ins_by_port(Dpid(5)).into_iter();
+    let dropped = ports.map(|(port, packets)| (port.0, packets.dropped));
+    dropped.filter(|(_, dropped)| *dropped > 0).collect()
+}
+
+/// Ports of the switch from which packet-ins came, and their number.
+fn packet_ins_by_port(lab: &Lab) -> Vec<(u32, u64)> {
+    let ports = lab.shared.packet_ins_by_port(Dpid(5)).into_iter();
+    ports.map(|(port, packets)| (port.0, packets.passed)).collect()
+}
+
+#[test]
+fn packet_ins_are_counted_by_port_over_all_connections_of_a_switch() {
+    for version in Version::ALL {
+        let mut lab = Lab::with_app(Record::default());
+        let s = lab.up(version, 5);
+        for _ in 0..3 {
+            for port in [7, 8] {
+                lab.packet_in(s, port, None, &[0; BYTES]);
+                lab.run();
+            }
+        }
+        lab.packet_in(s, 8, None, &[0; BYTES]);
+        lab.run();
+        assert_eq!(packet_ins_by_port(&lab), [], "{version}: published once a second");
+        lab.advance(Duration::from_secs(1));
+        assert_eq!(packet_ins_by_port(&lab), [(7, 3), (8, 4)], "{version}");
+        lab.packet_in(s, 7, None, &[0; BYTES]);
+        flood(&mut lab, s);
+        turn(&mut lab, s, 32 * 1024);
+        let dropped = drops_by_port(&lab);
+        assert!(dropped.len() == 1 && dropped[0].1 > 0, "{version}: {dropped:?}");
+        lab.hang_up(s);
+        lab.run();
+        assert_eq!(drops_by_port(&lab), dropped, "{version}: the connection has ended");
+        assert_eq!(lab.shared.drops_of(Dpid(5)), 0, "{version}");
+        let before: u64 = packet_ins_by_port(&lab).iter().map(|(_, packets)| packets).sum();
+        assert_eq!(before, lab.shared.switch_counters()[0].1.packet_ins, "{version}");
+        let s = lab.up(version, 5);
+        lab.packet_in(s, 7, None, &[0; BYTES]);
+        lab.advance(Duration::from_secs(1));
+        let after: u64 = packet_ins_by_port(&lab).iter().map(|(_, packets)| packets).sum();
+        assert_eq!((after, drops_by_port(&lab)), (before + 1, dropped), "{version}");
+    }
+}
+
+#[test]
+fn a_batch_of_several_ports_is_counted_as_a_whole() {
+    let mut lab = Lab::with_app(Record::default());
+    let s = lab.up(Version::V1_3, 5);
+    for _ in 0..200 {
+        (0..30).for_each(|i| lab.packet_in(s, 1 + i % 3, None, &[0; BYTES]));
+        lab.run();
+    }
+    lab.advance(Duration::from_secs(1));
+    let ports = packet_ins_by_port(&lab);
+    assert_eq!(ports.iter().map(|(_, packets)| packets).sum::<u64>(), 6000, "{ports:?}");
+    // One packet of each batch is picked without chance, so the shares are always these.
+    assert!(ports.iter().all(|(_, packets)| (1500..2500).contains(packets)), "{ports:?}");
 }

@@ -37,13 +37,14 @@ use bellrock_apps::quarantine::BlockLists;
 #[cfg(feature = "tls")]
 use bellrock_engine::Identities;
 use bellrock_engine::{
-    AppState, COUNTERS, Monitor, SWITCH_COUNTERS, SwitchCounters, TASK_COUNTERS, TaskInfo,
-    TaskState as EngineTaskState,
+    AppState, COUNTERS, Monitor, PortPacketIns, SWITCH_COUNTERS, SwitchCounters, TASK_COUNTERS,
+    TaskInfo, TaskState as EngineTaskState,
 };
 use bellrock_query::{
-    Answer, AppRow, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow, ListApps,
-    MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow, Reload, ReloadAnswer,
-    Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    Answer, AppRow, AppTables, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow,
+    ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow, Reload,
+    ReloadAnswer, Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory,
+    TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -81,6 +82,8 @@ pub(crate) struct ControllerOperator {
     pub(crate) apps: Vec<String>,
     /// Memory budget that the tables of all apps share.
     pub(crate) tables: Option<Budget>,
+    /// The share of each app in it, by name.
+    pub(crate) app_tables: BTreeMap<String, Budget>,
     pub(crate) handles: Handles,
     /// Names of switches and hosts.
     pub(crate) names: Watch<Names>,
@@ -103,7 +106,8 @@ impl Operator for ControllerOperator {
                     Some(switch) => vec![self.switch(names, switch)?],
                     None => self.monitor.switches(),
                 };
-                Answer::ListPorts(ports::list(network, names, &switches, query.page))
+                let packet_ins_of = |dpid| self.monitor.packet_ins_by_port(dpid);
+                Answer::ListPorts(ports::list(network, names, &switches, query.page, packet_ins_of))
             }
             Request::ListHosts(query) => {
                 let dpid = query.switch.map(|switch| self.dpid(names, &switch)).transpose()?;
@@ -330,7 +334,7 @@ impl ControllerOperator {
             reason: why.to_string(),
         };
         let row = |info: &SwitchInfo, standby| {
-            let dropped = self.monitor.drops_by_port(info.dpid);
+            let packet_ins = self.monitor.packet_ins_by_port(info.dpid);
             SwitchRow {
                 dpid: info.dpid,
                 name: name_of(names, info.dpid),
@@ -341,7 +345,7 @@ impl ControllerOperator {
                 identity: info.identity.as_deref().map(identity_row),
                 up_seconds: now.saturating_sub(info.since).as_secs(),
                 packet_ins: self.monitor.packet_ins_of(info.dpid),
-                packet_ins_dropped: dropped.values().sum(),
+                packet_ins_dropped: self.monitor.drops_of(info.dpid),
                 n_tables: info.n_tables,
                 n_buffers: info.n_buffers,
                 manufacturer: info.description.manufacturer.to_string(),
@@ -349,7 +353,7 @@ impl ControllerOperator {
                 software: info.description.software.to_string(),
                 serial_number: info.description.serial_number.to_string(),
                 description: info.description.datapath.to_string(),
-                ports: info.ports.iter().map(|desc| port_row(desc, &dropped)).collect(),
+                ports: info.ports.iter().map(|desc| port_row(desc, &packet_ins)).collect(),
                 refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
             }
         };
@@ -377,6 +381,9 @@ impl ControllerOperator {
                 last_error: app.last_error,
                 blocked: app.blocked,
                 refused: app.refused,
+                messages: app.messages,
+                message_excesses: app.excesses,
+                tables: self.app_tables.get(app.name).map(app_tables),
             }
         };
         self.monitor.apps().into_iter().map(row).collect()
@@ -445,13 +452,23 @@ fn table_memory(tables: &Budget) -> TableMemory {
     }
 }
 
-fn port_row(desc: &PortDesc, dropped: &BTreeMap<Port, u64>) -> PortRow {
+fn app_tables(tables: &Budget) -> AppTables {
+    AppTables {
+        used_bytes: tables.used() as u64,
+        limit_bytes: tables.limit() as u64,
+        refusals: tables.refusals(),
+    }
+}
+
+fn port_row(desc: &PortDesc, packet_ins: &BTreeMap<Port, PortPacketIns>) -> PortRow {
+    let packet_ins = packet_ins.get(&desc.port).copied().unwrap_or_default();
     PortRow {
         port: desc.port,
         name: desc.name.to_string(),
         mac: desc.address,
         state: ports::state(desc),
-        packet_ins_dropped: dropped.get(&desc.port).copied().unwrap_or(0),
+        packet_ins: packet_ins.passed,
+        packet_ins_dropped: packet_ins.dropped,
     }
 }
 

@@ -1,23 +1,27 @@
 //! The ports of switches. Each answer asks the switches for their counters (`OFPMP_PORT_STATS`,
 //! 1.3.5 §7.3.5.6; `OFPST_PORT`, 1.0 §5.3.5).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bellrock_api::openflow::{PortConfig, PortState as Flags, PortStats, RequestBody};
-use bellrock_api::{Names, Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version};
+use bellrock_api::{
+    Dpid, Names, Network, Port, PortDesc, ReplyBody, RequestFuture, SwitchInfo, Version,
+};
+use bellrock_engine::PortPacketIns;
 use bellrock_query::{Page, PortCounters, PortState, PortStatsRow, Rows};
 
 use super::ask::{ask_each, kept};
 use super::name_of;
 
 /// The ports of these switches, which are sorted by datapath id. Only the switches of the page are
-/// asked, some at a time.
+/// asked, some at a time. `packet_ins_of` returns the packet-ins of a switch.
 pub(super) fn list(
     network: &Network,
     names: &Names,
     switches: &[Arc<SwitchInfo>],
     page: Page,
+    packet_ins_of: impl Fn(Dpid) -> BTreeMap<Port, PortPacketIns>,
 ) -> Rows<PortStatsRow> {
     let ports = switches.iter().flat_map(|info| {
         let mut ports: Vec<&PortDesc> = info.ports.iter().collect();
@@ -41,10 +45,13 @@ pub(super) fn list(
     let of_ports = |(ports, asked): (&&[(&SwitchInfo, &PortDesc)], _)| {
         let counters: Result<HashMap<_, _>, _> = asked;
         let counters = counters.map_err(|(_, why)| why);
-        ports
-            .iter()
-            .map(|(info, port)| row(names, info, port, counters.as_ref()))
-            .collect::<Vec<_>>()
+        let packet_ins = ports.first().map(|(info, _)| packet_ins_of(info.dpid));
+        let packet_ins = packet_ins.unwrap_or_default();
+        let row = |(info, port): &(&SwitchInfo, &PortDesc)| {
+            let packet_ins = packet_ins.get(&port.port).copied().unwrap_or_default();
+            row(names, info, port, counters.as_ref(), packet_ins)
+        };
+        ports.iter().map(row).collect::<Vec<_>>()
     };
     let rows = by_switch.iter().zip(asked).flat_map(of_ports).collect();
     Rows { total: ports.total, skipped: ports.skipped, rows, incomplete: None }
@@ -62,6 +69,7 @@ fn row(
     info: &SwitchInfo,
     port: &PortDesc,
     counters: Result<&HashMap<Port, PortStats>, &String>,
+    packet_ins: PortPacketIns,
 ) -> PortStatsRow {
     let missing = || "the switch did not report this port".to_owned();
     let stats = counters.map_err(Clone::clone);
@@ -74,6 +82,8 @@ fn row(
         mac: port.address,
         state: state(port),
         rate_kbps: port.rate_kbps(),
+        packet_ins: packet_ins.passed,
+        packet_ins_dropped: packet_ins.dropped,
         counters: stats.as_ref().ok().map(|stats| counters_row(stats, info.version)),
         problem: stats.err(),
     }

@@ -177,11 +177,26 @@ pub(crate) fn apps(apps: &[AppRow]) -> String {
             app.panics.to_string(),
             app.errors.to_string(),
             if app.disabled { "DISABLED" } else { "" }.to_owned(),
+            over_budget(app),
             printable(app.last_error.as_deref().unwrap_or_default()),
         ]
     };
-    let head = ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "LAST ERROR"];
+    let head =
+        ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "OVER BUDGET", "LAST ERROR"];
     table(&head, apps.iter().map(row))
+}
+
+/// How often an app has exceeded its budgets; `-` for never.
+fn over_budget(app: &AppRow) -> String {
+    let budgets = [
+        (app.blocked, "late events"),
+        (app.refused, "refused"),
+        (app.message_excesses, "seconds of too many messages"),
+        (app.tables.map_or(0, |tables| tables.refusals), "times no table memory"),
+    ];
+    let exceeded = budgets.iter().filter(|(n, _)| *n > 0);
+    let all: Vec<String> = exceeded.map(|(n, what)| format!("{n} {what}")).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// The background tasks of the apps.
@@ -254,7 +269,8 @@ pub(crate) fn reload(answer: &ReloadAnswer) -> String {
     }
     let text: String = text.lines().map(|line| printable(line) + "\n").collect();
     let end = match (answer.applied, answer.changes.len()) {
-        (_, 0) => "no setting has changed".to_owned(),
+        (true, 0) => "no setting has changed; certificates were read again".to_owned(),
+        (false, 0) => "no setting has changed".to_owned(),
         (true, n) => format!("changes in force: {n}"),
         (false, n) => format!("changes: {n}; nothing was changed"),
     };

@@ -31,6 +31,7 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
         let dropped = sum(counters.rx_dropped, counters.tx_dropped);
         let errors = sum(counters.rx_errors, counters.tx_errors);
         cells.extend([rx_packets, rx_bytes, tx_packets, tx_bytes, dropped, errors].map(number));
+        cells.extend([port.packet_ins, port.packet_ins_dropped].map(|n| n.to_string()));
         cells
     };
     let head = [
@@ -45,6 +46,8 @@ pub(crate) fn ports(ports: &[PortStatsRow]) -> String {
         "TX BYTES",
         "DROPPED",
         "ERRORS",
+        "PACKET-INS",
+        "PACKET-INS DROPPED",
     ];
     let mut text = table(&head, ports.iter().map(row));
     for port in ports {

@@ -37,7 +37,11 @@ impl OneSwitch {
         controller: ControllerBuilder,
         address: SocketAddr,
     ) -> Controller {
-        let controller = controller.app(Learning::default()).listen(address);
+        self.start(controller.app(Learning::default()).listen(address))
+    }
+
+    /// Starts a controller whose address and apps are chosen, with the control socket of the commands.
+    pub(crate) fn start(&self, controller: ControllerBuilder) -> Controller {
         controller.control_socket_at(self.place.file("control.sock")).start().unwrap()
     }
 

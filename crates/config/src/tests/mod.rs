@@ -246,7 +246,7 @@ table_memory_bytes: 2 MiB
 high_water_bytes: 65537
 stalled_timeout: 1500 ms
 handler_time: 300 ms
-allow: {hub: {write: own, switches: [00000000000000a1], messages_per_second: 4, tasks: 2}}
+allow: {hub: {write: own, switches: [core-1, b2], messages_per_second: 4, tasks: 2, table_memory_bytes: 1 MiB}}
 handshake_timeout: 1
 echo_after: 2 s
 dead_after: 2 min
@@ -340,7 +340,8 @@ fn tls_towards_switches_needs_its_files_and_each_datapath_id_has_one_certificate
     assert_eq!(map.get(&*expected), Some(&vec![Dpid(0xa2), Dpid(0xa3)]));
     for (text, expected) in [
         ("tls: {identities: {a: [a1], b: [a1]}}", "datapath id 00000000000000a1 has \"a\" already"),
-        ("tls: {identities: {a: [s1]}}", "each 1 to 16 hexadecimal digits"),
+        ("tls: {identities: {a: [s1]}}", "`a` cannot have \"s1\"; give a name of `switches`, or"),
+        ("tls: {identities: {a: [[s1]]}}", "`a` takes a list of switches"),
         (
             "tls: {identities: {sha256:00: [a1]}}",
             "a fingerprint is sha256: and 64 hexadecimal digits",
@@ -351,6 +352,33 @@ fn tls_towards_switches_needs_its_files_and_each_datapath_id_has_one_certificate
         let problems = Config::from_yaml(text).unwrap_err();
         assert!(problems.iter().any(|one| one.message.contains(expected)), "{text}: {problems:?}");
     }
+}
+
+#[test]
+fn switches_have_their_names_wherever_a_setting_refers_to_one() {
+    // The names may stand behind what uses them.
+    let config = read(
+        "allow: {hub: {switches: [core-1, b2]}}\ntls: {identities: {left: core-1, right: [edge]}}\n\
+         discovery_trusted_ports: core-1:3\nswitches: {core-1: a1, edge: {dpid: a2}}\n",
+    );
+    let allowed = &config.allow["hub"].allowance.switches;
+    assert_eq!(*allowed, Some([Dpid(0xa1), Dpid(0xb2)].into()));
+    let expected = [("left", vec![Dpid(0xa1)]), ("right", vec![Dpid(0xa2)])];
+    let expected = expected.map(|(name, dpids)| (name.to_owned(), dpids));
+    assert_eq!(config.tls.identities, BTreeMap::from(expected));
+    assert_eq!(config.services.trusted_ports.first().unwrap().dpid, Dpid(0xa1));
+    let shown = yaml_of("allow", &config);
+    assert_eq!(shown, "{hub: {write: all, switches: [00000000000000a1, 00000000000000b2]}}");
+    // Another switch behind a name changes what an app may do.
+    let text =
+        |dpid| format!("apps: [hub]\nswitches: {{s: {dpid}}}\nallow: {{hub: {{switches: s}}}}");
+    let difference = Difference::between(&read(&text("a1")), &read(&text("a2")));
+    assert_eq!(difference.at(Change::Restart).count(), 1);
+}
+
+/// The value of a setting, as a file has it.
+fn yaml_of(key: &str, config: &Config) -> String {
+    settings::all().find(|setting| setting.key == key).unwrap().yaml(config)
 }
 
 #[test]

@@ -56,6 +56,28 @@ const BAD: &[Bad] = &[
     ),
     ("log_format: xml", &[(1, 13, "`log_format` cannot be \"xml\"; give one of human, json")]),
     ("versions: [1.0, 1.1]", &[(1, 17, "`versions` cannot be \"1.1\"; give one of 1.0, 1.3")]),
+    (
+        "allow: {hub: {switches: [a1, core]}}",
+        &[(
+            1,
+            30,
+            "`switches` cannot be \"core\"; give a name of `switches`, or a datapath id: 1 to 16 hexadecimal digits, \
+             such as 00000000000000a1",
+        )],
+    ),
+    ("allow: {hub: [own]}", &[(1, 14, "`hub` is all, own, none, or a map such as {write: own}")]),
+    (
+        "allow: {hub: {tasks: -1, table_memory_bytes: 9}}",
+        &[
+            (1, 22, "`tasks` cannot be \"-1\"; give a whole number from 0 to 65536"),
+            (
+                1,
+                46,
+                "`table_memory_bytes` cannot be \"9\"; give a number of bytes from 1 MiB to 1024 GiB, in B, KiB, MiB \
+                 or GiB",
+            ),
+        ],
+    ),
     ("versions: 1", &[(1, 11, "`versions` cannot be \"1\"; give one of 1.0, 1.3")]),
     (
         "apps: [learning: {match: l3}]",

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use bellrock_query::{
-    CircuitState, CounterMeaning, CounterPart, LatencyRow, PortCounters, PortState,
+    AppRow, CircuitState, CounterMeaning, CounterPart, LatencyRow, PortCounters, PortState,
     ReservationState,
 };
 use prometheus_client::collector::Collector;
@@ -281,8 +281,8 @@ impl Families {
         });
         output.counter(
             "bellrock_port_packet_ins_dropped",
-            "Packet_ins of the port that were dropped since its switch connected: above the limit of \
-             the switch, or above its share of an overloaded worker.",
+            "Packet_ins of the port that were dropped: above the limit of the switch, or above its \
+             share of an overloaded worker.",
             dropped.take(MAX_PORTS_WITH_DROPS),
         )
     }
@@ -359,6 +359,7 @@ impl Families {
             "Errors that the app's handlers returned.",
             apps.iter().map(|app| (of_app(&app.name), app.errors)),
         )?;
+        self.budgets_of_apps(output)?;
         output.gauge(
             "bellrock_circuits",
             "Number of circuits in each state.",
@@ -435,6 +436,53 @@ impl Families {
     }
 
     /// The same counter of several apps is one family, with the first meaning that is known.
+    /// How often apps have exceeded their budgets, and what they have used.
+    fn budgets_of_apps(&self, output: &mut Output<'_, '_>) -> fmt::Result {
+        type Field = fn(&AppRow) -> Option<u64>;
+        let families: [(&str, &str, Field); 5] = [
+            (
+                "bellrock_app_events_late",
+                "Events for which the app's handlers took longer than handler_time.",
+                |app| Some(app.blocked),
+            ),
+            (
+                "bellrock_app_refused",
+                "Messages and tasks that the app is not allowed to send or run.",
+                |app| Some(app.refused),
+            ),
+            ("bellrock_app_messages", "Messages that the app has sent to switches.", |app| {
+                Some(app.messages)
+            }),
+            (
+                "bellrock_app_message_excess_seconds",
+                "Seconds in which the app sent more messages than its budget allows.",
+                |app| Some(app.message_excesses),
+            ),
+            (
+                "bellrock_app_table_memory_refusals",
+                "How often a table of the app got no more memory.",
+                |app| app.tables.map(|tables| tables.refusals),
+            ),
+        ];
+        let apps = &self.readings.apps;
+        for (name, help, field) in families {
+            let values = apps.iter().filter_map(|app| {
+                let labels = vec![("app", app.name.clone())];
+                Some((labels, field(app)?))
+            });
+            output.counter(name, help, values)?;
+        }
+        let used = apps.iter().filter_map(|app| {
+            let labels = vec![("app", app.name.clone())];
+            Some((labels, app.tables?.used_bytes))
+        });
+        output.gauge(
+            "bellrock_app_table_memory_used_bytes",
+            "Memory that the tables of the app have.",
+            used,
+        )
+    }
+
     fn counters_of_apps(&self, output: &mut Output<'_, '_>) -> fmt::Result {
         let Readings { counters, meanings, .. } = &self.readings;
         let mut families = BTreeMap::<&str, Vec<(Labels, u64)>>::new();

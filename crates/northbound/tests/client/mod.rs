@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
-    Answer, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
-    MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, PinRow,
+    Answer, AppRow, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage,
+    FollowEvents, MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, PinRow,
     QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request, ReservationRow,
     ReservationState, Rows, SentMessages, StaticAnswer, StaticEntry, Status, SwitchReply,
     SwitchRow, TopologyAnswer,
@@ -76,7 +76,16 @@ fn switch_row() -> SwitchRow {
         }, "up_seconds": 3, "packet_ins": 7, "packet_ins_dropped": 9, "n_tables": 254, "n_buffers": 0,
         "manufacturer": "M", "hardware": "H", "software": "S\"\n# \\", "serial_number": "N", "description": "D",
         "ports": [{"port": "1", "name": "s1-eth1", "mac": "00:00:00:00:00:01", "state": "up",
-            "packet_ins_dropped": 8}],
+            "packet_ins": 6, "packet_ins_dropped": 8}],
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn app_row() -> AppRow {
+    let row = json!({
+        "name": "hub", "lowest_priority": 1, "highest_priority": 2, "cookie": "00c0ffee", "panics": 0,
+        "disabled": false, "errors": 0, "last_error": null, "blocked": 1, "refused": 2, "messages": 3,
+        "message_excesses": 4, "tables": {"used_bytes": 5, "limit_bytes": 6, "refusals": 7},
     });
     serde_json::from_value(row).unwrap()
 }
@@ -149,12 +158,12 @@ impl Operator for Fixed {
                 let row = json!({
                     "dpid": "00000000000000a1", "switch_name": "s1", "port": "1", "name": "s1-eth1",
                     "mac": "00:00:00:00:00:01", "state": "up", "rate_kbps": null,
-                    "counters": {"rx_bytes": 500, "tx_bytes": 600},
+                    "packet_ins": 6, "packet_ins_dropped": 8, "counters": {"rx_bytes": 500, "tx_bytes": 600},
                 });
                 Answer::ListPorts(Rows::of([serde_json::from_value(row).unwrap()], query.page))
             }
             Request::ListHosts(query) => Answer::ListHosts(Rows::of([], query.page)),
-            Request::ListApps(_) => Answer::ListApps(vec![]),
+            Request::ListApps(_) => Answer::ListApps(vec![app_row()]),
             Request::ListTasks(query) => Answer::ListTasks(Rows::of([], query.page)),
             Request::GetCounters(_) => Answer::GetCounters(Counters {
                 workers: vec![BTreeMap::from([("packet_ins".to_owned(), 5)])],

@@ -335,6 +335,13 @@ impl ControllerSession {
         std::mem::take(&mut self.counters)
     }
 
+    /// The source of transaction ids. Two of its states tell how many messages were written between.
+    #[must_use]
+    #[inline]
+    pub fn xids(&self) -> xid::XidSource {
+        self.xids
+    }
+
     /// Takes the number of messages that were written with an xid of the session since the last call,
     /// without echo requests.
     pub fn take_sent(&mut self) -> u32 {

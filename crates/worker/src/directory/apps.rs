@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellrock_api::runtime::{DynApp, Runtime};
-use bellrock_api::{AppGuard, AppId, EarlierFlows, Network};
+use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Network};
+use crossbeam_utils::CachePadded;
 use tracing::error;
 
 use super::SharedState;
@@ -32,26 +34,38 @@ pub struct AppState {
     pub blocked: u64,
     /// Messages and tasks of it that were refused, because it is not allowed to send or run them.
     pub refused: u64,
+    /// Messages that it has sent to switches.
+    pub messages: u64,
+    /// Seconds in which it sent too many messages.
+    pub excesses: u64,
     /// Name and meaning of each of its counters, as far as the app describes them.
     pub counter_meanings: Arc<[(&'static str, &'static str)]>,
+}
+
+/// What [`SharedState::look_at_messages`] saw last.
+#[derive(Debug, Default)]
+pub struct MessagesSeen {
+    at: Duration,
+    packet_ins: u64,
+    of_apps: Vec<u64>,
 }
 
 /// An app of the chain, with its answers at the start, which are final.
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) earlier_flows: EarlierFlows,
-    /// Set if it may not do everything.
-    pub(crate) guard: Option<Arc<AppGuard>>,
+    pub(crate) guard: Arc<AppGuard>,
     counter_meanings: Arc<[(&'static str, &'static str)]>,
     pub(crate) app: Box<dyn DynApp>,
 }
 
 impl ChainApp {
     pub(super) fn new(app: Box<dyn DynApp>) -> Self {
+        let allowance = app.allowance().cloned().unwrap_or_default();
         ChainApp {
             name: app.name(),
             earlier_flows: app.earlier_flows(),
-            guard: app.allowance().cloned().map(|allowance| Arc::new(AppGuard::new(allowance))),
+            guard: Arc::new(AppGuard::new(allowance)),
             counter_meanings: app.counter_meanings().into(),
             app,
         }
@@ -72,10 +86,42 @@ impl SharedState {
     /// The network, for the app at this place.
     pub(crate) fn network_of(&self, place: usize, name: &'static str) -> Network {
         let runtime = Arc::clone(&self.posts) as Arc<dyn Runtime>;
-        let guard = self.apps.get(place).and_then(|app| app.guard.clone());
+        let guard = self.apps.get(place).map(|app| Arc::clone(&app.guard));
         match AppId::new(place, name) {
             Some(id) => Network::of_app(runtime, name, id).with_guard(guard),
             None => Network::new(runtime),
+        }
+    }
+
+    /// Counts the messages that the handlers of an app write in a worker.
+    pub(crate) fn messages_counter(
+        &self,
+        worker: usize,
+        place: usize,
+    ) -> Arc<CachePadded<Counter>> {
+        self.messages.get(worker).and_then(|apps| apps.get(place)).cloned().unwrap_or_default()
+    }
+
+    /// Number of messages that an app has sent, by its handlers and by its tasks.
+    fn messages_of(&self, place: usize) -> u64 {
+        let of_worker = |apps: &Vec<Arc<CachePadded<Counter>>>| apps.get(place).map(|it| it.get());
+        let by_handlers: u64 = self.messages.iter().filter_map(of_worker).sum();
+        by_handlers + self.apps.get(place).map_or(0, |app| app.guard.sent())
+    }
+
+    /// Names the apps that have sent too many messages since the last look
+    /// ([`bellrock_api::APP_MESSAGES_PER_SECOND`]). Call it once a second, in one thread only.
+    pub fn look_at_messages(&self, last: &mut MessagesSeen) {
+        let packet_ins = self.counters.iter().map(|worker| worker.packet_ins.get()).sum();
+        let new_packet_ins = packet_ins - std::mem::replace(&mut last.packet_ins, packet_ins);
+        let now = self.posts.now();
+        let time = now.saturating_sub(std::mem::replace(&mut last.at, now));
+        last.of_apps.resize(self.apps.len(), 0);
+        for (place, (app, before)) in self.apps.iter().zip(&mut last.of_apps).enumerate() {
+            let messages = self.messages_of(place);
+            let sent = messages - std::mem::replace(before, messages);
+            let network = self.network_of(place, app.name);
+            app.guard.note_sent(&network, sent, new_packet_ins, time);
         }
     }
 
@@ -137,7 +183,8 @@ impl SharedState {
             let (errors, last_error) = health.errors();
             let counter_meanings = Arc::clone(&app.counter_meanings);
             let blocked = health.times_blocked();
-            let refused = app.guard.as_ref().map_or(0, |guard| guard.refused());
+            let (refused, excesses) = (app.guard.refused(), app.guard.excesses());
+            let messages = self.messages_of(place);
             let name = app.name;
             Some(AppState {
                 name,
@@ -148,6 +195,8 @@ impl SharedState {
                 last_error,
                 blocked,
                 refused,
+                messages,
+                excesses,
                 counter_meanings,
             })
         });

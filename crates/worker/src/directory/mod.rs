@@ -8,8 +8,8 @@
 mod apps;
 mod claims;
 
-pub use apps::AppState;
 pub(crate) use apps::ChainApp;
+pub use apps::{AppState, MessagesSeen};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -20,9 +20,9 @@ use std::time::Duration;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
-    AppId, ChangeOutcome, ControllerRole, Cookie, Dpid, Error, Event, Network, ProgramFuture,
-    Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo, Switches, TaskHandle,
-    ToSwitch,
+    AppId, ChangeOutcome, ControllerRole, Cookie, Counter, Dpid, Error, Event, Network, Port,
+    ProgramFuture, Publisher, RequestFuture, Result, RoleOrder, RoleOrderFuture, SwitchInfo,
+    Switches, TaskHandle, ToSwitch,
 };
 
 use crossbeam_utils::CachePadded;
@@ -38,6 +38,7 @@ use crate::draft::draft;
 use crate::guard::guarded;
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Wake, WorkerQuery};
+use crate::port_counts::PortPacketIns;
 use crate::roles::{PostedOrder, STAND_BY};
 use crate::settings::{KEPT_ORDERS, MAIL_BACKLOG_BYTES};
 use crate::switch_counters::{SwitchCounters, SwitchHistory};
@@ -69,6 +70,8 @@ pub struct SharedState {
     counters: Vec<Arc<WorkerCounters>>,
     /// What each worker does now.
     activities: Vec<Arc<CachePadded<Activity>>>,
+    /// Messages that handlers have written: of each worker, those of each app.
+    messages: Vec<Vec<Arc<CachePadded<Counter>>>>,
     loads: WorkerLoads,
 }
 
@@ -128,7 +131,7 @@ impl SharedState {
 
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
-        let activities = parts.mailboxes.iter().map(|_| Arc::default()).collect();
+        let activities: Vec<_> = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = WorkerLoads::of(parts.mailboxes.len());
         let Chain { apps, topology, hosts } = parts.chain;
         let wants_packet_ins = apps.iter().any(|app| app.wants_packet_ins());
@@ -154,6 +157,8 @@ impl SharedState {
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
         let health = apps.iter().map(|_| Arc::default()).collect();
+        let of_apps = || apps.iter().map(|_| Arc::default()).collect();
+        let messages = activities.iter().map(|_| of_apps()).collect();
         let admission = parts.admission;
         let shared = SharedState {
             apps,
@@ -163,6 +168,7 @@ impl SharedState {
             posts,
             counters,
             activities,
+            messages,
             loads,
         };
         let shared = Arc::new(shared);
@@ -248,12 +254,24 @@ impl SharedState {
         self.posts.read().switches.get(&dpid).map_or(0, |entry| entry.counts.packet_ins.get())
     }
 
-    /// Packet_ins of a switch that a budget dropped since it connected, by ingress port. Ports beyond
+    /// Number of packet_ins of a switch that a budget dropped since it connected. 0: it is not
+    /// connected.
+    #[must_use]
+    pub fn drops_of(&self, dpid: Dpid) -> u64 {
+        let entries = self.posts.read();
+        entries.switches.get(&dpid).map_or(0, |entry| entry.counts.by_port().dropped())
+    }
+
+    /// Packet_ins of a switch by ingress port, over all of its connections. Ports beyond
     /// [`crate::MAX_PORTS_COUNTED`] are counted together, for `Port::ANY`.
     #[must_use]
-    pub fn drops_by_port(&self, dpid: Dpid) -> BTreeMap<bellrock_api::Port, u64> {
+    pub fn packet_ins_by_port(&self, dpid: Dpid) -> BTreeMap<Port, PortPacketIns> {
         let entries = self.posts.read();
-        entries.switches.get(&dpid).map_or_else(BTreeMap::new, |entry| entry.counts.drops_by_port())
+        let mut ports = entries.history.ports_of(dpid);
+        if let Some(entry) = entries.switches.get(&dpid) {
+            ports.add_all(&entry.counts.by_port());
+        }
+        ports.into_ports()
     }
 
     /// The counters of the switches that are connected, and of the last ones that were.
