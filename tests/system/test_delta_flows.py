@@ -80,8 +80,9 @@ class Flows(SystemTest):
         """3.1.002, 3.1.240: a flow that the switch refuses is never shown as installed, and not sent without end."""
         self.refusals_expected = True
         network = self.start("OpenFlow13")
-        done = self.run.ask("static", "add", "nowhere", "left", "--match", DROP, "--actions", f"output:{NO_PORT}")
+        done, error = self.run.not_done("static", "add", "nowhere", "left", "--match", DROP, "--actions", f"output:{NO_PORT}")
         self.assertEqual((done["unconfirmed"], done["problems"][0]["state"]), (1, "refused"), done)
+        self.assertIn("bellrock: nowhere: refused: the switch refuses it: OFPBAC_BAD_OUT_PORT", error)
         began = len(self.ovs.error_replies())
         self.assertGreater(began, 0, "the switch has refused it")
         time.sleep(WATCH_S)

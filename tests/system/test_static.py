@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import time
 
 from harness.case import SystemTest, on_both_versions
+from harness.messages import DELETE_ALL
 from harness.network import Line
 from harness.openvswitch import command
 from harness.rest import RestClient
@@ -15,6 +17,10 @@ SOON_S = 30
 # Tables are read again every 60 s.
 AUDIT_S = 90
 NAMES = {"left": "0000000000000001", "right": "0000000000000002"}
+# An order is followed by a read at once, or a second after the read before.
+READ_PAUSE_S = 1.5
+# Far less than an audit's turn takes.
+SOON_AFTER_ORDER_S = 10
 DROP = "eth_type=0x0800,ipv4_dst=10.0.0.2"
 
 
@@ -76,8 +82,9 @@ class Static(SystemTest):
         good = {"name": "good", "switch": "left", "flow": {"match": DROP}}
         other_version = "set_vlan_vid:7,output:1" if version == "OpenFlow13" else "push_vlan:0x8100,output:1"
         for flow, field in (({"match": "nonsense=1"}, "match"), ({"match": "ipv4_dst=10.0.0.2"}, "match"),
-                            ({"actions": "fly"}, "actions"), ({"priority": 4096}, "priority"), ({"nonsense": 1}, "nonsense"),
-                            ({"actions": other_version}, "actions")):
+                            ({"actions": "output:1,fly"}, "actions[1]"), ({"priority": 4096}, "priority"), ({"nonsense": 1}, "nonsense"),
+                            ({"actions": other_version}, "actions[0]"), ({"actions": "output:1,push_vlan:5"}, "actions[1]"),
+                            ({"table": 3, "actions": "goto_table:3"}, "actions[0]")):
             entries = [good, {"name": "wrong", "switch": "left", "flow": flow}]
             status, problem = self.rest("/v1/static", "POST", {"entries": entries})
             self.assertEqual((status, problem.get("field")), (400, f"entries[1].flow.{field}"), problem)
@@ -112,6 +119,80 @@ class Static(SystemTest):
         until(lambda: [row["state"] for row in controller.ask("static", "list")] == ["installed"] * 2, SOON_S, "both are confirmed")
         self.assertNotIn("n_packets=0,", self.drops(network)[0], "it is the flow of before, with its counters")
         self.assertEqual(network.ping_all(), 100)
+
+    @on_both_versions
+    def what_an_operator_deletes_is_put_back_at_once(self, version):
+        """By an order to the controller: nobody waits for the next audit, and the list does not say "installed" meanwhile."""
+        controller, network = self.start(version)
+        controller.ask("static", "add", "wall", "left", "--match", DROP)
+        time.sleep(READ_PAUSE_S)
+        controller.ask("send", "left", DELETE_ALL[version])
+        # The command ends when the switch has confirmed it: from then on the list is right.
+        [row] = controller.ask("static", "list")
+        self.assertIn((row["state"], len(self.drops(network))), [("pending", 0), ("pending", 1), ("installed", 1)])
+        until(lambda: len(self.drops(network)) == 1, SOON_AFTER_ORDER_S, "the flow is put back at once")
+        until(lambda: controller.ask("static", "list")[0]["state"] == "installed", SOON_AFTER_ORDER_S, "the list says so")
+        time.sleep(READ_PAUSE_S)
+        status, done = self.rest("/v1/switches/left/messages", "POST", {"messages": [DELETE_ALL[version]]})
+        self.assertEqual((status, done["outcomes"][0]["state"]), (200, "confirmed"))
+        until(lambda: len(self.drops(network)) == 1, SOON_AFTER_ORDER_S, "the flow is put back at once")
+        until(lambda: network.ping_all() == 100, SOON_S, "it drops again")
+
+    def test_what_another_entry_uses_stays(self):
+        """A group or meter cannot be removed, changed into another, or left out of a file, while a flow uses it."""
+        controller, network = self.start("OpenFlow13")
+        servers = {"name": "servers", "switch": "left", "group": {"id": 7, "type": "indirect", "buckets": [{"actions": "output:1"}]}}
+        limit = {"name": "limit", "switch": "left", "meter": {"id": 5, "bands": [{"rate": 1000}]}}
+        web = {"name": "web", "switch": "left", "flow": {"match": "in_port=9", "actions": "meter:5,group:7"}}
+        status, problem = self.rest("/v1/static", "POST", {"entries": [web, limit]})
+        self.assertEqual((status, problem["field"]), (409, "entries[0].flow.actions[1]"), problem)
+        status, done = self.rest("/v1/static", "POST", {"entries": [web, limit, servers]})
+        self.assertEqual((status, done["set"], done["unconfirmed"]), (200, 3, 0), done)
+        for name, what in (("servers", "group 7"), ("limit", "meter 5")):
+            status, problem = self.rest(f"/v1/static/{name}", "DELETE")
+            self.assertEqual((status, problem["field"]), (409, "remove"), problem)
+            self.assertIn(f"{what} is used by the entry web", problem["detail"])
+        status, problem = self.rest("/v1/static", "POST", {"entries": [limit, web], "replace": True})
+        self.assertEqual((status, problem["field"]), (409, "replace"), problem)
+        moved = {"switch": "right", **{"group": servers["group"]}}
+        status, problem = self.rest("/v1/static/servers", "PUT", moved)
+        self.assertEqual((status, problem["field"]), (409, "group"), problem)
+        file = self.run_dir / "web.json"
+        file.write_text(json.dumps([limit, web]))
+        self.assertIn("web of script", controller.refused("static", "apply", str(file), "--owner", "script", "--replace"))
+        self.assertIn("actions=meter:5,group:7", "".join(network.flows("s1")), "nothing has changed")
+        # A group that somebody else has made can be used.
+        command("ovs-ofctl", "-O", "OpenFlow13", "add-group", "s1", "group_id=20,type=indirect,bucket=output:1")
+        status, done = self.rest("/v1/static/other", "PUT", {"switch": "left", "flow": {"match": "in_port=8", "actions": "group:20"}})
+        self.assertEqual((status, done["unconfirmed"]), (200, 0), done)
+        status, done = self.rest("/v1/static", "POST", {"remove": ["web", "servers", "limit"]})
+        self.assertEqual((status, done["removed"], done["unconfirmed"]), (200, 3, 0), done)
+        status, problem = self.rest("/v1/static", "POST", {"entries": [web]})
+        self.assertEqual(status, 409, "what is removed is not used again")
+
+    def test_what_no_switch_can_do_names_the_part(self):
+        """Open vSwitch takes what is not refused here."""
+        controller, network = self.start("OpenFlow13")
+        for body, field in (
+                ({"flow": {"actions": "output:1,set_field:ipv4_dst=10.0.0.7"}}, "flow.actions[1]"),
+                ({"flow": {"actions": "set_field:10.0.0.7->ipv4_dst,output:1"}}, "flow.actions[0]"),
+                ({"flow": {"actions": "output:1,dec_nw_ttl"}}, "flow.actions[1]"),
+                ({"flow": {"match": "vlan_vid=0x1005", "actions": "set_field:7->vlan_vid"}}, "flow.actions[0]"),
+                ({"group": {"id": 7, "type": "indirect"}}, "group.buckets"),
+                ({"group": {"id": 7, "type": "fast_failover", "buckets": [{"actions": "output:1"}]}}, "group.buckets[0].watch_port"),
+                ({"group": {"id": 7, "type": "all", "buckets": [{"actions": "output:1,group:7"}]}}, "group.buckets[0].actions[1]")):
+            status, problem = self.rest("/v1/static/wrong", "PUT", {"switch": "left", **body})
+            self.assertEqual((status, problem.get("field")), (400, field), problem)
+        self.assertEqual(controller.ask("static", "list"), [])
+        for index, flow in enumerate((
+                {"match": "in_port=9", "actions": "push_vlan:0x8100,set_field:0x1007->vlan_vid,output:1"},
+                {"match": "in_port=9,vlan_vid=0x1005", "actions": "pop_vlan,output:1"},
+                {"match": "in_port=9,eth_type=0x0800", "actions": "set_field:10.0.0.7->ipv4_dst,dec_nw_ttl,output:1"},
+                {"match": "in_port=9,eth_type=0x86dd,ip_proto=6", "actions": "set_field:80->tcp_dst,output:1,goto_table:1"},
+                {"match": "in_port=9,eth_type=0x0806", "actions": "write_actions(output:1),goto_table:3"},
+                {"match": "in_port=9,eth_type=0x8847", "actions": "dec_mpls_ttl,pop_mpls:0x0800,dec_nw_ttl,output:1"})):
+            done = controller.ask("static", "add", f"right-{index}", "left", "--match", flow["match"], "--actions", flow["actions"])
+            self.assertEqual((done["set"], done["unconfirmed"]), (1, 0), (flow, done))
 
     @on_both_versions
     def an_entry_with_an_end_goes_by_itself(self, version):

@@ -82,8 +82,10 @@ pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
-    BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry, MeterEntry,
-    NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, parse_actions,
+    ALL_TABLES, BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry,
+    ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, InstructionPart, MeterEntry,
+    NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, check_bucket,
+    check_instructions, parse_actions, parse_instructions,
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use identity::{Fingerprint, ParseFingerprintError, SwitchIdentity};

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bellrock_api::openflow::MessageKind;
 use bellrock_api::{AppId, Dpid, Event, Flow, FlowMod, Match, Port, ToSwitch, Version};
-use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
+use bellrock_apps::quarantine::{BlockGap, BlockList, BlockLists, Blocked, Quarantine};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::network::{LoggedMessage, MessageDirection};
 use bellrock_emulator::topology::tree;
-use bellrock_services::desired::AUDIT_EVERY;
+use bellrock_services::desired::{AUDIT_EVERY, OperatorChange};
 use bellrock_tables::Budget;
 use bellrock_worker::WorkerSettings;
 
@@ -32,7 +32,9 @@ on_both_versions!(
     a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go,
     drops_that_somebody_removes_are_put_back,
     a_list_with_a_bad_line_changes_nothing,
-    drops_are_above_flows_of_single_connections
+    drops_are_above_flows_of_single_connections,
+    what_an_operator_deletes_is_put_back_at_once,
+    a_switch_that_has_not_confirmed_is_a_gap
 );
 
 /// Four switches, nine hosts.
@@ -44,6 +46,13 @@ fn lab(version: Version, lists: &BlockLists) -> Lab {
 fn mac(lab: &Lab, host: &str) -> Blocked {
     let topology = lab.topology();
     Blocked::Mac(topology.hosts()[topology.host(host).unwrap().index()].mac)
+}
+
+/// The entries that some switch is not known to block, and where.
+fn gaps(lists: &BlockLists) -> Vec<(Blocked, Vec<(Dpid, BlockGap)>)> {
+    let blocked = lists.entries().into_iter().map(|entry| entry.blocked);
+    let gaps = blocked.map(|blocked| (blocked, lists.gaps(&blocked)));
+    gaps.filter(|(_, gaps)| !gaps.is_empty()).collect()
 }
 
 fn answered(lab: &mut Lab, pings: &Pings, time: Duration) -> u32 {
@@ -96,7 +105,7 @@ fn addresses_and_prefixes_are_cut_off_too(version: Version) {
     lists.set_file(BlockList::parse("10.0.0.0/29\n2001:db8::1\n").unwrap());
     lab.run_for(CUT_OFF_WITHIN);
     assert!(!lab.ping("h1", "h8") && !lab.ping("h8", "h7") && lab.ping("h8", "h9"));
-    let gaps: usize = lists.entries().iter().map(|entry| entry.gaps.len()).sum();
+    let gaps: usize = gaps(&lists).iter().map(|(_, gaps)| gaps.len()).sum();
     assert_eq!(gaps, if version == Version::V1_0 { 4 } else { 0 }, "{:?}", lists.entries());
 }
 
@@ -273,6 +282,67 @@ fn drops_that_somebody_removes_are_put_back(version: Version) {
     assert!(!lab.ping("h1", "h9") && lab.ping("h3", "h9"));
 }
 
+/// An operator deletes all flows of a switch by an order to the controller.
+fn what_an_operator_deletes_is_put_back_at_once(version: Version) {
+    let lists = BlockLists::default();
+    let mut lab = lab(version, &lists);
+    lists.set_file(BlockList::parse("10.0.0.1\n10.0.0.2\n").unwrap());
+    lab.run_for(WHILE);
+    let drops = |lab: &Lab| lab.flows("s2").iter().filter(|flow| flow.ends_with(" drop")).count();
+    assert_eq!((drops(&lab), gaps(&lists)), (8, vec![]));
+    let network = lab.controller().unwrap();
+    for _ in 0..2 {
+        let order = OperatorChange::begin(&network, Dpid(2));
+        let any = Match::any();
+        network.send(Dpid(2), &ToSwitch::FlowMod(FlowMod::delete(&any))).unwrap();
+        let of_s2 = vec![(Dpid(2), BlockGap::Reading)];
+        assert!(gaps(&lists).len() == 2 && gaps(&lists).iter().all(|(_, gaps)| *gaps == of_s2));
+        lab.run_for(CUT_OFF_WITHIN);
+        assert_eq!(drops(&lab), 0, "nothing is read before the order has ended");
+        assert_eq!(gaps(&lists).len(), 2);
+        drop(order);
+        // The second order comes soon after a read, so its read waits for a second.
+        assert!(lab.run_until(2 * WHILE, |lab| drops(lab) == 8));
+        lab.run_for(CUT_OFF_WITHIN);
+        assert_eq!(gaps(&lists), []);
+    }
+    lab.run_for(2 * WHILE);
+    let order = OperatorChange::begin(&network, Dpid(2));
+    drop(order);
+    assert!(!gaps(&lists).is_empty());
+    lab.run_for(CUT_OFF_WITHIN);
+    assert_eq!(gaps(&lists), [], "the first order for a while is followed by a read at once");
+}
+
+/// A block is on its way to slow switches, and to one that comes up.
+fn a_switch_that_has_not_confirmed_is_a_gap(version: Version) {
+    const SLOW: Duration = Duration::from_millis(200);
+    let lists = BlockLists::default();
+    let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
+    let mut lab = lab.control_delay(SLOW).app(Quarantine::new(&lists)).run(Learning::default());
+    lab.run_for(BACK_WITHIN);
+    let host: Blocked = "10.0.0.1".parse().unwrap();
+    lists.add(host).unwrap();
+    let everywhere: Vec<_> = (1..=4).map(|n| (Dpid(n), BlockGap::Unconfirmed)).collect();
+    assert_eq!(lists.gaps(&host), everywhere);
+    lab.run_for(SLOW);
+    assert_eq!(lists.gaps(&host), everywhere);
+    lab.run_for(WHILE);
+    assert_eq!(lists.gaps(&host), []);
+    // An earlier entry stays confirmed while another is on its way.
+    let other: Blocked = "10.0.0.2".parse().unwrap();
+    lists.add(other).unwrap();
+    assert_eq!((lists.gaps(&host).len(), lists.gaps(&other).len()), (0, 4));
+    lab.disconnect("s2");
+    lab.run_for(WHILE);
+    assert_eq!(lists.gaps(&other), [], "a switch that is down is no gap here");
+    lab.reconnect("s2");
+    assert!(lab.run_until(BACK_WITHIN, |_| !lists.gaps(&host).is_empty()));
+    assert_eq!(lists.gaps(&host), [(Dpid(2), BlockGap::Unconfirmed)]);
+    lab.run_for(2 * WHILE);
+    assert_eq!(gaps(&lists), []);
+}
+
 /// Number of drops sent to the switches.
 fn drops_added(lab: &Lab) -> usize {
     let is_one = |message: &&LoggedMessage| {
@@ -307,10 +377,11 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
         lists.add(*host).unwrap();
     }
     lab.run_for(WHILE);
-    let refused =
-        |lists: &BlockLists| lists.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    let refused = |lists: &BlockLists| gaps(lists).len();
     assert_eq!(refused(&lists), 2, "{:?}", lists.entries());
-    assert!(lists.entries()[5].gaps[0].1.contains("refused"), "{:?}", lists.entries());
+    let [(dpid, gap)] = &lists.gaps(&hosts[5])[..] else { panic!("{:?}", gaps(&lists)) };
+    assert!(*dpid == Dpid(1) && matches!(gap, BlockGap::Refused(_)), "{gap:?}");
+    assert!(gap.to_string().contains("refused"), "{gap}");
     lists.remove(hosts[0]).unwrap();
     lists.remove(hosts[1]).unwrap();
     lab.run_for(WHILE + CUT_OFF_WITHIN);
@@ -363,7 +434,7 @@ fn what_a_full_table_refuses_is_sent_less_and_less_often() {
     assert!(reported(&lab) - before <= minutes, "{} in {minutes} min", reported(&lab) - before);
     // Refused flows do not wait where there is space.
     lab.run_for(Duration::from_secs(60) * MINUTES as u32);
-    let gaps = || lists.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    let gaps = || gaps(&lists).len();
     assert_eq!(gaps(), 2);
     hosts[..2].iter().for_each(|host| lists.remove(*host).unwrap());
     lab.run_for(CUT_OFF_WITHIN);
@@ -399,7 +470,7 @@ fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
         lab.run_for(SLOW / 2);
     }
     assert!(!is_dropped(&lab), "it is let back while the list changes all the time");
-    let gaps = next.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    let gaps = gaps(&next).len();
     assert!(gaps > 20, "{gaps} do not fit");
     let before = asked(&lab, "s2");
     lab.run_for(3 * AUDIT_EVERY);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellrock_api::openflow::GroupType;
+use bellrock_api::openflow::{GroupType, MessageKind};
 use bellrock_api::{
     BucketEntry, Dpid, Flow, FlowMod, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
 };
@@ -14,11 +14,15 @@ use bellrock_apps::static_entries::{
     Static, StaticChange, StaticEntries, StaticEntry, StaticOrder,
 };
 use bellrock_emulator::lab::{Lab, on_both_versions};
+use bellrock_emulator::network::LoggedMessage;
 use bellrock_emulator::topology::ring;
-use bellrock_services::desired::{AUDIT_EVERY, DesiredEntry, IntentState, MissingReason};
+use bellrock_services::desired::{
+    AUDIT_EVERY, DesiredEntry, IntentState, MissingReason, OperatorChange,
+};
 
 const SEED: u64 = 7;
 const WITHIN: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_millis(50);
 
 /// Switches retry their controller every 8 seconds.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
@@ -27,6 +31,7 @@ on_both_versions!(
     entries_are_confirmed_and_removed,
     entries_survive_restarts_without_a_gap,
     what_others_change_is_put_back,
+    what_an_operator_deletes_is_put_back_at_once,
     an_entry_ends_at_its_time,
     what_a_switch_cannot_have_is_told
 );
@@ -137,6 +142,56 @@ fn what_others_change_is_put_back(version: Version) {
     lab.controller().unwrap().send(Dpid(1), &all).unwrap();
     assert!(lab.run_until(WITHIN, |lab| static_flows(lab, "s1") == 0));
     assert!(lab.run_until(2 * AUDIT_EVERY, |lab| static_flows(lab, "s1") == 1));
+}
+
+/// An operator deletes all flows of a switch by an order to the controller.
+fn what_an_operator_deletes_is_put_back_at_once(version: Version) {
+    let entries = StaticEntries::default();
+    let mut lab = lab(version, &entries);
+    let set = (1..=2).map(|n| entry(&format!("f{n}"), n, flow(1))).collect();
+    change(&mut lab, &entries, set, &[]);
+    // The tables have just been read, and are read once a second at most.
+    lab.run_for(WITHIN);
+    let network = lab.controller().unwrap();
+    let order = OperatorChange::begin(&network, Dpid(1));
+    let any = Match::any();
+    network.send(Dpid(1), &ToSwitch::FlowMod(FlowMod::delete(&any))).unwrap();
+    lab.run_for(SOON);
+    assert_eq!(static_flows(&lab, "s1"), 0, "nothing is read before the order has ended");
+    assert_eq!(unsettled(&mut lab, &entries), BTreeMap::from([(1, IntentState::Due)]));
+    drop(order);
+    lab.run_for(SOON);
+    assert_eq!(static_flows(&lab, "s1"), 1);
+    assert_eq!(unsettled(&mut lab, &entries), BTreeMap::new());
+    // One order after the other: the tables are read once a second.
+    for _ in 0..20 {
+        drop(OperatorChange::begin(&network, Dpid(1)));
+        lab.run_for(SOON);
+    }
+    lab.run_for(WITHIN);
+    assert_eq!(unsettled(&mut lab, &entries), BTreeMap::new());
+    let is_read = |message: &&LoggedMessage| message.kind() == Some(MessageKind::MultipartRequest);
+    let reads = |lab: &Lab| lab.messages("s1").filter(is_read).count();
+    let before = reads(&lab);
+    for _ in 0..100 {
+        drop(OperatorChange::begin(&network, Dpid(1)));
+        lab.run_for(SOON);
+    }
+    let seconds = 100 * SOON.as_millis() as usize / 1000;
+    assert!(reads(&lab) - before <= seconds + 1, "{} in {seconds} s", reads(&lab) - before);
+}
+
+/// The states of all entries that are not confirmed.
+fn unsettled(lab: &mut Lab, entries: &StaticEntries) -> BTreeMap<u32, IntentState> {
+    let answer = Arc::new(Mutex::new(None));
+    let (kept, entries) = (Arc::clone(&answer), entries.clone());
+    lab.controller().unwrap().spawn("test", async move {
+        let unsettled = entries.unsettled().await;
+        *kept.lock().unwrap() = Some(unsettled);
+    });
+    assert!(lab.run_until(WITHIN, |_| answer.lock().unwrap().is_some()));
+    let unsettled = answer.lock().unwrap().take();
+    unsettled.unwrap()
 }
 
 fn an_entry_ends_at_its_time(version: Version) {

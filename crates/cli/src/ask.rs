@@ -46,6 +46,25 @@ pub(crate) fn ask<Q: Query>(
     print_answer(args, &answer, show)
 }
 
+/// Gives an order, and prints the answer. `problems` returns what is not as ordered, a line for
+/// each: then the command fails, after the answer is printed.
+pub(crate) fn order<Q: Query>(
+    args: &Ask,
+    order: Q,
+    show: impl FnOnce(&Q::Answer) -> String,
+    problems: impl FnOnce(&Q::Answer) -> Vec<String>,
+) -> Result<(), Failure> {
+    let answer = client(args)?.ask(order)?;
+    print_answer(args, &answer, show)?;
+    let problems = problems(&answer);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    // They may quote a switch.
+    let lines: Vec<_> = problems.iter().map(|line| show::printable(line)).collect();
+    Err(Failure::Failed(lines.join("\n")))
+}
+
 /// Asks the controller for all pages of a list, and prints the rows.
 pub(crate) fn ask_all<Q, T>(
     args: &Ask,

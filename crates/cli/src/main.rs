@@ -19,6 +19,7 @@ mod log;
 mod named_files;
 mod operate;
 mod pki;
+mod problems;
 mod reload;
 mod service;
 mod show;
@@ -37,7 +38,7 @@ use bellrock_query as query;
 use clap::Parser;
 
 use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
-use ask::{ask, ask_all};
+use ask::{Ask, ask, ask_all};
 use operate::identities::IdentitiesCommand;
 use operate::quarantine::QuarantineOrder;
 use operate::static_entries::StaticCommand;
@@ -131,7 +132,7 @@ fn main() -> ExitCode {
         Command::Quarantine(asked) => match &asked.order {
             QuarantineOrder::Add(added) => {
                 let order = query::Block { host: added.host.clone() };
-                ask(&added.ask, order, show::quarantine)
+                ask::order(&added.ask, order, show::quarantine, problems::quarantine)
             }
             QuarantineOrder::Remove(removed) => {
                 let order = query::Unblock { host: removed.host.clone() };
@@ -140,14 +141,11 @@ fn main() -> ExitCode {
             QuarantineOrder::List(asked) => ask::blocked(asked),
         },
         Command::Static(asked) => match &asked.order {
-            StaticCommand::Add(added) => ask(&added.ask, added.order(), show::static_answer),
+            StaticCommand::Add(added) => set_static(&added.ask, added.order()),
             StaticCommand::Apply(applied) => {
-                let order = applied.order();
-                order.and_then(|order| ask(&applied.ask, order, show::static_answer))
+                applied.order().and_then(|order| set_static(&applied.ask, order))
             }
-            StaticCommand::Remove(removed) => {
-                ask(&removed.ask, removed.order(), show::static_answer)
-            }
+            StaticCommand::Remove(removed) => set_static(&removed.ask, removed.order()),
             StaticCommand::List(list) => {
                 ask_all(&list.ask, |page| list.query(page), show::static_entries)
             }
@@ -177,7 +175,9 @@ fn main() -> ExitCode {
             }
         },
         Command::Request(asked) => ask(&asked.ask, asked.query(), show::reply),
-        Command::Send(asked) => ask(&asked.ask, asked.order(), show::outcomes),
+        Command::Send(asked) => {
+            ask::order(&asked.ask, asked.order(), show::outcomes, problems::messages)
+        }
         Command::Reload(asked) => {
             let order = query::Reload { dry_run: asked.dry_run };
             ask(&asked.ask, order, show::reload)
@@ -209,6 +209,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(failure),
     }
+}
+
+/// Sets static entries.
+fn set_static(asked: &Ask, order: query::SetStatic) -> Result<(), Failure> {
+    ask::order(asked, order, show::static_answer, problems::static_entries)
 }
 
 /// Prints a failure, with our name before each line.

@@ -119,7 +119,7 @@ const VIEWS = {
     columns: [
       ["Host or prefix", ({ host, name }) => (name ? `${name} (${host})` : host)],
       ["From", ({ line }) => (line == null ? "an order" : `line ${line} of the file`)],
-      ["State", ({ gaps }) => (gaps.length ? el("span", { class: "bad" }, `not blocked at ${gaps.map((gap) => `${nameOf(gap)}: ${gap.why}`).join(", ")}`) : state("installed"))],
+      ["State", (row) => (row.gaps.length ? gapsOf(row) : state("installed"))],
       ["", ({ host, line }) => mayOrder() && line == null && button("Let back", () => unblock(host))],
     ],
     buttons: () => [button("Quarantine a host", () => block(), "danger")],
@@ -129,6 +129,14 @@ const VIEWS = {
     buttons: () => [button("Set a flow", () => setFlow(), "main")],
   },
 };
+
+/** The switches that are not known to block a host, each with the reason. Those that refuse come first. */
+function gapsOf({ gaps, more_gaps }) {
+  const places = gaps.map((gap) => `${nameOf(gap)}: ${gap.why}`);
+  const refused = gaps[0].state === "refused";
+  const text = `${refused ? "not blocked" : "not confirmed"} at ${places.join(", ")}${more_gaps ? `, and ${more_gaps} more switches` : ""}`;
+  return el("span", { class: refused ? "bad" : "warm" }, text);
+}
 
 /** Name and title of each view. */
 export const views = Object.entries(VIEWS).map(([name, { title }]) => [name, title]);

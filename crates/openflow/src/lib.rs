@@ -49,6 +49,7 @@ mod outputs;
 mod oxm;
 mod parse;
 mod port;
+mod possible;
 mod prerequisite;
 mod print;
 mod reader;
@@ -79,6 +80,7 @@ pub use port::{
     ParsePortError, Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
     PortStatus,
 };
+pub use possible::{ImpossibleAction, KnownHeaders, NeededHeader};
 pub use prerequisite::Prerequisite;
 pub use reader::Strictness;
 pub use request::RequestKind;

@@ -249,7 +249,12 @@ fn action(text: &str) -> Result<Action<'static>, String> {
         "set_field" => {
             let parts = argument.and_then(|argument| argument.rsplit_once("->"));
             let Some((value, field)) = parts else {
-                return Err(format!("{text:?}: write set_field:VALUE->FIELD"));
+                // The form of a match, and of other tools.
+                let form = match argument.and_then(|argument| argument.split_once('=')) {
+                    Some((field, value)) => format!("set_field:{}->{}", value.trim(), field.trim()),
+                    None => "set_field:VALUE->FIELD".to_owned(),
+                };
+                return Err(format!("{text:?}: write {form}"));
             };
             let field = field_named(field.trim())?;
             Action::SetField(field, field.parse_value(value.trim())?)
@@ -365,6 +370,7 @@ mod tests {
             ("FLOOD:1", "write FLOOD"),
             ("enqueue:1", "write enqueue:PORT:QUEUE"),
             ("set_field:1", "write set_field:VALUE->FIELD"),
+            ("set_field:ipv4_dst=10.0.0.7", "write set_field:10.0.0.7->ipv4_dst"),
             ("set_field:1->nonsense", "there is no field \"nonsense\""),
         ];
         for (text, part) in cases {

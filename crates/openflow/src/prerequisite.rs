@@ -95,6 +95,15 @@ pub(crate) fn missing(field: Field, value: impl Fn(Field) -> Option<u16>) -> u8 
     needs.fold(0, |bits, (i, need)| bits | u8::from(!need.is_met(value(need.field))) << i)
 }
 
+/// Returns the unsatisfied needs of `field`, where `is_met` says whether a field has one of these
+/// values, or any value if there are none.
+pub(crate) fn unmet(field: Field, is_met: impl Fn(Field, &[u16]) -> bool) -> Option<Prerequisite> {
+    let needs = needs(field).iter().enumerate();
+    let missing =
+        needs.fold(0, |bits, (i, need)| bits | u8::from(!is_met(need.field, need.values)) << i);
+    (missing != 0).then_some(Prerequisite { field, missing })
+}
+
 /// See [`Match::check`].
 #[cold]
 pub(crate) fn check(m: &Match) -> Result<(), EncodeError> {

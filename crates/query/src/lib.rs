@@ -65,7 +65,8 @@ pub use operator::Operator;
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
 pub use ports::{ListPorts, PortCounters, PortState, PortStatsRow};
 pub use quarantine::{
-    Block, BlockGap, BlockedList, BlockedRow, ListBlocked, QuarantineAnswer, Unblock,
+    Block, BlockGap, BlockGapState, BlockedList, BlockedRow, ListBlocked, MAX_GAPS_SHOWN,
+    QuarantineAnswer, Unblock,
 };
 pub use relays::{JudgeRelay, ListRelays, ParsePortRefError, PortRef, RelayRow, RelayVerdict};
 pub use request::{Answer, Query, Request};

@@ -5,7 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Page, Rows, text};
 
-/// Blocks a host or a prefix at every switch, until the controller ends.
+/// Maximum number of switches that an answer names for one host.
+pub const MAX_GAPS_SHOWN: usize = 20;
+
+/// Blocks a host or a prefix at every switch, until the controller ends. The answer comes when the
+/// switches have confirmed it, or after some seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -22,15 +26,23 @@ pub struct Unblock {
     pub host: String,
 }
 
-/// What was done.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+/// What was done: one of the first two fields is given. The answer comes when all switches have
+/// confirmed a block or refused it, or after some seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum QuarantineAnswer {
-    /// This host is blocked now.
-    Blocked(String),
+pub struct QuarantineAnswer {
+    /// This host is blocked now, except at the switches in `gaps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<String>,
     /// This host is let back.
-    LetBack(String),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub let_back: Option<String>,
+    /// Switches that are not known to block it: the first [`MAX_GAPS_SHOWN`].
+    #[serde(default)]
+    pub gaps: Vec<BlockGap>,
+    /// Number of further such switches.
+    #[serde(default)]
+    pub more_gaps: usize,
 }
 
 /// Asks for the blocked hosts.
@@ -63,11 +75,14 @@ pub struct BlockedRow {
     pub name: Option<String>,
     /// Its line in the file. `None`: an operator added it.
     pub line: Option<usize>,
-    /// Switches that do not block it.
+    /// Switches that are not known to block it: the first [`MAX_GAPS_SHOWN`].
     pub gaps: Vec<BlockGap>,
+    /// Number of further such switches.
+    #[serde(default)]
+    pub more_gaps: usize,
 }
 
-/// A switch that does not block a host.
+/// A switch that is not known to block a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockGap {
@@ -78,6 +93,29 @@ pub struct BlockGap {
     /// Its name in the configuration.
     #[serde(default)]
     pub name: Option<String>,
-    /// Why it does not.
+    /// How far it is.
+    #[serde(default)]
+    pub state: BlockGapState,
+    /// Why it is not known to block the host.
     pub why: String,
+}
+
+/// How far a switch is that is not known to block a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BlockGapState {
+    /// It has not confirmed the block yet.
+    Unconfirmed,
+    /// It refuses the block, or its OpenFlow version cannot express it.
+    Refused,
+    /// It has a name in the configuration, and is not connected.
+    Away,
+    /// Another controller is its master.
+    Standby,
+    /// A newer controller has sent a state that this release does not know, or an older one none.
+    #[default]
+    #[serde(other)]
+    Unknown,
 }

@@ -180,7 +180,10 @@ pub struct StaticAnswer {
     pub removed: usize,
     /// Number of changed entries that their switches have not confirmed.
     pub unconfirmed: usize,
-    /// The first [`MAX_UNCONFIRMED_SHOWN`] of them.
+    /// Number of these whose switch is not connected.
+    #[serde(default)]
+    pub waiting: usize,
+    /// The first [`MAX_UNCONFIRMED_SHOWN`] of them; those that a switch refuses come first.
     pub problems: Vec<StaticProblem>,
     /// Whether the entries are in a file, from which they come back after a restart of the
     /// controller.

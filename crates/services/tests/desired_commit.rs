@@ -12,7 +12,7 @@ use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
-    Commit, DesiredEntry, DesiredFlows, IntentState, MissingReason, NotCommitted,
+    Commit, DesiredEntry, DesiredFlows, IntentState, MissingReason, NotCommitted, OperatorChange,
 };
 use bellrock_worker::WorkerSettings;
 use flows::{Hand, NAME, flows_of};
@@ -66,6 +66,29 @@ fn it_is_confirmed_when_every_switch_has_said_so() {
         let again = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
         assert_eq!(outcome(&mut lab, &hand, again), Ok(()));
         assert_eq!(["s1", "s2", "s3"].map(|switch| barriers(&lab, switch)), after);
+    }
+}
+
+/// A raw order may have removed what was confirmed.
+#[test]
+fn it_is_due_from_an_operators_order_until_the_tables_are_read() {
+    for version in Version::ALL {
+        let (mut lab, hand) = lab(version);
+        let path = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
+        let other = commit(&hand, 2, [(Dpid(3), flow(2, 1))]);
+        lab.run_for(WITHIN);
+        assert_eq!((path.state(), other.state()), (IntentState::Settled, IntentState::Settled));
+        let order = OperatorChange::begin(&hand.network(), Dpid(2));
+        lab.run_for(CONTROL_DELAY);
+        assert_eq!((path.state(), other.state()), (IntentState::Due, IntentState::Settled));
+        let any = Match::any();
+        let all = ToSwitch::FlowMod(FlowMod::delete(&any));
+        lab.controller().unwrap().send(Dpid(2), &all).unwrap();
+        lab.run_for(WITHIN);
+        assert_eq!(flows_of(&lab, NAME).len(), 3, "{version}");
+        drop(order);
+        assert_eq!(outcome(&mut lab, &hand, path), Ok(()), "{version}");
+        assert_eq!(flows_of(&lab, NAME).len(), 4, "{version}");
     }
 }
 

@@ -10,12 +10,14 @@ use bellrock_api::openflow::{
     Action, GroupType, List, MeterCommand, MeterFlags, MeterMod, MultipartKind,
 };
 use bellrock_api::{
-    BucketEntry, Dpid, Event, Flow, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
+    BucketEntry, Dpid, Event, Flow, FlowMod, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
 };
 use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::{Lab, Unanswered};
 use bellrock_emulator::topology::ring;
-use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows};
+use bellrock_services::desired::{
+    AUDIT_EVERY, Desired, DesiredEntry, DesiredFlows, OperatorChange,
+};
 use flows::{Hand, NAME, flows_of};
 
 /// Longer than settling takes without a wait, and shorter than the timeout of a request.
@@ -112,6 +114,31 @@ fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
             lab.run_for(2 * AUDIT_EVERY);
             assert_eq!(desired.state().load().changes_sent, things as u64);
             assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
+        }
+    }
+}
+
+/// Nothing shows which flows an operator's order has left there.
+#[test]
+fn after_an_order_of_an_operator_flows_are_sent_again_to_a_switch_that_does_not_report_them() {
+    for version in Version::ALL {
+        for how in HOW {
+            let (mut lab, hand) = lab(version);
+            lab.unanswered("s1", MultipartKind::Flow, Some(how));
+            let desired = hand.network().desired();
+            desired.set(1, [(Dpid(1), flow())]);
+            settle(&mut lab, &hand, &desired);
+            let order = OperatorChange::begin(&hand.network(), Dpid(1));
+            let any = Match::any();
+            let all = ToSwitch::FlowMod(FlowMod::delete(&any));
+            lab.controller().unwrap().send(Dpid(1), &all).unwrap();
+            lab.run_for(Duration::from_secs(1));
+            assert_eq!(flows_of(&lab, NAME).len(), 0, "{version} {how:?}");
+            assert!(!desired.state().load().is_settled(), "{version} {how:?}");
+            drop(order);
+            settle(&mut lab, &hand, &desired);
+            assert_eq!(flows_of(&lab, NAME).len(), 1, "{version} {how:?}");
+            assert_eq!(desired.state().load().changes_sent, 2, "{version} {how:?}");
         }
     }
 }

@@ -110,6 +110,13 @@ class Controller:
             raise AssertionError(f"`{' '.join(answer.args)}` failed with {answer.returncode}: {answer.stderr}")
         return json.loads(answer.stdout)
 
+    def not_done(self, *words):
+        """The answer, decoded, and what is on standard error, of an order that a switch has not carried out."""
+        answer = self._run(words)
+        if answer.returncode != 1:
+            raise AssertionError(f"`{' '.join(answer.args)}` exited with {answer.returncode}: {answer.stderr}")
+        return json.loads(answer.stdout), answer.stderr
+
     def refused(self, *words):
         """What the same command says when it fails, as it must."""
         answer = self._run(words)

@@ -2,6 +2,7 @@
 
 mod change;
 mod parse;
+mod possible;
 mod reported;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,11 @@ use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, Li
 pub use change::{
     BucketEntry, Change, ChangeOutcome, GroupEntry, MeterEntry, NoConfirmation, Refusal,
 };
-pub use parse::{ParseInstructionsError, parse_actions};
+pub use parse::{InstructionPart, ParseInstructionsError, parse_actions, parse_instructions};
+pub use possible::{
+    ALL_TABLES, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, check_bucket,
+    check_instructions,
+};
 pub use reported::{FlowKey, FlowNormalizer, ReportedFlow};
 
 use crate::PriorityBand;

@@ -7,8 +7,38 @@ use super::{Flow, Treatment};
 
 /// A text that does not say what a flow does with packets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ParseInstructionsError(String);
+#[error("{why}")]
+pub struct ParseInstructionsError {
+    part: Option<usize>,
+    why: String,
+}
+
+impl ParseInstructionsError {
+    /// Index of the part between commas that is wrong. `None`: the text as a whole is.
+    #[must_use]
+    pub fn part(&self) -> Option<usize> {
+        self.part
+    }
+
+    fn at(part: usize) -> impl Fn(String) -> Self {
+        move |why| ParseInstructionsError { part: Some(part), why }
+    }
+}
+
+/// A part of the text of [`Flow::instructions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstructionPart {
+    /// Sends packets through this meter first.
+    Meter(u32),
+    /// Applies an action at once.
+    Apply(Action<'static>),
+    /// Merges actions into the action set.
+    Write(Vec<Action<'static>>),
+    /// Writes the masked bits of the metadata. `None`: no bit.
+    Metadata(Option<(u64, u64)>),
+    /// Continues in this later table.
+    GotoTable(u8),
+}
 
 impl Flow {
     /// Replaces what the flow does with packets. `text` has commas between its parts: actions, as
@@ -27,8 +57,23 @@ impl Flow {
     /// # Errors
     /// The first part that is wrong, and what would be right.
     pub fn instructions(self, text: &str) -> Result<Self, ParseInstructionsError> {
-        let treatment = read(text).map_err(ParseInstructionsError)?;
-        Ok(Flow { treatment, ..self })
+        Ok(self.with_parts(&parse_instructions(text)?))
+    }
+
+    /// Replaces what the flow does with packets by these parts.
+    #[must_use]
+    pub fn with_parts(self, parts: &[InstructionPart]) -> Self {
+        let mut treatment = Treatment::default();
+        for part in parts {
+            match part {
+                InstructionPart::Meter(meter) => treatment.meter = Some(*meter),
+                InstructionPart::Apply(action) => treatment.apply.push(*action),
+                InstructionPart::Write(actions) => treatment.write.clone_from(actions),
+                InstructionPart::Metadata(metadata) => treatment.metadata = *metadata,
+                InstructionPart::GotoTable(table) => treatment.goto_table = Some(*table),
+            }
+        }
+        Flow { treatment, ..self }
     }
 }
 
@@ -41,50 +86,59 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action<'static>>, ParseInstructio
     if text.is_empty() || text == "drop" {
         return Ok(Vec::new());
     }
-    let action = |part: &str| {
-        part.parse::<Action<'static>>().map_err(|error| ParseInstructionsError(error.to_string()))
+    let action = |(index, part): (usize, &str)| {
+        let action = part.parse::<Action<'static>>();
+        action.map_err(|error| ParseInstructionsError::at(index)(error.to_string()))
     };
-    text.split(',').map(action).collect()
+    text.split(',').enumerate().map(action).collect()
 }
 
-fn read(text: &str) -> Result<Treatment, String> {
-    let mut treatment = Treatment::default();
+/// Reads the parts of the text of [`Flow::instructions`].
+///
+/// # Errors
+/// The first part that is wrong, and what would be right.
+pub fn parse_instructions(text: &str) -> Result<Vec<InstructionPart>, ParseInstructionsError> {
     let text = text.trim();
     if text.is_empty() || text == "drop" {
-        return Ok(treatment);
+        return Ok(Vec::new());
     }
-    for part in parts(text)? {
-        let part = part.trim();
-        let (name, value) = part.split_once(':').unwrap_or((part, ""));
-        if let Some(actions) = part.strip_prefix("write_actions(") {
-            let actions = actions.strip_suffix(')').unwrap_or(actions);
-            once(part, treatment.write.is_empty())?;
-            treatment.write = parse_actions(actions).map_err(|error| error.to_string())?;
-            continue;
+    let texts = parts(text).map_err(|why| ParseInstructionsError { part: None, why })?;
+    let mut read: Vec<InstructionPart> = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().map(|text| text.trim()).enumerate() {
+        let part = part(text).map_err(ParseInstructionsError::at(index))?;
+        let is_same = |other: &InstructionPart| {
+            std::mem::discriminant(other) == std::mem::discriminant(&part)
+        };
+        if !matches!(part, InstructionPart::Apply(_)) && read.iter().any(is_same) {
+            let why = format!("{text:?}: give this instruction once");
+            return Err(ParseInstructionsError::at(index)(why));
         }
-        match name {
-            "meter" => {
-                once(part, treatment.meter.is_none())?;
-                treatment.meter = Some(number(part, value)?);
-            }
-            "goto_table" => {
-                once(part, treatment.goto_table.is_none())?;
-                treatment.goto_table = Some(number(part, value)?);
-            }
-            "write_metadata" => {
-                once(part, treatment.metadata.is_none())?;
-                treatment.metadata = metadata(part, value)?;
-            }
-            "clear_actions" => {
-                return Err("clear_actions is not supported; write_actions replaces actions of the same type".into());
-            }
-            _ => {
-                let action = part.parse::<Action<'static>>().map_err(|error| error.to_string())?;
-                treatment.apply.push(action);
-            }
-        }
+        read.push(part);
     }
-    Ok(treatment)
+    Ok(read)
+}
+
+fn part(text: &str) -> Result<InstructionPart, String> {
+    if let Some(actions) = text.strip_prefix("write_actions(") {
+        let actions = actions.strip_suffix(')').unwrap_or(actions);
+        let actions = parse_actions(actions).map_err(|error| error.to_string())?;
+        return Ok(InstructionPart::Write(actions));
+    }
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    Ok(match name {
+        "meter" => InstructionPart::Meter(number(text, value)?),
+        "goto_table" => InstructionPart::GotoTable(number(text, value)?),
+        "write_metadata" => InstructionPart::Metadata(metadata(text, value)?),
+        "clear_actions" => {
+            return Err(
+                "clear_actions is not supported; write_actions replaces actions of the same type"
+                    .into(),
+            );
+        }
+        _ => InstructionPart::Apply(
+            text.parse().map_err(|error: bellrock_openflow::ParseActionError| error.to_string())?,
+        ),
+    })
 }
 
 /// Splits at commas outside parentheses.
@@ -107,10 +161,6 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
     }
     parts.push(&text[start..]);
     Ok(parts)
-}
-
-fn once(part: &str, is_first: bool) -> Result<(), String> {
-    is_first.then_some(()).ok_or_else(|| format!("{part:?}: give this instruction once"))
 }
 
 fn number<T: TryFrom<u64>>(part: &str, text: &str) -> Result<T, String> {
@@ -180,5 +230,10 @@ mod tests {
             let message = Flow::new(Match::any()).instructions(text).unwrap_err().to_string();
             assert!(message.contains(part), "{text}: {message}");
         }
+        let part = |text: &str| parse_instructions(text).unwrap_err().part();
+        assert_eq!(part("meter:3,output:1,fly"), Some(2));
+        assert_eq!(part("output:1, write_actions(output:1,fly)"), Some(1));
+        assert_eq!(part("output:1,output:2)"), None);
+        assert_eq!(parse_actions("output:1,fly").unwrap_err().part(), Some(1));
     }
 }

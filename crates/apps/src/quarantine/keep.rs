@@ -1,6 +1,9 @@
 //! The drops of one switch: a task updates them after each change of the lists, and periodically
 //! checks that the switch still has them.
 //!
+//! After an order of an operator that may have removed drops, the flows are read at once; until then
+//! no drop counts as confirmed.
+//!
 //! A drop that the switch refuses, because its table is full, is sent again after a pause, which
 //! doubles from one second to a minute; or at once, when other drops have left the table.
 
@@ -14,12 +17,14 @@ use bellrock_api::{
     AppId, Backoff, Change, ChangeOutcome, Dpid, Event, Flow, FlowKey, FlowNormalizer, Network,
     Refusal, Repeats, ReportedFlow, RequestError, Version,
 };
-use bellrock_services::desired::{AUDIT_EVERY, reported_flows};
+use bellrock_services::desired::{
+    AUDIT_EVERY, IncludedOrders, OperatorChanges, OrderCounts, SwitchOrders, reported_flows,
+};
 use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::list::Blocked;
-use super::lists::{BlockLists, Gaps};
+use super::lists::{BlockGap, BlockLists, SwitchBlocks};
 
 /// Time after which an unreported flow table is requested again.
 pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -50,36 +55,53 @@ pub(super) async fn keep_drops(
     permits: ReadPermits,
 ) {
     let Some(app) = network.app_id() else { return };
-    let mut drops = SwitchDrops::new(network.clone(), app, dpid, version);
+    let orders = OperatorChanges::of(&network).of_switch(dpid);
+    let mut drops = SwitchDrops::new(network.clone(), app, (dpid, version), orders.clone());
+    lists.note(dpid, SwitchBlocks::of_new_connection(orders.clone()));
+    let mut revision = 0;
     let mut wanted = lists.wanted().load();
     let mut retry_at = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
     let request = |at| Box::pin(read_drops(network.clone(), dpid, version, permits.clone(), at));
-    let mut requested_at = network.now();
-    let mut pending_report = request(requested_at);
+    let mut counts = orders.watch().load();
+    let mut requested = ReportRequest { at: network.now(), orders: **counts };
+    let mut pending_report = request(requested.at);
     loop {
         // Changes of the lists and retries do not wait for the switch's report.
         let mut report = None;
         let reported = async { report = Some(pending_report.as_mut().await) };
         let changed = lists.wanted().newer(wanted.version());
-        reported.or(changed).or(wait_until(&network, retry_at)).await;
+        let ordered = orders.watch().newer(counts.version());
+        reported.or(changed).or(ordered).or(wait_until(&network, retry_at)).await;
         wanted = lists.wanted().load();
+        counts = orders.watch().load();
         let (supported, unsupported): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
         if let Some(report) = report {
-            drops.compare(report, requested_at, &supported);
+            drops.compare(report, requested, &supported);
         }
+        // Entries of later revisions count as unconfirmed until the changes have ended.
+        let is_old = |blocked: &Blocked| wanted.since(blocked).is_some_and(|at| at <= revision);
+        let old = supported.iter().copied().filter(is_old);
+        lists.note(dpid, drops.blocks(revision, old, &unsupported));
         drops.change(&supported).await;
         // After the wanted drops: a prefix may have replaced its parts.
         drops.remove_unwanted().await;
+        revision = wanted.revision();
+        lists.note(dpid, drops.blocks(revision, supported.iter().copied(), &unsupported));
         retry_at = drops.retry_at();
-        if let Some(at) = drops.next_report_at.take() {
-            (pending_report, requested_at) = (request(at), at);
+        if let Some(at) = drops.next_request(requested.at, **counts) {
+            requested = ReportRequest { at, orders: **counts };
+            pending_report = request(at);
         }
-        let why = format!("OpenFlow {version} does not know IPv6");
-        let mut gaps = drops.gaps();
-        gaps.extend(unsupported.into_iter().map(|blocked| (blocked, why.clone())));
-        lists.note_gaps(dpid, gaps);
     }
+}
+
+/// When a report of the switch's flows is requested.
+#[derive(Clone, Copy)]
+struct ReportRequest {
+    at: Duration,
+    /// Orders of operators that the report includes.
+    orders: OrderCounts,
 }
 
 /// The flows that a switch reports, or the error.
@@ -120,6 +142,11 @@ struct SwitchDrops {
     is_unreported: bool,
     /// Time of the next report to request, after a report or a failure.
     next_report_at: Option<Duration>,
+    /// No report because of an operator's order is requested before this time.
+    earliest_report: Duration,
+    orders: SwitchOrders,
+    /// Orders of operators that the last report includes.
+    included_orders: IncludedOrders,
     /// Changes that failed.
     failed: BTreeMap<Blocked, FailedChange>,
     /// Pauses between attempts to make the failed changes.
@@ -137,7 +164,7 @@ struct SwitchDrops {
 struct FailedChange {
     /// `true`: drops were to be added; `false`: removed.
     is_addition: bool,
-    why: String,
+    gap: BlockGap,
 }
 
 /// Limits the events about refused drops. All switches share it: [`Network::extension`].
@@ -150,7 +177,12 @@ impl Default for Reports {
 }
 
 impl SwitchDrops {
-    fn new(network: Network, app: AppId, dpid: Dpid, version: Version) -> Self {
+    fn new(
+        network: Network,
+        app: AppId,
+        (dpid, version): (Dpid, Version),
+        orders: SwitchOrders,
+    ) -> Self {
         SwitchDrops {
             network,
             app,
@@ -164,6 +196,9 @@ impl SwitchDrops {
             changed_at: None,
             is_unreported: false,
             next_report_at: None,
+            earliest_report: Duration::ZERO,
+            included_orders: IncludedOrders::of_new_connection(orders.counts()),
+            orders,
             failed: BTreeMap::new(),
             backoff: Backoff::default(),
             rereads: Backoff::default(),
@@ -185,9 +220,40 @@ impl SwitchDrops {
         Some(self.backoff.until())
     }
 
-    /// Hosts that are wrongly not blocked, or still blocked, and why.
-    fn gaps(&self) -> Gaps {
-        self.failed.iter().map(|(blocked, failed)| (*blocked, failed.why.clone())).collect()
+    /// Which of these entries, and of those that the version does not support, the switch blocks.
+    fn blocks(
+        &self,
+        revision: u64,
+        supported: impl Iterator<Item = Blocked>,
+        unsupported: &BTreeSet<Blocked>,
+    ) -> SwitchBlocks {
+        let gap = |blocked| match self.failed.get(&blocked) {
+            Some(failed) => failed.gap.clone(),
+            None => BlockGap::Unconfirmed,
+        };
+        let missing = supported.filter(|blocked| !self.confirmed.contains(blocked));
+        let unsupported =
+            unsupported.iter().map(|blocked| (*blocked, BlockGap::Unsupported(self.version)));
+        SwitchBlocks {
+            revision,
+            gaps: missing.map(|blocked| (blocked, gap(blocked))).chain(unsupported).collect(),
+            orders: self.orders.clone(),
+            included_orders: self.included_orders,
+        }
+    }
+
+    /// Returns the time of another report to request, instead of the one requested at `requested`:
+    /// after that one, or earlier because of an operator's order.
+    fn next_request(&mut self, requested: Duration, orders: OrderCounts) -> Option<Duration> {
+        let next = self.next_report_at.take();
+        let waiting = next.or((requested > self.network.now()).then_some(requested));
+        match waiting {
+            // One that is under way is repeated when it has ended.
+            Some(at) if self.included_orders.needs_report(orders) => {
+                Some(at.min(self.earliest_report))
+            }
+            _ => next,
+        }
     }
 
     /// Compares a report with the wanted drops, and finds unwanted flows. It may contain changes
@@ -195,13 +261,21 @@ impl SwitchDrops {
     fn compare(
         &mut self,
         report: ReportedDrops,
-        requested_at: Duration,
+        requested: ReportRequest,
         supported: &BTreeSet<Blocked>,
     ) {
         let now = self.network.now();
         let is_permanent = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
         let is_later = report.as_ref().map_or_else(is_permanent, |_| true);
         self.next_report_at = Some(now + if is_later { AUDIT_EVERY } else { TRY_AGAIN_AFTER });
+        self.earliest_report = now + TRY_AGAIN_AFTER;
+        if is_later {
+            if report.is_err() && self.included_orders.needs_report(requested.orders) {
+                // Nothing shows which drops the order has left: all are sent again.
+                self.confirmed.clear();
+            }
+            self.included_orders.add_report(requested.orders);
+        }
         let (app, dpid) = (self.network.app(), self.dpid);
         let flows = match report {
             Ok(flows) => {
@@ -244,7 +318,7 @@ impl SwitchDrops {
         self.unwanted = flows.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
         altered += self.unwanted.len();
         let was_known = std::mem::replace(&mut self.is_known, true);
-        let is_overtaken = self.changed_at.is_some_and(|at| at >= requested_at);
+        let is_overtaken = self.changed_at.is_some_and(|at| at >= requested.at);
         if was_known && !is_overtaken && altered > 0 {
             let event = Event::WantedAltered { app, dpid, flows: altered };
             self.network.events().publish(now, event);
@@ -288,10 +362,11 @@ impl SwitchDrops {
             let outcomes = self.network.program(self.dpid, sent).await;
             for ((is_addition, blocked, _), outcome) in chunk.iter().zip(outcomes) {
                 if !outcome.is_installed() {
-                    failed.insert(
-                        *blocked,
-                        FailedChange { is_addition: *is_addition, why: outcome.to_string() },
-                    );
+                    let gap = match outcome {
+                        ChangeOutcome::Refused(_) => BlockGap::Refused(outcome.to_string()),
+                        _ => BlockGap::Failed(outcome.to_string()),
+                    };
+                    failed.insert(*blocked, FailedChange { is_addition: *is_addition, gap });
                 } else if *is_addition {
                     self.confirmed.insert(*blocked);
                 } else {

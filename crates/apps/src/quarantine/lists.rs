@@ -1,9 +1,10 @@
-//! The hosts to block, from both sources, and the switches that do not block them.
+//! The hosts to block, from both sources, and the switches that are not known to block them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellrock_api::{Dpid, Publisher, Watch};
+use bellrock_api::{Dpid, Publisher, Version, Watch};
+use bellrock_services::desired::{IncludedOrders, SwitchOrders};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
 
@@ -18,25 +19,101 @@ pub struct BlockLists(Arc<BlockListState>);
 #[derive(Debug, Default)]
 struct BlockListState {
     wanted: Publisher<WantedBlocks>,
-    /// Entries that switches fail to block.
-    gaps: Mutex<BTreeMap<Dpid, Gaps>>,
+    /// The switches that are up.
+    switches: Mutex<BTreeMap<Dpid, SwitchBlocks>>,
+    /// Number of changes of `switches`.
+    noted: Publisher<u64>,
     file_problem: Mutex<Option<String>>,
 }
 
+/// Which entries a switch blocks.
+#[derive(Debug)]
+pub(super) struct SwitchBlocks {
+    /// Revision of the lists that the switch has been brought to, as far as it can: it has confirmed
+    /// the entries of that revision, except those in `gaps`.
+    pub(super) revision: u64,
+    /// Entries that it does not block, or has not confirmed.
+    pub(super) gaps: Gaps,
+    /// Orders of operators at this switch, and those that its last report includes.
+    pub(super) orders: SwitchOrders,
+    pub(super) included_orders: IncludedOrders,
+}
+
 /// Entries that a switch does not block, with the reason.
-pub(super) type Gaps = BTreeMap<Blocked, String>;
+pub(super) type Gaps = BTreeMap<Blocked, BlockGap>;
+
+/// Why a switch is not known to block an entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockGap {
+    /// Its drops are on their way, or the switch has yet to report its flows.
+    #[error("the switch has not confirmed it yet")]
+    Unconfirmed,
+    /// An order of an operator may have removed its drops.
+    #[error("an operator's order has changed the switch, and its flows are being read")]
+    Reading,
+    /// The switch did not confirm the drops. They are sent again.
+    #[error("{0}")]
+    Failed(String),
+    /// The switch refuses the drops. They are sent again from time to time.
+    #[error("{0}")]
+    Refused(String),
+    /// Its version cannot express the drops.
+    #[error("OpenFlow {0} does not know IPv6")]
+    Unsupported(Version),
+}
+
+impl BlockGap {
+    /// Whether the switch is going to confirm or refuse the entry, so that it is worth to wait.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        matches!(self, BlockGap::Unconfirmed | BlockGap::Reading)
+    }
+}
+
+impl SwitchBlocks {
+    /// Of a switch that has just come up, and has confirmed nothing.
+    pub(super) fn of_new_connection(orders: SwitchOrders) -> Self {
+        let included_orders = IncludedOrders::of_new_connection(orders.counts());
+        SwitchBlocks { revision: 0, gaps: Gaps::new(), orders, included_orders }
+    }
+
+    /// Why the switch is not known to block an entry that is wanted since this revision.
+    fn gap(&self, blocked: &Blocked, since: u64) -> Option<BlockGap> {
+        if since > self.revision {
+            return Some(BlockGap::Unconfirmed);
+        }
+        if let Some(gap) = self.gaps.get(blocked) {
+            return Some(gap.clone());
+        }
+        self.included_orders.is_outdated(self.orders.counts()).then_some(BlockGap::Reading)
+    }
+}
 
 /// Entries of both sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WantedBlocks {
     file: BlockList,
     added: BTreeSet<Blocked>,
+    /// Number of changes so far.
+    revision: u64,
+    /// The revision at which each entry became wanted.
+    since: BTreeMap<Blocked, u64>,
 }
 
 impl WantedBlocks {
     /// All entries to block.
     pub(super) fn all(&self) -> BTreeSet<Blocked> {
-        self.file.iter().chain(&self.added).copied().collect()
+        self.since.keys().copied().collect()
+    }
+
+    /// Number of changes so far.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The revision at which an entry became wanted.
+    pub(super) fn since(&self, blocked: &Blocked) -> Option<u64> {
+        self.since.get(blocked).copied()
     }
 }
 
@@ -47,8 +124,6 @@ pub struct BlockEntry {
     pub blocked: Blocked,
     /// Its line in the file; `None` if it was added singly.
     pub line: Option<usize>,
-    /// The switches that do not block it, with the reason.
-    pub gaps: Vec<(Dpid, String)>,
 }
 
 /// Reason why the lists were not changed.
@@ -85,10 +160,11 @@ impl BlockLists {
             if wanted.file.line(&blocked).is_some() || wanted.added.contains(&blocked) {
                 return Err(NotChanged::Listed(blocked));
             }
-            if wanted.all().len() >= MAX_BLOCKED {
+            if wanted.since.len() >= MAX_BLOCKED {
                 return Err(NotChanged::Full);
             }
             wanted.added.insert(blocked);
+            wanted.since.insert(blocked, wanted.revision);
             Ok(())
         })
     }
@@ -100,6 +176,9 @@ impl BlockLists {
     pub fn remove(&self, blocked: Blocked) -> Result<(), NotChanged> {
         self.change(|wanted| {
             if wanted.added.remove(&blocked) {
+                if wanted.file.line(&blocked).is_none() {
+                    wanted.since.remove(&blocked);
+                }
                 return Ok(());
             }
             Err(match wanted.file.line(&blocked) {
@@ -113,11 +192,13 @@ impl BlockLists {
     /// entries, the previous list stays in force, and [`BlockLists::file_problem`] reports it.
     pub fn set_file(&self, file: BlockList) {
         let result = self.change(|wanted| {
-            let next = WantedBlocks { file, added: wanted.added.clone() };
-            if next.all().len() > MAX_BLOCKED {
+            let since =
+                |blocked: &Blocked| (*blocked, wanted.since(blocked).unwrap_or(wanted.revision));
+            let all: BTreeMap<_, _> = file.iter().chain(&wanted.added).map(since).collect();
+            if all.len() > MAX_BLOCKED {
                 return Err(NotChanged::Full);
             }
-            *wanted = next;
+            (wanted.file, wanted.since) = (file, all);
             Ok(())
         });
         *self.lock_problem() = result.err().map(|full| full.to_string());
@@ -137,30 +218,46 @@ impl BlockLists {
     /// Lists all blocked hosts and prefixes, in order.
     #[must_use]
     pub fn entries(&self) -> Vec<BlockEntry> {
-        let (wanted, gaps) = (self.wanted().load(), self.gaps());
-        let gaps_of = |blocked: &Blocked| {
-            let at =
-                gaps.iter().filter_map(|(dpid, gaps)| Some((*dpid, gaps.get(blocked)?.clone())));
-            at.collect()
-        };
-        let entry = |blocked: Blocked| BlockEntry {
-            blocked,
-            line: wanted.file.line(&blocked),
-            gaps: gaps_of(&blocked),
-        };
+        let wanted = self.wanted().load();
+        let entry = |blocked: Blocked| BlockEntry { blocked, line: wanted.file.line(&blocked) };
         wanted.all().into_iter().map(entry).collect()
+    }
+
+    /// Returns the switches that are up and not known to block an entry, with the reason.
+    #[must_use]
+    pub fn gaps(&self, blocked: &Blocked) -> Vec<(Dpid, BlockGap)> {
+        let Some(since) = self.wanted().load().since(blocked) else { return Vec::new() };
+        let switches = self.switches();
+        let gap =
+            |(dpid, blocks): (&Dpid, &SwitchBlocks)| Some((*dpid, blocks.gap(blocked, since)?));
+        switches.iter().filter_map(gap).collect()
+    }
+
+    /// Waits until all switches that are up have confirmed an entry, or refused it.
+    pub async fn decided(&self, blocked: Blocked) {
+        loop {
+            let noted = self.0.noted.watch().load();
+            if !self.gaps(&blocked).iter().any(|(_, gap)| gap.is_pending()) {
+                return;
+            }
+            self.0.noted.watch().newer(noted.version()).await;
+        }
     }
 
     pub(super) fn wanted(&self) -> &Watch<WantedBlocks> {
         self.0.wanted.watch()
     }
 
-    /// Records the entries that a switch does not block; none if it blocks all or has disconnected.
-    pub(super) fn note_gaps(&self, dpid: Dpid, gaps: Gaps) {
-        match gaps.is_empty() {
-            true => self.gaps().remove(&dpid),
-            false => self.gaps().insert(dpid, gaps),
-        };
+    /// Records which entries a switch blocks.
+    pub(super) fn note(&self, dpid: Dpid, blocks: SwitchBlocks) {
+        self.switches().insert(dpid, blocks);
+        self.0.noted.update(|noted| noted + 1);
+    }
+
+    /// Records that a switch is not up any more.
+    pub(super) fn note_down(&self, dpid: Dpid) {
+        self.switches().remove(&dpid);
+        self.0.noted.update(|noted| noted + 1);
     }
 
     fn change(
@@ -170,6 +267,7 @@ impl BlockLists {
         let mut outcome = Ok(());
         self.0.wanted.update(|present| {
             let mut next = present.clone();
+            next.revision += 1;
             outcome = change(&mut next);
             next
         });
@@ -180,9 +278,9 @@ impl BlockLists {
         self.0.file_problem.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn gaps(&self) -> MutexGuard<'_, BTreeMap<Dpid, Gaps>> {
+    fn switches(&self) -> MutexGuard<'_, BTreeMap<Dpid, SwitchBlocks>> {
         // Each change of it is one insertion or removal.
-        self.0.gaps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,8 @@
 //! (`keep`) waits for changes, and sends the difference to the switch. A switch that connects gets
 //! all drops in the first bytes sent to it; then its flows are read. Its old drops stay meanwhile,
 //! so no packet slips through. Unneeded ones are removed once the flows are known. Drops that
-//! another program removes are restored.
+//! another program removes are restored. [`BlockLists::gaps`] names the switches that have not
+//! confirmed a drop.
 //!
 //! The app must come before the apps whose flows it overrides: its position in the chain gives its
 //! drops the higher priority, so they also override flows installed long before.
@@ -17,12 +18,13 @@ use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
     App, Batch, EarlierFlows, Forwards, Handler, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
+use bellrock_services::desired::OperatorChanges;
 
 use keep::{FIRST_ENTRIES, ReadPermits, drops, keep_drops};
 pub use keep::{READS_AT_A_TIME, TRY_AGAIN_AFTER};
 pub use list::{BadLine, BlockList, Blocked, MAX_BAD_LINES_REPORTED, MAX_BLOCKED, NotBlockable};
-use lists::Gaps;
-pub use lists::{BlockEntry, BlockLists, NotChanged};
+use lists::SwitchBlocks;
+pub use lists::{BlockEntry, BlockGap, BlockLists, NotChanged};
 
 /// The app.
 #[derive(Debug, Default)]
@@ -62,6 +64,8 @@ impl App for Quarantine {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> QuarantineSwitch {
         let (task_network, dpid_and_version) = (network.clone(), (info.dpid, info.version));
         let (lists, permits) = (self.lists.clone(), self.permits.clone());
+        let orders = OperatorChanges::of(network).of_switch(info.dpid);
+        lists.note(info.dpid, SwitchBlocks::of_new_connection(orders));
         let run = move || {
             keep_drops(task_network.clone(), dpid_and_version, lists.clone(), permits.clone())
         };
@@ -101,6 +105,6 @@ impl Handler for QuarantineSwitch {
 
     fn switch_down(&mut self, info: &SwitchInfo) {
         self.task.cancel();
-        self.lists.note_gaps(info.dpid, Gaps::new());
+        self.lists.note_down(info.dpid);
     }
 }

@@ -6,12 +6,13 @@
 //! which is in the cookie of its flow, stays with its name.
 //!
 //! [`StaticEntries`] is the handle. It checks a whole order before it changes anything: two entries
-//! cannot be the same flow, group or meter of a switch, and an order cannot touch entries of
-//! another owner. Who keeps the entries in a file reads them with [`StaticEntries::snapshot`].
+//! cannot be the same flow, group or meter of a switch, an order cannot touch entries of another
+//! owner, and a group or meter stays as long as another entry uses it. Who keeps the entries in a file reads them with [`StaticEntries::snapshot`].
 //!
 //! The app must come before the apps whose flows it overrides.
 
 mod book;
+mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,6 +34,7 @@ pub use book::{
     MAX_ENTRY_NAME_CHARS, MAX_STATIC_ENTRIES, NotSet, NotSetReason, StaticChange, StaticEntry,
     StaticOrder,
 };
+pub use references::{Reference, Unresolved};
 
 /// The static entries of a controller: changes them, and tells how far the switches are. All clones
 /// share the same entries.
@@ -80,6 +82,26 @@ impl StaticEntries {
             self.set_desired(&book, &change.numbers);
         }
         Ok(change)
+    }
+
+    /// Puts the entries of an earlier run back, with their numbers. `orders`: those of each owner.
+    /// Entries that have ended (an end of zero) stay only if others use them.
+    ///
+    /// # Errors
+    /// The first entry that is wrong, or contradicts another.
+    pub fn restore(&self, orders: impl IntoIterator<Item = StaticOrder>) -> Result<(), NotSet> {
+        let mut book = self.book();
+        book.restore(orders)?;
+        let numbers: Vec<u32> = book.numbers().collect();
+        self.set_desired(&book, &numbers);
+        Ok(())
+    }
+
+    /// Returns the groups and meters that the entries of an order use, and that no static entry is:
+    /// their switches may have them from elsewhere.
+    #[must_use]
+    pub fn unresolved(&self, order: &StaticOrder) -> Vec<Unresolved> {
+        self.book().unresolved(order)
     }
 
     /// Takes a change back, for example because it cannot be kept. What later changes have set or removed

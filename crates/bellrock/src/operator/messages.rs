@@ -15,6 +15,7 @@ use bellrock_query::{
     AskSwitch, ErrorKind, MAX_MESSAGES, MAX_REPLY_TEXT_BYTES, MessageBytes, MessageOutcome,
     MessageState, QueryError, SendMessages, SentMessages, SwitchReply,
 };
+use bellrock_services::desired::OperatorChange;
 
 use super::wait::wait_until;
 use super::{ORDER_TIMEOUT, name_of};
@@ -66,12 +67,17 @@ pub(super) fn send(
         let why = format!("{number} messages are too many; send at most {MAX_MESSAGES} at a time");
         return Err(QueryError::invalid("messages", why));
     }
+    let mut changes_tables = false;
     for (index, bytes) in order.messages.iter().enumerate() {
         let field = format!("messages[{index}]");
         let message = decode(info, bytes, &field)?;
         check_change(network, &message)
             .map_err(|why| QueryError::invalid(&field, format!("message {}: {why}", index + 1)))?;
+        changes_tables |= may_change_tables(&message);
     }
+    // Until the switch has confirmed the messages or has failed to. Then apps put back what is
+    // wanted.
+    let _change = changes_tables.then(|| OperatorChange::begin(network, info.dpid));
     let messages = order.messages.iter().map(|bytes| bytes.0.as_slice().into()).collect();
     let sent = network.send_messages(info.dpid, messages);
     let outcomes = match wait_until(Instant::now() + ORDER_TIMEOUT, sent) {
@@ -149,6 +155,18 @@ fn check_change(network: &Network, message: &ToSwitch<'_>) -> Result<(), String>
         }
         _ => Err("the controller sends such messages itself".to_owned()),
     }
+}
+
+/// Whether a message may change flows, groups or meters. An experimenter's may do anything.
+fn may_change_tables(message: &ToSwitch<'_>) -> bool {
+    matches!(
+        message,
+        ToSwitch::FlowMod(_)
+            | ToSwitch::GroupMod(_)
+            | ToSwitch::MeterMod(_)
+            | ToSwitch::TableMod(_)
+            | ToSwitch::Experimenter(_)
+    )
 }
 
 /// A flow with the cookie of an app would be taken for that app's, and be changed by it.

@@ -16,6 +16,7 @@ mod ports;
 mod provisioning;
 mod quarantine;
 mod relays;
+mod static_checks;
 mod static_entries;
 mod static_forms;
 mod static_store;
@@ -157,14 +158,10 @@ impl Operator for ControllerOperator {
                 };
                 Answer::CountFlows(flows::count(network, names, dpids, query.page))
             }
-            Request::Block(order) => {
-                Answer::Block(quarantine::block(self.block_lists()?, names, &order)?)
-            }
-            Request::Unblock(order) => {
-                Answer::Unblock(quarantine::unblock(self.block_lists()?, names, &order)?)
-            }
+            Request::Block(order) => Answer::Block(self.block(names, &order)?),
+            Request::Unblock(order) => Answer::Unblock(self.unblock(names, &order)?),
             Request::ListBlocked(query) => {
-                Answer::ListBlocked(quarantine::list(self.block_lists()?, names, query.page))
+                Answer::ListBlocked(self.list_blocked(names, query.page)?)
             }
             Request::Reserve(order) => {
                 Answer::Reserve(bandwidth::reserve(self.reservations()?, network, names, &order)?)

@@ -1,57 +1,148 @@
 //! Orders to the app `quarantine`, and its list.
 
-use bellrock_api::Names;
-use bellrock_apps::quarantine::{BlockLists, Blocked, NotChanged};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use bellrock_api::runtime::RoleControl;
+use bellrock_api::{Dpid, Names};
+use bellrock_apps::quarantine::{BlockGap as Gap, BlockLists, Blocked, NotChanged};
 use bellrock_query::{
-    Block, BlockGap, BlockedList, BlockedRow, ErrorKind, Page, QuarantineAnswer, QueryError, Rows,
-    Unblock,
+    Block, BlockGap, BlockGapState, BlockedList, BlockedRow, ErrorKind, MAX_GAPS_SHOWN, Page,
+    QuarantineAnswer, QueryError, Rows, Unblock,
 };
 use tracing::info;
 
-use super::{name_of, names};
+use super::wait::wait_until;
+use super::{ControllerOperator, ORDER_TIMEOUT, name_of, names};
 
-/// Blocks a host or a prefix.
-///
-/// # Errors
-/// The text is no such address, or the entry cannot be added.
-pub(super) fn block(
-    lists: &BlockLists,
-    names: &Names,
-    order: &Block,
-) -> Result<QuarantineAnswer, QueryError> {
-    let host = parse(names, &order.host)?;
-    lists.add(host).map_err(|error| not_changed(&error))?;
-    info!("an operator blocked {host}");
-    Ok(QuarantineAnswer::Blocked(host.to_string()))
+impl ControllerOperator {
+    /// Blocks a host or a prefix, and waits until the switches have confirmed it or refused it.
+    ///
+    /// # Errors
+    /// The text is no such address, or the entry cannot be added.
+    pub(super) fn block(
+        &self,
+        names: &Names,
+        order: &Block,
+    ) -> Result<QuarantineAnswer, QueryError> {
+        let lists = self.block_lists()?;
+        let host = parse(names, &order.host)?;
+        lists.add(host).map_err(|error| not_changed(&error))?;
+        info!("an operator blocked {host}");
+        // After a time-out, the gaps name the switches that are late.
+        let _ = wait_until(Instant::now() + ORDER_TIMEOUT, lists.decided(host));
+        let (gaps, more_gaps) = self.gaps_finder(lists, names).shown(&host);
+        let blocked = Some(host.to_string());
+        Ok(QuarantineAnswer { blocked, gaps, more_gaps, ..QuarantineAnswer::default() })
+    }
+
+    /// Lets a host or a prefix back.
+    ///
+    /// # Errors
+    /// The text is no such address, or no operator has added this entry.
+    pub(super) fn unblock(
+        &self,
+        names: &Names,
+        order: &Unblock,
+    ) -> Result<QuarantineAnswer, QueryError> {
+        let lists = self.block_lists()?;
+        let host = parse(names, &order.host)?;
+        lists.remove(host).map_err(|error| not_changed(&error))?;
+        info!("an operator let {host} back");
+        let let_back = Some(host.to_string());
+        Ok(QuarantineAnswer { let_back, ..QuarantineAnswer::default() })
+    }
+
+    /// The blocked hosts, and the switches that are not known to block them.
+    ///
+    /// # Errors
+    /// The app does not run.
+    pub(super) fn list_blocked(
+        &self,
+        names: &Names,
+        page: Page,
+    ) -> Result<BlockedList, QueryError> {
+        let lists = self.block_lists()?;
+        let finder = self.gaps_finder(lists, names);
+        let hosts = Rows::of(lists.entries(), page).map(|entry| {
+            let (gaps, more_gaps) = finder.shown(&entry.blocked);
+            BlockedRow {
+                host: entry.blocked.to_string(),
+                name: match entry.blocked {
+                    Blocked::Mac(mac) => names.name_of_host(mac).map(str::to_owned),
+                    _ => None,
+                },
+                line: entry.line,
+                gaps,
+                more_gaps,
+            }
+        });
+        Ok(BlockedList { hosts, file_problem: lists.file_problem() })
+    }
+
+    fn gaps_finder<'a>(&self, lists: &'a BlockLists, names: &'a Names) -> GapsFinder<'a> {
+        let missing = self.missing_switches(names).into_iter();
+        let standbys = self.network.standbys().load();
+        GapsFinder {
+            lists,
+            names,
+            up: self.network.switches().iter().map(|info| info.dpid).collect(),
+            away: missing.map(|switch| switch.dpid).collect(),
+            standbys: standbys.iter().map(|info| info.dpid).collect(),
+        }
+    }
 }
 
-/// Lets a host or a prefix back.
-///
-/// # Errors
-/// The text is no such address, or no operator has added this entry.
-pub(super) fn unblock(
-    lists: &BlockLists,
-    names: &Names,
-    order: &Unblock,
-) -> Result<QuarantineAnswer, QueryError> {
-    let host = parse(names, &order.host)?;
-    lists.remove(host).map_err(|error| not_changed(&error))?;
-    info!("an operator let {host} back");
-    Ok(QuarantineAnswer::LetBack(host.to_string()))
+/// Finds the switches that are not known to block a host.
+struct GapsFinder<'a> {
+    lists: &'a BlockLists,
+    names: &'a Names,
+    up: BTreeSet<Dpid>,
+    /// Switches with a name that are not connected.
+    away: Vec<Dpid>,
+    standbys: Vec<Dpid>,
 }
 
-pub(super) fn list(lists: &BlockLists, names: &Names, page: Page) -> BlockedList {
-    let gap = |(dpid, why)| BlockGap { dpid, name: name_of(names, dpid), why };
-    let hosts = Rows::of(lists.entries(), page).map(|entry| BlockedRow {
-        host: entry.blocked.to_string(),
-        name: match entry.blocked {
-            Blocked::Mac(mac) => names.name_of_host(mac).map(str::to_owned),
-            _ => None,
-        },
-        line: entry.line,
-        gaps: entry.gaps.into_iter().map(gap).collect(),
-    });
-    BlockedList { hosts, file_problem: lists.file_problem() }
+impl GapsFinder<'_> {
+    /// The first [`MAX_GAPS_SHOWN`] switches, and the number of further ones. Those that refuse are
+    /// named first, and those that are not here last.
+    fn shown(&self, blocked: &Blocked) -> (Vec<BlockGap>, usize) {
+        let of_switches = self.lists.gaps(blocked).into_iter();
+        // One may have gone down since.
+        let of_switches = of_switches.filter(|(dpid, _)| self.up.contains(dpid));
+        let of_switches = of_switches.map(|(dpid, gap)| (dpid, state(&gap), gap.to_string()));
+        let away = self
+            .away
+            .iter()
+            .map(|dpid| (*dpid, BlockGapState::Away, "the switch is not connected".to_owned()));
+        let standbys = self.standbys.iter().map(|dpid| {
+            (*dpid, BlockGapState::Standby, "another controller is its master".to_owned())
+        });
+        let mut gaps: Vec<_> = of_switches
+            .chain(away)
+            .chain(standbys)
+            .map(|(dpid, state, why)| BlockGap {
+                dpid,
+                name: name_of(self.names, dpid),
+                state,
+                why,
+            })
+            .collect();
+        gaps.sort_by_key(|gap| {
+            let is_here = !matches!(gap.state, BlockGapState::Away | BlockGapState::Standby);
+            (gap.state != BlockGapState::Refused, !is_here, gap.dpid)
+        });
+        let more = gaps.len().saturating_sub(MAX_GAPS_SHOWN);
+        gaps.truncate(MAX_GAPS_SHOWN);
+        (gaps, more)
+    }
+}
+
+fn state(gap: &Gap) -> BlockGapState {
+    match gap {
+        Gap::Unconfirmed | Gap::Reading | Gap::Failed(_) => BlockGapState::Unconfirmed,
+        Gap::Refused(_) | Gap::Unsupported(_) => BlockGapState::Refused,
+    }
 }
 
 fn parse(names: &Names, host: &str) -> Result<Blocked, QueryError> {

@@ -15,6 +15,7 @@ use bellrock_query::{
 use bellrock_services::desired::{IntentState, UnsettledIntents};
 use tracing::info;
 
+use super::static_checks::{check_possible, find_absent, not_set, unfit_part};
 use super::static_forms::{self, Shown};
 use super::static_store::StaticStore;
 use super::wait::wait_until;
@@ -52,13 +53,19 @@ impl ControllerOperator {
             read.map_err(|error| within(&format!("entries[{index}]"), error))
         };
         let set = order.entries.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let order = StaticOrder {
+        let static_order = StaticOrder {
             owner: owner.to_owned(),
             set,
             remove: order.remove.clone(),
             replace: order.replace,
         };
-        let change = entries.change(order, network.now()).map_err(|error| not_set(&error))?;
+        let not_set = |error: &NotSet| not_set(error, &order.entries, &order.remove);
+        let unresolved = entries.unresolved(&static_order);
+        if let Some(absent) = find_absent(network, &unresolved) {
+            return Err(not_set(&absent));
+        }
+        let change =
+            entries.change(static_order, network.now()).map_err(|error| not_set(&error))?;
         let (set, removed) = (change.set, change.removed);
         if let Some(store) = store
             && let Err(error) = store.save(network.now())
@@ -85,6 +92,7 @@ impl ControllerOperator {
             unchanged: change.unchanged,
             removed,
             unconfirmed: open.len(),
+            waiting: open.values().filter(|state| is_waiting(state)).count(),
             problems,
             saved: store.is_some(),
         })
@@ -157,12 +165,14 @@ impl ControllerOperator {
     ) -> Result<app::StaticEntry, QueryError> {
         let dpid = self.dpid(names, &entry.switch)?;
         let wanted = static_forms::read(entry)?;
+        let info = self.network.switch(dpid);
+        check_possible(entry, &wanted, info.as_ref().map(|info| info.version))?;
         // A switch that is not connected refuses later what its version does not know.
-        if let Some(info) = self.network.switch(dpid) {
+        if let Some(info) = info {
             let unsayable = |error: bellrock_api::Error| {
                 let why = format!("switch {} cannot have it: {error}", entry.switch);
                 let fits = |wanted: &_| entries.check(wanted, info.version).is_ok();
-                QueryError::invalid(static_forms::unfit_part(entry, &wanted, fits), why)
+                QueryError::invalid(&unfit_part(entry, &wanted, fits), why)
             };
             entries.check(&wanted, info.version).map_err(unsayable)?;
         }
@@ -209,7 +219,16 @@ fn problems(
         let (state, why) = state_of(state, names);
         StaticProblem { name: by_number.get(number).cloned(), state, why }
     };
-    open.iter().take(MAX_UNCONFIRMED_SHOWN).map(problem).collect()
+    let mut problems: Vec<_> = open.iter().collect();
+    // What somebody has to mend comes first, and what waits for its switch last.
+    problems
+        .sort_by_key(|(_, state)| (!matches!(state, IntentState::Refused(..)), is_waiting(state)));
+    problems.into_iter().take(MAX_UNCONFIRMED_SHOWN).map(problem).collect()
+}
+
+/// Whether an entry waits for its switch to connect.
+fn is_waiting(state: &IntentState) -> bool {
+    matches!(state, IntentState::Left(_) | IntentState::Away(_))
 }
 
 /// The state of an entry that is not settled, and why it is not.
@@ -225,24 +244,6 @@ fn state_of(state: &IntentState, names: &Names) -> (StaticState, String) {
         }
         IntentState::Refused(_, why) => (StaticState::Refused, why.to_string()),
     }
-}
-
-fn not_set(error: &NotSet) -> QueryError {
-    let (kind, field) = match &error.why {
-        NotSetReason::Name(_) | NotSetReason::Twice(_) => (ErrorKind::Invalid, "name"),
-        NotSetReason::Owner { .. } => (ErrorKind::Refused, "owner"),
-        NotSetReason::Taken { what, .. } => (ErrorKind::Refused, *what),
-        NotSetReason::Priority(_) => (ErrorKind::Invalid, "flow.priority"),
-        NotSetReason::Group(_) => (ErrorKind::Invalid, "group.id"),
-        NotSetReason::Meter { .. } => (ErrorKind::Invalid, "meter.id"),
-        NotSetReason::Missing(_) => (ErrorKind::NotFound, "remove"),
-        NotSetReason::Full(_) => (ErrorKind::Refused, "entries"),
-    };
-    let field = match error.entry {
-        Some(index) => format!("entries[{index}].{field}"),
-        None => field.to_owned(),
-    };
-    QueryError::new(kind, error.to_string()).at(&field)
 }
 
 fn not_saved(store: &StaticStore, error: &std::io::Error) -> QueryError {

@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use bellrock_api::openflow::{BandType, FlowCommand, Group, GroupType, MeterFlags, Port};
 use bellrock_api::{
-    BucketEntry, Flow, GroupEntry, Match, MeterEntry, PriorityBand, openflow, parse_actions,
+    BucketEntry, Flow, GroupEntry, Match, MeterEntry, ParseInstructionsError, PriorityBand,
+    openflow, parse_actions,
 };
 use bellrock_apps::static_entries::NotSetReason;
 use bellrock_query::{
@@ -19,32 +20,6 @@ pub(super) struct Shown {
     pub(super) flow: Option<StaticFlow>,
     pub(super) group: Option<StaticGroup>,
     pub(super) meter: Option<StaticMeter>,
-}
-
-/// The field that says what an entry is.
-pub(super) fn kind(entry: &StaticEntry) -> &'static str {
-    match (&entry.flow, &entry.group) {
-        (Some(_), _) => "flow",
-        (None, Some(_)) => "group",
-        (None, None) => "meter",
-    }
-}
-
-/// Names the part of an entry that does not fit a switch. `fits` says whether an entry does.
-pub(super) fn unfit_part(
-    entry: &StaticEntry,
-    wanted: &DesiredEntry,
-    fits: impl Fn(&DesiredEntry) -> bool,
-) -> &'static str {
-    let DesiredEntry::Flow(flow) = wanted else { return kind(entry) };
-    let matching = Flow::new(flow.matching.clone());
-    if !fits(&matching.clone().into()) {
-        return "flow.match";
-    }
-    if !fits(&matching.table(flow.table).into()) {
-        return "flow.table";
-    }
-    "flow.actions"
 }
 
 /// Reads what an entry is.
@@ -68,6 +43,20 @@ fn wrong(field: &str) -> impl Fn(&dyn Display) -> QueryError {
     move |error| QueryError::invalid(&field, error.to_string())
 }
 
+/// A wrong list of actions. The error names the part between commas, counted from 0.
+fn wrong_part(field: &str) -> impl Fn(ParseInstructionsError) -> QueryError {
+    let field = field.to_owned();
+    move |error| match error.part() {
+        Some(part) => QueryError::invalid(&part_of(&field, part), error.to_string()),
+        None => QueryError::invalid(&field, error.to_string()),
+    }
+}
+
+/// The name of a part of a list of actions.
+pub(super) fn part_of(field: &str, part: usize) -> String {
+    format!("{field}[{part}]")
+}
+
 fn read_flow(flow: &StaticFlow) -> Result<Flow, QueryError> {
     let StaticFlow { table, priority, matching, actions } = flow;
     if *priority >= PriorityBand::PRIORITIES {
@@ -76,7 +65,7 @@ fn read_flow(flow: &StaticFlow) -> Result<Flow, QueryError> {
     }
     let matching: Match = matching.parse().map_err(|error| wrong("flow.match")(&error))?;
     let flow = Flow::new(matching).table(*table).priority(*priority);
-    flow.instructions(actions).map_err(|error| wrong("flow.actions")(&error))
+    flow.instructions(actions).map_err(wrong_part("flow.actions"))
 }
 
 fn read_group(group: &StaticGroup) -> Result<GroupEntry, QueryError> {
@@ -85,7 +74,7 @@ fn read_group(group: &StaticGroup) -> Result<GroupEntry, QueryError> {
     for (index, bucket) in buckets.iter().enumerate() {
         let StaticBucket { weight, watch_port, watch_group, actions } = bucket;
         let field = |name| format!("group.buckets[{index}].{name}");
-        let actions = parse_actions(actions).map_err(|error| wrong(&field("actions"))(&error))?;
+        let actions = parse_actions(actions).map_err(wrong_part(&field("actions")))?;
         let watch_port = watch_port.as_deref().map(str::parse::<Port>).transpose();
         let watch_port = watch_port.map_err(|error| wrong(&field("watch_port"))(&error))?;
         if *kind == GroupKind::Select && *weight == 0 {
@@ -202,28 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_a_flow_that_a_version_lacks_is_named() {
-        let fits = |wanted: &DesiredEntry| {
-            let DesiredEntry::Flow(flow) = wanted else { panic!("{wanted:?}") };
-            flow.with_flow_mod(FlowCommand::Add, |flow| {
-                let mut out = openflow::Out::with_capacity(1024);
-                openflow::ToSwitch::FlowMod(*flow).encode(openflow::Version::V1_0, 1, &mut out)
-            })
-            .is_ok()
-        };
-        for (flow, part) in [
-            (r#"{"match": "eth_type=0x86dd,ipv6_src=2001:db8::1"}"#, "flow.match"),
-            (r#"{"table": 1, "actions": "output:1"}"#, "flow.table"),
-            (r#"{"actions": "push_vlan:0x8100,output:1"}"#, "flow.actions"),
-        ] {
-            let entry = entry(&format!(r#"{{"name": "f", "switch": "a1", "flow": {flow}}}"#));
-            let wanted = read(&entry).unwrap();
-            assert!(!fits(&wanted), "{flow}");
-            assert_eq!(unfit_part(&entry, &wanted, fits), part, "{flow}");
-        }
-    }
-
-    #[test]
     fn entries_read_as_they_are_shown() {
         for text in [
             r#"{"name": "f", "switch": "a1", "flow": {"table": 1, "priority": 7,
@@ -252,7 +219,18 @@ mod tests {
             ),
             (
                 r#"{"name": "f", "switch": "a1", "flow": {"actions": "fly"}}"#,
-                Some("flow.actions"),
+                Some("flow.actions[0]"),
+                "there is no action \"fly\"",
+            ),
+            (
+                r#"{"name": "f", "switch": "a1", "flow": {"actions": "output:1,set_field:ipv4_dst=10.0.0.7"}}"#,
+                Some("flow.actions[1]"),
+                "write set_field:10.0.0.7->ipv4_dst",
+            ),
+            (
+                r#"{"name": "g", "switch": "a1", "group": {"id": 1, "type": "all", "buckets": [
+                    {}, {"actions": "output:1,fly"}]}}"#,
+                Some("group.buckets[1].actions[1]"),
                 "there is no action \"fly\"",
             ),
             (

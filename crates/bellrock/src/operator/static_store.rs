@@ -3,6 +3,7 @@
 //! It is written as a whole, so it has all entries of before or all of after. Orders that come while
 //! it is written share the next write.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -221,12 +222,11 @@ impl SavedEntry {
     }
 }
 
-/// Puts the entries of a file that have not ended into `entries`.
+/// Puts the entries of a file into `entries`, except those that have ended and are in no use.
 fn load(path: &Path, entries: &StaticEntries) -> Result<(), StaticStoreError> {
     let unix = unix_seconds();
-    let saved = read(path)?.into_iter();
-    let mut by_owner = std::collections::BTreeMap::<String, Vec<app::StaticEntry>>::new();
-    for saved in saved.filter(|saved| saved.end.is_none_or(|end| end > unix)) {
+    let mut by_owner = BTreeMap::<String, Vec<app::StaticEntry>>::new();
+    for saved in read(path)? {
         let name = saved.entry.name.clone();
         let entry = saved.restore(unix).map_err(|error| StaticStoreError::Entry {
             path: path.to_owned(),
@@ -235,13 +235,11 @@ fn load(path: &Path, entries: &StaticEntries) -> Result<(), StaticStoreError> {
         })?;
         by_owner.entry(entry.owner.clone()).or_default().push(entry);
     }
-    for (owner, set) in by_owner {
-        let order = StaticOrder { owner, set, ..StaticOrder::default() };
-        entries
-            .change(order, Duration::ZERO)
-            .map_err(|error| StaticStoreError::Contradiction { path: path.to_owned(), error })?;
-    }
-    Ok(())
+    let orders = by_owner.into_iter();
+    let orders = orders.map(|(owner, set)| StaticOrder { owner, set, ..StaticOrder::default() });
+    entries
+        .restore(orders)
+        .map_err(|error| StaticStoreError::Contradiction { path: path.to_owned(), error })
 }
 
 fn read(path: &Path) -> Result<Vec<SavedEntry>, StaticStoreError> {
@@ -320,7 +318,7 @@ mod tests {
         assert!((990..=1000).contains(&left), "{left}");
         // Later entries have other numbers.
         set(&again, entry("d", 4, None));
-        assert_eq!(again.snapshot().0[2].number, 3);
+        assert_eq!(again.snapshot().0[2].number, 4);
         fs::remove_dir_all(place).unwrap();
     }
 

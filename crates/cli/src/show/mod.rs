@@ -294,7 +294,7 @@ pub(crate) fn meanings(rows: &[CounterMeaning]) -> String {
 }
 
 /// The name of a switch if it has one, else its datapath id.
-fn named(dpid: Dpid, name: Option<&str>) -> String {
+pub(crate) fn named(dpid: Dpid, name: Option<&str>) -> String {
     name.map_or_else(|| dpid.to_string(), printable)
 }
 

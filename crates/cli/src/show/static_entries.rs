@@ -6,7 +6,7 @@ use super::{duration, named, named_table, printable};
 
 /// What an order has changed.
 pub(crate) fn static_answer(answer: &StaticAnswer) -> String {
-    let StaticAnswer { set, unchanged, removed, unconfirmed, problems, saved } = answer;
+    let StaticAnswer { set, unchanged, removed, unconfirmed, problems, saved, .. } = answer;
     let mut text = format!("set: {set}, as before: {unchanged}, removed: {removed}\n");
     for problem in problems {
         let name = problem.name.as_deref().map_or_else(|| "a removed entry".to_owned(), printable);

@@ -36,7 +36,6 @@ use std::time::Duration;
 
 use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
 
-pub(crate) use actions::is_settable;
 pub use actions::{CheckedActions, Checker, MAX_ACTIONS};
 pub use buffers::{BUFFER_KEPT, MAX_BUFFERS};
 pub use effects::{Effects, FlowRemovedNotice, MAX_FRAMES, Notice, PacketInNotice};

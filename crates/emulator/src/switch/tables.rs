@@ -7,7 +7,7 @@ use bellrock_openflow::{
 
 use super::ChannelClose;
 use super::replies::ReplyTarget;
-use crate::datapath::{Datapath, is_settable};
+use crate::datapath::Datapath;
 
 /// The instructions of 1.3, by number: goto_table to meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
@@ -45,7 +45,7 @@ pub(super) fn features(
     let matched: Vec<_> =
         Field::ALL.iter().map(|field| OxmId::of(*field, field.maskable())).collect();
     let wildcarded: Vec<_> = Field::ALL.iter().map(|field| OxmId::of(*field, false)).collect();
-    let settable = Field::ALL.iter().filter(|field| is_settable(**field));
+    let settable = Field::ALL.iter().filter(|field| field.is_settable());
     let set: Vec<_> = settable.map(|field| OxmId::of(*field, false)).collect();
     let count = datapath.tables().len();
     let numbers: Vec<u8> = (0..count).collect();

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use bellrock_query::{
-    AppRow, CircuitState, CounterMeaning, CounterPart, LatencyRow, PortCounters, PortState,
-    ReservationState,
+    AppRow, BlockGap, BlockGapState, CircuitState, CounterMeaning, CounterPart, LatencyRow,
+    PortCounters, PortState, ReservationState,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -383,9 +383,12 @@ impl Families {
         )?;
         output.gauge(
             "bellrock_blocked_hosts_with_gaps",
-            "Number of blocked hosts and prefixes that some switch does not block.",
+            "Number of blocked hosts and prefixes that some connected switch is not known to block.",
             blocked.iter().map(|list| {
-                let gaps = list.hosts.rows.iter().filter(|row| !row.gaps.is_empty());
+                let is_here = |gap: &BlockGap| {
+                    !matches!(gap.state, BlockGapState::Away | BlockGapState::Standby)
+                };
+                let gaps = list.hosts.rows.iter().filter(|row| row.gaps.iter().any(is_here));
                 (Vec::new(), gaps.count() as u64)
             }),
         )

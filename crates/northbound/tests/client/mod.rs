@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
-    Answer, AppRow, BlockedList, Counters, ErrorKind, EventRow, EventsAfter, FlowPage,
-    FollowEvents, MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, PinRow,
-    QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request, ReservationRow,
-    ReservationState, Rows, SentMessages, StaticAnswer, StaticEntry, Status, SwitchReply,
-    SwitchRow, TopologyAnswer,
+    Answer, AppRow, BlockGap, BlockGapState, BlockedList, Counters, ErrorKind, EventRow,
+    EventsAfter, FlowPage, FollowEvents, MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome,
+    MessageState, Operator, PinRow, QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request,
+    ReservationRow, ReservationState, Rows, SentMessages, StaticAnswer, StaticEntry, Status,
+    SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -240,10 +240,13 @@ impl Operator for Fixed {
                 while !self.goes_on.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                Answer::Block(QuarantineAnswer::Blocked(order.host))
+                Answer::Block(blocked(order.host))
             }
-            Request::Block(order) => Answer::Block(QuarantineAnswer::Blocked(order.host)),
-            Request::Unblock(order) => Answer::Unblock(QuarantineAnswer::LetBack(order.host)),
+            Request::Block(order) => Answer::Block(blocked(order.host)),
+            Request::Unblock(order) => Answer::Unblock(QuarantineAnswer {
+                let_back: Some(order.host),
+                ..QuarantineAnswer::default()
+            }),
             Request::ListBlocked(query) => Answer::ListBlocked(BlockedList {
                 hosts: Rows::of([], query.page),
                 file_problem: None,
@@ -440,4 +443,10 @@ pub fn reply(bytes: &[u8]) -> Reply {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Reply { status, head: head.to_lowercase(), body: body.to_owned() }
+}
+
+fn blocked(host: String) -> QuarantineAnswer {
+    let why = "the switch is not connected".to_owned();
+    let gap = BlockGap { dpid: switch_row().dpid, name: None, state: BlockGapState::Away, why };
+    QuarantineAnswer { blocked: Some(host), gaps: vec![gap], ..QuarantineAnswer::default() }
 }

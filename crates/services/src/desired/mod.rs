@@ -31,7 +31,9 @@
 //! # Audit
 //! Other programs, and people, can change a switch. So the tables of each are read every
 //! [`AUDIT_EVERY`]. Removed or changed flows are restored, and flows that were added under a cookie
-//! of the app are removed. The event [`bellrock_api::Event::WantedAltered`] reports it.
+//! of the app are removed. The event [`bellrock_api::Event::WantedAltered`] reports it. After an
+//! order of an operator that may change a switch ([`OperatorChange`]) its tables are read at once,
+//! and until then its entries count as unconfirmed.
 //!
 //! # Failure
 //! If a switch refuses a change, that is reported ([`bellrock_api::Event::WantedRefused`]) and the
@@ -41,6 +43,7 @@
 mod commit;
 mod compare;
 mod found;
+mod operator_changes;
 mod order;
 mod read;
 mod switch;
@@ -59,6 +62,9 @@ use bellrock_api::{
 
 pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
+pub use operator_changes::{
+    IncludedOrders, OperatorChange, OperatorChanges, OrderCounts, SwitchOrders,
+};
 pub use read::reported_flows;
 use wanted::{WantedEntries, WantedEntry};
 

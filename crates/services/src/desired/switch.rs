@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, SwitchInfo, Version};
+use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, RequestError, SwitchInfo, Version};
 
 use super::compare::{ChangeResult, Difference, DueChange, RefusedChanges};
 use super::order::MissingEntries;
 use super::read::KnownEntries;
 use super::wanted::WantedEntries;
-use super::{AUDIT_EVERY, MissingReason, READ_AGAIN, REFUSED_AGAIN};
+use super::{
+    AUDIT_EVERY, IncludedOrders, MissingReason, OrderCounts, READ_AGAIN, REFUSED_AGAIN,
+    SwitchOrders,
+};
 use crate::programming::DRAIN;
 
 /// Time after which changes that could not be sent are sent again. Too much waits for the switch,
@@ -27,6 +30,15 @@ pub(super) struct DesiredSwitch {
     /// sent.
     pub(super) lacks_objects: bool,
     pub(super) audit: Audit,
+    /// Orders of operators at this switch, those that the known entries include, and those that had
+    /// come when the present read, and the present audit, began.
+    orders: SwitchOrders,
+    order_counts: OrderCounts,
+    included_orders: IncludedOrders,
+    orders_at_read: OrderCounts,
+    orders_at_audit: OrderCounts,
+    /// No audit because of an order begins before this time: a script may give many orders.
+    earliest_audit: Duration,
     /// It was reported that the switch does not report its tables.
     pub(super) is_unreported: bool,
     /// It has reported its tables for the first time, and they are not compared yet.
@@ -114,7 +126,8 @@ pub(super) struct AfterProgram {
 }
 
 impl DesiredSwitch {
-    pub(super) fn new(info: &SwitchInfo) -> Self {
+    pub(super) fn new(info: &SwitchInfo, orders: SwitchOrders) -> Self {
+        let counts = orders.counts();
         DesiredSwitch {
             since: info.since,
             version: info.version,
@@ -122,6 +135,12 @@ impl DesiredSwitch {
             read_state: ReadState::At(Duration::ZERO),
             lacks_objects: false,
             audit: Audit::Not,
+            orders,
+            order_counts: counts,
+            included_orders: IncludedOrders::of_new_connection(counts),
+            orders_at_read: counts,
+            orders_at_audit: counts,
+            earliest_audit: Duration::ZERO,
             is_unreported: false,
             is_new: false,
             refused: RefusedChanges::default(),
@@ -147,6 +166,45 @@ impl DesiredSwitch {
     /// Whether its entries are known, except those under way.
     pub(super) fn is_read(&self) -> bool {
         self.known.is_some() && self.read_state == ReadState::Not
+    }
+
+    /// Whether an order of an operator may have changed the known entries.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.known.is_some() && self.included_orders.is_outdated(self.order_counts)
+    }
+
+    /// Notes the orders of operators. After them, the tables are audited at once.
+    pub(super) fn note_orders(&mut self) {
+        self.order_counts = self.orders.counts();
+        self.hasten_audit();
+    }
+
+    fn hasten_audit(&mut self) {
+        if let Audit::At(at) = self.audit
+            && self.included_orders.needs_report(self.order_counts)
+        {
+            self.audit = Audit::At(at.min(self.earliest_audit));
+        }
+    }
+
+    /// Notes that a read of the tables begins.
+    pub(super) fn begin_read(&mut self) {
+        self.read_state = ReadState::Now;
+        self.orders_at_read = self.order_counts;
+    }
+
+    /// Notes that an audit begins.
+    pub(super) fn begin_audit(&mut self) {
+        self.audit = Audit::Now;
+        self.orders_at_audit = self.order_counts;
+    }
+
+    /// Plans the next audit after a read or an audit has ended. `pause`: the minimum time until
+    /// then.
+    fn plan_audit(&mut self, now: Duration, pause: Duration) {
+        self.earliest_audit = now + pause;
+        self.audit = Audit::At(now + AUDIT_EVERY);
+        self.hasten_audit();
     }
 
     /// Why a wanted entry is missing.
@@ -220,11 +278,26 @@ impl DesiredSwitch {
         self.is_new = self.known.is_none();
         (self.read_state, self.is_unreported) = (ReadState::Not, known.unreported.is_some());
         if let Some(before) = self.known.take() {
-            known.keep_unreported(before);
+            self.keep_unreported(&mut known, before, self.orders_at_read);
         }
         self.known = Some(known);
         self.unconfirmed.clear();
-        self.audit = Audit::At(now + AUDIT_EVERY);
+        self.included_orders.add_report(self.orders_at_read);
+        self.plan_audit(now, READ_AGAIN);
+    }
+
+    /// Keeps the entries known before, of kinds that the switch does not report. After an order of
+    /// an operator its flows are unknown, and are sent again.
+    fn keep_unreported(
+        &self,
+        reported: &mut KnownEntries,
+        mut before: KnownEntries,
+        at_request: OrderCounts,
+    ) {
+        if self.included_orders.needs_report(at_request) {
+            before.flows.clear();
+        }
+        reported.keep_unreported(before);
     }
 
     /// Whether to request groups or meters now: not while changes are under way.
@@ -310,17 +383,30 @@ impl DesiredSwitch {
     }
 
     /// Takes the tables of an audit. Returns how many flows others changed, removed or added.
-    pub(super) fn finish_audit(&mut self, now: Duration, reported: Option<KnownEntries>) -> usize {
-        let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
+    pub(super) fn finish_audit(
+        &mut self,
+        now: Duration,
+        reported: Result<KnownEntries, RequestError>,
+    ) -> usize {
+        let is_whole = std::mem::replace(&mut self.audit, Audit::Not) == Audit::Now;
         let is_unreported = |reported: &KnownEntries| reported.unreported.is_some();
-        self.is_unreported &= reported.as_ref().is_none_or(is_unreported);
-        let (Some(known), Some(mut reported), Audit::Now) = (&mut self.known, reported, audit)
-        else {
-            return 0;
+        self.is_unreported &= reported.as_ref().map_or(true, is_unreported);
+        let is_too_large = matches!(reported, Err(RequestError::TooLarge));
+        let altered = match (reported, self.known.take()) {
+            (Ok(mut reported), Some(known)) if is_whole => {
+                let altered =
+                    if reported.unreported.is_none() { known.altered(&reported) } else { 0 };
+                self.keep_unreported(&mut reported, known, self.orders_at_audit);
+                self.known = Some(reported);
+                self.included_orders.add_report(self.orders_at_audit);
+                altered
+            }
+            (_, known) => {
+                self.known = known;
+                0
+            }
         };
-        let altered = if reported.unreported.is_none() { known.altered(&reported) } else { 0 };
-        reported.keep_unreported(std::mem::take(known));
-        *known = reported;
+        self.plan_audit(now, if is_too_large { AUDIT_EVERY } else { READ_AGAIN });
         altered
     }
 

@@ -6,7 +6,7 @@
 //! only the flows that must wait for it by their order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
@@ -20,8 +20,8 @@ use super::read::{FlowSelection, KnownEntries, Objects, read};
 use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
 use super::wanted::WantedEntries;
 use super::{
-    AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY,
-    UnsettledIntents,
+    AUDIT_EVERY, Desired, DesiredState, IntentState, OperatorChanges, READ_AGAIN,
+    REFUSAL_REPORTED_EVERY, UnsettledIntents,
 };
 use crate::programming::PendingPrograms;
 use crate::wait::wait_until;
@@ -48,10 +48,13 @@ pub(super) async fn run(network: Network, desired: Desired) {
     // The controller itself has no flows.
     let Some(app) = network.app_id() else { return };
     let (report_sender, reports) = async_channel::unbounded();
+    let orders = OperatorChanges::of(&network);
     let mut task = DesiredTask {
         network: network.clone(),
         app,
         desired: desired.clone(),
+        operator_changes: Arc::clone(&orders),
+        orders: 0,
         switches: BTreeMap::new(),
         missing: MissingEntries::default(),
         changed: BTreeSet::new(),
@@ -68,11 +71,13 @@ pub(super) async fn run(network: Network, desired: Desired) {
     loop {
         let writes = desired.0.writes.watch().load();
         let switches = network.watch_switches().load();
-        task.run_once(**writes, tables.take());
+        let orders_now = orders.watch().load();
+        task.run_once(**writes, **orders_now, tables.take());
         let new_book = desired.0.writes.watch().newer(writes.version());
         let new_switches = network.watch_switches().newer(switches.version());
         let next_tables = async { tables = task.next_tables().await };
-        next_tables.or(new_book).or(new_switches).await;
+        let new_orders = orders.watch().newer(orders_now.version());
+        next_tables.or(new_book).or(new_switches).or(new_orders).await;
     }
 }
 
@@ -89,6 +94,9 @@ struct DesiredTask {
     network: Network,
     app: AppId,
     desired: Desired,
+    operator_changes: Arc<OperatorChanges>,
+    /// Number of the last change of the counts of orders that was noted.
+    orders: u64,
     switches: BTreeMap<Dpid, DesiredSwitch>,
     missing: MissingEntries,
     /// Switches to compare.
@@ -120,10 +128,11 @@ impl DesiredTask {
     }
 
     /// Brings all switches as far as possible now. `tables` are those that woke the task.
-    fn run_once(&mut self, writes: u64, tables: Option<TablesReport>) {
+    fn run_once(&mut self, writes: u64, orders: u64, tables: Option<TablesReport>) {
         self.next_run = None;
         self.take_outcomes();
         self.update_switches();
+        self.take_orders(orders);
         self.take_tables(tables);
         self.read_tables();
         self.audit();
@@ -184,11 +193,19 @@ impl DesiredTask {
             }
             is_kept
         });
+        let orders = &self.operator_changes;
         for info in up.iter() {
             self.switches.entry(info.dpid).or_insert_with(|| {
                 self.changed.insert(info.dpid);
-                DesiredSwitch::new(info)
+                DesiredSwitch::new(info, orders.of_switch(info.dpid))
             });
+        }
+    }
+
+    /// Notes the orders of operators, if there are new ones.
+    fn take_orders(&mut self, number: u64) {
+        if std::mem::replace(&mut self.orders, number) != number {
+            self.switches.values_mut().for_each(DesiredSwitch::note_orders);
         }
     }
 
@@ -208,7 +225,7 @@ impl DesiredTask {
                 self.network.events().publish(now, event);
             }
             if is_audit {
-                let flows = switch.finish_audit(now, tables.ok());
+                let flows = switch.finish_audit(now, tables);
                 if flows > 0 {
                     let event = Event::WantedAltered { app: self.network.app(), dpid, flows };
                     self.network.events().publish(now, event);
@@ -255,7 +272,7 @@ impl DesiredTask {
                 // Its turn comes when an earlier read has ended.
                 ReadState::At(at) if at <= now && free == 0 => {}
                 ReadState::At(at) if at <= now => {
-                    switch.read_state = ReadState::Now;
+                    switch.begin_read();
                     free -= 1;
                     let objects = self.desired.book().objects_in(*dpid, switch.version);
                     if !spawn_read(
@@ -283,15 +300,16 @@ impl DesiredTask {
         let mut times = Vec::new();
         let is_audited =
             |switch: &&DesiredSwitch| matches!(switch.audit, Audit::Now | Audit::Overtaken);
-        let audited = self.switches.values().filter(is_audited).count();
-        let mut free = AUDITS_AT_A_TIME.saturating_sub(audited);
+        let mut audited = self.switches.values().filter(is_audited).count();
         for (dpid, switch) in &mut self.switches {
+            // An operator waits for the audit after an order.
+            let limit = if switch.is_outdated() { READ_AT_A_TIME } else { AUDITS_AT_A_TIME };
             match switch.audit {
                 Audit::At(at) if at > now => times.push(at),
                 // A switch with changes under way, or an unfinished read, has its turn later.
-                Audit::At(_) if free > 0 && switch.next_send().is_some() => {
-                    free -= 1;
-                    switch.audit = Audit::Now;
+                Audit::At(_) if audited < limit && switch.next_send().is_some() => {
+                    audited += 1;
+                    switch.begin_audit();
                     let objects = self.desired.book().objects_in(*dpid, switch.version);
                     if !spawn_read(&self.network, &self.report_sender, *dpid, switch, objects, true)
                     {
@@ -437,6 +455,17 @@ impl DesiredTask {
             return intents;
         }
         for (dpid, switch) in &self.switches {
+            if switch.is_outdated() {
+                for (intent, _) in book.entries(*dpid) {
+                    if let Some(
+                        state
+                        @ (IntentState::Settled | IntentState::Leaving | IntentState::Left(_)),
+                    ) = intents.get_mut(&intent)
+                    {
+                        *state = IntentState::Due;
+                    }
+                }
+            }
             for intent in switch.removal_intents() {
                 if let Some(state @ (IntentState::Settled | IntentState::Left(_))) =
                     intents.get_mut(&intent)
@@ -477,6 +506,11 @@ impl DesiredTask {
         let removals = self.switches.values().flat_map(DesiredSwitch::removal_intents);
         let mut unsettled: UnsettledIntents =
             removals.map(|intent| (intent, IntentState::Leaving)).collect();
+        let outdated = self.switches.iter().filter(|(_, switch)| switch.is_outdated());
+        for (dpid, _) in outdated {
+            let intents = self.desired.book();
+            unsettled.extend(intents.entries(*dpid).map(|(intent, _)| (intent, IntentState::Due)));
+        }
         unsettled.extend(self.missing.intents().map(|intent| {
             let away = self.missing.disconnected(intent);
             (intent, away.map_or(IntentState::Due, IntentState::Away))
@@ -513,7 +547,10 @@ impl DesiredTask {
             writes,
             wanted: switches.clone().map(|switch| switch.wanted).sum(),
             installed: switches.clone().map(|switch| switch.installed).sum(),
-            unread_switches: switches.clone().filter(|switch| !switch.is_read()).count(),
+            unread_switches: switches
+                .clone()
+                .filter(|switch| !switch.is_read() || switch.is_outdated())
+                .count(),
             refused: refused
                 .filter_map(|(dpid, switch)| Some((*dpid, switch.missing_reason()?)))
                 .collect(),

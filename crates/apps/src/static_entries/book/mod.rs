@@ -7,6 +7,7 @@ use bellrock_api::openflow::{Match, Meter};
 use bellrock_api::{Dpid, PriorityBand};
 use bellrock_services::desired::DesiredEntry;
 
+use super::references::{Reference, References, Unresolved};
 use crate::provisioning::FIRST_GROUP;
 
 /// Maximum number of static entries of a controller.
@@ -116,6 +117,25 @@ pub enum NotSetReason {
     /// There is no entry of this name.
     #[error("there is no entry {0}; `bellrock static list` shows all")]
     Missing(String),
+    /// Another entry uses this group or meter.
+    #[error(
+        "{name} stays as it is: its {what} is used by the entry {user} of {owner}; remove that one before, or with it"
+    )]
+    InUse {
+        /// The entry to remove or to change.
+        name: String,
+        /// What it is.
+        what: Reference,
+        /// The entry that uses it.
+        user: String,
+        /// The owner of that entry.
+        owner: String,
+    },
+    /// The switch does not have a group or meter that the entry uses.
+    #[error(
+        "the switch has no {0}, and no static entry is it; set it before, or in the same order"
+    )]
+    Absent(Reference),
     /// There are too many entries.
     #[error("{MAX_STATIC_ENTRIES} entries is the maximum; this order would make it {0}")]
     Full(usize),
@@ -149,6 +169,20 @@ impl Place {
     }
 }
 
+impl From<Reference> for Place {
+    fn from(reference: Reference) -> Self {
+        match reference {
+            Reference::Group(id) => Place::Group(id),
+            Reference::Meter(id) => Place::Meter(id),
+        }
+    }
+}
+
+/// The groups and meters that these entries are.
+fn places(entries: &[StaticEntry]) -> impl Iterator<Item = (Dpid, Reference)> {
+    entries.iter().filter_map(|entry| Some((entry.dpid, Reference::of(&entry.wanted)?)))
+}
+
 /// All entries.
 #[derive(Debug, Default)]
 pub(super) struct Book {
@@ -157,6 +191,9 @@ pub(super) struct Book {
     /// The number of the entry at each place.
     places: HashMap<(Dpid, Place), u32>,
     ends: BTreeSet<(Duration, u32)>,
+    /// Groups and meters that have ended, and stay because other entries use them.
+    overdue: BTreeSet<u32>,
+    references: References,
     last_number: u32,
     /// The change that has set each entry, by the entry's number.
     revisions: HashMap<u32, u64>,
@@ -186,19 +223,51 @@ impl Book {
 
     /// When the next entry ends.
     pub(super) fn next_end(&self) -> Option<Duration> {
-        self.ends.first().map(|(end, _)| *end)
+        let is_free = |number: &&u32| self.user_of(**number).is_none();
+        match self.overdue.iter().find(is_free) {
+            Some(_) => Some(Duration::ZERO),
+            None => self.ends.first().map(|(end, _)| *end),
+        }
     }
 
-    /// Removes the entries that have ended. Returns their numbers.
+    /// Removes the entries that have ended. A group or meter stays until no entry uses it. Returns
+    /// their numbers.
     pub(super) fn expire(&mut self, now: Duration) -> Vec<u32> {
-        let ended: Vec<u32> = self
-            .ends
-            .iter()
-            .take_while(|(end, _)| *end <= now)
-            .map(|(_, number)| *number)
-            .collect();
-        ended.iter().for_each(|number| drop(self.take(*number)));
+        while let Some((end, number)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+            self.ends.remove(&(end, number));
+            self.overdue.insert(number);
+        }
+        let mut ended = Vec::new();
+        // A group may use another that has ended too.
+        while let Some(number) =
+            self.overdue.iter().copied().find(|number| self.user_of(*number).is_none())
+        {
+            self.take(number);
+            ended.push(number);
+        }
         ended
+    }
+
+    /// An entry that uses the group or meter of this number.
+    fn user_of(&self, number: u32) -> Option<&StaticEntry> {
+        let entry = self.by_number.get(&number)?;
+        let used = Reference::of(&entry.wanted)?;
+        let user = self.references.users(entry.dpid, used).next()?;
+        self.by_number.get(&user)
+    }
+
+    /// Carries out orders of an earlier run. Their entries are not checked against each other's
+    /// needs, since no order of this run has to be refused.
+    pub(super) fn restore(
+        &mut self,
+        orders: impl IntoIterator<Item = StaticOrder>,
+    ) -> Result<(), NotSet> {
+        for order in orders {
+            self.check(&order)?;
+            self.carry_out(order, BTreeSet::new());
+        }
+        self.expire(Duration::ZERO);
+        Ok(())
     }
 
     /// Carries out an order, or none of it.
@@ -210,8 +279,15 @@ impl Book {
         // Entries that have ended must not be in the way.
         let ended = self.expire(now);
         let removed = self.check(&order)?;
-        let mut change = StaticChange { removed: removed.len(), ..StaticChange::default() };
+        self.check_references(&order, &removed)?;
+        let mut change = self.carry_out(order, removed);
         change.numbers.extend(ended);
+        Ok(change)
+    }
+
+    /// Carries out an order that is right.
+    fn carry_out(&mut self, order: StaticOrder, removed: BTreeSet<u32>) -> StaticChange {
+        let mut change = StaticChange { removed: removed.len(), ..StaticChange::default() };
         self.last_revision += 1;
         change.revision = self.last_revision;
         for number in removed {
@@ -234,7 +310,66 @@ impl Book {
             change.numbers.insert(entry.number);
             change.before.extend(self.put(entry));
         }
-        Ok(change)
+        change
+    }
+
+    /// The groups and meters that the entries of an order use, and that no static entry is.
+    pub(super) fn unresolved(&self, order: &StaticOrder) -> Vec<Unresolved> {
+        let of_order: BTreeSet<(Dpid, Reference)> = places(&order.set).collect();
+        let is_static = |dpid: Dpid, used: Reference| {
+            of_order.contains(&(dpid, used)) || self.places.contains_key(&(dpid, used.into()))
+        };
+        let entries = order.set.iter().enumerate();
+        let uses = entries.flat_map(|(index, entry)| {
+            let used = Reference::used_by(&entry.wanted).into_iter();
+            used.map(move |used| Unresolved { entry: index, dpid: entry.dpid, used })
+        });
+        uses.filter(|unresolved| !is_static(unresolved.dpid, unresolved.used)).collect()
+    }
+
+    /// Checks that an order takes no group or meter away from an entry that uses it, and that its
+    /// entries use none that was taken away.
+    fn check_references(&self, order: &StaticOrder, removed: &BTreeSet<u32>) -> Result<(), NotSet> {
+        let of_order: BTreeSet<(Dpid, Reference)> = places(&order.set).collect();
+        let replaced: HashMap<u32, usize> = order
+            .set
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| Some((*self.numbers.get(&entry.name)?, index)))
+            .collect();
+        let mut users_of_order: HashMap<(Dpid, Reference), &StaticEntry> = HashMap::new();
+        for entry in &order.set {
+            let used = Reference::used_by(&entry.wanted).into_iter();
+            users_of_order.extend(used.map(|used| ((entry.dpid, used), entry)));
+        }
+        let is_gone = |number: &u32| removed.contains(number) || replaced.contains_key(number);
+        for number in removed.iter().chain(replaced.keys()) {
+            let Some(entry) = self.by_number.get(number) else { continue };
+            let Some(what) = Reference::of(&entry.wanted) else { continue };
+            if of_order.contains(&(entry.dpid, what)) {
+                continue;
+            }
+            let mut users = self.references.users(entry.dpid, what);
+            let user = users.find(|user| !is_gone(user)).and_then(|user| self.by_number.get(&user));
+            let of_order = users_of_order.get(&(entry.dpid, what)).copied();
+            if let Some(user) = user.or(of_order) {
+                let why = NotSetReason::InUse {
+                    name: entry.name.clone(),
+                    what,
+                    user: user.name.clone(),
+                    owner: user.owner.clone(),
+                };
+                return Err(NotSet { entry: replaced.get(number).copied(), why });
+            }
+        }
+        let was_static =
+            |unresolved: &Unresolved| self.references.was_static(unresolved.dpid, unresolved.used);
+        match self.unresolved(order).into_iter().find(was_static) {
+            Some(Unresolved { entry, used, .. }) => {
+                Err(NotSet { entry: Some(entry), why: NotSetReason::Absent(used) })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Takes a change back. What later changes have set or removed stays as it is. Returns the numbers of
@@ -369,7 +504,12 @@ impl Book {
         self.places.insert((entry.dpid, Place::of(&entry.wanted)), number);
         self.numbers.insert(entry.name.clone(), number);
         let end = entry.end;
+        if let Some(before) = self.by_number.get(&number) {
+            self.references.remove(before);
+        }
+        self.references.add(&entry);
         let before = self.by_number.insert(number, entry);
+        self.overdue.remove(&number);
         if let Some(end) = before.as_ref().and_then(|before| before.end) {
             self.ends.remove(&(end, number));
         }
@@ -379,6 +519,8 @@ impl Book {
 
     fn take(&mut self, number: u32) -> Option<StaticEntry> {
         let entry = self.by_number.remove(&number)?;
+        self.references.remove(&entry);
+        self.overdue.remove(&number);
         self.revisions.remove(&number);
         self.numbers.remove(&entry.name);
         self.places.remove(&(entry.dpid, Place::of(&entry.wanted)));
@@ -400,152 +542,4 @@ impl Book {
 }
 
 #[cfg(test)]
-mod tests {
-    use bellrock_api::{Flow, Match, MeterEntry, Port};
-
-    use super::*;
-
-    fn flow(name: &str, dpid: u64, port: u32) -> StaticEntry {
-        let flow = Flow::new(Match::any().in_port(Port(port))).output(Port(9));
-        StaticEntry {
-            name: name.to_owned(),
-            owner: "alice".to_owned(),
-            dpid: Dpid(dpid),
-            wanted: flow.into(),
-            end: None,
-            number: 0,
-        }
-    }
-
-    fn set(book: &mut Book, entries: &[StaticEntry]) -> Result<StaticChange, String> {
-        let owner = entries[0].owner.clone();
-        let order = StaticOrder { owner, set: entries.to_vec(), ..StaticOrder::default() };
-        book.change(order, Duration::ZERO).map_err(|error| error.to_string())
-    }
-
-    fn names(book: &Book) -> Vec<(&str, u32)> {
-        book.entries().map(|entry| (&*entry.name, entry.number)).collect()
-    }
-
-    #[test]
-    fn a_name_keeps_its_number() {
-        let mut book = Book::default();
-        let change = set(&mut book, &[flow("a", 1, 1), flow("b", 1, 2)]).unwrap();
-        assert_eq!((change.set, change.numbers.len()), (2, 2));
-        // One is as before, one moves, and one is new.
-        let change = set(&mut book, &[flow("c", 1, 3), flow("b", 2, 2), flow("a", 1, 1)]).unwrap();
-        assert_eq!((change.set, change.unchanged), (2, 1));
-        assert_eq!(names(&book), [("a", 1), ("b", 2), ("c", 3)]);
-        // Two exchange their places.
-        assert_eq!(set(&mut book, &[flow("a", 1, 3), flow("c", 1, 1)]).unwrap().set, 2);
-        let order = StaticOrder {
-            owner: "alice".to_owned(),
-            set: vec![flow("d", 1, 1)],
-            remove: vec!["c".to_owned()],
-            replace: true,
-        };
-        let change = book.change(order, Duration::ZERO).unwrap();
-        assert_eq!((change.set, change.removed, change.numbers.len()), (1, 3, 4));
-        assert_eq!(names(&book), [("d", 4)]);
-    }
-
-    #[test]
-    fn a_change_is_taken_back_except_for_what_came_later() {
-        let mut book = Book::default();
-        set(&mut book, &[flow("kept", 1, 1), flow("moved", 1, 2), flow("removed", 1, 3)]).unwrap();
-        let before: Vec<_> = book.entries().cloned().collect();
-        let order = || StaticOrder {
-            owner: "alice".to_owned(),
-            // "new" takes the place of "removed".
-            set: vec![flow("kept", 1, 1), flow("moved", 2, 2), flow("new", 1, 3)],
-            remove: vec!["removed".to_owned()],
-            replace: false,
-        };
-        let change = book.change(order(), Duration::ZERO).unwrap();
-        let numbers = book.undo(&change);
-        assert_eq!(book.entries().cloned().collect::<Vec<_>>(), before);
-        assert_eq!(numbers, BTreeSet::from([1, 2, 3, 4]));
-
-        let change = book.change(order(), Duration::ZERO).unwrap();
-        set(&mut book, &[flow("moved", 7, 2)]).unwrap();
-        book.undo(&change);
-        let places: Vec<_> = book.entries().map(|entry| (&*entry.name, entry.dpid.0)).collect();
-        assert_eq!(places, [("kept", 1), ("moved", 7), ("removed", 1)]);
-        // The book is as whole as before.
-        assert_eq!(book.places.len(), 3);
-        assert_eq!(book.numbers.len(), 3);
-        assert_eq!(book.revisions.len(), 3);
-    }
-
-    #[test]
-    fn a_wrong_order_changes_nothing_and_says_why() {
-        let mut book = Book::default();
-        book.reserve_meters(100);
-        set(&mut book, &[flow("a", 1, 1)]).unwrap();
-        let meter = |id| StaticEntry {
-            wanted: MeterEntry::drop_above_kbps(id, 5).into(),
-            ..flow("m", 1, 1)
-        };
-        let high = StaticEntry {
-            wanted: Flow::new(Match::any()).priority(4096).into(),
-            ..flow("h", 1, 1)
-        };
-        let of_bob = |name| StaticEntry { owner: "bob".to_owned(), ..flow(name, 1, 1) };
-        for (entries, part) in [
-            (vec![flow("b", 1, 2), flow("", 1, 3)], "is not a name"),
-            (vec![flow("a/b", 1, 3)], "is not a name"),
-            (vec![flow("b", 1, 2), flow("b", 1, 3)], "b is there twice"),
-            (vec![flow("b", 1, 2), flow("c", 1, 2)], "b is the same flow"),
-            (vec![flow("b", 1, 1)], "a is the same flow"),
-            (vec![of_bob("a")], "belongs to alice"),
-            (vec![meter(100)], "give 101 to"),
-            (vec![high], "give 0 to 4095"),
-        ] {
-            let error = set(&mut book, &entries).unwrap_err();
-            assert!(error.contains(part), "{error}");
-            assert_eq!(names(&book), [("a", 1)], "{error}");
-        }
-        let remove = |book: &mut Book, owner: &str, name: &str| {
-            let (owner, remove) = (owner.to_owned(), vec![name.to_owned()]);
-            let order = StaticOrder { owner, remove, ..StaticOrder::default() };
-            book.change(order, Duration::ZERO).map_err(|error| error.to_string())
-        };
-        assert!(remove(&mut book, "alice", "x").unwrap_err().contains("there is no entry x"));
-        assert!(remove(&mut book, "bob", "a").unwrap_err().contains("belongs to alice"));
-        assert_eq!(remove(&mut book, "alice", "a").unwrap().removed, 1);
-        assert!(set(&mut book, &[meter(101)]).is_ok());
-    }
-
-    #[test]
-    fn entries_are_bounded() {
-        let mut book = Book::default();
-        let all: Vec<_> =
-            (0..=MAX_STATIC_ENTRIES as u32).map(|n| flow(&format!("f{n}"), 1, n)).collect();
-        assert!(set(&mut book, &all).unwrap_err().contains("100000 entries is the maximum"));
-        set(&mut book, &all[1..]).unwrap();
-        assert!(set(&mut book, &all[..1]).is_err());
-        assert!(set(&mut book, &all[1..2]).is_ok(), "an entry can be replaced");
-    }
-
-    #[test]
-    fn what_has_ended_is_in_nobodys_way() {
-        let mut book = Book::default();
-        let until = |end| Some(Duration::from_secs(end));
-        let short = StaticEntry { end: until(5), ..flow("a", 1, 1) };
-        let long = StaticEntry { end: until(7), ..flow("b", 1, 2) };
-        set(&mut book, &[short.clone(), long]).unwrap();
-        assert_eq!(book.next_end(), until(5));
-        assert_eq!(book.expire(Duration::from_secs(4)), []);
-        // The end of an entry moves.
-        set(&mut book, &[StaticEntry { end: until(6), ..short }]).unwrap();
-        assert_eq!(book.next_end(), until(6));
-        let order = StaticOrder {
-            owner: "bob".to_owned(),
-            set: vec![StaticEntry { owner: "bob".to_owned(), ..flow("c", 1, 1) }],
-            ..StaticOrder::default()
-        };
-        let change = book.change(order, Duration::from_secs(6)).unwrap();
-        assert_eq!(change.numbers, BTreeSet::from([1, 3]), "the switch loses the old one");
-        assert_eq!(names(&book), [("b", 2), ("c", 3)]);
-    }
-}
+mod tests;
