@@ -272,6 +272,18 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
+    /// Called soon after [`Network::resume`], for handlers that work with another thread: what that
+    /// thread wrote meanwhile is sent now.
+    ///
+    /// Packet_ins that the handler has consumed for that thread, and appends to `passed`, whole and
+    /// unchanged, go to the apps behind this one in the chain.
+    ///
+    /// # Errors
+    /// Any error of the app ([`crate::HandlerError`]).
+    fn resume(&mut self, switch: &mut Switch<'_>, passed: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
     /// The connection has ended, or another controller is the switch's master now. Nothing can be
     /// sent any more. If the switch comes up again, that is after this, with a new handler.
     fn switch_down(&mut self, info: &SwitchInfo) {}

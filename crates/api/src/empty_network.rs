@@ -44,6 +44,10 @@ impl Runtime for EmptyNetwork {
         Err(Error::UnknownSwitch(to))
     }
 
+    fn resume(&self, _: AppId, dpid: Dpid) -> Result<(), Error> {
+        Err(Error::UnknownSwitch(dpid))
+    }
+
     fn program(&self, program: Program) -> ProgramFuture {
         let unknown = ChangeOutcome::NotSent(Error::UnknownSwitch(program.dpid));
         ProgramFuture::ready(vec![unknown; program.changes.len()])

@@ -45,6 +45,8 @@ enum Cause {
 }
 
 struct Other {
+    /// Whether it counts as a panic.
+    is_fault: bool,
     type_name: &'static str,
     error: Box<dyn StdError + Send + Sync>,
 }
@@ -54,7 +56,23 @@ impl HandlerError {
     #[must_use]
     #[cold]
     pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        HandlerError(Cause::Other(Box::new(Other { type_name: "", error: error.into() })))
+        let (is_fault, type_name, error) = (false, "", error.into());
+        HandlerError(Cause::Other(Box::new(Other { is_fault, type_name, error })))
+    }
+
+    /// Makes an error that counts as a panic of the app: an app with too many of them is disabled.
+    /// For handlers that run code of another language, whose exceptions are no panics.
+    #[must_use]
+    #[cold]
+    pub fn fault(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let (is_fault, type_name, error) = (true, "", error.into());
+        HandlerError(Cause::Other(Box::new(Other { is_fault, type_name, error })))
+    }
+
+    /// Whether it counts as a panic.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        matches!(&self.0, Cause::Other(other) if other.is_fault)
     }
 
     /// The error of a command to a switch, if that is what failed.
@@ -97,6 +115,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
         }
         cold_path();
         HandlerError(Cause::Other(Box::new(Other {
+            is_fault: false,
             type_name: type_name::<E>(),
             error: Box::new(error),
         })))

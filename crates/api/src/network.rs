@@ -36,6 +36,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Those of [`Network::send`].
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error>;
 
+    /// Calls [`Handler::resume`](crate::Handler::resume) of an app's handler soon.
+    ///
+    /// # Errors
+    /// Those of [`Network::resume`].
+    fn resume(&self, app: AppId, dpid: Dpid) -> Result<(), Error>;
+
     /// Sends changes to a switch, followed by a barrier.
     fn program(&self, program: Program) -> ProgramFuture;
 
@@ -238,6 +244,16 @@ impl Network {
             guard.check_sent(self, dpid, message)?;
         }
         self.runtime.send(self.app_id(), dpid, message)
+    }
+
+    /// Calls [`Handler::resume`](crate::Handler::resume) of the app's handler of this switch soon,
+    /// in the thread of its worker: for apps that work in a thread of their own.
+    ///
+    /// # Errors
+    /// [`crate::Error::UnknownSwitch`]; [`crate::Error::Full`] if too much waits for its worker
+    /// already; [`crate::Error::NotAnApp`] for the controller itself.
+    pub fn resume(&self, dpid: Dpid) -> Result<(), Error> {
+        self.runtime.resume(self.app_id().ok_or(Error::NotAnApp)?, dpid)
     }
 
     /// Sends changes to a switch, and returns a future that waits for their confirmation. The

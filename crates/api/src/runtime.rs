@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use bellrock_openflow::{ToSwitch, Version};
+use bellrock_openflow::{Port, RequestKind, ToSwitch, Version};
 
 pub use crate::app::{AllowedApp, DynApp};
 pub use crate::confirm::{Changes, Program, Promise, PromiseFuture, promise};
@@ -15,8 +15,8 @@ pub use crate::network::{Extensions, NetworkState, Runtime};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
 use crate::{
-    Dpid, Event, Events, Hosts, ProgramFuture, RequestFuture, RoleOrder, RoleOrderFuture, Switch,
-    Switches, Topology, Watch,
+    Cookie, Dpid, Error, Event, Events, Hosts, ProgramFuture, RequestFuture, RoleOrder,
+    RoleOrderFuture, Switch, Switches, Topology, Watch, Xid,
 };
 
 /// Roles of the controller at its switches, by its [`Network`](crate::Network): for what decides
@@ -75,6 +75,43 @@ impl EventPublisher for Events {
 pub trait SwitchControl {
     /// Discards what was written since the buffer had this length.
     fn undo_to(&mut self, mark: usize);
+
+    /// Appends whole messages that were written elsewhere by a [`Switch`] of the same app and
+    /// version, and what was expected for them. Their transaction ids stay, but for those of the
+    /// session. Returns the transaction ids of requests that are not sent, as too many wait for
+    /// answers.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`](crate::EncodeError::Full). Then nothing is appended.
+    fn append(&mut self, messages: &[u8], expected: &[Expected]) -> Result<Vec<Xid>, Error>;
+}
+
+/// What was expected for a message that a [`Switch`] wrote: the calls of its [`Requests`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// See [`Requests::expect_answer`].
+    Answer {
+        /// Transaction id of the request.
+        xid: u32,
+        /// Its kind.
+        kind: RequestKind,
+    },
+    /// See [`Requests::expect_overtaken`].
+    Overtaken {
+        /// Transaction id of the request.
+        request: u32,
+        /// Transaction id of the barrier behind it.
+        barrier: u32,
+    },
+    /// See [`Requests::expect_removal`].
+    Removal {
+        /// Transaction id of the request.
+        xid: u32,
+        /// Cookies of the flows to remove.
+        cookie: Cookie,
+        /// The port that they send to.
+        out_port: Port,
+    },
 }
 
 /// What a runtime does with a [`Batch`](crate::Batch) of packets in a stream.

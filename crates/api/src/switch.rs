@@ -11,7 +11,7 @@ use bellrock_openflow::{
 
 use crate::packet::Solicitation;
 use crate::role::refuse_role_change;
-use crate::runtime::SwitchControl;
+use crate::runtime::{Expected, SwitchControl};
 use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
 /// A transaction id. Answers and errors of the switch repeat it.
@@ -386,7 +386,74 @@ impl<'a> Switch<'a> {
     }
 }
 
+impl Switch<'_> {
+    /// Expects what another writer expected for a message. `None`: it may not be sent.
+    fn expect(&mut self, expected: &Expected) -> Option<()> {
+        let now = self.now;
+        match *expected {
+            Expected::Answer { xid, kind } => {
+                self.requests.expect_answer(xid, kind, now).ok()?;
+            }
+            Expected::Removal { xid, cookie, out_port } => {
+                self.requests.expect_removal(xid, cookie, out_port, now).ok()?;
+            }
+            Expected::Overtaken { .. } => {}
+        }
+        Some(())
+    }
+
+    /// Appends messages one by one: requests that may be sent, and barriers behind them with ids of
+    /// this session.
+    #[cold]
+    fn append_requests(
+        &mut self,
+        mut messages: &[u8],
+        expected: &[Expected],
+    ) -> Result<Vec<Xid>, Error> {
+        let mut refused = Vec::new();
+        while let Ok(Some(message)) = frame(messages) {
+            let xid = message.header.xid;
+            let is_its_own = |expected: &Expected| match expected {
+                Expected::Answer { xid: own, .. } | Expected::Removal { xid: own, .. } => {
+                    *own == xid
+                }
+                Expected::Overtaken { .. } => false,
+            };
+            let barrier_of = |expected: &Expected| match expected {
+                Expected::Overtaken { request, barrier } if *barrier == xid => Some(*request),
+                _ => None,
+            };
+            if let Some(request) = expected.iter().find_map(barrier_of) {
+                if !refused.contains(&Xid(request)) {
+                    let barrier = self.xids.next(xid::SESSION);
+                    ToSwitch::BarrierRequest.encode(self.info.version, barrier, self.out)?;
+                    self.requests.expect_overtaken(request, barrier, self.now);
+                }
+            } else if let Some(expected) = expected.iter().find(|it| is_its_own(it))
+                && self.expect(expected).is_none()
+            {
+                refused.push(Xid(xid));
+            } else {
+                self.out.append(message.bytes)?;
+            }
+            messages = messages.get(message.bytes.len()..).unwrap_or(&[]);
+        }
+        Ok(refused)
+    }
+}
+
 impl SwitchControl for Switch<'_> {
+    fn append(&mut self, messages: &[u8], expected: &[Expected]) -> Result<Vec<Xid>, Error> {
+        if messages.len() > self.out.room() {
+            return Err(EncodeError::Full.into());
+        }
+        if !expected.is_empty() {
+            return self.append_requests(messages, expected);
+        }
+        self.out.append(messages)?;
+        Ok(Vec::new())
+    }
+
     #[cold]
     fn undo_to(&mut self, mark: usize) {
         let mut undone = self.out.as_slice().get(mark..).unwrap_or(&[]);

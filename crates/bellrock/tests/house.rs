@@ -28,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("api", &["openflow", "pace"]),
     ("services", &["openflow", "api", "tables"]),
     ("apps", &["openflow", "api", "tables", "services"]),
+    ("detached", &["openflow", "api"]),
     ("worker", &["openflow", "session", "api", "tables"]),
     ("engine", &["openflow", "session", "api", "tables", "worker"]),
     ("emulator", &["openflow", "session", "api", "tables", "worker", "services"]),
@@ -62,6 +63,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("api", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("services", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("detached", &[ASYNC, SOCKETS, LOGGERS, HTTP, STORES, PYTHON, COMMAND]),
     ("worker", &[&["tokio", "async-std", "smol"], SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("engine", &[ASYNC, HTTP, STORES, PYTHON, COMMAND]),
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
@@ -82,7 +84,7 @@ const RUNTIME: &[&str] = &["northbound", "cluster"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] =
-    &["openflow", "session", "pace", "tables", "api", "services", "apps", "worker"];
+    &["openflow", "session", "pace", "tables", "api", "services", "apps", "detached", "worker"];
 const IMPURE_WORDS: &[&str] = &[
     "std::thread",
     "Instant::now",

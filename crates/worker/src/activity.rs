@@ -29,9 +29,11 @@ pub enum EventKind {
     Adopt,
     /// `switch_down`, or the drop of the handler.
     SwitchDown,
+    /// `resume`.
+    Resume,
 }
 
-const KINDS: [(EventKind, &str); 8] = [
+const KINDS: [(EventKind, &str); 9] = [
     (EventKind::PacketIn, "packet_in"),
     (EventKind::PortStatus, "port_status"),
     (EventKind::FlowRemoved, "flow_removed"),
@@ -40,6 +42,7 @@ const KINDS: [(EventKind, &str); 8] = [
     (EventKind::SwitchUp, "switch_up"),
     (EventKind::Adopt, "adopt"),
     (EventKind::SwitchDown, "switch_down"),
+    (EventKind::Resume, "resume"),
 ];
 
 impl fmt::Display for EventKind {

@@ -82,6 +82,9 @@ impl Call<'_> {
             Some(Err(error)) => {
                 counters.handler_errors.add(1);
                 app.health.failed(1);
+                if error.is_fault() {
+                    app.panicked(self.now, counters);
+                }
                 let is_logged = self.log.allows(self.now, counters);
                 // Its `Display` and `Drop` are code of the app too.
                 let logged = guarded(move || {
@@ -122,10 +125,22 @@ impl Worker {
     // Inlined into the loop of reads: a call for each batch would cost too much.
     #[inline(always)]
     pub(crate) fn packets(&mut self, key: ConnectionKey, batch: &mut Batch<'_>, now: Duration) {
+        self.packets_from(0, key, batch, now);
+    }
+
+    /// Passes a batch along the chain, from the app at this place on.
+    #[inline(always)]
+    pub(crate) fn packets_from(
+        &mut self,
+        place: usize,
+        key: ConnectionKey,
+        batch: &mut Batch<'_>,
+        now: Duration,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let ConnectionStage::Up(up) = &mut connection.stage else { return };
         let packets = batch.len();
-        for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
+        for (handler, app) in up.handlers.iter_mut().zip(&self.apps).skip(place) {
             if batch.is_done() {
                 break;
             }
@@ -164,9 +179,11 @@ impl Worker {
             }
         }
         self.calls.end();
-        connection.port_tally.count(batch, connection.counts.packet_ins.get());
-        self.counters.packet_ins.add(packets as u64);
-        connection.counts.packet_ins.add(packets as u64);
+        if place == 0 {
+            connection.port_tally.count(batch, connection.counts.packet_ins.get());
+            self.counters.packet_ins.add(packets as u64);
+            connection.counts.packet_ins.add(packets as u64);
+        }
         if !batch.is_done() {
             let unhandled = packets as u64 - u64::from(batch.consumed());
             self.counters.packet_ins_unhandled.add(unhandled);
@@ -572,7 +589,7 @@ impl Worker {
     }
 
     /// Calls the handler of the app at this place of the chain.
-    fn call_handler_at(
+    pub(crate) fn call_handler_at(
         &mut self,
         key: ConnectionKey,
         place: usize,

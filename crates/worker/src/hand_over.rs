@@ -174,6 +174,9 @@ impl Worker {
                 Mail::Send { to, bytes } if self.local_key(to).is_some() => {
                     self.post(to, &bytes, transport);
                 }
+                Mail::Resume { at, place } if self.local_key(at).is_some() => {
+                    self.resume(at, place, now, transport);
+                }
                 Mail::Program { to, posted } if self.local_key(to).is_some() => {
                     self.program(to, posted, now, transport);
                 }

@@ -37,6 +37,7 @@ mod meter;
 mod port_counts;
 mod queries;
 mod removal;
+mod resume;
 mod roles;
 mod sending;
 mod settings;

@@ -34,6 +34,8 @@ pub(crate) struct ConnectionId {
 pub(crate) enum Mail {
     /// Sends these bytes, whole messages, to a switch.
     Send { to: ConnectionId, bytes: Box<[u8]> },
+    /// Resumes the handler of the app at this place of the chain.
+    Resume { at: ConnectionId, place: usize },
     /// Changes that a switch must confirm.
     Program { to: ConnectionId, posted: PostedProgram },
     /// A task's request to a switch.

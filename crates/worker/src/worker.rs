@@ -356,6 +356,7 @@ impl Worker {
             match mail {
                 None => return false,
                 Some(Mail::Send { to, bytes }) => self.post(to, &bytes, transport),
+                Some(Mail::Resume { at, place }) => self.resume(at, place, now, transport),
                 Some(Mail::Program { to, posted }) => self.program(to, posted, now, transport),
                 Some(Mail::Question { to, request: question }) => {
                     self.task_request(to, question, now, transport);

@@ -159,6 +159,13 @@ impl<'a> PacketInView<'a> {
         buffer_id.to_bytes()
     }
 
+    /// Returns the whole message.
+    #[must_use]
+    #[inline(always)]
+    pub fn message(&self) -> &'a [u8] {
+        self.message
+    }
+
     /// Length of the whole message, in bytes.
     #[must_use]
     #[inline(always)]

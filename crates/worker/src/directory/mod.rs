@@ -504,6 +504,16 @@ impl Runtime for Posts {
         }
     }
 
+    fn resume(&self, app: AppId, dpid: Dpid) -> Result<(), Error> {
+        let directory = self.read();
+        let entry = directory.up(dpid).ok_or(Error::UnknownSwitch(dpid))?;
+        let mail = Mail::Resume { at: entry.id, place: usize::from(app.owner()).saturating_sub(1) };
+        match self.try_post(entry.id.worker, mail) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::Full(dpid)),
+        }
+    }
+
     fn program(&self, program: Program) -> ProgramFuture {
         // Held until all is in the mailbox, as above.
         let directory = self.read();

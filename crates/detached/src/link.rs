@@ -1,0 +1,107 @@
+//! One switch between a worker and the thread of the app.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bellrock_api::runtime::Expected;
+use bellrock_api::{AppId, Dpid, Version};
+use crossbeam_queue::SegQueue;
+
+/// Maximum number of bytes that wait for the worker of a switch. Above it, writing to the switch is
+/// an error, as with a full send buffer.
+pub const MAX_WAITING_BYTES: usize = 4 << 20;
+
+/// A switch, for one app and one connection. The worker's handler and the thread of the app share
+/// it.
+#[derive(Debug)]
+pub struct SwitchLink {
+    number: u64,
+    dpid: Dpid,
+    version: Version,
+    app: AppId,
+    /// What the thread of the app wrote, in order.
+    parcels: SegQueue<Parcel>,
+    /// Bytes in `parcels`.
+    waiting: AtomicUsize,
+    /// Bytes of this switch's packet_ins in the feed.
+    pub(crate) packet_bytes: AtomicUsize,
+    /// Whether a tick waits in the feed.
+    pub(crate) has_tick: AtomicBool,
+}
+
+/// What goes back to the worker together.
+#[derive(Debug)]
+pub(crate) enum Parcel {
+    /// Messages for the switch, what is expected for them, and packet_ins for the rest of the chain.
+    Written { messages: Box<[u8]>, expected: Box<[Expected]>, passed: Box<[u8]> },
+    /// The app failed: this counts as a panic.
+    Fault(Box<str>),
+}
+
+impl Parcel {
+    fn bytes(&self) -> usize {
+        match self {
+            Parcel::Written { messages, passed, .. } => messages.len() + passed.len(),
+            Parcel::Fault(text) => text.len(),
+        }
+    }
+}
+
+impl SwitchLink {
+    pub(crate) fn new(number: u64, dpid: Dpid, version: Version, app: AppId) -> Self {
+        SwitchLink {
+            number,
+            dpid,
+            version,
+            app,
+            parcels: SegQueue::new(),
+            waiting: AtomicUsize::new(0),
+            packet_bytes: AtomicUsize::new(0),
+            has_tick: AtomicBool::new(false),
+        }
+    }
+
+    /// Its number. No other link of the same feed has it.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Datapath id of the switch.
+    #[must_use]
+    pub fn dpid(&self) -> Dpid {
+        self.dpid
+    }
+
+    /// OpenFlow version of the connection.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The app, with its place in the chain.
+    #[must_use]
+    pub fn app(&self) -> AppId {
+        self.app
+    }
+
+    /// Whether so much waits for the worker that nothing more may be written.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= MAX_WAITING_BYTES
+    }
+
+    pub(crate) fn push(&self, parcel: Parcel) {
+        self.waiting.fetch_add(parcel.bytes(), Ordering::Relaxed);
+        self.parcels.push(parcel);
+    }
+
+    pub(crate) fn pop(&self) -> Option<Parcel> {
+        let parcel = self.parcels.pop()?;
+        self.waiting.fetch_sub(parcel.bytes(), Ordering::Relaxed);
+        Some(parcel)
+    }
+
+    pub(crate) fn has_parcels(&self) -> bool {
+        !self.parcels.is_empty()
+    }
+}
