@@ -330,7 +330,17 @@ impl Config {
     fn read_apps(&mut self, node: &Node, reading: &mut Reading) {
         let right = "`apps` is a list of apps, each a name or a name with settings, such as [hub] or \
                      [learning: {match: l2}]";
-        let Value::List(items) = &node.value else { return reading.add(node.place, right.into()) };
+        let Value::List(items) = &node.value else {
+            // A wrong name would be wrong in a list too.
+            let wrong = match &node.value {
+                Value::Scalar(name) => apps::known(name).err().map(|right| (name, right)),
+                _ => None,
+            };
+            let text = wrong.map_or(right.to_owned(), |(name, names)| {
+                format!("there is no app {name:?}; `apps` is a list, each {names}")
+            });
+            return reading.add(node.place, text);
+        };
         if items.is_empty() {
             return reading.add(node.place, format!("`apps` is empty; {}", values_of_apps()));
         }

@@ -32,6 +32,10 @@ pub struct Problem {
     pub message: String,
 }
 
+/// What to look for where the text is no YAML.
+pub(crate) const ADVICE: &str = "look here and just above for a missing bracket, quote or colon, and a wrong \
+     indentation; put values with special signs in quotes";
+
 /// A value and where it begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
@@ -161,7 +165,10 @@ fn parse_with(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, Pr
     let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
     read.map(|root| node(root, text)).map_err(|error| Problem {
         place: error.location().map_or_else(Place::default, Place::from),
-        message: without_place(&error.render_with_formatter(&UserMessageFormatter)),
+        message: format!(
+            "{}; {ADVICE}",
+            without_place(&error.render_with_formatter(&UserMessageFormatter))
+        ),
     })
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// An invalid file and its problems: line, column, message. APPS is the list of all apps.
+/// An invalid file and its problems: line, column, message. APPS is the list of all apps, YAML
+/// what to look for.
 type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
 
 const BAD: &[Bad] = &[
@@ -271,12 +272,20 @@ const BAD: &[Bad] = &[
              [learning: {match: l2}]",
         )],
     ),
+    (
+        "apps: hubb",
+        &[(
+            1,
+            7,
+            "there is no app \"hubb\"; `apps` is a list, each one of APPS (did you mean hub?)",
+        )],
+    ),
     ("apps: []", &[(1, 7, "`apps` is empty; give at least one of APPS")]),
     ("apps: [learning: fast]", &[(1, 18, "the settings of \"learning\" are `{key: value}`")]),
     ("apps: [hub, hub]", &[(1, 13, "the app \"hub\" is in the list already")]),
     // YAML itself.
-    ("write: [coalesce\nlisten: x\n", &[(2, 7, "illegal placement of ':' indicator")]),
-    ("write: *nowhere", &[(1, 8, "reference to unknown value")]),
+    ("write: [coalesce\nlisten: x\n", &[(2, 7, "illegal placement of ':' indicator; YAML")]),
+    ("write: *nowhere", &[(1, 8, "reference to unknown value; YAML")]),
     // All at once, in order.
     (
         "workers: 0\nwrit: x\napps: [hubb]\n",
@@ -296,7 +305,7 @@ fn a_wrong_file_is_refused_with_the_place_and_what_would_be_right() {
             .iter()
             .map(|&(line, column, message)| Problem {
                 place: Place { line, column },
-                message: message.replace("APPS", &all_apps()),
+                message: message.replace("APPS", &all_apps()).replace("YAML", yaml::ADVICE),
             })
             .collect();
         assert_eq!(problems, expected, "in {text:?}");
