@@ -53,7 +53,7 @@ class Abuse(SystemTest):
         apps = ["quarantine", "static", {"learning": {"idle_timeout": "600 s"}}]
         controller = self.controller(config={"apps": apps, "http": http})
         network = self.network(Line(switches=2, hosts=(1, 2)), "OpenFlow13")
-        controller.ask("static", "add", "wall", "0000000000000001", "--match", "in_port=9")
+        controller.ask("static", "add", "wall", "0000000000000001", "--match", "in_port=9", "--actions", "drop")
         until(lambda: network.ping_all() == 0, LIMIT_S, "the hosts know each other")
         return controller, network
 

@@ -98,7 +98,7 @@ class Container(SystemTest):
         running = self.start(container, OTHER_PORT, *mounted)
         self.assertNotIn(PORT, listening_ports())
         network = self.network(Line(switches=1, hosts=(1, 1)), "OpenFlow13", port=OTHER_PORT)
-        wall = ("static", "add", "wall", "0000000000000001", "--match", "in_port=9")
+        wall = ("static", "add", "wall", "0000000000000001", "--match", "in_port=9", "--actions", "drop")
         self.assertTrue(self.ask(container, *wall)["saved"])
         self.stop(running)
         running = self.start(container, OTHER_PORT, *mounted)

@@ -140,7 +140,7 @@ class Messages(Beside):
         """2.1.060: reports of removed flows that nobody asked for change nothing that the controller knows."""
         self.start(version, {"apps": ["static", "learning"]})
         attacker = self.attacker()
-        words = ("static", "add", "wall", format(ATTACKER, "x"), "--match", "in_port=2", "--priority", "4095")
+        words = ("static", "add", "wall", format(ATTACKER, "x"), "--match", "in_port=2", "--actions", "drop", "--priority", "4095")
         order = self.start_command(*words)
         attacker.listen(lambda: order.poll() is not None, "the order is carried out")
         self.assertEqual(self.state(attacker), "installed")

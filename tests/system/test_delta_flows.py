@@ -56,7 +56,7 @@ class Flows(SystemTest):
         attacks = {7: ("add-flow", "cookie=0xde17a,", ",actions=drop"), 8: ("mod-flows", "", ",actions=normal"),
                    9: ("del-flows", "", "")}
         for number in attacks:
-            self.run.ask("static", "add", f"wall-{number}", "left", "--match", f"eth_type=0x0800,ipv4_dst=10.0.0.{number}")
+            self.run.ask("static", "add", f"wall-{number}", "left", "--match", f"eth_type=0x0800,ipv4_dst=10.0.0.{number}", "--actions", "drop")
 
         def walls():
             """Cookie, number and actions of each."""
@@ -92,7 +92,7 @@ class Flows(SystemTest):
         self.assertIn("port", row["why"].lower(), row)
         self.assertEqual(self.drops(network), [])
         # A correct one takes its place.
-        done = self.run.ask("static", "add", "nowhere", "left", "--match", DROP)
+        done = self.run.ask("static", "add", "nowhere", "left", "--match", DROP, "--actions", "drop")
         self.assertEqual(done["unconfirmed"], 0)
         self.assertEqual(len(self.drops(network)), 1)
         self.assertEqual(network.unreachable([("h2", "h1"), ("h1", "h2")]), [("h2", "h1"), ("h1", "h2")])
@@ -116,7 +116,8 @@ class Flows(SystemTest):
         other_version = "set_vlan_vid:7,output:1" if version == "OpenFlow13" else "push_vlan:0x8100,output:1"
         for flow in ({"match": "ipv4_dst=10.0.0.2"}, {"match": "eth_type=0x0800,ipv4_dst=10.0.0.999"}, {"actions": "output:-1"},
                      {"actions": other_version}, {"priority": 70000}, {"table": 300}, {"idle_timeout": "x"}):
-            status, problem = self.rest.ask("/v1/static/bad", "PUT", {"switch": "left", "flow": flow})
+            body = {"switch": "left", "flow": {"actions": "drop", **flow}}
+            status, problem = self.rest.ask("/v1/static/bad", "PUT", body)
             self.assertEqual(status, 400, (flow, problem))
         self.assertEqual(self.run.ask("static", "list"), [])
         command("ovs-vsctl", "del-controller", "s1")
@@ -130,12 +131,12 @@ class Flows(SystemTest):
     def flow_rule_id_spoofing(self, version):
         """3.1.230: an entry with a name that exists moves as a whole: no switch keeps a flow that the list does not show."""
         network = self.start(version)
-        self.run.ask("static", "add", "wall", "left", "--match", DROP)
+        self.run.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")
         places = lambda: (len(self.drops(network)), len(self.drops(network, "s2")))
         # Another owner may not have the name.
-        status, _ = self.rest.ask("/v1/static/wall", "PUT", {"switch": "right", "flow": {"match": DROP}})
+        status, _ = self.rest.ask("/v1/static/wall", "PUT", {"switch": "right", "flow": {"match": DROP, "actions": "drop"}})
         self.assertEqual((status, places()), (409, (1, 0)))
-        done = self.run.ask("static", "add", "wall", "right", "--match", DROP)
+        done = self.run.ask("static", "add", "wall", "right", "--match", DROP, "--actions", "drop")
         self.assertEqual((done["unconfirmed"], places()), (0, (0, 1)))
         row, = self.run.ask("static", "list")
         self.assertEqual((row["switch_name"], row["state"]), ("right", "installed"))

@@ -156,7 +156,7 @@ class Package(SystemTest):
         service, _ = self.service()
         network = self.network(Line(switches=1, hosts=(1, 1)), "OpenFlow13")
         self.assertEqual(network.ping_all(), 0)
-        wall = ("static", "add", "wall", "0000000000000001", "--match", "eth_type=0x0800,ipv4_dst=10.0.0.2")
+        wall = ("static", "add", "wall", "0000000000000001", "--match", "eth_type=0x0800,ipv4_dst=10.0.0.2", "--actions", "drop")
         self.assertTrue(ask(*wall)["saved"])
         self.assertEqual(network.ping_all(), 100)
         service.terminate()

@@ -19,6 +19,13 @@ HOSTILE = "<img src=x onerror=document.title='run'>"
 HOSTILE_PORT = "<b>port"
 HOSTILE_CIRCUIT = "<img/src=x/onerror=document.title='run'>"
 FRAMES = 60
+# Of common screens, in pixels.
+SCREEN_WIDTHS = (1280, 1440, 1920)
+# What is wider than what is shown of it.
+CUT_OFF = """
+    const parts = [...document.querySelectorAll("body, main, #list-view, #detail, .scroll, th, td, dd")].filter((part) => part.checkVisibility());
+    return parts.filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => `${part.tagName} ${part.id}: ${part.textContent.slice(0, 60)}`);
+"""
 # Moves the map by the wheel, once in each frame.
 MOVE = """
     const [frames, done] = arguments, map = document.getElementById("map"), began = performance.now();
@@ -217,6 +224,12 @@ class Page(PageTest):
         browser.press("Close", "dialog")
         # A file without a change is read again, with what it names.
         self.assertEqual(shown(7000), ([], ["Cancel", "Reload"]))
+        self.assertIn("Nothing has changed.", browser.text("dialog"))
+        browser.submit()
+        tokens = self.config["http"]["tokens"]
+        with open(tokens, "a", encoding="utf-8") as file:
+            file.write("# another\n")
+        self.assertEqual(shown(7000), ([["http.tokens", tokens]], ["Cancel", "Reload"]))
         browser.submit()
         self.assert_clean(browser)
 
@@ -235,6 +248,34 @@ class Page(PageTest):
         browser.press("Release", "#detail")
         browser.submit()
         until(lambda: controller.ask("reservations") == [], LIMIT_S, "it is released")
+        self.assert_clean(browser)
+
+    def test_no_column_is_cut_off_openflow13(self):
+        """At the widths of common screens, in each view and in the details of each kind."""
+        circuits = {"blue": ["north:1", "south:2"]}
+        controller, network = self.start("OpenFlow13", ["quarantine", "static", "bandwidth", {"provisioning": {"circuits": circuits}}, "routing"])
+        # The other two are at the ends of the circuit.
+        until(lambda: not network.unreachable([("h2", "h4"), ("h4", "h2")]), LIMIT_S, "the hosts are found")
+        host = network["h2"]
+        match = "in_port=9,eth_type=0x0800,ip_proto=6,ipv4_src=10.1.0.0/16,ipv4_dst=10.2.0.0/16,tcp_dst=443"
+        actions = "set_field:02:00:00:00:00:01->eth_dst,set_field:10.2.0.1->ipv4_dst,output:2"
+        controller.ask("static", "add", "from-the-offices-to-the-web-servers", "north", "--match", match, "--actions", actions)
+        controller.ask("quarantine", "add", "2001:db8:1234:5678::/64")
+        controller.ask("reserve", host.IP(), network["h4"].IP(), "1M")
+        browser = self.browser()
+        browser.sign_in(self.token)
+        places = ("switches", "links", "hosts", "events", "apps", "circuits", "reservations", "quarantine", "static",
+                  "switch/0000000000000001", f"host/{host.MAC()}", "circuit/blue", "reservation/1")
+        for width in SCREEN_WIDTHS:
+            browser.resize(width)
+            for place in places:
+                browser.go(place)
+                shown = "#detail" if "/" in place else "#list-view"
+                until(lambda: browser.run("return document.querySelector(arguments[0])?.checkVisibility()", f"{shown} :is(td, dd)"), LIMIT_S, place)
+                if place.startswith("switch/"):
+                    until(lambda: "in_port=9" in browser.text("#detail"), LIMIT_S, "its flows")
+                self.assertEqual(browser.run(CUT_OFF), [], f"{place}, {width} px wide")
+                browser.driver.save_screenshot(str(self.logs / f"{width}-{place.replace('/', '-')}.png"))
         self.assert_clean(browser)
 
     @on_both_versions

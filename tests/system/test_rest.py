@@ -6,6 +6,7 @@ The document itself is checked by openapi-spec-validator.
 import json
 import os
 import ssl
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -21,6 +22,8 @@ HTTPS = "0.0.0.0:8443"
 LIMIT_S = 30
 FEATURES_REQUEST = {"OpenFlow10": "0105000800000000", "OpenFlow13": "0405000800000000"}
 NOTICE_LIMIT_S = 30
+# Far more than a socket takes, and than a request may have.
+LARGE_BODY_BYTES = 20 << 20
 # What this controller does not have, and why.
 NOT_HERE = {"/v1/circuits": "app_not_running", "/v1/identities": "refused"}
 # A flow_mod of 1.3 that adds a flow without instructions: cookie 0x1234, table 0, priority 7, in_port 9.
@@ -31,8 +34,9 @@ DROP_FLOW = ("040e004000000000" "0000000000001234" "0000000000000000" "0000" "00
 class EventStream:
     """The events after one, as they come."""
 
-    def __init__(self, after=None):
+    def __init__(self, after=None, token=None):
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": after} if after else {})}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(f"http://{HTTP}/v1/events", headers=headers)
         self.reply = urllib.request.urlopen(request, timeout=LIMIT_S)
         self.reply.readline()
@@ -96,7 +100,7 @@ class Rest(SystemTest):
         controller, network = self.start(version)
         until(lambda: len(controller.ask("links")) == 2, NOTICE_LIMIT_S, "the link is found")
         document = self.rest.document
-        status, _ = self.ask("/v1/static/web", "PUT", {"switch": "left", "flow": {"match": "in_port=9"}}, self.write)
+        status, _ = self.ask("/v1/static/web", "PUT", {"switch": "left", "flow": {"match": "in_port=9", "actions": "drop"}}, self.write)
         self.assertEqual(status, 200)
         seen = 0
         for template, methods in document["paths"].items():
@@ -154,6 +158,34 @@ class Rest(SystemTest):
         seen = [first["id"], resumed.until("link_down")["id"], resumed.until("link_up")["id"], resumed.until("link_up")["id"]]
         listed = [row["id"] for row in controller.ask("events") if row["event"] in ("link_down", "link_up")]
         self.assertEqual(seen, listed[-4:])
+
+    def test_clients_learn_why_a_body_is_refused_openflow13(self):
+        """Python sends a whole body before it reads the answer, and curl waits for a word first."""
+        self.start("OpenFlow13")
+        body = b" " * LARGE_BODY_BYTES
+        for token, status in ((self.write, 413), (self.read, 403), ("bellrock_00", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            request = urllib.request.Request(f"http://{HTTP}/v1/static", body, headers)
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=LIMIT_S)
+            problem = json.load(refused.exception)
+            self.assertEqual((refused.exception.code, problem["status"]), (status, status))
+        file = self.logs / "body"
+        file.write_bytes(body)
+        for expect in ("Expect: 100-continue", "Expect:"):
+            answer = command("curl", "-s", "--data-binary", f"@{file}", "-H", expect, "-H", f"Authorization: Bearer {self.write}",
+                             f"http://{HTTP}/v1/static")
+            self.assertEqual(json.loads(answer)["type"], "urn:bellrock:too_large", expect)
+
+    def test_a_stream_ends_with_its_token_openflow13(self):
+        """Without another request, and before the next event."""
+        self.start("OpenFlow13")
+        stream = EventStream(token=self.read)
+        self.addCleanup(stream.close)
+        lines = self.tokens.read_text().splitlines(keepends=True)
+        self.tokens.write_text("".join(line for line in lines if not line.startswith("reader ")))
+        with self.assertRaises(AssertionError):
+            stream.until("nothing")
 
     def test_messages_and_reloads_openflow13(self):
         """Messages go to a switch as they are, and the configuration is read again."""

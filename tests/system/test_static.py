@@ -51,7 +51,7 @@ class Static(SystemTest):
     def a_flow_is_set_replaced_and_removed(self, version):
         """By the command, and by REST. The answer comes when the switch has it."""
         controller, network = self.start(version)
-        done = controller.ask("static", "add", "wall", "left", "--match", DROP)
+        done = controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")
         self.assertEqual((done["set"], done["unconfirmed"], done["saved"]), (1, 0, True))
         self.assertEqual(len(self.drops(network)), 1, "the switch has it when the command ends")
         self.assertIn("nw_dst=10.0.0.2", self.drops(network)[0])
@@ -62,7 +62,7 @@ class Static(SystemTest):
         done = controller.ask("static", "add", "wall", "left", "--match", row["flow"]["match"], "--actions", row["flow"]["actions"])
         self.assertEqual((done["set"], done["unchanged"]), (0, 1))
 
-        body = {"switch": "left", "flow": {"match": DROP}}
+        body = {"switch": "left", "flow": {"match": DROP, "actions": "drop"}}
         self.assertEqual(self.rest("/v1/static/other", "PUT", body)[0], 409, "the same flow under another name")
         self.assertEqual(self.rest("/v1/static/wall", "DELETE")[0], 409, "it belongs to the operator")
         status, done = self.rest("/v1/static/wall?owner=operator", "DELETE")
@@ -79,16 +79,16 @@ class Static(SystemTest):
         """Unknown fields, actions of another version, a list with one wrong entry."""
         controller, network = self.start(version)
         before = len(network.flows("s1"))
-        good = {"name": "good", "switch": "left", "flow": {"match": DROP}}
+        good = {"name": "good", "switch": "left", "flow": {"match": DROP, "actions": "drop"}}
         other_version = "set_vlan_vid:7,output:1" if version == "OpenFlow13" else "push_vlan:0x8100,output:1"
         for flow, field in (({"match": "nonsense=1"}, "match"), ({"match": "ipv4_dst=10.0.0.2"}, "match"),
                             ({"actions": "output:1,fly"}, "actions[1]"), ({"priority": 4096}, "priority"), ({"nonsense": 1}, "nonsense"),
                             ({"actions": other_version}, "actions[0]"), ({"actions": "output:1,push_vlan:5"}, "actions[1]"),
-                            ({"table": 3, "actions": "goto_table:3"}, "actions[0]")):
+                            ({"table": 3, "actions": "goto_table:3"}, "actions[0]"), ({}, "actions"), ({"match": DROP}, "actions")):
             entries = [good, {"name": "wrong", "switch": "left", "flow": flow}]
             status, problem = self.rest("/v1/static", "POST", {"entries": entries})
             self.assertEqual((status, problem.get("field")), (400, f"entries[1].flow.{field}"), problem)
-        for words in (["add", "x", "middle"], ["add", "x", "left", "--match", "nw_dst=10.0.0.2"], ["remove", "nobody"]):
+        for words in (["add", "x", "middle", "--actions", "drop"], ["add", "x", "left", "--match", "nw_dst=10.0.0.2", "--actions", "drop"], ["add", "x", "left"], ["remove", "nobody"]):
             with self.assertRaises(AssertionError):
                 controller.ask("static", *words)
         self.assertEqual(controller.ask("static", "list"), [])
@@ -99,7 +99,7 @@ class Static(SystemTest):
         """The same flow, not a new one, if the switch has kept it."""
         controller, network = self.start(version)
         for switch in ("left", "right"):
-            controller.ask("static", "add", f"wall-{switch}", switch, "--match", DROP)
+            controller.ask("static", "add", f"wall-{switch}", switch, "--match", DROP, "--actions", "drop")
         # Somebody empties a table.
         command("ovs-ofctl", "-O", version, "del-flows", "s2", "ip,nw_dst=10.0.0.2")
         self.assertEqual(self.drops(network, "s2"), [])
@@ -124,7 +124,7 @@ class Static(SystemTest):
     def what_an_operator_deletes_is_put_back_at_once(self, version):
         """By an order to the controller: nobody waits for the next audit, and the list does not say "installed" meanwhile."""
         controller, network = self.start(version)
-        controller.ask("static", "add", "wall", "left", "--match", DROP)
+        controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")
         time.sleep(READ_PAUSE_S)
         controller.ask("send", "left", DELETE_ALL[version])
         # The command ends when the switch has confirmed it: from then on the list is right.
@@ -198,10 +198,10 @@ class Static(SystemTest):
     def an_entry_with_an_end_goes_by_itself(self, version):
         """By the command and by REST: the flow leaves the switch, and the entry the list."""
         controller, network = self.start(version)
-        controller.ask("static", "add", "short", "left", "--match", DROP, "--ttl", "5s")
-        body = {"switch": "right", "flow": {"match": DROP}, "ttl_seconds": 5}
+        controller.ask("static", "add", "short", "left", "--match", DROP, "--actions", "drop", "--ttl", "5s")
+        body = {"switch": "right", "flow": {"match": DROP, "actions": "drop"}, "ttl_seconds": 5}
         self.assertEqual(self.rest("/v1/static/brief", "PUT", body)[0], 200)
-        controller.ask("static", "add", "stays", "left", "--match", "eth_type=0x0800,ipv4_dst=10.0.0.9")
+        controller.ask("static", "add", "stays", "left", "--match", "eth_type=0x0800,ipv4_dst=10.0.0.9", "--actions", "drop")
         until(lambda: [row["name"] for row in controller.ask("static", "list")] == ["stays"], SOON_S, "both have ended")
         until(lambda: len(self.drops(network)) == 1 and not self.drops(network, "s2"), SOON_S, "their flows are gone")
         self.assertIn("nw_dst=10.0.0.9", self.drops(network)[0])

@@ -206,6 +206,7 @@ impl ControllerBuilder {
         #[cfg(feature = "control")]
         {
             self.handles.identities = Some(tls.identities.clone());
+            self.handles.tls = Some(tls.server.clone());
         }
         self.change(move |settings| settings.tls = Some(tls))
     }

@@ -163,10 +163,13 @@ pub(super) struct EventsArgs {
 /// Make the running controller read its configuration again
 ///
 /// Names, circuits, the block list, rates, the log level and certificates change while it runs. If
-/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1.
+/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1. Files with other
+/// content than before are named, such as a renewed certificate.
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
     /// Only list what would change
+    ///
+    /// The exit status is 3 if something needs a restart.
     #[arg(long)]
     pub(super) dry_run: bool,
     #[command(flatten)]
@@ -238,7 +241,7 @@ pub(super) struct Check {
     /// Print what changes from this file to the checked one
     ///
     /// One line for each changed setting: (live) if a running controller can take the change,
-    /// (restart) if it takes effect at the next start.
+    /// (restart) if it takes effect at the next start. Then the exit status is 3.
     #[arg(long, value_name = "FILE")]
     pub(super) diff: Option<PathBuf>,
 }

@@ -42,8 +42,18 @@ pub(crate) fn ask<Q: Query>(
     query: Q,
     show: impl FnOnce(&Q::Answer) -> String,
 ) -> Result<(), Failure> {
+    ask_for(args, query, show).map(|_| ())
+}
+
+/// The same, and returns the answer.
+pub(crate) fn ask_for<Q: Query>(
+    args: &Ask,
+    query: Q,
+    show: impl FnOnce(&Q::Answer) -> String,
+) -> Result<Q::Answer, Failure> {
     let answer = client(args)?.ask(query)?;
-    print_answer(args, &answer, show)
+    print_answer(args, &answer, show)?;
+    Ok(answer)
 }
 
 /// Gives an order, and prints the answer. `problems` returns what is not as ordered, a line for

@@ -21,6 +21,7 @@ mod operate;
 mod pki;
 mod problems;
 mod reload;
+mod renewed;
 mod service;
 mod show;
 mod start;
@@ -33,15 +34,18 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use bellrock_config::{Checked, Config, Difference, FileError, Sources, default_yaml};
+use bellrock_config::{Change, Checked, Config, FileError, Sources, default_yaml};
 use bellrock_query as query;
 use clap::Parser;
 
 use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
-use ask::{Ask, ask, ask_all};
+use ask::{Ask, ask, ask_all, ask_for};
 use operate::identities::IdentitiesCommand;
 use operate::quarantine::QuarantineOrder;
 use operate::static_entries::StaticCommand;
+
+/// Exit status of a command that only lists changes of settings, if one of them needs a restart.
+const NEEDS_RESTART: u8 = 3;
 
 /// Failure of a command.
 enum Failure {
@@ -84,7 +88,11 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::Run(run) => run_controller(&run),
-        Command::Check(check) => check_file(&check.file, check.diff.as_deref()),
+        Command::Check(check) => match check_file(&check.file, check.diff.as_deref()) {
+            Ok(true) => return ExitCode::from(NEEDS_RESTART),
+            Ok(false) => Ok(()),
+            Err(failure) => Err(failure),
+        },
         Command::Token(args) => token::run(&args),
         Command::Pki(args) => pki::run(&args),
         Command::Config => print(&default_yaml()),
@@ -180,7 +188,12 @@ fn main() -> ExitCode {
         }
         Command::Reload(asked) => {
             let order = query::Reload { dry_run: asked.dry_run };
-            ask(&asked.ask, order, show::reload)
+            match ask_for(&asked.ask, order, show::reload) {
+                Ok(answer) if answer.changes.iter().any(|change| change.needs_restart) => {
+                    return ExitCode::from(NEEDS_RESTART);
+                }
+                done => done.map(|_| ()),
+            }
         }
         Command::Completions(args) => documents::completions(&args),
         Command::ManualPages(args) => documents::manual_pages(&args),
@@ -253,8 +266,8 @@ fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
     Ok((config, misspelled.chain(warnings).collect()))
 }
 
-/// Checks a file, and prints what changes from the file `from`.
-fn check_file(path: &Path, from: Option<&Path>) -> Result<(), Failure> {
+/// Checks a file, and prints what changes from the file `from`. Returns whether that needs a restart.
+fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
     let before = from.map(|from| usable(from).map(|checked| (from, checked.config)));
     let before = before.transpose()?;
     let Checked { config, warnings, .. } = usable(path)?;
@@ -264,15 +277,18 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<(), Failure> {
         0 => format!("{file}: all right\n"),
         n => format!("{file}: it can be used; warnings: {n}\n"),
     };
+    let mut needs_restart = false;
     if let Some((from, before)) = before {
-        let difference = Difference::between(&before, &config);
+        let difference = reload::difference(&before, &config);
+        needs_restart = difference.at(Change::Restart).next().is_some();
         let from = from.display();
         match difference.changes.len() {
             0 => text.push_str(&format!("no setting changes from {from}\n")),
             n => text.push_str(&format!("changes from {from}: {n}\n{difference}")),
         }
     }
-    print(&text)
+    print(&text)?;
+    Ok(needs_restart)
 }
 
 /// The configuration of a file that can be used.

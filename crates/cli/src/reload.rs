@@ -19,12 +19,15 @@ use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
-use bellrock_query::{ErrorKind, QueryError, Reload, ReloadAnswer, SettingChangeRow};
+use bellrock_query::{
+    ErrorKind, QueryError, Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow,
+};
 use tracing::{info, warn};
 
 use crate::block_list::BlockListFile;
 use crate::log::LogLevel;
 use crate::named_files::{self, Store};
+use crate::renewed::NamedFiles;
 use crate::start::tls_files;
 use crate::switch_tls;
 
@@ -51,6 +54,8 @@ struct Running {
     config: Config,
     /// The file of the block list, which is watched.
     block_list: Option<BlockListFile>,
+    /// The content of the files that it names.
+    files: NamedFiles,
 }
 
 /// What a reload needs, made before anything changes.
@@ -90,7 +95,8 @@ impl Reloader {
             switch_tls,
             limits,
         } = parts;
-        let running = Mutex::new(Running { config, block_list });
+        let files = NamedFiles::read(&config);
+        let running = Mutex::new(Running { config, block_list, files });
         Arc::new(Reloader {
             sources,
             log_level,
@@ -122,11 +128,14 @@ impl Reloader {
         if !errors.is_empty() {
             return Err(invalid(errors.join("\n")));
         }
+        // Before they are used: a file that changes in between is named again by the next reload.
+        let files = NamedFiles::read(&config);
         let prepared = self.prepare(&running.config, &config)?;
         let difference = difference(&running.config, &config);
         let changes = difference.changes.iter().map(row).collect();
+        let renewed = files.renewed(&running.files);
         if order.dry_run {
-            return Ok(ReloadAnswer { applied: false, changes, warnings });
+            return Ok(ReloadAnswer { applied: false, changes, renewed, warnings });
         }
         let restart: Vec<_> = difference.at(Change::Restart).map(ToString::to_string).collect();
         if !restart.is_empty() {
@@ -137,10 +146,14 @@ impl Reloader {
             return Err(QueryError::new(ErrorKind::Refused, why));
         }
         self.apply(&mut running, config, prepared)?;
+        running.files = files;
         for change in &difference.changes {
             info!("configuration: {change}");
         }
-        Ok(ReloadAnswer { applied: true, changes, warnings })
+        for RenewedFileRow { setting, path } in &renewed {
+            info!("configuration: {setting}: {path} is renewed");
+        }
+        Ok(ReloadAnswer { applied: true, changes, renewed, warnings })
     }
 
     /// The same, reported in the log.
@@ -148,7 +161,10 @@ impl Reloader {
         match self.reload(&Reload::default()) {
             Ok(answer) => {
                 answer.warnings.iter().for_each(|warning| warn!("{warning}"));
-                info!("the configuration is read again; changes: {}", answer.changes.len());
+                let (changes, renewed) = (answer.changes.len(), answer.renewed.len());
+                info!(
+                    "the configuration is read again; changes: {changes}, renewed files: {renewed}"
+                );
             }
             Err(error) => {
                 error.message.lines().for_each(|line| warn!("not reloaded: {line}"));
@@ -287,7 +303,7 @@ fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
 
 /// The changes from one configuration to another. Certificates are live, but a server does not begin
 /// or end to speak TLS.
-fn difference(before: &Config, after: &Config) -> Difference {
+pub(crate) fn difference(before: &Config, after: &Config) -> Difference {
     let mut difference = Difference::between(before, after);
     if tls_files(&before.http).is_some() != tls_files(&after.http).is_some() {
         let is_of_tls =

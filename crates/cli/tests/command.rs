@@ -531,8 +531,11 @@ fn a_check_lists_what_changes_from_another_file() {
     let expected = format!(
         "changes from {old}: 2\nswitches.s2: added 0000000000000002 (live)\nmax_hosts: 10 -> 20 (restart)\n"
     );
-    assert_eq!((status, text.ends_with(&expected)), (0, true), "{text}");
-    let (_, text, _) = output(&mut bellrock(&["check", &new, "--diff", &new]));
+    assert_eq!((status, text.ends_with(&expected)), (3, true), "{text}");
+    let (status, text, _) = output(&mut bellrock(&["check", &new, "--diff", &new]));
+    assert_eq!(status, 0);
+    let live = write("live.yaml", "switches: {s2: 2}\nmax_hosts: 20\nmax_hosts_per_port: 5\n");
+    assert_eq!(output(&mut bellrock(&["check", &live, "--diff", &new])).0, 0);
     assert!(text.ends_with(&format!("no setting changes from {new}\n")), "{text}");
     let wrong = write("wrong.yaml", "max_hosts: many\n");
     let (status, text, error) = output(&mut bellrock(&["check", &new, "--diff", &wrong]));

@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use running::{Controller, Place, bellrock, free_address, output};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Makes a certificate of its own, and its key. Returns their paths.
 fn certificate(place: &Place, name: &str) -> (String, String) {
@@ -164,6 +164,37 @@ fn a_dry_run_refuses_what_the_reload_would_refuse() {
     }
     files.write("", "");
     assert_eq!(reload(&[]).0, 0);
+}
+
+#[test]
+fn a_reload_names_the_files_that_were_renewed() {
+    let files = Files::new("renewed");
+    files.write("", "");
+    let controller =
+        Controller::start(&files.place, &["--config", &files.place.file("bellrock.yaml")]);
+    let reload = |arguments: &[&str]| output(controller.command("reload").args(arguments));
+    let line = |setting: &str| {
+        let (_, path) = files.values.iter().find(|(name, _)| *name == setting).unwrap();
+        format!("{setting}: {path} is renewed\n")
+    };
+    let pair = line("http.certificate") + &line("http.key");
+    // Others have the same names.
+    certificate(&files.place, "http");
+    let (status, text, _) = reload(&["--dry-run"]);
+    assert_eq!(
+        (status, text),
+        (0, format!("{pair}changes: 0; renewed files: 2; nothing was changed\n"))
+    );
+    let (status, text, _) = reload(&[]);
+    assert_eq!((status, text), (0, format!("{pair}no setting has changed; renewed files: 2\n")));
+    assert_eq!(reload(&[]).1, "no setting has changed\n");
+    let tokens = files.place.file("tokens");
+    fs::write(&tokens, fs::read_to_string(&tokens).unwrap() + "# none is added\n").unwrap();
+    let text = reload(&["--json"]).1;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["renewed"], json!([{"setting": "http.tokens", "path": tokens}]), "{text}");
+    let log = controller.stop();
+    assert!(log.contains(line("http.key").trim_end()), "{log}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_reload_applies_all_changes_or_none() {
     let controller = Controller::start(&place, &["--config", &file]);
     let reload = |arguments: &[&str]| output(controller.command("reload").args(arguments));
     assert_eq!(missing(&controller), ["core"]);
-    assert_eq!(reload(&[]).1, "no setting has changed; certificates were read again\n");
+    assert_eq!(reload(&[]).1, "no setting has changed\n");
 
     write("switches: {edge: a1, spare: a2}\nlog_level: debug\n");
     let (status, text, _) = reload(&["--dry-run"]);
@@ -67,7 +67,14 @@ fn a_reload_applies_all_changes_or_none() {
         let (status, _, error) = reload(&[]);
         assert!(status == 1 && error.contains(part), "{error}");
         assert_eq!(missing(&controller), ["edge", "spare"]);
+        // A script can tell a mistake from a change that only needs a restart.
+        let needs_restart = part.ends_with("(restart)");
+        assert_eq!(reload(&["--dry-run"]).0, if needs_restart { 3 } else { 1 });
+        assert_eq!(reload(&["--dry-run", "--json"]).0, if needs_restart { 3 } else { 1 });
     }
+    write("switches: {edge: a1, spare: a2}\nlog_level: debug\nhost_max_age: 60 s\n");
+    let (_, text, _) = reload(&["--dry-run"]);
+    assert_eq!(text.matches("warning:").count(), 1, "{text}");
     fs::remove_file(&file).unwrap();
     let (status, _, error) = reload(&[]);
     assert!(status == 1 && error.contains("bellrock.yaml"), "{error}");

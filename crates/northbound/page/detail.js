@@ -135,7 +135,7 @@ const STATES = {
 /** A state as a word with a colour. */
 export function state(word) {
   const [kind, text] = STATES[word] ?? ["", word];
-  return el("span", { class: kind }, text);
+  return el("span", { class: `${kind} word` }, text);
 }
 
 function switchParts(dpid) {
@@ -159,7 +159,7 @@ function switchParts(dpid) {
     flows(),
     more.groups?.length ? [el("h3", {}, "Groups"), groups()] : null,
     more.meters?.length ? [el("h3", {}, "Meters"), meters()] : null,
-    more.statics?.length ? [el("h3", {}, "Static groups, meters and flows"), staticTable(more.statics)] : null,
+    more.statics?.length ? [el("h3", {}, "Static groups, meters and flows"), staticTable(more.statics, true)] : null,
   ].flat();
 }
 
@@ -246,8 +246,8 @@ function meters() {
   ], more.meters);
 }
 
-/** Static entries, with what may be done to them. */
-export function staticTable(rows) {
+/** Static entries, with what may be done to them. `isOfSwitch`: all are of the switch that is shown. */
+export function staticTable(rows, isOfSwitch = false) {
   const what = ({ flow, group, meter }) =>
     flow ? `flow, table ${flow.table}, ${flow.match} → ${flow.actions}`
       : group ? `group ${group.id} (${group.type}), ${plural(group.buckets.length, "bucket")}`
@@ -256,12 +256,12 @@ export function staticTable(rows) {
   return table("", [
     ["Name", ({ name }) => name],
     ["Owner", ({ owner }) => owner],
-    ["Switch", (row) => go("switch", row.dpid, row.switch_name ?? row.dpid)],
+    isOfSwitch ? null : ["Switch", (row) => go("switch", row.dpid, row.switch_name ?? row.dpid)],
     ["Entry", what, "code"],
     ["State", (row) => [state(row.state), row.why ? ` ${row.why}` : ""]],
     ["Ends in", ({ ttl_seconds }) => (ttl_seconds == null ? "never" : seconds(ttl_seconds))],
     ["", buttons],
-  ].map(([name, value, kind]) => [name, (row) => wrap(value(row)), kind]), rows);
+  ].filter(Boolean).map(([name, value, kind]) => [name, (row) => wrap(value(row)), kind]), rows);
 }
 
 const wrap = (value) => (Array.isArray(value) ? el("span", {}, value) : value || "");

@@ -56,7 +56,7 @@ export function table(caption, columns, rows) {
   const cell = (row, [, value, kind]) => el("td", { class: kind }, value(row) ?? "");
   return el("div", { class: "scroll" }, el("table", {},
     caption && el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, columns.map(([title]) => el("th", { scope: "col" }, title)))),
+    el("thead", {}, el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((column) => cell(row, column)))))));
 }
 

@@ -142,7 +142,7 @@ export function setFlow(dpid = "", row = null) {
       ["table", "Table", { type: "number", min: 0, max: 254, value: flow.table ?? 0 }],
       ["priority", "Priority among static flows, 0 to 4095", { type: "number", min: 0, max: 4095, value: flow.priority ?? 2048 }],
       ["match", "Match, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8", { value: flow.match ?? "any" }],
-      ["actions", "Actions, such as output:2", { value: flow.actions ?? "drop" }],
+      ["actions", "Actions, such as output:2, or drop", { value: flow.actions, required: true }],
       ["ttl_seconds", "Ends in seconds; empty: never", { type: "number", min: 1, step: 1, value: shown }],
     ],
     send: async ({ name, switch: at, table, priority, match, actions, ttl_seconds: ttl }) => {
@@ -174,10 +174,11 @@ export async function reload() {
     form({ title: "The configuration cannot be reloaded", text: problem.message });
     return;
   }
-  const { changes, warnings } = plan;
+  const { changes, renewed, warnings } = plan;
   const needsRestart = changes.some(({ needs_restart }) => needs_restart);
   const text = needsRestart ? "Not possible: a setting needs a restart of the controller. Restart it, or take that change back."
-    : changes.length ? "These settings change." : "No setting has changed. The files that it names are read again.";
+    : changes.length ? "These settings change." : renewed.length ? "No setting changes. These files have other content, which is used from now on."
+      : "Nothing has changed.";
   form({
     title: "Reload the configuration", label: "Reload", text,
     content: [
@@ -188,6 +189,10 @@ export async function reload() {
         ["After", ({ after }) => after ?? el("span", { class: "quiet" }, "none"), "code"],
         ["In force", ({ needs_restart }) => (needs_restart ? el("span", { class: "warm" }, "needs a restart") : "at once")],
       ], changes),
+      renewed.length > 0 && table("", [
+        ["Setting", ({ setting }) => setting, "code"],
+        ["Renewed file", ({ path }) => path, "code"],
+      ], renewed),
     ].flat(),
     send: needsRestart ? null : () => ask("/v1/reload", { method: "POST" }),
   });

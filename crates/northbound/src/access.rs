@@ -139,7 +139,7 @@ fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, P
     }
 }
 
-/// Checks the rate of a client, and on the loopback the name of the host that it asks for.
+/// Checks the rate of a client, that it asks for one host, and on the loopback the name of that host.
 pub(crate) fn check_client(
     shared: &Shared,
     client: Client,
@@ -149,6 +149,10 @@ pub(crate) fn check_client(
         shared.counters.requests_over_limit();
         let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
         return Err(Problem::too_many(why));
+    }
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        let why = "the request has several Host fields; send one (RFC 9112 §3.2)";
+        return Err(Problem::invalid(why));
     }
     if client.is_local {
         check_host(request).inspect_err(|_| shared.counters.hosts_refused())?;

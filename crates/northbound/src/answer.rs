@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{Operator, Page, Query, QueryError, Request as OperatorRequest, Rows};
+use bellrock_query::{ByName, Operator, Page, Query, QueryError, Request as OperatorRequest, Rows};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -182,18 +182,29 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let bytes = body_bytes(request, shared).await?;
-        // Serde would take a list for the fields in their order.
-        if bytes.trim_ascii_start().first() == Some(&b'[') {
-            return Err(Problem::invalid("the body is a list; give an object with named fields"));
-        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            let problem = Problem::invalid(format!("the body is wrong: {}", error.inner()));
-            if path == "." { problem } else { problem.at(&path) }
-        })?;
+        let ByName(value) = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| wrong_part("the body is wrong", &error))?;
         reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
         Ok(Fields(value))
+    }
+}
+
+/// The problem of an error, with the field that it is about.
+fn wrong_part<E: std::fmt::Display>(what: &str, error: &serde_path_to_error::Error<E>) -> Problem {
+    let (path, why) = (error.path().to_string(), error.inner().to_string());
+    let path = Some(path).filter(|path| path != ".");
+    // Serde names what is missing, and has the path of where it is missing.
+    let missing = why.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+    let field = match (path, missing) {
+        (Some(path), Some(missing)) => Some(format!("{path}.{missing}")),
+        (None, Some(missing)) => Some(missing.to_owned()),
+        (path, None) => path,
+    };
+    let problem = Problem::invalid(format!("{what}: {why}"));
+    match field {
+        Some(field) => problem.at(&field),
+        None => problem,
     }
 }
 
@@ -227,12 +238,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let params = UrlQuery::<T>::try_from_uri(&parts.uri);
-        params.map(|UrlQuery(params)| Params(params)).map_err(|error| {
-            use std::error::Error as _;
-            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            Problem::invalid(format!("the parameters are wrong: {why}"))
-        })
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = form_urlencoded::parse(query.as_bytes());
+        let params = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
+        params.map(Params).map_err(|error| wrong_part("the parameters are wrong", &error))
     }
 }
 
@@ -243,9 +252,18 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Part<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let part = axum::extract::Path::<T>::from_request_parts(parts, state).await;
-        part.map(|axum::extract::Path(part)| Part(part))
-            .map_err(|error| Problem::invalid(format!("the path is wrong: {}", error.body_text())))
+        let error = match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(part)) => return Ok(Part(part)),
+            Err(error) => error.body_text(),
+        };
+        let problem = Problem::invalid(format!("the path is wrong: {error}"));
+        // The paths that are more than text have one part.
+        let names = RawPathParams::from_request_parts(parts, state).await;
+        let name = names.as_ref().ok().and_then(|names| names.iter().next());
+        Err(match name {
+            Some((name, _)) => problem.at(name),
+            None => problem,
+        })
     }
 }
 

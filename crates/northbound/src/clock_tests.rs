@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::access::Caller;
 use crate::answer::Shared;
 use crate::limits::MIN_STATISTICS_INTERVAL;
 use crate::metrics::{StatisticsKind, poll};
@@ -96,7 +97,9 @@ fn a_stream_without_events_shows_that_it_lives_and_ends_in_time() {
     let [keepalive, limit] = [20, 300].map(Duration::from_millis);
     let began = Instant::now();
     runtime().block_on(async {
-        let answer = stream::respond_for(shared, None, limit, keepalive).await.expect("a stream");
+        let caller = Caller { token: None };
+        let answer = stream::respond_for(shared, caller, None, limit, keepalive).await;
+        let answer = answer.expect("a stream");
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
         let (mut body, mut comments) = (answer.into_body(), 0);
         while let Some(frame) = body.frame().await {

@@ -22,7 +22,8 @@ section { border-top: 1px solid #8888; padding: .5rem 0 }
 dd { margin: 0 0 .4rem 2rem }
 ";
 
-/// The document as JSON. Links of the sources in its texts become plain words.
+/// The document as JSON. Links of the sources in its texts become plain words, and `None` becomes what
+/// JSON has for it.
 pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     if let Some(info) = value.pointer_mut("/info").and_then(Value::as_object_mut) {
@@ -32,14 +33,15 @@ pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
     value
 }
 
-/// Takes rustdoc's brackets out of all descriptions.
+/// Takes rustdoc's brackets and names of Rust out of all descriptions.
 fn unlink(value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
                 match value {
                     Value::String(text) if key == "description" || key == "summary" => {
-                        *text = text.replace("[`", "`").replace("`]", "`");
+                        *text =
+                            text.replace("[`", "`").replace("`]", "`").replace("`None`", "`null`");
                     }
                     value => unlink(value),
                 }

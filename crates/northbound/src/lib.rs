@@ -32,6 +32,7 @@ mod documentation;
 #[cfg(fuzzing)]
 #[allow(missing_docs, clippy::expect_used, reason = "for fuzz targets only")]
 pub mod fuzzing;
+mod incoming;
 mod layout;
 pub mod limits;
 mod metrics;

@@ -31,6 +31,13 @@ pub const MAX_CLIENTS: usize = 1024;
 /// (`bodies_too_large`).
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
+/// Maximum number of bytes of a body that is refused, or that nobody wants, which are read and dropped
+/// so that the client gets to the answer. Then the connection is closed.
+pub const MAX_UNWANTED_BYTES: usize = 64 << 20;
+
+/// Time for reading them. Then the connection is closed.
+pub const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Maximum size of a request's line and header fields, in bytes. A larger one is refused with status
 /// 431.
 pub const MAX_HEAD_BYTES: usize = 32 << 10;
@@ -77,7 +84,8 @@ pub const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// (`streams_refused`).
 pub const MAX_STREAMS: usize = 64;
 
-/// Time after which a stream ends. Its client resumes it, and is checked again.
+/// Time after which a stream ends, and its client resumes it. A stream whose token is removed or expires
+/// ends within [`TOKEN_FILE_LOOK`].
 pub const MAX_STREAM_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Maximum time without a byte on a stream.
@@ -93,7 +101,8 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of the file of the tokens, in bytes.
 pub const MAX_TOKEN_FILE_BYTES: u64 = 1 << 20;
 
-/// Minimum time between two looks whether that file has changed.
+/// Minimum time between two looks whether that file has changed. While there are streams, it is also
+/// the maximum.
 pub const TOKEN_FILE_LOOK: Duration = Duration::from_secs(1);
 
 /// Maximum number of ports whose counters are kept for the metrics: those of 1,000 switches with 48

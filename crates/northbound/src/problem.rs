@@ -66,6 +66,11 @@ impl Problem {
         Problem { field: Some(field.to_owned()), ..self }
     }
 
+    /// The same problem. If its field is called `from`, it is `to`.
+    pub(crate) fn renamed(self, from: &str, to: &str) -> Self {
+        if self.field.as_deref() == Some(from) { self.at(to) } else { self }
+    }
+
     /// The same problem, in a body that is this part of the request. Its field has no such prefix.
     pub(crate) fn within(self, part: &str) -> Self {
         let field = self.field.map(|field| {

@@ -27,6 +27,7 @@ use tower::ServiceExt;
 
 use crate::access::Client;
 use crate::answer::Shared;
+use crate::incoming::Received;
 use crate::limits::{
     HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_HEAD_BYTES, MAX_WAITING_ANSWER_BYTES,
     MAX_WAITING_FOR_SWITCHES, STOP_TIMEOUT,
@@ -297,7 +298,9 @@ async fn http<S>(
 {
     let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(client);
-        let response = router.clone().oneshot(request);
+        let (head, body) = request.into_parts();
+        let body = Received::new(body, &head.headers);
+        let response = router.clone().oneshot(Request::from_parts(head, body));
         let mut pending = connection.request();
         async {
             let mut response = response.await?;

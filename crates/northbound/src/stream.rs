@@ -17,9 +17,11 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
+use crate::access::Caller;
 use crate::answer::Shared;
-use crate::limits::{MAX_STREAM_TIME, MAX_STREAMS, STREAM_KEEPALIVE};
+use crate::limits::{MAX_STREAM_TIME, MAX_STREAMS, STREAM_KEEPALIVE, TOKEN_FILE_LOOK};
 use crate::problem::Problem;
+use crate::tokens::TokenEntry;
 
 /// Time for which one request waits for events. When the server stops, its thread ends within it.
 const WAIT_MS: u64 = 1000;
@@ -54,17 +56,20 @@ pub(crate) async fn watch_events(shared: Arc<Shared>, latest: watch::Sender<()>)
     }
 }
 
-/// The events after `after`, and then all later ones as they happen.
+/// The events after `after`, and then all later ones as they happen, for as long as the caller's token
+/// is valid.
 pub(crate) async fn respond(
     shared: Arc<Shared>,
+    caller: Caller,
     after: Option<String>,
 ) -> Result<Response, Problem> {
-    respond_for(shared, after, MAX_STREAM_TIME, STREAM_KEEPALIVE).await
+    respond_for(shared, caller, after, MAX_STREAM_TIME, STREAM_KEEPALIVE).await
 }
 
 /// The same with these limits.
 pub(crate) async fn respond_for(
     shared: Arc<Shared>,
+    caller: Caller,
     after: Option<String>,
     limit: Duration,
     keepalive: Duration,
@@ -77,8 +82,9 @@ pub(crate) async fn respond_for(
     // A wrong id is a problem, not a stream.
     let first = shared.ask(FollowEvents { after, wait_ms: 0 }).await?;
     mark_if_full(&first, &mut news);
-    let end = Instant::now() + limit;
-    let state = Stream { shared, news, last: first.last.clone(), end, keepalive, _place: place };
+    let sent = Instant::now();
+    let (last, end, token) = (first.last.clone(), sent + limit, caller.token);
+    let state = Stream { shared, token, news, last, sent, end, keepalive, _place: place };
     let first = Bytes::from(format!(": events\n\n{}", text(&first)));
     let chunks = stream::unfold((state, Some(first)), |(mut state, first)| async move {
         let chunk = match first {
@@ -93,10 +99,14 @@ pub(crate) async fn respond_for(
 
 struct Stream {
     shared: Arc<Shared>,
+    /// The token of the client. `None`: it needs none.
+    token: Option<TokenEntry>,
     /// Changes when there are events.
     news: watch::Receiver<()>,
     /// The place of the last event that was sent.
     last: String,
+    /// When the last bytes were sent.
+    sent: Instant,
     end: Instant,
     /// Maximum time without a byte.
     keepalive: Duration,
@@ -109,14 +119,24 @@ impl Stream {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let now = Instant::now();
-            if now >= self.end {
+            if now >= self.end || !self.may_go_on() {
                 return None;
             }
-            match timeout_at(self.end.min(now + self.keepalive), self.news.changed()).await {
+            let quiet_until = self.sent + self.keepalive;
+            if now >= quiet_until {
+                self.sent = now;
                 // A comment, which shows that the connection is alive.
-                Err(_) => return Some(Bytes::from_static(b": \n\n")),
+                return Some(Bytes::from_static(b": \n\n"));
+            }
+            let look = self.token.as_ref().map_or(self.end, |_| now + TOKEN_FILE_LOOK);
+            let wake = self.end.min(quiet_until).min(look);
+            match timeout_at(wake, self.news.changed()).await {
+                Err(_) => continue,
                 Ok(Err(_)) => return None,
                 Ok(Ok(())) => {}
+            }
+            if !self.may_go_on() {
+                return None;
             }
             let query = FollowEvents { after: Some(self.last.clone()), wait_ms: 0 };
             let answer = self.shared.ask(query).await.ok()?;
@@ -124,9 +144,16 @@ impl Stream {
             mark_if_full(&answer, &mut self.news);
             self.last = answer.last;
             if !text.is_empty() {
+                self.sent = Instant::now();
                 return Some(text.into());
             }
         }
+    }
+
+    /// Whether the client's token, if it needs one, has not been taken away.
+    fn may_go_on(&self) -> bool {
+        let Some(token) = &self.token else { return true };
+        self.shared.tokens.as_ref().is_some_and(|book| book.still_has(token))
     }
 }
 

@@ -318,6 +318,12 @@ impl TokenBook {
         found
     }
 
+    /// Whether a token that was found before still stands in the file, and has not expired.
+    pub(crate) fn still_has(&self, entry: &TokenEntry) -> bool {
+        let is_it = |other: &TokenEntry| other.hash == entry.hash && !other.has_expired();
+        self.entries().iter().any(is_it)
+    }
+
     /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
     /// token any more. Both are logged.
     fn entries(&self) -> Arc<[TokenEntry]> {
@@ -423,12 +429,26 @@ mod tests {
             state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
         };
         assert_eq!(book.find(&token), Some(entry.clone()));
+        assert!(book.still_has(&entry));
         fs::remove_file(&path).unwrap();
         look_again();
         assert_eq!(book.find(&token), None);
+        assert!(!book.still_has(&entry));
         entry.add_to(&path).unwrap();
         look_again();
+        assert!(book.still_has(&entry));
         assert_eq!(book.find(&token), Some(entry));
+    }
+
+    #[test]
+    fn a_token_whose_line_has_got_an_end_is_not_there_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (entry, _) = TokenEntry::make("first", Scope::Read, None).unwrap();
+        fs::write(&path, format!("{entry} 2001-01-01T00:00:00Z\n")).unwrap();
+        assert!(!TokenBook::open(&path).unwrap().still_has(&entry));
+        fs::write(&path, format!("{entry}\n")).unwrap();
+        assert!(TokenBook::open(&path).unwrap().still_has(&entry));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bellrock_northbound::limits::{
-    MAX_CONNECTIONS, MAX_WAITING_FOR_SWITCHES, REQUEST_TIMEOUT, TURN_TIMEOUT,
+    MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_UNWANTED_BYTES, MAX_WAITING_FOR_SWITCHES, REQUEST_TIMEOUT,
+    TURN_TIMEOUT,
 };
 use bellrock_northbound::{
     Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
@@ -220,6 +221,71 @@ fn a_body_that_never_ends_is_refused_and_an_unfinished_head_is_closed() {
     assert_eq!(lab.counter("requests_timed_out"), 1);
     assert!(matches!(head.read(&mut [0; 1]), Ok(0) | Err(_)), "it is closed");
     until("it is counted", || lab.counter("connections_timed_out") == 1);
+}
+
+/// Sends a whole body, and reads only then, as clients in Python do.
+fn write_then_read(lab: &Lab, token: &str, body_bytes: usize) -> client::Reply {
+    let mut stream = lab.connect();
+    let head = format!(
+        "POST /v1/static HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         content-length: {body_bytes}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let piece = vec![b' '; 64 << 10];
+    for at in (0..body_bytes).step_by(piece.len()) {
+        stream.write_all(&piece[..piece.len().min(body_bytes - at)]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    reply(&bytes)
+}
+
+#[test]
+fn a_client_that_sends_a_large_body_before_it_reads_gets_to_its_answer() {
+    let lab = Lab::new();
+    write_then_read(&lab, &lab.write, MAX_BODY_BYTES + 1).problem(413, "too_large");
+    write_then_read(&lab, &lab.write, 20 << 20).problem(413, "too_large");
+    write_then_read(&lab, &lab.read, 20 << 20).problem(403, "forbidden");
+    write_then_read(&lab, "wrong", 20 << 20).problem(401, "unauthorized");
+    assert_eq!(lab.counter("bodies_too_large"), 2);
+}
+
+#[test]
+fn a_connection_goes_on_after_a_body_that_nobody_wants() {
+    let lab = Lab::new();
+    let mut stream = lab.connect();
+    let body = "x".repeat(2 << 20);
+    let all = format!(
+        "POST /v1/none HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}\
+         GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(all.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 401") && text.ends_with("ok\n"), "{text}");
+}
+
+#[test]
+fn a_body_that_nobody_wants_and_that_has_no_end_is_not_read_for_ever() {
+    let lab = Lab::new();
+    let mut stream = lab.connect();
+    let head =
+        "POST /v1/static HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let piece = vec![b' '; 1 << 20];
+    // What is read, and what the buffers of both ends take.
+    let most = 4 * MAX_UNWANTED_BYTES / piece.len();
+    let refused = (0..most).find_map(|_| stream.write_all(&piece).err());
+    let refused = refused.unwrap_or_else(|| panic!("it takes {most} MiB"));
+    assert!(
+        matches!(
+            refused.kind(),
+            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe
+        ),
+        "{refused}"
+    );
+    assert_eq!(lab.get("/v1/status").status, 200);
 }
 
 #[test]

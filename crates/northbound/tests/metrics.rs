@@ -38,6 +38,7 @@ fn a_scrape_has_the_state_and_every_counter() {
         r#"bellrock_app_table_memory_refusals_total{app="hub"} 7"#,
         r#"bellrock_app_table_memory_used_bytes{app="hub"} 5"#,
         "bellrock_hosts 3",
+        "bellrock_tls_certificate_expiry_timestamp_seconds 1900000000",
         "bellrock_task_polls_total 9",
         r#"bellrock_app_floods_total{app="hub"} 1"#,
         r#"bellrock_app_floods_total{app="learning"} 2"#,

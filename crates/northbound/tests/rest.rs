@@ -15,7 +15,7 @@ fn body_of(method: &str, path: &str) -> String {
     let body = match (method, path) {
         ("post", "/v1/reservations") => json!({"from": "h1", "to": "h2", "rate_kbps": 1000}),
         ("post", "/v1/static") => json!({"remove": ["web"]}),
-        ("put", "/v1/static/{name}") => json!({"switch": "s1", "flow": {}}),
+        ("put", "/v1/static/{name}") => json!({"switch": "s1", "flow": {"actions": "drop"}}),
         ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}),
         ("post", "/v1/relays") => json!({"from": "s1:3", "to": "a2:3", "verdict": "link"}),
         ("post", "/v1/switches/{switch}/messages") => json!({"messages": ["0414000800000000"]}),
@@ -186,6 +186,19 @@ fn static_entries_belong_to_their_token_unless_the_order_says_otherwise() {
     let unknown = r#"{"switch": "s1", "flow": {"nonsense": 1}}"#;
     let unknown = lab.order(&lab.write, "PUT", "/v1/static/web", unknown).problem(400, "invalid");
     assert_eq!(unknown["field"], "flow.nonsense");
+    // Fields have names, at every depth.
+    for (body, field) in [
+        (r#"{"entries": [["web", "s1"]]}"#, "entries[0]"),
+        (
+            r#"{"entries": [{"name": "w", "switch": "s1", "flow": [0, 7, "any", "output:2"]}]}"#,
+            "entries[0].flow",
+        ),
+    ] {
+        let list = lab.order(&lab.write, "POST", "/v1/static", body).problem(400, "invalid");
+        assert_eq!(list["field"], field);
+        let detail = list["detail"].as_str().unwrap();
+        assert!(detail.contains("give an object with named fields"), "{detail}");
+    }
     lab.order(&lab.read, "PUT", "/v1/static/web", body).problem(403, "forbidden");
     lab.send("PUT", "/v1/static/web", &[], body).problem(401, "unauthorized");
 }
@@ -203,8 +216,14 @@ fn what_is_wrong_is_a_problem_that_names_it() {
 
     let problem = lab.get("/v1/hosts?limt=3").problem(400, "invalid");
     assert!(detail(&problem).contains("unknown field `limt`"), "{problem}");
+    assert_eq!(problem["field"], "limt");
     let problem = lab.get("/v1/hosts?limit=x").problem(400, "invalid");
     assert!(detail(&problem).contains("invalid digit"), "{problem}");
+    assert_eq!(problem["field"], "limit");
+    let problem = lab.get("/v1/events?alarming=perhaps").problem(400, "invalid");
+    assert_eq!(problem["field"], "alarming");
+    let problem = lab.get("/v1/switches/s1/reply").problem(400, "invalid");
+    assert_eq!(problem["field"], "request", "what is missing");
     let problem = lab.get("/v1/hosts?limit=0").problem(400, "invalid");
     assert_eq!(problem["field"], "limit");
 
@@ -213,12 +232,18 @@ fn what_is_wrong_is_a_problem_that_names_it() {
     assert_eq!(problem["field"], "rate_kbps");
     let problem = post(r#"{"from": "a", "to": "b"}"#).problem(400, "invalid");
     assert!(detail(&problem).contains("missing field `rate_kbps`"), "{problem}");
+    assert_eq!(problem["field"], "rate_kbps");
     let problem = post(r#"{"from": "a", "to": "b", "rate_kbps": 0}"#).problem(400, "invalid");
     assert_eq!(problem["field"], "rate_kbps");
     for body in ["", "{", "[]", r#"{"from": "a", "to": "b", "rate_kbps": 1} x"#, "\u{0}"] {
         post(body).problem(400, "invalid");
     }
-    lab.order(&lab.write, "DELETE", "/v1/reservations/x", "").problem(400, "invalid");
+    let wrong = lab.order(&lab.write, "DELETE", "/v1/reservations/x", "");
+    assert_eq!(wrong.problem(400, "invalid")["field"], "id");
+    let missing = lab.order(&lab.write, "DELETE", "/v1/static/missing", "");
+    assert_eq!(missing.problem(404, "not_found")["field"], "name");
+    let missing = lab.order(&lab.write, "POST", "/v1/static", r#"{"remove": ["missing"]}"#);
+    assert_eq!(missing.problem(404, "not_found")["field"], "remove");
     lab.order(&lab.write, "DELETE", "/v1/reservations/8", "").problem(404, "not_found");
     lab.order(&lab.write, "POST", "/v1/quarantine", r#"{"host": "panic"}"#)
         .problem(500, "internal");
@@ -284,6 +309,13 @@ fn a_page_of_somebody_else_cannot_ask_by_a_name_of_its_own() {
         with(bad).problem(421, "other_host");
     }
     assert_eq!(lab.counter("hosts_refused"), 3);
+    // Of two it is unknown which one a proxy in between has looked at.
+    let counted = lab.counter("requests_invalid");
+    for second in ["localhost", "evil.example"] {
+        let both = [("host", "localhost"), ("host", second)];
+        lab.send("GET", "/v1/status", &both, "").problem(400, "invalid");
+    }
+    assert_eq!(lab.counter("requests_invalid"), counted + 2);
 }
 
 #[test]
@@ -308,4 +340,8 @@ fn the_page_of_the_interface_lists_all_paths_and_loads_nothing() {
     assert!(!page.body.contains("<script") && !page.body.contains("src="));
     let text = openapi().to_string();
     assert!(!text.contains("[`"), "links of the sources");
+    assert!(!text.contains("prefixItems"), "a list in which the place says what a value is");
+    for name in ["`None`", "::", "DEFAULT_", "MAX_"] {
+        assert!(!text.contains(name), "{name} is a name of Rust");
+    }
 }

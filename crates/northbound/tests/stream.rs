@@ -126,6 +126,35 @@ fn what_is_wrong_is_a_problem_and_streams_are_bounded() {
 }
 
 #[test]
+fn a_stream_ends_when_its_token_is_removed_and_others_go_on() {
+    let lab = Lab::new();
+    let bearer = |token: &str| format!("Bearer {token}");
+    let open = |token: &str| {
+        let mut stream =
+            Events::open(&lab, "/v1/events", &[STREAM, ("authorization", &bearer(token))]);
+        stream.until(": events\n\n");
+        stream
+    };
+    let (mut reader, mut writer) = (open(&lab.read), open(&lab.write));
+    let mut anybody = Events::open(&lab, "/v1/events", &[STREAM]);
+    anybody.until(": events\n\n");
+    lab.remove_token("reader");
+    // Nobody asks for anything, and nothing happens. The last chunk shows that the stream is ended.
+    reader.until("0\r\n\r\n");
+    happen(&lab, 1);
+    for stream in [&mut writer, &mut anybody] {
+        stream.until("id: 0\n");
+        assert!(!stream.text.contains("0\r\n\r\n"), "{}", stream.text);
+    }
+    assert_eq!(reader.ids(), [] as [usize; 0]);
+    // Without the file there is no token.
+    lab.remove_tokens();
+    writer.until("0\r\n\r\n");
+    happen(&lab, 1);
+    anybody.until("id: 1\n");
+}
+
+#[test]
 fn a_stream_ends_at_once_when_the_server_stops() {
     let lab = Lab::new();
     let mut stream = Events::open(&lab, "/v1/events", &[STREAM]);

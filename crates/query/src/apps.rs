@@ -123,7 +123,7 @@ pub struct DescribeCounters {}
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CounterMeaning {
-    /// The part of [`Counters`] that it belongs to.
+    /// The part of the counters that it belongs to.
     pub part: CounterPart,
     /// The app, for a counter of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct CounterMeaning {
     pub meaning: String,
 }
 
-/// A part of [`Counters`].
+/// A part of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

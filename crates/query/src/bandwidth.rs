@@ -22,7 +22,7 @@ pub struct Reserve {
     /// The queue to use, which is set up in all switches. `None`: a meter.
     #[serde(default)]
     pub queue: Option<String>,
-    /// Time to wait until enough is released, up to [`MAX_RESERVE_WAIT_MS`].
+    /// Time to wait until enough is released, up to 5,000.
     #[serde(default)]
     pub wait_ms: u64,
 }
@@ -49,7 +49,7 @@ pub struct ListReservations {
 pub struct ReservationRow {
     /// Its number.
     pub id: u32,
-    /// The host that sends, as [`Reserve::from`]. Named switches and hosts have their names.
+    /// The host that sends, as in the order. Named switches and hosts have their names.
     pub from: String,
     /// The host that receives.
     pub to: String,

@@ -19,8 +19,21 @@ pub struct ReloadAnswer {
     pub applied: bool,
     /// The changes.
     pub changes: Vec<SettingChangeRow>,
+    /// Files with other content than before, under the same settings.
+    #[serde(default)]
+    pub renewed: Vec<RenewedFileRow>,
     /// What is probably not meant.
     pub warnings: Vec<String>,
+}
+
+/// A file that has other content than when it was last read, such as a renewed certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RenewedFileRow {
+    /// The setting that names it, such as `http.certificate`.
+    pub setting: String,
+    /// Its path.
+    pub path: String,
 }
 
 /// A change of a setting, or of one entry of a map.

@@ -17,6 +17,7 @@
 mod apps;
 mod audit;
 mod bandwidth;
+mod by_name;
 mod circuits;
 mod configuration;
 mod error;
@@ -46,8 +47,9 @@ pub use audit::MAX_AUDIT_BYTES;
 pub use bandwidth::{
     ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
 };
+pub use by_name::ByName;
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
-pub use configuration::{Reload, ReloadAnswer, SettingChangeRow};
+pub use configuration::{Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use groups::{GroupRow, ListGroups, ListMeters, MeterRow};

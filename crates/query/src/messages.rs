@@ -52,7 +52,7 @@ pub struct SwitchReply {
     #[serde(with = "text")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub bytes: MessageBytes,
-    /// The reply as `bellrock decode` prints it, up to [`MAX_REPLY_TEXT_BYTES`].
+    /// The reply as `bellrock decode` prints it, up to 64 KiB.
     pub text: String,
 }
 

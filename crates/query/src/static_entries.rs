@@ -8,7 +8,7 @@ use crate::{Page, SwitchRef, text};
 /// The owner of entries whose order names none.
 pub const DEFAULT_OWNER: &str = "operator";
 
-/// Maximum number of entries whose state an answer to [`SetStatic`] tells one by one.
+/// Maximum number of entries whose state an answer to [`SetStatic`] reports one by one.
 pub const MAX_UNCONFIRMED_SHOWN: usize = 100;
 
 /// Sets and removes static entries: all of them, or none. The answer comes when the switches have
@@ -17,8 +17,8 @@ pub const MAX_UNCONFIRMED_SHOWN: usize = 100;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SetStatic {
-    /// Who orders. Only this owner changes and removes the entries later. `None`:
-    /// [`DEFAULT_OWNER`], or over HTTP the name of the token.
+    /// Who orders. Only this owner changes and removes the entries later. `None`: `operator`, or over
+    /// HTTP the name of the token.
     pub owner: Option<String>,
     /// Entries to set. Those of the same names are replaced.
     pub entries: Vec<StaticEntry>,
@@ -53,7 +53,7 @@ pub struct StaticEntry {
     pub meter: Option<StaticMeter>,
 }
 
-/// A static flow.
+/// A static flow. Its actions have to be given: an order without them would drop packets, perhaps all.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -65,7 +65,8 @@ pub struct StaticFlow {
     /// Its match, such as `in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8`. The default is `any`.
     #[serde(rename = "match")]
     pub matching: String,
-    /// What it does, such as `set_field:10.0.0.7->ipv4_dst,output:3`. The default is `drop`.
+    /// What it does, such as `set_field:10.0.0.7->ipv4_dst,output:3`, or `drop`.
+    #[cfg_attr(feature = "schema", schema(required))]
     pub actions: String,
 }
 
@@ -75,7 +76,8 @@ impl Default for StaticFlow {
             table: 0,
             priority: bellrock_api::PriorityBand::MIDDLE,
             matching: "any".to_owned(),
-            actions: "drop".to_owned(),
+            // Which an order must not leave so.
+            actions: String::new(),
         }
     }
 }
@@ -123,7 +125,8 @@ pub struct StaticBucket {
     /// The group that must be live for the bucket to be live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_group: Option<u32>,
-    /// Its actions, such as `output:3`. The default is `drop`.
+    /// Its actions, such as `output:3`, or `drop`.
+    #[cfg_attr(feature = "schema", schema(required))]
     pub actions: String,
 }
 
@@ -183,7 +186,7 @@ pub struct StaticAnswer {
     /// Number of these whose switch is not connected.
     #[serde(default)]
     pub waiting: usize,
-    /// The first [`MAX_UNCONFIRMED_SHOWN`] of them; those that a switch refuses come first.
+    /// The first of them, at most 100; those that a switch refuses come first.
     pub problems: Vec<StaticProblem>,
     /// Whether the entries are in a file, from which they come back after a restart of the
     /// controller.

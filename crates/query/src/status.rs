@@ -29,6 +29,10 @@ pub struct Status {
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     #[serde(default)]
     pub listen_tls: Vec<SocketAddr>,
+    /// End of the controller's certificate towards switches, in seconds since 1970. `None`: it listens
+    /// without TLS only.
+    #[serde(default)]
+    pub tls_certificate_expiry: Option<i64>,
     /// The apps of the chain, in order.
     pub apps: Vec<String>,
     /// Number of workers.

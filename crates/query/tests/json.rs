@@ -60,6 +60,7 @@ fn set_static() -> SetStatic {
         group: None,
         meter: None,
     };
+    let flow = StaticFlow { actions: "drop".to_owned(), ..StaticFlow::default() };
     let bucket = StaticBucket { weight: 1, actions: "output:1".to_owned(), ..Default::default() };
     let group = StaticGroup { id: 7, kind: GroupKind::Select, buckets: vec![bucket] };
     let band = StaticBand { rate: 1000, burst: 0, dscp_remark: Some(1) };
@@ -67,7 +68,7 @@ fn set_static() -> SetStatic {
     SetStatic {
         owner: None,
         entries: vec![
-            StaticEntry { flow: Some(StaticFlow::default()), ..entry("f") },
+            StaticEntry { flow: Some(flow), ..entry("f") },
             StaticEntry { group: Some(group), ..entry("g") },
             StaticEntry { meter: Some(meter), ttl_seconds: Some(60), ..entry("m") },
         ],

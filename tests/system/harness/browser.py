@@ -45,6 +45,9 @@ class Browser:
         """The text of an element, or nothing without it. In one step: the page may draw it anew meanwhile."""
         return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
 
+    def resize(self, width):
+        self.driver.set_window_size(width, WINDOW[1])
+
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 

@@ -201,7 +201,7 @@ pub enum NotReserved {
 
 fn known_queues(known: &[String]) -> String {
     match known {
-        [] => "none is configured (`queues: [NAME=NUMBER]`)".to_owned(),
+        [] => "none is configured; give some in the file, such as `queues: {gold: 1}`".to_owned(),
         known => format!("there are: {}", known.join(", ")),
     }
 }

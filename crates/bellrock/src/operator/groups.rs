@@ -10,7 +10,9 @@ use bellrock_api::openflow::{
     Group, GroupDesc, GroupStats, Meter, MeterConfig, MeterStats, RequestBody,
 };
 use bellrock_api::{Network, ReplyBody, SwitchInfo};
-use bellrock_query::{GroupRow, ListGroups, ListMeters, MeterRow, QueryError, Rows};
+use bellrock_query::{
+    ErrorKind, GroupRow, ListGroups, ListMeters, MeterRow, QueryError, Rows, SwitchRef,
+};
 
 use super::ask::{ask_one, kept, of_switch};
 
@@ -23,6 +25,9 @@ pub(super) fn list_groups(
     info: &SwitchInfo,
     query: &ListGroups,
 ) -> Result<Rows<GroupRow>, QueryError> {
+    if !info.version.has_groups() {
+        return Err(lacks(&query.switch, info, "groups"));
+    }
     let ask_groups = || network.request(info.dpid, RequestBody::GroupDesc);
     let reported = ask_one("groups", ask_groups, |reply| match reply {
         ReplyBody::GroupDesc(groups) => Some(groups.iter().map(group_row).collect()),
@@ -71,6 +76,9 @@ pub(super) fn list_meters(
     info: &SwitchInfo,
     query: &ListMeters,
 ) -> Result<Rows<MeterRow>, QueryError> {
+    if !info.version.has_meters() {
+        return Err(lacks(&query.switch, info, "meters"));
+    }
     let ask_meters = || network.request(info.dpid, RequestBody::MeterConfig(Meter::ALL));
     let reported = ask_one("meters", ask_meters, |reply| match reply {
         ReplyBody::MeterConfig(meters) => Some(meters.iter().map(meter_row).collect()),
@@ -107,6 +115,13 @@ fn count_meter(rows: &mut BTreeMap<u32, MeterRow>, counters: &MeterStats<'_>) {
     row.packets = kept(counters.packet_in_count);
     row.bytes = kept(counters.byte_in_count);
     row.age_seconds = Some(counters.duration_sec);
+}
+
+/// The error for a switch whose version has no groups or no meters.
+fn lacks(switch: &SwitchRef, info: &SwitchInfo, what: &str) -> QueryError {
+    let version = info.version;
+    let why = format!("switch {switch} speaks OpenFlow {version}, which has no {what}");
+    QueryError::new(ErrorKind::Refused, why).at("switch")
 }
 
 /// The text of a part without its name, which the field says already.

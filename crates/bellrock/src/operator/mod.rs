@@ -35,12 +35,12 @@ use bellrock_api::{
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
 use bellrock_apps::quarantine::BlockLists;
-#[cfg(feature = "tls")]
-use bellrock_engine::Identities;
 use bellrock_engine::{
     AppState, COUNTERS, Monitor, PortPacketIns, SWITCH_COUNTERS, SwitchCounters, TASK_COUNTERS,
     TaskInfo, TaskState as EngineTaskState,
 };
+#[cfg(feature = "tls")]
+use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
     Answer, AppRow, AppTables, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow,
     ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow, Reload,
@@ -67,6 +67,8 @@ pub(crate) struct Handles {
     pub(crate) reload: Option<ReloadFn>,
     #[cfg(feature = "tls")]
     pub(crate) identities: Option<Identities>,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<TlsServer>,
 }
 
 /// Reads the configuration of a program again, and applies what has changed. It runs in a thread of
@@ -201,12 +203,12 @@ impl Operator for ControllerOperator {
     }
 }
 
-/// The name of a switch, for a row.
 fn no_tls() -> QueryError {
     let why = "no switch can connect by TLS; give `listen` an address with tls:, such as tls:0.0.0.0:6653";
     QueryError::new(ErrorKind::Refused, why)
 }
 
+/// The name of a switch, for a row.
 fn name_of(names: &Names, dpid: Dpid) -> Option<String> {
     names.name_of(dpid).map(str::to_owned)
 }
@@ -302,6 +304,10 @@ impl ControllerOperator {
             uptime_seconds: status.uptime.as_secs(),
             listen: self.listen.clone(),
             listen_tls: self.listen_tls.clone(),
+            #[cfg(feature = "tls")]
+            tls_certificate_expiry: self.handles.tls.as_ref().and_then(TlsServer::not_after),
+            #[cfg(not(feature = "tls"))]
+            tls_certificate_expiry: None,
             apps: self.apps.clone(),
             workers: status.workers,
             connections: status.connections,

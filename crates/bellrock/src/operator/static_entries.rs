@@ -165,6 +165,7 @@ impl ControllerOperator {
     ) -> Result<app::StaticEntry, QueryError> {
         let dpid = self.dpid(names, &entry.switch)?;
         let wanted = static_forms::read(entry)?;
+        static_forms::check_actions(entry)?;
         let info = self.network.switch(dpid);
         check_possible(entry, &wanted, info.as_ref().map(|info| info.version))?;
         // A switch that is not connected refuses later what its version does not know.

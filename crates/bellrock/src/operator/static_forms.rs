@@ -22,6 +22,28 @@ pub(super) struct Shown {
     pub(super) meter: Option<StaticMeter>,
 }
 
+/// Checks that an order says what becomes of packets. Nobody drops the packets of a whole switch by
+/// leaving something out.
+///
+/// # Errors
+/// The actions that are missing.
+pub(super) fn check_actions(entry: &StaticEntry) -> Result<(), QueryError> {
+    let is_missing = |actions: &str| actions.trim().is_empty();
+    let flow = entry.flow.iter().filter(|flow| is_missing(&flow.actions));
+    let flow = flow.map(|_| "flow.actions".to_owned());
+    let buckets = entry.group.iter().flat_map(|group| group.buckets.iter().enumerate());
+    let buckets = buckets.filter(|(_, bucket)| is_missing(&bucket.actions));
+    let buckets = buckets.map(|(index, _)| format!("group.buckets[{index}].actions"));
+    match flow.chain(buckets).next() {
+        Some(field) => {
+            let why =
+                "it says not what to do with packets; give actions, such as output:2, or drop";
+            Err(QueryError::invalid(&field, why))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Reads what an entry is.
 ///
 /// # Errors
@@ -138,7 +160,10 @@ fn show_group(group: &GroupEntry) -> StaticGroup {
         weight: bucket.weight,
         watch_port: (bucket.watch_port != Port::ANY).then(|| bucket.watch_port.to_string()),
         watch_group: (bucket.watch_group != Group::ANY).then_some(bucket.watch_group),
-        actions: bucket.actions.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        actions: match &bucket.actions[..] {
+            [] => "drop".to_owned(),
+            actions => actions.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        },
     };
     StaticGroup {
         id: group.id,
@@ -206,6 +231,34 @@ mod tests {
             assert_eq!((&flow, &group), (&entry.flow, &entry.group), "{text}");
             assert_eq!(meter.map(|meter| meter.id), entry.meter.map(|meter| meter.id));
         }
+    }
+
+    #[test]
+    fn packets_are_dropped_only_by_an_order_that_says_so() {
+        for (what, field) in [
+            (r#""flow": {}"#, Some("flow.actions")),
+            (r#""flow": {"match": "in_port=1", "actions": " "}"#, Some("flow.actions")),
+            (r#""flow": {"actions": "drop"}"#, None),
+            (r#""flow": {"actions": "output:1"}"#, None),
+            (
+                r#""group": {"id": 1, "type": "all", "buckets": [{"actions": "drop"}, {}]}"#,
+                Some("group.buckets[1].actions"),
+            ),
+            (r#""group": {"id": 1, "type": "all"}"#, None),
+            (r#""meter": {"id": 1, "bands": [{"rate": 1}]}"#, None),
+        ] {
+            let checked =
+                check_actions(&entry(&format!(r#"{{"name": "n", "switch": "a1", {what}}}"#)));
+            assert_eq!(checked.err().and_then(|error| error.field).as_deref(), field, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_without_actions_is_shown_as_one_that_drops() {
+        let text =
+            r#"{"name": "g", "switch": "a1", "group": {"id": 1, "type": "all", "buckets": [{}]}}"#;
+        let shown = show(&read(&entry(text)).unwrap()).group.unwrap();
+        assert_eq!(shown.buckets[0].actions, "drop");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bellrock_config::values;
-use bellrock_query::{ListStatic, Page, SetStatic, StaticEntry, StaticFlow, SwitchRef};
+use bellrock_query::{ByName, ListStatic, Page, SetStatic, StaticEntry, StaticFlow, SwitchRef};
 use clap::{Args, Subcommand};
+use serde_saphyr::UserMessageFormatter;
 
 use crate::Failure;
 use crate::ask::Ask;
@@ -48,8 +49,8 @@ pub(crate) struct AddArgs {
     /// The packets, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8
     #[arg(long = "match", value_name = "FIELDS", default_value = "any")]
     matching: String,
-    /// What to do with them, such as set_field:10.0.0.7->ipv4_dst,output:3
-    #[arg(long, default_value = "drop")]
+    /// What to do with them, such as set_field:10.0.0.7->ipv4_dst,output:3, or drop
+    #[arg(long)]
     actions: String,
     /// Priority among the static flows, 0 to 4095
     #[arg(long, value_name = "N", default_value_t = StaticFlow::default().priority)]
@@ -185,5 +186,45 @@ fn read(path: &Path) -> Result<Vec<StaticEntry>, Failure> {
         let why = format!("{name}: it is empty; a list without entries is []");
         return Err(Failure::Failed(why));
     }
-    serde_saphyr::from_str(&text).map_err(|error| Failure::Failed(format!("{name}: {error}")))
+    parse(&name, &text)
+}
+
+/// Reads a list of entries. An error has the place, what is wrong, and the form of an entry.
+fn parse(name: &str, text: &str) -> Result<Vec<StaticEntry>, Failure> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let read = serde_saphyr::from_str_with_options::<ByName<Vec<StaticEntry>>>(text, options);
+    read.map(|ByName(entries)| entries).map_err(|error| {
+        let what = error.render_with_formatter(&UserMessageFormatter);
+        let what = what.split(" at line ").next().unwrap_or(&what);
+        let place = error.location().map_or_else(String::new, |location| {
+            format!("{}:{}:", location.line(), location.column())
+        });
+        Failure::Failed(format!("{name}:{place} {what}; {FORM}"))
+    })
+}
+
+/// The form of a file, for errors.
+const FORM: &str = "a file is a list of entries, such as\n\
+     - {name: web, switch: s1, flow: {match: in_port=1, actions: \"output:2\"}}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_wrong_is_told_its_place_and_the_right_form() {
+        for (text, place, part) in [
+            ("- {name: web, switch: s1, flow: {actions: drop}\n", ":", ""),
+            ("- name: web\n  switch: s1\n  flow: {nonsense: 1}\n", ":3:", "nonsense"),
+            ("- [web, s1]\n", ":1:", "expected mapping start"),
+            ("name: web\n", ":1:", ""),
+        ] {
+            let Err(Failure::Failed(said)) = parse("web.yaml", text) else { panic!("{text}") };
+            assert!(said.starts_with(&format!("web.yaml{place}")), "{said}");
+            assert!(said.contains(part) && said.contains("- {name: web, switch: s1"), "{said}");
+            assert_eq!(said.lines().count(), 2, "{said}");
+        }
+        let right = "- {name: web, switch: s1, flow: {match: in_port=1, actions: \"output:2\"}}\n";
+        assert!(matches!(parse("web.yaml", right), Ok(entries) if entries.len() == 1));
+    }
 }

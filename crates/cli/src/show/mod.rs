@@ -23,7 +23,7 @@ use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 use bellrock_query::{
     AppRow, CounterMeaning, CounterPart, Counters, IdentityRow, PortState, ReloadAnswer,
-    SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
+    RenewedFileRow, SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
 };
 
 pub(crate) use circuits::circuits;
@@ -67,6 +67,9 @@ pub(crate) fn status(status: &Status) -> String {
     // Without host tracking apps may know hosts all the same.
     if status.hosts > 0 {
         rows.push(("hosts", status.hosts.to_string()));
+    }
+    if let Some(end) = status.tls_certificate_expiry {
+        rows.push(("certificate", format!("until {}", date(end))));
     }
     if let Some(tables) = &status.table_memory {
         let text = format!(
@@ -147,9 +150,13 @@ fn identity(switch: &SwitchRow) -> String {
     let Some(IdentityRow { name, expiry, protocol, cipher, .. }) = &switch.identity else {
         return "-".to_owned();
     };
-    let last = time::OffsetDateTime::from_unix_timestamp(*expiry);
-    let last = last.map_or_else(|_| "?".to_owned(), |end| end.date().to_string());
-    printable(&format!("{name} until {last} ({protocol}, {cipher})"))
+    printable(&format!("{name} until {} ({protocol}, {cipher})", date(*expiry)))
+}
+
+/// The day of a time in seconds since 1970.
+fn date(seconds: i64) -> String {
+    let time = time::OffsetDateTime::from_unix_timestamp(seconds);
+    time.map_or_else(|_| "?".to_owned(), |time| time.date().to_string())
 }
 
 /// Seconds before the end of a certificate from which on it is a problem.
@@ -254,7 +261,8 @@ pub(crate) fn counters(counters: &Counters) -> String {
 
 /// What a reload has changed.
 pub(crate) fn reload(answer: &ReloadAnswer) -> String {
-    let warnings = answer.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    // Each says that it is a warning, and where.
+    let warnings = answer.warnings.iter().map(|warning| format!("{warning}\n"));
     let mut text: String = warnings.collect();
     for change in &answer.changes {
         let SettingChangeRow { setting, before, after, needs_restart } = change;
@@ -267,12 +275,19 @@ pub(crate) fn reload(answer: &ReloadAnswer) -> String {
         };
         text.push_str(&format!("{setting}: {what}{when}\n"));
     }
+    for RenewedFileRow { setting, path } in &answer.renewed {
+        text.push_str(&format!("{setting}: {path} is renewed\n"));
+    }
     let text: String = text.lines().map(|line| printable(line) + "\n").collect();
+    let renewed = match answer.renewed.len() {
+        0 => String::new(),
+        n => format!("; renewed files: {n}"),
+    };
     let end = match (answer.applied, answer.changes.len()) {
-        (true, 0) => "no setting has changed; certificates were read again".to_owned(),
-        (false, 0) => "no setting has changed".to_owned(),
-        (true, n) => format!("changes in force: {n}"),
-        (false, n) => format!("changes: {n}; nothing was changed"),
+        (true, 0) => format!("no setting has changed{renewed}"),
+        (true, n) => format!("changes in force: {n}{renewed}"),
+        (false, 0) if answer.renewed.is_empty() => "no setting has changed".to_owned(),
+        (false, n) => format!("changes: {n}{renewed}; nothing was changed"),
     };
     format!("{text}{end}\n")
 }

@@ -211,6 +211,11 @@ impl Families {
             }
         }
         output.gauge(
+            "bellrock_tls_certificate_expiry_timestamp_seconds",
+            "End of the controller's certificate towards switches, in seconds since 1970.",
+            status.tls_certificate_expiry.map(|end| (Vec::new(), end)),
+        )?;
+        output.gauge(
             "bellrock_http_certificate_expiry_timestamp_seconds",
             "End of the HTTP server's certificate, in seconds since 1970.",
             self.expiry.map(|end| (Vec::new(), end)),

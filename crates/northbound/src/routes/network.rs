@@ -53,7 +53,8 @@ pub(super) async fn switch(
 ) -> Result<Tagged<SwitchRow>, Problem> {
     let query = ListSwitches { switch: Some(switch_ref(&switch)), page: Page::default() };
     let rows = shared.ask(query).await?.rows;
-    let answer = only(rows, || format!("switch {switch} is not connected"))?;
+    let missing = || format!("switch {switch} is not connected");
+    let answer = only(rows, missing).map_err(|problem| problem.at("switch"))?;
     Ok(Tagged { answer, known })
 }
 
@@ -120,7 +121,7 @@ pub(super) async fn switch_flows(
 
 /// The groups of a switch
 ///
-/// The switch is asked for them. A switch with OpenFlow 1.0 has none.
+/// The switch is asked for them. A switch with OpenFlow 1.0 has none, and is refused (409).
 #[utoipa::path(get, path = "/v1/switches/{switch}/groups", tag = "network",
     params(("switch" = String, Path, description = "Its datapath id or its name."), PageParams),
     responses(
@@ -139,7 +140,7 @@ pub(super) async fn switch_groups(
 
 /// The meters of a switch
 ///
-/// The switch is asked for them. A switch with OpenFlow 1.0 has none.
+/// The switch is asked for them. A switch with OpenFlow 1.0 has none, and is refused (409).
 #[utoipa::path(get, path = "/v1/switches/{switch}/meters", tag = "network",
     params(("switch" = String, Path, description = "Its datapath id or its name."), PageParams),
     responses(

@@ -155,7 +155,8 @@ pub(super) async fn remove(
     Params(OwnerParams { owner }): Params<OwnerParams>,
 ) -> Result<Json<StaticAnswer>, Problem> {
     let order = SetStatic { owner, remove: vec![name], ..SetStatic::default() };
-    order_of(&shared, caller, order).await
+    // The name is a part of the path.
+    order_of(&shared, caller, order).await.map_err(|problem| problem.renamed("remove", "name"))
 }
 
 /// Gives an order. Entries belong to the token's name unless the order names an owner.

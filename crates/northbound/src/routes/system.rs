@@ -39,7 +39,7 @@ pub(super) async fn healthz() -> &'static str {
 ))]
 pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Result<&'static str, Problem> {
     let status = shared.ask(GetStatus {}).await?;
-    match status.listen.is_empty() {
+    match status.listen.is_empty() && status.listen_tls.is_empty() {
         true => Err(Problem::busy("the controller does not listen")),
         false => Ok("ready\n"),
     }
@@ -190,8 +190,8 @@ pub(super) async fn tasks(
 /// With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on. The data
 /// of each is a row of the list. A stream begins with the events after the id in `Last-Event-ID` or
 /// `after`, or with the next event. An event `missed` has the number of `events` that are not kept any
-/// more, and `restarted` says that the controller has started since. A stream ends after 15 minutes, and
-/// is to be resumed then, as browsers do.
+/// more, and `restarted` says that the controller has started since. A stream ends after 15 minutes, or
+/// when its token is removed, and is to be resumed then, as browsers do.
 #[utoipa::path(get, path = "/v1/events", tag = "controller", params(EventParams), responses(
     (status = 200, description = "A page of the events, or a stream.", content(
         (Rows<EventRow> = "application/json"),
@@ -201,6 +201,7 @@ pub(super) async fn tasks(
 ))]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Params(EventParams { after, kind, alarming, skip, limit }): Params<EventParams>,
     headers: HeaderMap,
     known: Known,
@@ -212,7 +213,7 @@ pub(super) async fn events(
             return Err(Problem::from(QueryError::invalid(field, why)));
         }
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-        return stream::respond(shared, last.map(str::to_owned).or(after)).await;
+        return stream::respond(shared, caller, last.map(str::to_owned).or(after)).await;
     }
     if after.is_some() {
         let why = "`after` is for streams; send `Accept: text/event-stream`";

@@ -133,6 +133,7 @@ impl Operator for Fixed {
                 uptime_seconds: 2,
                 listen: vec![SocketAddr::from(([127, 0, 0, 1], 6653))],
                 listen_tls: vec![SocketAddr::from(([127, 0, 0, 1], 6654))],
+                tls_certificate_expiry: Some(1_900_000_000),
                 apps: vec!["learning".into()],
                 workers: 1,
                 connections: 1,
@@ -283,6 +284,7 @@ impl Operator for Fixed {
             Request::Reload(order) => Answer::Reload(ReloadAnswer {
                 applied: !order.dry_run,
                 changes: vec![],
+                renewed: vec![],
                 warnings: vec![],
             }),
             Request::SetStatic(order) => {
@@ -290,6 +292,9 @@ impl Operator for Fixed {
                 if let Some(index) = order.entries.iter().position(wrong) {
                     let field = format!("entries[{index}].flow.match");
                     return Err(QueryError::invalid(&field, "there is no such field"));
+                }
+                if order.remove.iter().any(|name| name == "missing") {
+                    return Err(QueryError::not_found("remove", "there is no entry missing"));
                 }
                 Answer::SetStatic(StaticAnswer {
                     set: order.entries.len(),
@@ -360,6 +365,25 @@ impl Lab {
         let path = self.directory.path().join(name);
         fs::write(&path, contents).unwrap();
         path
+    }
+
+    /// Removes the line of a token, as an operator does. A new file has a time of its own.
+    pub fn remove_token(&self, name: &str) {
+        let path = self.directory.path().join("tokens");
+        let text = fs::read_to_string(&path).unwrap();
+        let start = format!("{name} ");
+        let rest: String = text
+            .lines()
+            .filter(|line| !line.starts_with(&start))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_ne!(text, rest, "there is no {name}");
+        fs::write(&path, rest).unwrap();
+    }
+
+    /// Removes the whole file of the tokens.
+    pub fn remove_tokens(&self) {
+        fs::remove_file(self.directory.path().join("tokens")).unwrap();
     }
 
     pub fn counter(&self, name: &str) -> u64 {
