@@ -71,7 +71,7 @@ mod table_log;
 pub mod tls {
     pub use crate::pin_file::{PinFileError, identities_with_file};
     pub use bellrock_engine::{
-        Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsError,
+        Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsFileError,
         TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
     };
 }

@@ -72,6 +72,7 @@ pub use report::{
     RunSummary, Spread,
 };
 pub use responder::{Responder, ResponderIdle, ResponderSettings};
-pub use tls::{LoadTls, LoadTlsError};
+pub use bellrock_tls::TlsFileError;
+pub use tls::LoadTls;
 pub use usage::{ProcessUse, ReadCounter};
 pub use verify::{AnswerTally, MatchedFields};

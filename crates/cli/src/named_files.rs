@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use bellrock::http::{LoadedCertificate, TlsError, tokens};
+use bellrock::http::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use bellrock::tls::TlsServer;
 use bellrock::{StaticStore, StaticStoreError};
 use bellrock_config::apps::AppChoice;
@@ -51,13 +51,11 @@ fn certificate(config: &Config) -> Option<WrongFile> {
     let files = tls_files(&config.http)?;
     let error = LoadedCertificate::read(&files).err()?;
     let setting = match &error {
-        TlsError::File { path, .. } | TlsError::Content { path, .. } if *path == files.key => {
-            "http.key"
-        }
+        TlsError::File(error) if error.path() == files.key => "http.key",
         _ => "http.certificate",
     };
     let remedy = match &error {
-        TlsError::File { error, .. } => remedy(error),
+        TlsError::File(TlsFileError::Unreadable { error, .. }) => remedy(error),
         TlsError::Pair(_) => "; http.key must be the key that the certificate was made for",
         _ => "",
     };
@@ -79,19 +77,16 @@ fn tokens_file(config: &Config) -> Option<WrongFile> {
 }
 
 fn switch_certificate(config: &Config) -> Option<WrongFile> {
-    use bellrock::tls::TlsError;
-
     let files = switch_tls::files(&config.tls)?;
     let error = TlsServer::read(&files).err()?;
-    let (path, remedy) = match &error {
-        TlsError::File { path, error } => (Some(path), remedy(error)),
-        TlsError::Content { path, .. } => (Some(path), ""),
-        _ => (None, ""),
+    let remedy = match &error {
+        TlsFileError::Unreadable { error, .. } => remedy(error),
+        _ => "",
     };
-    let setting = match path {
-        Some(path) if *path == files.key => "tls.key",
-        Some(path) if *path == files.authorities => "tls.ca",
-        Some(_) if path == files.revocations.as_ref() => "tls.crl",
+    let setting = match error.path() {
+        path if path == files.key => "tls.key",
+        path if path == files.authorities => "tls.ca",
+        path if Some(path) == files.revocations.as_deref() => "tls.crl",
         _ => "tls.certificate",
     };
     Some(wrong(setting, &error, remedy))

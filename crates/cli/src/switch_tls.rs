@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use bellrock::tls::{
-    Identities, PinFileError, Pins, TlsError, TlsFiles, TlsServer, TlsSettings,
+    Identities, PinFileError, Pins, TlsFileError, TlsFiles, TlsServer, TlsSettings,
     identities_with_file,
 };
 use bellrock_config::{PINS_NAME, TlsConfig};
@@ -14,7 +14,7 @@ use tracing::info;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SwitchTlsError {
     #[error("TLS towards switches: {0}")]
-    Files(#[from] TlsError),
+    Files(#[from] TlsFileError),
     #[error("TLS towards switches: {0}")]
     Pins(#[from] PinFileError),
 }

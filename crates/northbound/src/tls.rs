@@ -1,42 +1,23 @@
 //! TLS of the server.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use bellrock_tls::{TlsFileError, files};
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use crate::TlsFiles;
 
-/// Maximum size of a file of a certificate or key, in bytes.
-const MAX_PEM_BYTES: u64 = 1 << 20;
-
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A file does not have what it should have.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    /// A file cannot be read, or does not have what it should have.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
     /// Certificate and key do not fit, or the key is of an unknown kind.
     #[error("the certificate cannot be used with its key: {0}")]
     Pair(#[from] rustls::Error),
@@ -59,19 +40,11 @@ impl LoadedCertificate {
     ///
     /// # Errors
     /// [`TlsError`].
-    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
-        let TlsFiles { certificate, key } = files;
-        let wrong =
-            |path: &Path, why: &str| TlsError::Content { path: path.into(), why: why.into() };
-        let pem = read(certificate)?;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let chain = chain.map_err(|error| wrong(certificate, &format!("not PEM: {error}")))?;
-        let Some(first) = chain.first() else {
-            return Err(wrong(certificate, "it has no certificate in PEM (BEGIN CERTIFICATE)"));
-        };
-        let expiry = expiry(first);
-        let private = PrivateKeyDer::from_pem_slice(&read(key)?)
-            .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
+    pub fn read(of: &TlsFiles) -> Result<Self, TlsError> {
+        let TlsFiles { certificate, key } = of;
+        let chain = files::certificates(certificate)?;
+        let expiry = chain.first().and_then(expiry);
+        let private = files::private_key(key)?;
         let key = CertifiedKey::from_der(chain, private, &ring::default_provider())?;
         Ok(LoadedCertificate { key: Arc::new(key), expiry })
     }
@@ -123,13 +96,4 @@ pub(crate) fn acceptor(certificate: &Certificate) -> Result<TlsAcceptor, TlsErro
 fn expiry(certificate: &CertificateDer<'_>) -> Option<i64> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.validity().not_after.timestamp())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let failed = |error| TlsError::File { path: path.into(), error };
-    if fs::metadata(path).map_err(failed)?.len() > MAX_PEM_BYTES {
-        let why = format!("it has more than {MAX_PEM_BYTES} bytes");
-        return Err(TlsError::Content { path: path.into(), why });
-    }
-    fs::read(path).map_err(failed)
 }

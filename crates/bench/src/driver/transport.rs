@@ -7,8 +7,9 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
+use bellrock_tls::unbuffered::{MAX_CARRY_BYTES, RECORD_BYTES, go_on};
+use rustls::client::UnbufferedClientConnection;
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::desk::READ_LEN;
@@ -19,17 +20,8 @@ use crate::tls::LoadTls;
 /// instead of the controller.
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
-/// Maximum number of plain bytes of a record (RFC 8446 §5.1).
-const RECORD_BYTES: usize = 16 << 10;
-
-/// Maximum number of bytes that encryption adds to a record (RFC 8446 §5.2, RFC 5246 §6.2.3.3).
-const RECORD_OVERHEAD_BYTES: usize = 64;
-
 /// Maximum number of plain bytes that are encrypted before the kernel takes them.
 const SEAL_BYTES: usize = 2 * RECORD_BYTES;
-
-/// Maximum number of received bytes of an unfinished record or handshake.
-const MAX_CARRY_BYTES: usize = 64 << 10;
 
 /// Maximum number of bytes that one read returns: those of a carry and of a read of the kernel.
 pub(super) const MAX_READ_BYTES: usize = READ_LEN + MAX_CARRY_BYTES;
@@ -233,38 +225,6 @@ impl TlsSession {
             taken = end;
         }
         Ok(taken)
-    }
-}
-
-/// Takes messages of TLS itself out of a session, to be sent. `false`: it can do no more until bytes
-/// come.
-fn go_on(
-    state: ConnectionState<'_, '_, ClientConnectionData>,
-    unsent: &mut Vec<u8>,
-) -> io::Result<bool> {
-    match state {
-        ConnectionState::EncodeTlsData(mut message) => {
-            let before = unsent.len();
-            unsent.resize(before + RECORD_OVERHEAD_BYTES, 0);
-            loop {
-                match message.encode(unsent.get_mut(before..).unwrap_or_default()) {
-                    Ok(bytes) => {
-                        unsent.truncate(before + bytes);
-                        return Ok(true);
-                    }
-                    Err(EncodeError::InsufficientSize(error)) => {
-                        unsent.resize(before + error.required_size, 0);
-                    }
-                    Err(error) => return Err(io::Error::other(error)),
-                }
-            }
-        }
-        // It waits in `unsent`, in order.
-        ConnectionState::TransmitTlsData(sent) => {
-            sent.done();
-            Ok(true)
-        }
-        _ => Ok(false),
     }
 }
 

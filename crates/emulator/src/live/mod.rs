@@ -33,7 +33,9 @@ pub use connection::ConnectionState;
 use connections::SwitchConnections;
 
 #[cfg(feature = "tls")]
-pub use tls::{SwitchTls, SwitchTlsError};
+pub use bellrock_tls::TlsFileError;
+#[cfg(feature = "tls")]
+pub use tls::SwitchTls;
 
 pub use crate::backoff::ReconnectBackoff;
 use crate::network::{EmulatedNetwork, NetworkSettings};

@@ -1,35 +1,17 @@
 //! The switch's end of TLS.
 
-use std::fmt;
-use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use bellrock_tls::{TlsFileError, controller_name, switch_config};
 use mio::net::TcpStream;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{self, CryptoProvider, WebPkiSupportedAlgorithms, ring};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-};
+use rustls::{ClientConfig, ClientConnection};
 
 /// The certificate of emulated switches, and the authority of controllers. As Open vSwitch does, all
 /// switches have the same certificate, and the name in the controller's does not matter.
 #[derive(Clone, Debug)]
 pub struct SwitchTls(Arc<ClientConfig>);
-
-/// Why a file of TLS cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", path.display())]
-pub struct SwitchTlsError {
-    path: PathBuf,
-    why: String,
-}
 
 impl SwitchTls {
     /// Reads PEM files: the switches' certificate with those of its authorities, its key, and the
@@ -37,97 +19,8 @@ impl SwitchTls {
     ///
     /// # Errors
     /// A file cannot be read, or does not have what it should have.
-    pub fn read(
-        certificate: &Path,
-        key: &Path,
-        authorities: &Path,
-    ) -> Result<Self, SwitchTlsError> {
-        let provider = Arc::new(ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        for root in certificates(authorities)? {
-            roots.add(root).map_err(|error| wrong(authorities, &error))?;
-        }
-        let verifier = AnyName { roots, algorithms: provider.signature_verification_algorithms };
-        let private =
-            PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| wrong(key, &error))?;
-        let config = client_config(provider, verifier)
-            .with_client_auth_cert(certificates(certificate)?, private)
-            .map_err(|error| wrong(certificate, &error))?;
-        Ok(SwitchTls(Arc::new(config)))
-    }
-}
-
-fn client_config(
-    provider: Arc<CryptoProvider>,
-    verifier: AnyName,
-) -> rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert> {
-    // Its versions are known at compile time to be those of this provider.
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.unwrap_or_else(|error| unreachable!("{error}"));
-    builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SwitchTlsError> {
-    let pem = read(path)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let all = all.map_err(|error| wrong(path, &error))?;
-    match all.is_empty() {
-        true => Err(wrong(path, &"it has no certificate in PEM (BEGIN CERTIFICATE)")),
-        false => Ok(all),
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, SwitchTlsError> {
-    fs::read(path).map_err(|error| wrong(path, &error))
-}
-
-fn wrong(path: &Path, why: &dyn fmt::Display) -> SwitchTlsError {
-    SwitchTlsError { path: path.into(), why: why.to_string() }
-}
-
-/// Accepts every certificate that an authority has signed, whatever its name.
-#[derive(Debug)]
-struct AnyName {
-    roots: RootCertStore,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let own = ParsedCertificate::try_from(own)?;
-        let algorithms = self.algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&own, &self.roots, others, now, algorithms)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+    pub fn read(certificate: &Path, key: &Path, authorities: &Path) -> Result<Self, TlsFileError> {
+        switch_config(certificate, key, authorities, None).map(|config| SwitchTls(Arc::new(config)))
     }
 }
 
@@ -136,9 +29,8 @@ pub(super) struct SwitchSession(Box<ClientConnection>);
 
 impl SwitchSession {
     pub(super) fn new(tls: &SwitchTls) -> io::Result<Self> {
-        // It is neither sent nor checked.
-        let name = ServerName::from(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let session = ClientConnection::new(Arc::clone(&tls.0), name).map_err(io::Error::other)?;
+        let session = ClientConnection::new(Arc::clone(&tls.0), controller_name());
+        let session = session.map_err(io::Error::other)?;
         Ok(SwitchSession(Box::new(session)))
     }
 

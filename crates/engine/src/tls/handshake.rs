@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellrock_tls::unbuffered::{MAX_CARRY_BYTES, go_on};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::net::TcpStream;
@@ -22,7 +23,7 @@ use tracing::error;
 use super::TlsServer;
 use super::certificate::identity;
 use super::refusal_text::explain;
-use super::session::{MAX_CARRY_BYTES, TlsSession, encode_alert, go_on, take_records};
+use super::session::{TlsSession, encode_alert, take_records};
 use crate::halt::Halt;
 use crate::priority::let_workers_go_first;
 use crate::refusals::RefusalReason;

@@ -13,19 +13,18 @@ mod identities;
 mod refusal_text;
 pub(crate) mod session;
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use bellrock_api::SwitchIdentity;
+pub use bellrock_tls::TlsFileError;
+use bellrock_tls::files;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, KeyLogFile, RootCertStore, ServerConfig};
+use rustls::{CertificateError, KeyLogFile, ServerConfig};
 use tracing::warn;
 
 #[cfg(fuzzing)]
@@ -33,9 +32,6 @@ pub use fuzzing::FuzzedSession;
 pub use identities::{
     Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, UnnamedIdentity,
 };
-
-/// Maximum size of a file of certificates, of a key or of revocations, in bytes.
-const MAX_PEM_BYTES: u64 = 16 << 20;
 
 /// Number of tickets that a switch gets in TLS 1.3; each resumes one session.
 const TICKETS: usize = 1;
@@ -84,34 +80,12 @@ struct Loaded {
     not_after: Option<i64>,
 }
 
-/// Why the files of a TLS server cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A file does not have what it should have.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
-
 impl TlsServer {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`TlsError`].
-    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+    /// [`TlsFileError`].
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsFileError> {
         Ok(TlsServer(Arc::new(RwLock::new(load(files)?))))
     }
 
@@ -168,37 +142,26 @@ impl TlsServer {
     }
 }
 
-fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
-    let TlsFiles { certificate, key, authorities, revocations } = files;
-    let mut chain = certificates(certificate)?;
+fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
+    let TlsFiles { certificate, key, authorities, revocations } = of;
+    let mut chain = files::certificates(certificate)?;
     let not_after = chain.first().and_then(certificate::parse).map(|own| own.not_after);
-    let private = PrivateKeyDer::from_pem_slice(&read(key)?)
-        .map_err(|_| wrong(key, "it has no private key in PEM (BEGIN PRIVATE KEY)"))?;
-    let mut roots = RootCertStore::empty();
-    let roots_der = certificates(authorities)?;
-    append_root(&mut chain, &roots_der);
-    for root in roots_der {
-        roots
-            .add(root)
-            .map_err(|error| wrong(authorities, format!("it is no authority: {error}")))?;
-    }
+    let private = files::private_key(key)?;
+    let authority_list = files::certificates(authorities)?;
+    append_root(&mut chain, &authority_list);
+    let roots = files::root_store(authorities, authority_list)?;
     let provider = Arc::new(ring::default_provider());
     let mut verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     if let Some(path) = revocations {
-        let pem = read(path)?;
-        let lists =
-            CertificateRevocationListDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-        let lists = lists.map_err(|error| wrong(path, format!("not PEM: {error}")))?;
-        if lists.is_empty() {
-            return Err(wrong(path, "it has no list of revocations in PEM (BEGIN X509 CRL)"));
-        }
+        let lists = files::revocations(path)?;
         verifier = verifier.with_crls(lists).only_check_end_entity_revocation();
     }
     let about = revocations.as_ref().unwrap_or(authorities);
-    let verifier = verifier.build().map_err(|error| wrong(about, error.to_string()))?;
+    let verifier =
+        verifier.build().map_err(|error| TlsFileError::content(about, error.to_string()))?;
     let unusable = |error: rustls::Error| {
-        wrong(certificate, format!("it cannot be used with its key: {error}"))
+        TlsFileError::content(certificate, format!("it cannot be used with its key: {error}"))
     };
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -234,26 +197,4 @@ fn append_root(chain: &mut Vec<CertificateDer<'static>>, roots: &[CertificateDer
     }
     let is_issuer = |root: &&CertificateDer<'_>| names(root).is_some_and(|(own, _)| own == issuer);
     chain.extend(roots.iter().find(is_issuer).cloned());
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let pem = read(path)?;
-    let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let all = all.map_err(|error| wrong(path, format!("not PEM: {error}")))?;
-    if all.is_empty() {
-        return Err(wrong(path, "it has no certificate in PEM (BEGIN CERTIFICATE)"));
-    }
-    Ok(all)
-}
-
-fn wrong(path: &Path, why: impl Into<String>) -> TlsError {
-    TlsError::Content { path: path.into(), why: why.into() }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let failed = |error| TlsError::File { path: path.into(), error };
-    if fs::metadata(path).map_err(failed)?.len() > MAX_PEM_BYTES {
-        return Err(wrong(path, format!("it has more than {} MiB", MAX_PEM_BYTES >> 20)));
-    }
-    fs::read(path).map_err(failed)
 }

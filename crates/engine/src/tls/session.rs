@@ -20,30 +20,18 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use bellrock_api::SwitchIdentity;
+use bellrock_tls::unbuffered::{MAX_CARRY_BYTES, RECORD_BYTES, RECORD_OVERHEAD_BYTES, go_on};
 use mio::net::TcpStream;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, ReadTraffic, UnbufferedStatus, WriteTraffic,
-};
+use rustls::unbuffered::{ConnectionState, ReadTraffic, UnbufferedStatus, WriteTraffic};
 
 use crate::channel::Received;
-
-/// Maximum number of plain bytes of a record (RFC 8446 §5.1).
-const RECORD_BYTES: usize = 16 << 10;
-
-/// Maximum number of bytes that encryption adds to a record: its header, a nonce, the type inside
-/// and the authentication tag (RFC 8446 §5.2; RFC 5246 §6.2.3.3).
-const RECORD_OVERHEAD_BYTES: usize = 64;
 
 /// Maximum number of plain bytes that are encrypted before the kernel takes them.
 const SEAL_BYTES: usize = 4 * RECORD_BYTES;
 
 /// Maximum number of bytes read from the kernel at once.
 const READ_BYTES: usize = 128 << 10;
-
-/// Maximum number of bytes that were received and are not decrypted yet: what came behind a
-/// handshake, or an unfinished record.
-pub(crate) const MAX_CARRY_BYTES: usize = 64 << 10;
 
 /// Maximum capacity that an empty buffer of a session keeps.
 const KEEP_BYTES: usize = 512;
@@ -348,38 +336,6 @@ pub(crate) fn take_records(
         take(record.payload);
     }
     Ok(discard)
-}
-
-/// Takes messages of TLS itself out of a session, to be sent. `false`: the session can do no more
-/// until bytes come or are sent.
-pub(crate) fn go_on(
-    state: ConnectionState<'_, '_, ServerConnectionData>,
-    unsent: &mut Vec<u8>,
-) -> io::Result<bool> {
-    match state {
-        ConnectionState::EncodeTlsData(mut message) => {
-            let before = unsent.len();
-            unsent.resize(before + RECORD_OVERHEAD_BYTES, 0);
-            loop {
-                match message.encode(unsent.get_mut(before..).unwrap_or_default()) {
-                    Ok(bytes) => {
-                        unsent.truncate(before + bytes);
-                        return Ok(true);
-                    }
-                    Err(EncodeError::InsufficientSize(error)) => {
-                        unsent.resize(before + error.required_size, 0);
-                    }
-                    Err(error) => return Err(io::Error::other(error)),
-                }
-            }
-        }
-        // It waits in `unsent`, in order.
-        ConnectionState::TransmitTlsData(sent) => {
-            sent.done();
-            Ok(true)
-        }
-        _ => Ok(false),
-    }
 }
 
 /// The error of a session whose records cannot be decrypted. An alert is the peer's own end.
