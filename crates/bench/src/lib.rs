@@ -59,6 +59,7 @@ mod usage;
 mod verify;
 mod window;
 
+pub use bellrock_tls::TlsFileError;
 pub use compare::{Comparison, ENOUGH_PAIRS, Side, alternate};
 pub use error::{BenchError, LoadError};
 pub use lead::{MeasuredProcess, TestProgress, TestStep, run};
@@ -72,7 +73,6 @@ pub use report::{
     RunSummary, Spread,
 };
 pub use responder::{Responder, ResponderIdle, ResponderSettings};
-pub use bellrock_tls::TlsFileError;
 pub use tls::LoadTls;
 pub use usage::{ProcessUse, ReadCounter};
 pub use verify::{AnswerTally, MatchedFields};

@@ -54,6 +54,6 @@ pub use settings::{DEFAULT_LISTEN, EngineSettings, MAX_WORKERS, Pinning, StartEr
 pub use tls::FuzzedSession;
 #[cfg(feature = "tls")]
 pub use tls::{
-    Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged,
-    TlsFileError, TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
+    Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsFileError,
+    TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
 };

@@ -48,9 +48,9 @@ mod stream;
 mod tls;
 pub mod tokens;
 
+pub use bellrock_tls::TlsFileError;
 pub use counters::{HTTP_COUNTERS, HttpCounters, counted};
 pub use routes::openapi;
 pub use server::{Server, ServerError};
 pub use settings::{HttpSettings, StatisticsSettings, TlsFiles};
-pub use bellrock_tls::TlsFileError;
 pub use tls::{Certificate, LoadedCertificate, TlsError};

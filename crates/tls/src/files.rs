@@ -60,7 +60,9 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFile
 ///
 /// # Errors
 /// [`TlsFileError`].
-pub fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsFileError> {
+pub fn revocations(
+    path: &Path,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsFileError> {
     all(path, "list of revocations in PEM (BEGIN X509 CRL)")
 }
 
@@ -84,9 +86,9 @@ pub fn root_store(
 ) -> Result<RootCertStore, TlsFileError> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
-        roots.add(authority).map_err(|error| {
-            TlsFileError::content(path, format!("it is no authority: {error}"))
-        })?;
+        roots
+            .add(authority)
+            .map_err(|error| TlsFileError::content(path, format!("it is no authority: {error}")))?;
     }
     Ok(roots)
 }

@@ -20,10 +20,7 @@ pub const MAX_CARRY_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// The session has failed.
-pub fn go_on<Data>(
-    state: ConnectionState<'_, '_, Data>,
-    unsent: &mut Vec<u8>,
-) -> io::Result<bool> {
+pub fn go_on<Data>(state: ConnectionState<'_, '_, Data>, unsent: &mut Vec<u8>) -> io::Result<bool> {
     match state {
         ConnectionState::EncodeTlsData(mut message) => {
             let before = unsent.len();
