@@ -271,6 +271,13 @@ impl Handler for DetachedHandler {
     }
 }
 
+/// An app that is disabled gets no `switch_down`. Its thread hears of the end all the same.
+impl Drop for DetachedHandler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Number of whole messages.
 fn count(mut messages: &[u8]) -> u64 {
     let mut n = 0;
