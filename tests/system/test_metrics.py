@@ -101,7 +101,8 @@ class Metrics(SystemTest):
         http = {"listen": HTTP, "poll_ports": "1 s", "poll_flows": "1 s"}
         circuits = {"c1": ["left:7", "right:7"]}
         apps = ["quarantine", {"bandwidth": {"queues": {"gold": 1}}}, {"provisioning": {"circuits": circuits}}, "learning"]
-        controller = self.controller(config={"apps": apps, "switches": switches, "http": http})
+        self.config = {"apps": apps, "switches": switches, "http": http}
+        controller = self.controller(config=self.config)
         network = self.network(Line(switches=3, hosts=(1, 2)), version)
         # The ends of the circuit.
         for switch in ("s1", "s2"):
@@ -111,8 +112,8 @@ class Metrics(SystemTest):
         return controller, network
 
     def stir(self, controller, network):
-        """Lets the network and an operator do what the histograms count: a new host, a block, a reservation, and a lost link, so
-        that the circuit is laid anew when discovery has announced the link again."""
+        """Lets the network and an operator do what the histograms count: a new host, a block, a reservation, a lost link,
+        and a circuit that gets another VLAN at an end, and so another path."""
         self.stirred += 1
         host = network["h1"]
         host.cmd(f"ip link set {host.defaultIntf()} address 02:00:00:00:{self.stirred >> 8:02x}:{self.stirred & 255:02x}")
@@ -126,6 +127,11 @@ class Metrics(SystemTest):
         until(lambda: len(controller.ask("links")) == 2, LIMIT_S, "the link is lost")
         network.net.configLinkStatus("s1", "s2", "up")
         until(lambda: [row["state"] for row in controller.ask("circuits")] == ["up"], LIMIT_S, "the circuit is up again")
+        circuits = self.config["apps"][2]["provisioning"]["circuits"]
+        circuits["c1"][0] = "left:7:5" if self.stirred % 2 else "left:7"
+        controller.write_config(self.config)
+        controller.ask("reload")
+        until(lambda: [row["state"] for row in controller.ask("circuits")] == ["up"], LIMIT_S, "the changed circuit is up")
         # A rate needs two scrapes.
         time.sleep(1)
 

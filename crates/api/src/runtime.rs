@@ -52,7 +52,7 @@ pub trait RawMessages {
     fn send_messages(&self, dpid: Dpid, messages: Vec<Box<[u8]>>) -> ProgramFuture;
 
     /// Sends a request of any kind, and returns a future that waits for the reply. A message that
-    /// expects no reply is not sent ([`Error::NotARequest`](crate::Error::NotARequest)).
+    /// expects no reply is not sent ([`Error::NotARequest`]).
     fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture;
 }
 

@@ -15,7 +15,7 @@ A setting that is left out has its default. Each can also be given as a flag (--
 the environment (BELLROCK_MAX_CONNECTIONS): a flag overrides the environment, and the environment overrides this file. \
 `bellrock check FILE` checks a file.
 
-Bytes are numbers with or without B, KiB, MiB or GiB. Times are numbers with ms, s or min, in seconds without a unit.
+Bytes are numbers with or without B, KiB, MiB or GiB. Times are numbers with ms, s, min or h, in seconds without a unit.
 
 A setting with (live) can change while the controller runs; the others take effect at its next start.
 

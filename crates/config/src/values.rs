@@ -71,13 +71,13 @@ pub fn show_bytes(bytes: u64) -> String {
     }
 }
 
-const TIME_UNITS: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1000)];
+const TIME_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("min", 60_000), ("ms", 1), ("s", 1000)];
 
-/// A time, in seconds if it has no unit: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`.
+/// A time, in seconds if it has no unit: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`, `8 h`.
 pub fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
     read_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
         let (least, most) = (show_time(*range.start()), show_time(*range.end()));
-        format!("a time from {least} to {most}, in ms, s or min")
+        format!("a time from {least} to {most}, in ms, s, min or h")
     })
 }
 
@@ -208,13 +208,13 @@ mod tests {
             assert_eq!(bytes(text, range.clone()), Err(right.to_owned()), "{text}");
         }
         let range = Duration::from_millis(100)..=Duration::from_secs(3600);
-        for (text, ms) in [("15", 15_000), ("15 s", 15_000), ("500ms", 500), ("2 min", 120_000)] {
+        for (text, ms) in [("15", 15_000), ("15 s", 15_000), ("500ms", 500), ("1h", 3_600_000)] {
             assert_eq!(time(text, range.clone()), Ok(Duration::from_millis(ms)), "{text}");
         }
         for (text, ms) in [("1.5 s", 1500), ("0.5", 500), ("1.25min", 75_000), ("2.0 s", 2000)] {
             assert_eq!(time(text, range.clone()), Ok(Duration::from_millis(ms)), "{text}");
         }
-        let right = "a time from 100 ms to 3600 s, in ms, s or min";
+        let right = "a time from 100 ms to 3600 s, in ms, s, min or h";
         for text in
             ["99 ms", "", "s", "-1", "1.", ".5", "1.2345 s", "1.5 ms", "1e3", "1.-5", "2 hours"]
         {

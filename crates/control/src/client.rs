@@ -74,7 +74,7 @@ pub enum AskError {
     #[error("{0}")]
     Request(QueryError),
     /// The controller says why it does not answer.
-    #[error("the controller says: {0}")]
+    #[error("the controller says: {}", .0.located())]
     Refused(QueryError),
 }
 

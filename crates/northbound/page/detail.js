@@ -190,8 +190,11 @@ function ports(row) {
     ["Out", (port) => traffic(port, "tx"), "number"],
     ["Dropped, errors", (port) => troubles(counters(port)), "number"],
     ["Packet-ins", packetIns, "number"],
-  ], row.ports);
+  ], [...row.ports].sort(byNumber));
 }
+
+/** Ports by number, and those with a name instead behind them. */
+const byNumber = (a, b) => (Number(a.port) || Infinity) - (Number(b.port) || Infinity) || 0;
 
 /** Packet-ins of a port, and below it those that were dropped. */
 function packetIns({ packet_ins, packet_ins_dropped }) {

@@ -29,7 +29,7 @@ function form({ title, text, content = [], fields = [], label, kind = "main", se
       look();
     } catch (problem) {
       message.textContent = problem.message;
-      const wrong = inputs.get(problem.field?.split(".").pop())?.element;
+      const wrong = inputs.get(problem.field?.split(".").pop().replace(/\[\d+\]$/, ""))?.element;
       wrong?.setAttribute("aria-invalid", "true");
       submit.disabled = false;
       // The button lost the focus while it was disabled.
@@ -135,7 +135,7 @@ export function setFlow(dpid = "", row = null) {
   const shown = row?.ttl_seconds == null ? "" : String(row.ttl_seconds);
   form({
     title: row ? `Change the static flow ${row.name}` : "Set a static flow", label: "Set",
-    text: row ? `Its owner is ${row.owner}.` : "The controller keeps it in the switch, also over restarts.",
+    text: row ? `Its owner is ${row.owner}.` : "The controller keeps it in the switch. With a store it does so over its own restarts too.",
     fields: [
       ["name", "Name", { value: row?.name, required: true, readonly: row !== null }],
       ["switch", "Switch: name or datapath id", { value: row?.dpid ?? dpid, required: true }],

@@ -181,13 +181,31 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        let bytes = body_bytes(request, shared).await?;
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let ByName(value) = serde_path_to_error::deserialize(&mut reader)
-            .map_err(|error| wrong_part("the body is wrong", &error))?;
-        reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
-        Ok(Fields(value))
+        read_fields(&body_bytes(request, shared).await?).map(Fields)
     }
+}
+
+/// Like [`Fields`], of a body that may be left out. Then all fields have their defaults.
+pub(crate) struct OptionalFields<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<Shared>> for OptionalFields<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let bytes = body_bytes(request, shared).await?;
+        if bytes.is_empty() {
+            return Ok(OptionalFields(T::default()));
+        }
+        read_fields(&bytes).map(OptionalFields)
+    }
+}
+
+fn read_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let ByName(value) = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| wrong_part("the body is wrong", &error))?;
+    reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
+    Ok(value)
 }
 
 /// The problem of an error, with the field that it is about.

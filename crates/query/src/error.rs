@@ -16,6 +16,18 @@ pub struct QueryError {
     pub message: String,
 }
 
+impl QueryError {
+    /// The message, behind the place of what is wrong if that is inside of something longer, such as
+    /// `entries[1].flow.match`.
+    #[must_use]
+    pub fn located(&self) -> String {
+        match &self.field {
+            Some(field) if field.contains(['.', '[']) => format!("{field}: {}", self.message),
+            _ => self.message.clone(),
+        }
+    }
+}
+
 /// Kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -37,7 +37,7 @@ pub struct QuarantineAnswer {
     /// This host is let back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub let_back: Option<String>,
-    /// Switches that are not known to block it: the first [`MAX_GAPS_SHOWN`].
+    /// Switches that are not known to block it: at most 20.
     #[serde(default)]
     pub gaps: Vec<BlockGap>,
     /// Number of further such switches.
@@ -75,7 +75,7 @@ pub struct BlockedRow {
     pub name: Option<String>,
     /// Its line in the file. `None`: an operator added it.
     pub line: Option<usize>,
-    /// Switches that are not known to block it: the first [`MAX_GAPS_SHOWN`].
+    /// Switches that are not known to block it: at most 20.
     pub gaps: Vec<BlockGap>,
     /// Number of further such switches.
     #[serde(default)]

@@ -447,7 +447,7 @@ mod tests {
             ("pingall 200", "usage: pingall [--pairs COUNT]"),
             (
                 "iperf h1 h2 -1",
-                "\"-1\" is not valid; give a time from 1 ms to 3600 s, in ms, s or min",
+                "\"-1\" is not valid; give a time from 1 ms to 3600 s, in ms, s, min or h",
             ),
             ("wait", "usage: wait TIME"),
             ("link down s2 s9", "no switch or host \"s9\""),

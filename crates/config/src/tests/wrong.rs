@@ -141,7 +141,7 @@ const BAD: &[Bad] = &[
         &[(
             1,
             13,
-            "`echo_after` cannot be \"2 hours\"; give a time from 100 ms to 3600 s, in ms, s or min",
+            "`echo_after` cannot be \"2 hours\"; give a time from 100 ms to 3600 s, in ms, s, min or h",
         )],
     ),
     // Addresses and cores.

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
 use crate::access::Caller;
-use crate::answer::{Known, Params, Shared, Tagged};
+use crate::answer::{Known, OptionalFields, Params, Shared, Tagged};
 use crate::metrics;
 use crate::problem::Problem;
 use crate::stream;
@@ -135,7 +135,8 @@ pub(super) struct TokenAnswer {
 
 /// Read the configuration again
 ///
-/// Changes are applied together. If anything is wrong, or needs a restart, nothing changes.
+/// Changes are applied together. If anything is wrong, or needs a restart, nothing changes. `dry_run` may
+/// also be in a body.
 #[utoipa::path(post, path = "/v1/reload", tag = "controller", params(ReloadParams), security(("token" = [])),
     responses(
     (status = 200, description = "What has changed, or would.", body = ReloadAnswer),
@@ -144,8 +145,10 @@ pub(super) struct TokenAnswer {
 pub(super) async fn reload(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Params(ReloadParams { dry_run }): Params<ReloadParams>,
+    Params(params): Params<ReloadParams>,
+    OptionalFields(body): OptionalFields<ReloadParams>,
 ) -> Result<Json<ReloadAnswer>, Problem> {
+    let dry_run = params.dry_run || body.dry_run;
     Ok(Json(shared.order(caller, Reload { dry_run }).await?))
 }
 
