@@ -150,7 +150,7 @@ class Static(SystemTest):
         self.assertEqual((status, done["set"], done["unconfirmed"]), (200, 3, 0), done)
         for name, what in (("servers", "group 7"), ("limit", "meter 5")):
             status, problem = self.rest(f"/v1/static/{name}", "DELETE")
-            self.assertEqual((status, problem["field"]), (409, "remove"), problem)
+            self.assertEqual((status, problem["field"]), (409, "name"), problem)
             self.assertIn(f"{what} is used by the entry web", problem["detail"])
         status, problem = self.rest("/v1/static", "POST", {"entries": [limit, web], "replace": True})
         self.assertEqual((status, problem["field"]), (409, "replace"), problem)
