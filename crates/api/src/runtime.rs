@@ -77,7 +77,7 @@ pub trait SwitchControl {
     fn undo_to(&mut self, mark: usize);
 
     /// Appends whole messages that were written elsewhere by a [`Switch`] of the same app and
-    /// version, and what was expected for them. Their transaction ids stay, but for those of the
+    /// version, and what was expected for them. Their transaction ids stay, except those of the
     /// session. Returns the transaction ids of requests that are not sent, as too many wait for
     /// answers.
     ///

@@ -41,7 +41,7 @@ struct Told {
     fails: AtomicBool,
 }
 
-/// The app, and what its other end has been told.
+/// The app, and the counts of what its thread received.
 fn app(name: &str) -> (DetachedApp, Arc<Told>) {
     let bell = Arc::new(Doorbell::default());
     let ring = Arc::clone(&bell);

@@ -335,7 +335,8 @@ impl ControllerSession {
         std::mem::take(&mut self.counters)
     }
 
-    /// The source of transaction ids. Two of its states tell how many messages were written between.
+    /// The source of transaction ids. The difference of two of its states is the number of messages
+    /// that were written between them.
     #[must_use]
     #[inline]
     pub fn xids(&self) -> xid::XidSource {
