@@ -6,6 +6,7 @@ use bellrock_openflow::{
     Version,
 };
 
+use super::reported::rank;
 use super::{BucketEntry, GroupEntry, InstructionPart};
 
 /// The number that stands for all tables (`OFPTT_ALL`), so that no table has it.
@@ -205,7 +206,7 @@ fn check_set(
 ) -> Result<(), ImpossibleReason> {
     actions.iter().try_for_each(check_action)?;
     let mut in_order: Vec<&Action<'_>> = actions.iter().collect();
-    in_order.sort_by_key(|action| place_in_set(action));
+    in_order.sort_by_key(|action| rank(action).0);
     let check = |known: &KnownHeaders| {
         let mut known = *known;
         in_order.iter().try_for_each(|action| {
@@ -217,23 +218,6 @@ fn check_set(
     let mut results = known.iter().map(check);
     let first = results.next().unwrap_or(Ok(()));
     if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
-}
-
-/// The place of an action in an action set (1.3.5 §5.10).
-fn place_in_set(action: &Action<'_>) -> u8 {
-    match action {
-        Action::CopyTtlIn => 0,
-        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 1,
-        Action::PushMpls(_) => 2,
-        Action::PushPbb(_) => 3,
-        Action::PushVlan(_) => 4,
-        Action::CopyTtlOut => 5,
-        Action::DecMplsTtl | Action::DecNwTtl => 6,
-        Action::SetQueue(_) => 8,
-        Action::Group(_) => 9,
-        Action::Output { .. } | Action::Enqueue { .. } => 10,
-        _ => 7,
-    }
 }
 
 #[cfg(test)]

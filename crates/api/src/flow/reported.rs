@@ -205,7 +205,7 @@ fn action_set<'a>(actions: impl Iterator<Item = Action<'a>>) -> Vec<Action<'a>> 
 }
 
 /// Position of an action in an action set. Actions with the same rank replace each other.
-fn rank(action: &Action<'_>) -> (u8, u32) {
+pub(super) fn rank(action: &Action<'_>) -> (u8, u32) {
     let place = match action {
         Action::CopyTtlIn => 0,
         Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 1,
