@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STEPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test busy bench fmt fuzz deny install deb static container
+.PHONY: help run demo test busy bench fmt fuzz deny install deb static container wheel
 
 # Where `make install` puts the files, below DESTDIR.
 PREFIX ?= /usr/local
@@ -43,6 +43,9 @@ deb: ## build the release binary and a Debian package of it, in TARGET/debian
 
 static: ## build one static binary, which runs on any Linux of this architecture (needs musl-gcc)
 	@scripts/static
+
+wheel: ## build the Python package for release, in TARGET/wheels/release
+	@scripts/python wheel
 
 container: ## build a container image of a static binary, without a daemon, in TARGET/container (needs buildah)
 	binary=$$(scripts/static) && scripts/container "$$binary" $(TARGET)/container

@@ -44,7 +44,7 @@ use crate::handles::NamesHandle;
 #[cfg(feature = "tls")]
 use crate::handles::TlsHandle;
 use crate::handles::{LimitsHandle, Liveness};
-use crate::log;
+use crate::log::log_to_stderr;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
 use crate::signals::Signals;
@@ -400,7 +400,7 @@ impl ControllerBuilder {
     /// # Errors
     /// [`RunError`].
     pub fn run(self) -> Result {
-        log::start();
+        log_to_stderr();
         // Before any thread starts, and before anything that a signal would leave half done.
         let mut signals = Signals::watch().map_err(RunError::Signals)?;
         for doubt in self.chain_problems().filter(|problem| !problem.is_error) {

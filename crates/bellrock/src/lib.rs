@@ -41,6 +41,7 @@ pub use handles::NamesHandle;
 #[cfg(feature = "tls")]
 pub use handles::TlsHandle;
 pub use handles::{LimitsHandle, Liveness};
+pub use log::log_to_stderr;
 #[cfg(feature = "control")]
 pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};

@@ -11,8 +11,10 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Lowest level that is written.
 const LEVEL: Level = Level::INFO;
 
-/// Writes all events to standard error from now on, unless the program has a subscriber already.
-pub(crate) fn start() {
+/// Writes everything logged at level info and above to standard error from now on, unless the program
+/// has installed its own `tracing` subscriber. [`Controller::run`](crate::Controller) does it; a
+/// program that calls `start` may.
+pub fn log_to_stderr() {
     let _ = tracing::subscriber::set_global_default(Lines);
 }
 

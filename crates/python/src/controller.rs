@@ -1,0 +1,157 @@
+//! A controller of real switches.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellrock::apps::{Hub, Learning, Routing};
+use bellrock::{Controller, ControllerBuilder};
+use bellrock_detached::Feed;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::error::Error;
+use crate::runner::{AppOptions, Runner};
+
+/// A running controller. `bellrock.run` makes one, and calls `turn` when its file descriptor is
+/// readable.
+#[pyclass(module = "bellrock._native", frozen)]
+pub(crate) struct NativeController {
+    runner: Runner,
+    /// What the workers write to, to wake the thread of the apps, arrives here.
+    woken: UnixStream,
+    controller: Mutex<Option<Controller>>,
+}
+
+/// One app of the chain: an object with its options, or the name of an app of Bellrock.
+type ChainEntry<'py> = (Bound<'py, PyAny>, Option<AppOptions>);
+
+#[pymethods]
+impl NativeController {
+    /// Starts a controller with these apps. `report` is called with the name of an app and an
+    /// exception of one of its handlers.
+    #[new]
+    #[pyo3(signature = (apps, report, *, listen, workers, control, http))]
+    fn new(
+        py: Python<'_>,
+        apps: Vec<ChainEntry<'_>>,
+        report: Py<PyAny>,
+        listen: Vec<String>,
+        workers: usize,
+        control: bool,
+        http: Option<String>,
+    ) -> PyResult<Self> {
+        let (bell, woken) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        // If its buffer is full, the thread wakes anyway.
+        let wake = move || _ = (&bell).write(&[1]);
+        let mut runner = Runner::new(Arc::new(Feed::new(wake)), report);
+        let mut builder = Controller::builder().workers(workers);
+        for address in listen {
+            builder = builder.listen(address_of(&address)?);
+        }
+        for (app, options) in apps {
+            builder = match options {
+                Some(options) => builder.app(runner.add(app.unbind(), &options, |_| ())?),
+                None => with_own_app(builder, &app)?,
+            };
+        }
+        if control {
+            builder = builder.control_socket();
+        }
+        if let Some(address) = http {
+            let listen = vec![address_of(&address)?];
+            builder = builder.http(bellrock::http::HttpSettings { listen, ..Default::default() });
+        }
+        // Workers start meanwhile, and none may wait for Python.
+        let controller = py.detach(|| builder.start());
+        let controller = controller.map_err(|error| Error::new_err(error.to_string()))?;
+        Ok(NativeController { runner, woken, controller: Mutex::new(Some(controller)) })
+    }
+
+    /// Addresses on which it listens.
+    #[getter]
+    fn addresses(&self) -> Vec<String> {
+        let controller = self.controller();
+        let addresses = controller.as_ref().map_or(&[][..], Controller::addresses);
+        addresses.iter().map(SocketAddr::to_string).collect()
+    }
+
+    /// The file descriptor that is readable when events wait.
+    fn fileno(&self) -> RawFd {
+        self.woken.as_raw_fd()
+    }
+
+    /// Calls `start` of all apps.
+    fn start_apps(&self, py: Python<'_>) -> PyResult<()> {
+        self.runner.start(py)
+    }
+
+    /// Handles events for some milliseconds. Returns whether more wait.
+    fn turn(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut bytes = [0; 64];
+        if let Err(error) = (&self.woken).read(&mut bytes)
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            return Err(error.into());
+        }
+        self.runner.turn(py)
+    }
+
+    /// Whether a thread of the engine has failed.
+    #[getter]
+    fn has_failed(&self) -> bool {
+        self.controller().as_ref().is_none_or(Controller::has_failed)
+    }
+
+    /// Sends what is written, closes all connections, and ends all threads.
+    fn stop(&self, py: Python<'_>) {
+        let controller = self.controller().take();
+        py.detach(|| controller.map(Controller::stop));
+    }
+}
+
+impl NativeController {
+    fn controller(&self) -> MutexGuard<'_, Option<Controller>> {
+        self.controller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address_of(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| {
+        let wrong = format!("{text:?} is not an address to listen on; write 127.0.0.1:6653");
+        PyValueError::new_err(wrong)
+    })
+}
+
+/// Adds an app that comes with Bellrock.
+fn with_own_app(
+    builder: ControllerBuilder,
+    name: &Bound<'_, PyAny>,
+) -> PyResult<ControllerBuilder> {
+    let name = name.cast::<PyString>().map_err(|_| {
+        PyTypeError::new_err("an app is an instance of bellrock.App, or the name of an app")
+    })?;
+    Ok(match name.to_str()? {
+        "hub" => builder.app(Hub),
+        "learning" => builder.app(Learning::default()),
+        "routing" => builder.app(Routing::default()),
+        other => {
+            let wrong = format!("there is no app {other:?}; there are hub, learning and routing");
+            return Err(PyValueError::new_err(wrong));
+        }
+    })
+}
+
+/// A controller that is dropped without `stop` stops without waiting for Python.
+impl Drop for NativeController {
+    fn drop(&mut self) {
+        if let Some(controller) = self.controller().take() {
+            Python::attach(|py| py.detach(|| controller.stop()));
+        }
+    }
+}

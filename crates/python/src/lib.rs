@@ -1,0 +1,73 @@
+//! The native half of the Python package `bellrock`: `bellrock._native`.
+//!
+//! `python/bellrock/` is the other half: it has the classes that programs extend, the event loop, and
+//! the types. What a program imports is documented there, and in the book's part "Python".
+//!
+//! # Threads
+//! All code in Python runs in one thread, the one that called `bellrock.run`. Workers never wait for
+//! it: crate `detached` copies events into a bounded queue, [`runner`] takes them out and calls the
+//! handlers, and what these write goes back to the workers. Anything that waits for workers, such as
+//! starting and stopping, is done without the lock of the interpreter.
+//!
+//! # What it is not
+//! It decides nothing about OpenFlow: the values of Python wrap those of the crate `bellrock`.
+
+mod action;
+mod address;
+mod argument;
+mod controller;
+mod error;
+mod flow;
+mod info;
+mod lab;
+mod matching;
+mod message;
+mod network;
+mod packet;
+mod plan;
+mod runner;
+mod stats;
+mod switch;
+mod verdict;
+mod writers;
+
+/// The module `bellrock._native`.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::action::PyAction;
+    #[pymodule_export]
+    use crate::address::PyMacAddr;
+    #[pymodule_export]
+    use crate::controller::NativeController;
+    #[pymodule_export]
+    use crate::error::Error;
+    #[pymodule_export]
+    use crate::flow::PyFlow;
+    #[pymodule_export]
+    use crate::info::{PyHost, PyLink, PyPortInfo, PySwitchInfo};
+    #[pymodule_export]
+    use crate::lab::NativeLab;
+    #[pymodule_export]
+    use crate::matching::PyMatch;
+    #[pymodule_export]
+    use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus};
+    #[pymodule_export]
+    use crate::network::{EventStream, MissedEvents, PyEvent, PyNetwork};
+    #[pymodule_export]
+    use crate::packet::{Arp, Icmp, Ipv4, Ipv6, PyPacket, PyPacketIn, Tcp, Udp};
+    #[pymodule_export]
+    use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::stats::{PyFlowStats, PyPortStats};
+    #[pymodule_export]
+    use crate::switch::PySwitch;
+    #[pymodule_export]
+    use crate::verdict::PyVerdict;
+
+    /// Writes the log of the native half to standard error, from level info on.
+    #[pyo3::pyfunction]
+    fn log_to_stderr() {
+        bellrock::log_to_stderr();
+    }
+}

@@ -1,0 +1,376 @@
+//! Packets, with headers that are read when a program asks for them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use bellrock::etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::LenError};
+use bellrock::openflow::PacketInView;
+use bellrock::packet::VlanTag;
+use bellrock::{PacketIn, PacketInReason};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::address::PyMacAddr;
+use crate::argument::wrong_value;
+
+/// A packet: its bytes from the Ethernet header on, and its headers. A header that is not there, or
+/// too short, is `None`.
+#[pyclass(name = "Packet", module = "bellrock", frozen, subclass)]
+pub(crate) struct PyPacket {
+    /// For a packet_in: the whole message.
+    bytes: Box<[u8]>,
+    /// Where the packet begins.
+    start: usize,
+}
+
+impl PyPacket {
+    pub(crate) fn of(frame: &[u8]) -> Self {
+        PyPacket { bytes: frame.into(), start: 0 }
+    }
+
+    fn frame(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    fn headers(&self) -> Result<LaxSlicedPacket<'_>, LenError> {
+        LaxSlicedPacket::from_ethernet(self.frame())
+    }
+
+    fn transport(&self) -> Option<TransportSlice<'_>> {
+        self.headers().ok()?.transport
+    }
+
+    /// The bytes from `at` on, as many as `N`.
+    fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.frame().get(at..)?.first_chunk().copied()
+    }
+}
+
+#[pymethods]
+impl PyPacket {
+    /// Makes a packet from its bytes.
+    #[new]
+    fn new(data: &[u8]) -> Self {
+        PyPacket::of(data)
+    }
+
+    /// Its bytes, from the Ethernet header on. Each call makes a new object.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.frame())
+    }
+
+    /// Ethernet destination. Zero if the packet is shorter than that.
+    #[getter]
+    fn eth_dst(&self) -> PyMacAddr {
+        PyMacAddr(bellrock::MacAddr(self.chunk(0).unwrap_or_default()))
+    }
+
+    /// Ethernet source. Zero if the packet is shorter than that.
+    #[getter]
+    fn eth_src(&self) -> PyMacAddr {
+        PyMacAddr(bellrock::MacAddr(self.chunk(6).unwrap_or_default()))
+    }
+
+    /// Ethernet type behind VLAN tags, such as 0x0800. `None` if the packet is too short.
+    #[getter]
+    fn eth_type(&self) -> Option<u16> {
+        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+        let mut at = 12;
+        loop {
+            let eth_type = u16::from_be_bytes(self.chunk(at)?);
+            if !TAGS.contains(&eth_type) {
+                return Some(eth_type);
+            }
+            at += 4;
+        }
+    }
+
+    /// VLAN id of the outermost tag. `None` for a packet without one.
+    #[getter]
+    fn vlan_id(&self) -> Option<u16> {
+        self.tag().map(|tag| tag.id)
+    }
+
+    /// Priority of the outermost tag. `None` for a packet without one.
+    #[getter]
+    fn vlan_pcp(&self) -> Option<u8> {
+        self.tag().map(|tag| tag.pcp)
+    }
+
+    /// The ARP packet, if it is ARP for IPv4.
+    #[getter]
+    fn arp(&self) -> Option<Arp> {
+        let arp = bellrock::packet::Arp::read(self.frame())?;
+        Some(Arp {
+            operation: arp.operation,
+            sender_mac: PyMacAddr(arp.sender_mac),
+            sender_ip: arp.sender_ip,
+            target_mac: PyMacAddr(arp.target_mac),
+            target_ip: arp.target_ip,
+        })
+    }
+
+    /// The IPv4 header.
+    #[getter]
+    fn ipv4(&self) -> Option<Ipv4> {
+        let Some(LaxNetSlice::Ipv4(ip)) = self.headers().ok()?.net else { return None };
+        let header = ip.header();
+        Some(Ipv4 {
+            src: header.source_addr(),
+            dst: header.destination_addr(),
+            proto: header.protocol().0,
+            ttl: header.ttl(),
+            dscp: header.dcp().value(),
+            ecn: header.ecn().value(),
+            total_length: header.total_len(),
+            identification: header.identification(),
+            is_fragment: header.is_fragmenting_payload(),
+        })
+    }
+
+    /// The IPv6 header. `proto` is the protocol behind extension headers.
+    #[getter]
+    fn ipv6(&self) -> Option<Ipv6> {
+        let Some(LaxNetSlice::Ipv6(ip)) = self.headers().ok()?.net else { return None };
+        let header = ip.header();
+        Some(Ipv6 {
+            src: header.source_addr(),
+            dst: header.destination_addr(),
+            proto: ip.payload().ip_number.0,
+            hop_limit: header.hop_limit(),
+            dscp: header.traffic_class() >> 2,
+            ecn: header.traffic_class() & 3,
+            flow_label: header.flow_label().value(),
+        })
+    }
+
+    /// The TCP header.
+    #[getter]
+    fn tcp(&self) -> Option<Tcp> {
+        let TransportSlice::Tcp(tcp) = self.transport()? else { return None };
+        Some(Tcp {
+            src_port: tcp.source_port(),
+            dst_port: tcp.destination_port(),
+            sequence: tcp.sequence_number(),
+            acknowledgment: tcp.acknowledgment_number(),
+            syn: tcp.syn(),
+            ack: tcp.ack(),
+            fin: tcp.fin(),
+            rst: tcp.rst(),
+            psh: tcp.psh(),
+            window: tcp.window_size(),
+        })
+    }
+
+    /// The UDP header.
+    #[getter]
+    fn udp(&self) -> Option<Udp> {
+        let TransportSlice::Udp(udp) = self.transport()? else { return None };
+        Some(Udp {
+            src_port: udp.source_port(),
+            dst_port: udp.destination_port(),
+            length: udp.length(),
+        })
+    }
+
+    /// The ICMP or ICMPv6 header.
+    #[getter]
+    fn icmp(&self) -> Option<Icmp> {
+        match self.transport()? {
+            TransportSlice::Icmpv4(icmp) => {
+                Some(Icmp { kind: icmp.type_u8(), code: icmp.code_u8() })
+            }
+            TransportSlice::Icmpv6(icmp) => {
+                Some(Icmp { kind: icmp.type_u8(), code: icmp.code_u8() })
+            }
+            _ => None,
+        }
+    }
+
+    /// What is behind the innermost header that was read.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let headers = self.headers().ok();
+        let payload = headers.as_ref().map(|headers| match &headers.transport {
+            Some(TransportSlice::Tcp(tcp)) => tcp.payload(),
+            Some(TransportSlice::Udp(udp)) => udp.payload(),
+            Some(TransportSlice::Icmpv4(icmp)) => icmp.payload(),
+            Some(TransportSlice::Icmpv6(icmp)) => icmp.payload(),
+            _ => match &headers.net {
+                Some(LaxNetSlice::Ipv4(ip)) => ip.payload().payload,
+                Some(LaxNetSlice::Ipv6(ip)) => ip.payload().payload,
+                _ => headers.ether_payload().map_or(&[][..], |payload| payload.payload),
+            },
+        });
+        PyBytes::new(py, payload.unwrap_or_default())
+    }
+
+    fn __len__(&self) -> usize {
+        self.frame().len()
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        self.data(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let eth_type = self.eth_type().unwrap_or_default();
+        let (source, destination) = (self.eth_src().0, self.eth_dst().0);
+        format!("<Packet {source} -> {destination}, {eth_type:#06x}, {} bytes>", self.__len__())
+    }
+}
+
+impl PyPacket {
+    fn tag(&self) -> Option<VlanTag> {
+        const TPIDS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+        let [a, b, high, low] = self.chunk(12)?;
+        let tci = u16::from_be_bytes([high, low]);
+        TPIDS.contains(&[a, b]).then_some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
+    }
+}
+
+/// A packet that a switch sent to the controller.
+#[pyclass(name = "PacketIn", module = "bellrock", frozen, extends = PyPacket)]
+pub(crate) struct PyPacketIn {
+    /// The port by which it came in.
+    #[pyo3(get)]
+    in_port: u32,
+    /// The switch's buffer that has the packet.
+    #[pyo3(get)]
+    buffer_id: Option<u32>,
+    /// Length of the whole packet, in bytes.
+    #[pyo3(get)]
+    total_len: u16,
+    is_whole: bool,
+}
+
+impl PyPacketIn {
+    /// Makes the object for a whole packet_in message.
+    ///
+    /// # Errors
+    /// `ValueError`: it is none. Workers check messages, so this does not happen.
+    pub(crate) fn make<'py>(py: Python<'py>, message: &[u8]) -> PyResult<Bound<'py, Self>> {
+        let view = view(message)?;
+        let packet = PyPacketIn {
+            in_port: view.in_port().0,
+            buffer_id: view.buffer_id(),
+            total_len: view.total_len(),
+            is_whole: view.is_whole(),
+        };
+        let start = message.len() - view.data().len();
+        let base = PyPacket { bytes: message.into(), start };
+        Bound::new(py, PyClassInitializer::from(base).add_subclass(packet))
+    }
+
+    /// The whole message.
+    pub(crate) fn message<'a>(this: &'a Bound<'_, Self>) -> &'a [u8] {
+        &this.as_super().get().bytes
+    }
+
+    /// The message as apps in Rust get it.
+    pub(crate) fn view<'a>(this: &'a Bound<'_, Self>) -> PyResult<PacketIn<'a>> {
+        view(Self::message(this)).map(PacketIn::new)
+    }
+}
+
+#[pymethods]
+impl PyPacketIn {
+    /// Whether `data` is the whole packet. The switch may have sent only its beginning.
+    #[getter]
+    fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Why the switch sent it: "no_match", "action", "invalid_ttl", or a number.
+    #[getter]
+    fn reason(this: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(match Self::view(this)?.reason() {
+            PacketInReason::NoMatch => "no_match".to_owned(),
+            PacketInReason::Action => "action".to_owned(),
+            PacketInReason::InvalidTtl => "invalid_ttl".to_owned(),
+            PacketInReason::Unknown(number) => number.to_string(),
+        })
+    }
+
+    /// Number of the table of the flow that sent it.
+    #[getter]
+    fn table(this: &Bound<'_, Self>) -> PyResult<u8> {
+        Ok(Self::view(this)?.table())
+    }
+
+    /// Cookie of the flow that sent it (1.3).
+    #[getter]
+    fn cookie(this: &Bound<'_, Self>) -> PyResult<u64> {
+        Ok(Self::view(this)?.cookie())
+    }
+}
+
+fn view(message: &[u8]) -> PyResult<PacketInView<'_>> {
+    PacketInView::of_any_form(message).ok_or_else(|| wrong_value("it is no packet_in"))
+}
+
+/// An ARP packet (RFC 826). `operation` is 1 for a request, 2 for a reply.
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Arp {
+    operation: u16,
+    sender_mac: PyMacAddr,
+    sender_ip: Ipv4Addr,
+    target_mac: PyMacAddr,
+    target_ip: Ipv4Addr,
+}
+
+/// An IPv4 header (RFC 791).
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Ipv4 {
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    proto: u8,
+    ttl: u8,
+    dscp: u8,
+    ecn: u8,
+    total_length: u16,
+    identification: u16,
+    is_fragment: bool,
+}
+
+/// An IPv6 header (RFC 8200).
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Ipv6 {
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    proto: u8,
+    hop_limit: u8,
+    dscp: u8,
+    ecn: u8,
+    flow_label: u32,
+}
+
+/// A TCP header (RFC 9293).
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Tcp {
+    src_port: u16,
+    dst_port: u16,
+    sequence: u32,
+    acknowledgment: u32,
+    syn: bool,
+    ack: bool,
+    fin: bool,
+    rst: bool,
+    psh: bool,
+    window: u16,
+}
+
+/// A UDP header (RFC 768).
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Udp {
+    src_port: u16,
+    dst_port: u16,
+    length: u16,
+}
+
+/// The type and code of an ICMP (RFC 792) or ICMPv6 (RFC 4443) message.
+#[pyclass(module = "bellrock", frozen, get_all)]
+pub(crate) struct Icmp {
+    kind: u8,
+    code: u8,
+}

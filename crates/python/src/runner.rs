@@ -1,0 +1,489 @@
+//! Calls the handlers of the apps: the thread of the apps takes events from the feed here.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bellrock::openflow::{FromSwitch, frame};
+use bellrock::{Forwards, Needs, Network, SwitchInfo};
+use bellrock_detached::{
+    Delivery, DetachedApp, DetachedEvent, DetachedSettings, Feed, SwitchLink, Wanted,
+};
+use crossbeam_queue::SegQueue;
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyNone};
+
+use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus, decode};
+use crate::network::PyNetwork;
+use crate::packet::PyPacketIn;
+use crate::switch::PySwitch;
+use crate::verdict::PyVerdict;
+use crate::writers::Writers;
+
+/// How long handlers may hold back the coroutines, and what was written for earlier packets.
+const TURN: Duration = Duration::from_millis(5);
+
+/// How long what was written for a packet may wait for the next packets that came with it.
+const POST_AFTER: Duration = Duration::from_micros(500);
+
+/// What the switches, networks and the runner of one controller share.
+pub(crate) struct Shared {
+    feed: Arc<Feed>,
+    writers: Mutex<Writers>,
+    /// Results of tasks in the controller, for the coroutines that await them.
+    results: SegQueue<(u64, TaskResult)>,
+    /// Futures of `asyncio` that wait for a result, by its number.
+    awaited: Mutex<HashMap<u64, Py<PyAny>>>,
+    tasks: AtomicU64,
+}
+
+/// Makes the Python value of a result.
+type TaskResult = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+impl Shared {
+    pub(crate) fn new(feed: Arc<Feed>) -> Arc<Self> {
+        Arc::new(Shared {
+            feed,
+            writers: Mutex::default(),
+            results: SegQueue::new(),
+            awaited: Mutex::default(),
+            tasks: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, HashMap<u64, Py<PyAny>>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a future as a task of the controller, and returns an awaitable for its result.
+    ///
+    /// # Errors
+    /// `RuntimeError`: no event loop runs.
+    pub(crate) fn awaitable<'py, T: Send + 'static>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        (network, name): (&Network, &'static str),
+        future: impl Future<Output = T> + Send + 'static,
+        to_python: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static GET_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let event_loop = GET_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
+        let awaited = event_loop.call_method0(intern!(py, "create_future"))?;
+        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        self.awaited().insert(number, awaited.clone().unbind());
+        let shared = Arc::clone(self);
+        network.spawn(name, async move {
+            let result = future.await;
+            shared.results.push((number, Box::new(move |py| to_python(py, result))));
+            shared.feed.wake();
+        });
+        Ok(awaited)
+    }
+
+    /// Sets the results that have come.
+    fn set_results(&self, py: Python<'_>) -> PyResult<()> {
+        while let Some((number, result)) = self.results.pop() {
+            let Some(awaited) = self.awaited().remove(&number) else { continue };
+            let awaited = awaited.bind(py);
+            if awaited.call_method0(intern!(py, "done"))?.is_truthy()? {
+                continue;
+            }
+            match result(py) {
+                Ok(value) => awaited.call_method1(intern!(py, "set_result"), (value,))?,
+                Err(error) => awaited.call_method1(intern!(py, "set_exception"), (error,))?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// One app: an object in Python, and its network.
+pub(crate) struct RunnerApp {
+    name: String,
+    app: Py<PyAny>,
+    network: Arc<OnceLock<Network>>,
+}
+
+impl RunnerApp {
+    fn network(&self) -> PyResult<&Network> {
+        self.network.get().ok_or_else(|| PyValueError::new_err("the controller has not started"))
+    }
+}
+
+/// The methods of a handler that get events. `None`: it has none of that name.
+struct Handlers {
+    switch: Py<PySwitch>,
+    app: usize,
+    packet_in: Option<Py<PyAny>>,
+    packet_ins: Option<Py<PyAny>>,
+    port_status: Option<Py<PyAny>>,
+    flow_removed: Option<Py<PyAny>>,
+    error: Option<Py<PyAny>>,
+    unanswered: Option<Py<PyAny>>,
+    barrier: Option<Py<PyAny>>,
+    tick: Option<Py<PyAny>>,
+    switch_down: Option<Py<PyAny>>,
+}
+
+impl Handlers {
+    fn of(handler: &Bound<'_, PyAny>, switch: Py<PySwitch>, app: usize) -> Self {
+        let method = |name: &str| {
+            handler.getattr(name).ok().filter(|method| method.is_callable()).map(Bound::unbind)
+        };
+        Handlers {
+            switch,
+            app,
+            packet_in: method("packet_in"),
+            packet_ins: method("packet_ins"),
+            port_status: method("port_status"),
+            flow_removed: method("flow_removed"),
+            error: method("error"),
+            unanswered: method("unanswered"),
+            barrier: method("barrier"),
+            tick: method("tick"),
+            switch_down: method("switch_down"),
+        }
+    }
+}
+
+/// Takes the events of all apps of a controller.
+pub(crate) struct Runner {
+    pub(crate) shared: Arc<Shared>,
+    apps: Vec<RunnerApp>,
+    links: Mutex<HashMap<u64, Arc<Handlers>>>,
+    /// Called with the name of an app and an exception of one of its handlers.
+    report: Py<PyAny>,
+}
+
+/// What an app says of itself.
+#[derive(FromPyObject)]
+pub(crate) struct AppOptions {
+    name: String,
+    forwards: String,
+    needs: Vec<String>,
+    keeps_flows: bool,
+    wants_packet_ins: bool,
+}
+
+impl AppOptions {
+    fn settings(&self) -> PyResult<DetachedSettings> {
+        let mut needs = Needs::empty();
+        for need in &self.needs {
+            needs |= match need.as_str() {
+                "topology" => Needs::TOPOLOGY,
+                "hosts" => Needs::HOSTS,
+                "paths" => Needs::PATHS,
+                other => {
+                    return Err(PyValueError::new_err(format!(
+                        "needs: {other:?} is not \"topology\", \"hosts\" or \"paths\""
+                    )));
+                }
+            };
+        }
+        let forwards = match self.forwards.as_str() {
+            "unknown" => Forwards::Unknown,
+            "all" => Forwards::All,
+            "selected" => Forwards::Selected,
+            "nothing" => Forwards::Nothing,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "forwards: {other:?} is not \"unknown\", \"all\", \"selected\" or \"nothing\""
+                )));
+            }
+        };
+        Ok(DetachedSettings {
+            name: self.name.clone(),
+            forwards,
+            needs,
+            keeps_flows: self.keeps_flows,
+            wanted: Wanted {
+                packet_ins: self.wants_packet_ins,
+                port_status: true,
+                flow_removed: true,
+                tick: true,
+            },
+        })
+    }
+}
+
+impl Runner {
+    pub(crate) fn new(feed: Arc<Feed>, report: Py<PyAny>) -> Self {
+        let shared = Shared::new(feed);
+        Runner { shared, apps: Vec::new(), links: Mutex::default(), report }
+    }
+
+    /// Adds an app, and returns what stands for it in the chain. `on_start` is called with its
+    /// network when the controller starts.
+    ///
+    /// # Errors
+    /// `ValueError` for options that do not exist.
+    pub(crate) fn add(
+        &mut self,
+        app: Py<PyAny>,
+        options: &AppOptions,
+        on_start: impl Fn(&Network) + Send + Sync + 'static,
+    ) -> PyResult<DetachedApp> {
+        let network = Arc::new(OnceLock::new());
+        let own = Arc::clone(&network);
+        let detached = DetachedApp::new(options.settings()?, &self.shared.feed, move |network| {
+            // A controller starts its apps once.
+            let _ = own.set(network.clone());
+            on_start(network);
+        });
+        self.apps.push(RunnerApp { name: options.name.clone(), app, network });
+        Ok(detached)
+    }
+
+    /// Calls `start` of all apps.
+    ///
+    /// # Errors
+    /// The exception of an app.
+    pub(crate) fn start(&self, py: Python<'_>) -> PyResult<()> {
+        for app in &self.apps {
+            let network = PyNetwork::new(app.network()?, &self.shared);
+            app.app.call_method1(py, intern!(py, "start"), (network,))?;
+        }
+        Ok(())
+    }
+
+    /// Handles events and results for at most one turn. Returns whether more wait; if not, the next
+    /// one wakes the thread.
+    ///
+    /// # Errors
+    /// An exception that is to end the program: `KeyboardInterrupt`, `SystemExit`.
+    pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<bool> {
+        let end = Instant::now() + TURN;
+        loop {
+            self.shared.set_results(py)?;
+            match self.shared.feed.pop() {
+                Some(delivery) => self.handle(py, delivery)?,
+                None if !self.shared.feed.sleep() => continue,
+                // A result may have come before `sleep`, and then nobody wakes.
+                None => return Ok(!self.shared.results.is_empty()),
+            }
+            if Instant::now() >= end {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn handle(&self, py: Python<'_>, Delivery { link, event }: Delivery) -> PyResult<()> {
+        if let DetachedEvent::SwitchUp(info) = event {
+            return self.switch_up(py, &link, info);
+        }
+        let handlers = self.links().get(&link.number()).map(Arc::clone);
+        let Some(handlers) = handlers else { return Ok(()) };
+        let h = &*handlers;
+        let switch = h.switch.bind(py);
+        match event {
+            DetachedEvent::SwitchUp(_) => Ok(()),
+            DetachedEvent::PacketIns(messages) => self.packet_ins(py, &link, h, &messages),
+            DetachedEvent::PortStatus(status, info) => {
+                switch.get().set_info(info);
+                self.call(py, (&link, h.app), &h.port_status, || {
+                    Ok((switch, PyPortStatus(*status)))
+                })
+            }
+            DetachedEvent::FlowRemoved(bytes) => {
+                self.call(py, (&link, h.app), &h.flow_removed, || match decode(&bytes)? {
+                    FromSwitch::FlowRemoved(flow) => {
+                        Ok((switch, PyFlowRemoved::new(link.app(), &flow)))
+                    }
+                    _ => Err(PyValueError::new_err("it is no flow_removed")),
+                })
+            }
+            DetachedEvent::Error(bytes) => self.call(py, (&link, h.app), &h.error, || {
+                let message = FromSwitch::decode(&bytes)
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+                match message.body {
+                    FromSwitch::Error(error) => {
+                        Ok((switch, message.xid, PyErrorMessage::from(error)))
+                    }
+                    _ => Err(PyValueError::new_err("it is no error")),
+                }
+            }),
+            DetachedEvent::Unanswered(xid) => {
+                self.call(py, (&link, h.app), &h.unanswered, || Ok((switch, xid)))
+            }
+            DetachedEvent::Barrier(xid) => {
+                self.call(py, (&link, h.app), &h.barrier, || Ok((switch, xid)))
+            }
+            DetachedEvent::Tick => self.call(py, (&link, h.app), &h.tick, || Ok((switch,))),
+            DetachedEvent::SwitchDown => {
+                switch.get().set_down();
+                self.links().remove(&link.number());
+                self.call(py, (&link, h.app), &h.switch_down, || Ok((switch,)))
+            }
+        }
+    }
+
+    fn switch_up(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        info: Arc<SwitchInfo>,
+    ) -> PyResult<()> {
+        let of_link = |app: &RunnerApp| {
+            app.network.get().and_then(Network::app_id).is_some_and(|id| id == link.app())
+        };
+        let Some(place) = self.apps.iter().position(of_link) else { return Ok(()) };
+        let app = &self.apps[place];
+        let network = app.network()?;
+        let switch = Py::new(py, PySwitch::new(link, network, &self.shared, info))?;
+        self.shared.writers().begin();
+        let network_object = PyNetwork::new(network, &self.shared);
+        let made = app.app.call_method1(
+            py,
+            intern!(py, "switch_up"),
+            (network_object, switch.clone_ref(py)),
+        );
+        let handler = match made {
+            Ok(handler) if handler.is_none(py) => app.app.bind(py).clone(),
+            Ok(handler) => handler.into_bound(py),
+            Err(error) => {
+                self.fail(py, link, place, error)?;
+                // It passes everything on.
+                PyNone::get(py).to_owned().into_any()
+            }
+        };
+        let handlers = Handlers::of(&handler, switch, place);
+        self.links().insert(link.number(), Arc::new(handlers));
+        self.shared.writers().post();
+        Ok(())
+    }
+
+    fn packet_ins(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        handlers: &Handlers,
+        messages: &[u8],
+    ) -> PyResult<()> {
+        if let Some(method) = &handlers.packet_ins {
+            return self.batch(py, link, handlers, (method, messages));
+        }
+        let network = self.apps[handlers.app].network()?;
+        // The clock of the controller: in a lab, runs with the same seed are equal.
+        let mut posted = network.now();
+        for message in whole(messages) {
+            let Some(method) = &handlers.packet_in else {
+                self.shared.writers().pass(link, network, message);
+                continue;
+            };
+            self.shared.writers().begin();
+            let result = PyPacketIn::make(py, message)
+                .and_then(|packet| method.bind(py).call1((handlers.switch.bind(py), packet)));
+            match result {
+                Ok(verdict) if is_pass(&verdict) => {
+                    self.shared.writers().pass(link, network, message);
+                }
+                Ok(_) => {}
+                Err(error) => self.fail(py, link, handlers.app, error)?,
+            }
+            let now = network.now();
+            if now.saturating_sub(posted) >= POST_AFTER {
+                self.shared.writers().post();
+                posted = now;
+            }
+        }
+        self.shared.writers().post();
+        Ok(())
+    }
+
+    /// Calls `packet_ins` once for all packets. It returns those to pass on, or nothing.
+    fn batch(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        handlers: &Handlers,
+        (method, messages): (&Py<PyAny>, &[u8]),
+    ) -> PyResult<()> {
+        let network = self.apps[handlers.app].network()?;
+        self.shared.writers().begin();
+        let packets: Vec<_> = whole(messages)
+            .map(|message| PyPacketIn::make(py, message))
+            .collect::<PyResult<_>>()?;
+        let passed = PyList::new(py, packets)
+            .and_then(|packets| method.bind(py).call1((handlers.switch.bind(py), packets)))
+            .and_then(|passed| match passed.is_none() {
+                true => Ok(Vec::new()),
+                false => Ok(passed.extract::<Vec<Bound<'_, PyPacketIn>>>()?),
+            });
+        match passed {
+            Ok(passed) => {
+                let mut writers = self.shared.writers();
+                for packet in &passed {
+                    writers.pass(link, network, PyPacketIn::message(packet));
+                }
+            }
+            Err(error) => self.fail(py, link, handlers.app, error)?,
+        }
+        self.shared.writers().post();
+        Ok(())
+    }
+
+    /// Calls a method of a handler for one event, if it has it.
+    fn call<'py, A: PyCallArgs<'py>>(
+        &self,
+        py: Python<'py>,
+        (link, app): (&Arc<SwitchLink>, usize),
+        method: &Option<Py<PyAny>>,
+        arguments: impl FnOnce() -> PyResult<A>,
+    ) -> PyResult<()> {
+        let Some(method) = method else { return Ok(()) };
+        self.shared.writers().begin();
+        let result = arguments().and_then(|arguments| method.bind(py).call1(arguments));
+        if let Err(error) = result {
+            self.fail(py, link, app, error)?;
+        }
+        self.shared.writers().post();
+        Ok(())
+    }
+
+    /// Takes back what the event wrote, and reports the exception.
+    fn fail(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        app: usize,
+        error: PyErr,
+    ) -> PyResult<()> {
+        self.shared.writers().undo();
+        if !error.is_instance_of::<PyException>(py) {
+            self.shared.writers().post();
+            return Err(error);
+        }
+        let app = &self.apps[app];
+        let text = error.to_string();
+        self.report.call1(py, (&app.name, error))?;
+        self.shared.writers().fault(link, app.network()?, &text);
+        Ok(())
+    }
+
+    fn links(&self) -> MutexGuard<'_, HashMap<u64, Arc<Handlers>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_pass(verdict: &Bound<'_, PyAny>) -> bool {
+    verdict.cast_exact::<PyVerdict>().is_ok_and(|verdict| *verdict.get() == PyVerdict::PASS)
+}
+
+/// The whole messages of a buffer, one after the other.
+fn whole(mut messages: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let message = frame(messages).ok()??.bytes;
+        messages = messages.get(message.len()..)?;
+        Some(message)
+    })
+}

@@ -1,0 +1,230 @@
+//! The switch, as handlers use it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellrock::openflow::xid::XidSource;
+use bellrock::{Action, Error, FlowCommand, MacAddr, Match, Network, Port, Switch, SwitchInfo};
+use bellrock_detached::SwitchLink;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use crate::action::{PyAction, actions_of};
+use crate::argument::Arg;
+use crate::error::command_error;
+use crate::flow::PyFlow;
+use crate::info::{PyPortInfo, PySwitchInfo};
+use crate::matching::PyMatch;
+use crate::packet::PyPacketIn;
+use crate::runner::Shared;
+
+/// A switch that is up. Its methods write messages, which are sent after the event, in order.
+///
+/// It may be kept, and written to at any time and from coroutines: then messages are sent at once.
+/// After `switch_down`, writing is an `Error`; if the switch comes up again, there is a new object.
+#[pyclass(name = "Switch", module = "bellrock", frozen)]
+pub(crate) struct PySwitch {
+    link: Arc<SwitchLink>,
+    network: Network,
+    shared: Arc<Shared>,
+    is_up: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    info: Arc<SwitchInfo>,
+    xids: XidSource,
+}
+
+impl PySwitch {
+    pub(crate) fn new(
+        link: &Arc<SwitchLink>,
+        network: &Network,
+        shared: &Arc<Shared>,
+        info: Arc<SwitchInfo>,
+    ) -> Self {
+        PySwitch {
+            link: Arc::clone(link),
+            network: network.clone(),
+            shared: Arc::clone(shared),
+            is_up: AtomicBool::new(true),
+            state: Mutex::new(State { info, xids: XidSource::default() }),
+        }
+    }
+
+    pub(crate) fn set_info(&self, info: Arc<SwitchInfo>) {
+        self.state().info = info;
+    }
+
+    pub(crate) fn set_down(&self) {
+        self.is_up.store(false, Ordering::Relaxed);
+    }
+
+    fn info(&self) -> Arc<SwitchInfo> {
+        Arc::clone(&self.state().info)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut Switch<'_>) -> Result<T, Error>) -> PyResult<T> {
+        if !self.is_up.load(Ordering::Relaxed) {
+            return Err(command_error(Error::UnknownSwitch(self.link.dpid())));
+        }
+        let State { info, xids } = &mut *self.state();
+        let (to, clock) = ((&self.link, &self.network), (xids, self.network.now()));
+        self.shared.writers().write(to, info, clock, write).map_err(command_error)
+    }
+}
+
+/// One port, or actions.
+#[derive(FromPyObject)]
+pub(crate) enum Outputs {
+    Port(u32),
+    Action(PyAction),
+    Actions(Vec<PyAction>),
+}
+
+impl From<Outputs> for Vec<Action<'static>> {
+    fn from(outputs: Outputs) -> Self {
+        match outputs {
+            Outputs::Port(port) => vec![Action::output(Port(port))],
+            Outputs::Action(action) => vec![action.0],
+            Outputs::Actions(actions) => actions_of(&actions),
+        }
+    }
+}
+
+#[pymethods]
+impl PySwitch {
+    /// Its datapath id.
+    #[getter]
+    fn dpid(&self) -> u64 {
+        self.link.dpid().0
+    }
+
+    /// OpenFlow version of the connection: "1.0" or "1.3".
+    #[getter]
+    fn version(&self) -> String {
+        self.link.version().to_string()
+    }
+
+    /// Whether it is up: whether messages can be sent.
+    #[getter]
+    fn is_up(&self) -> bool {
+        self.is_up.load(Ordering::Relaxed)
+    }
+
+    /// Its data, as they are now.
+    #[getter(info)]
+    fn current_info(&self) -> PySwitchInfo {
+        PySwitchInfo(self.info())
+    }
+
+    /// Its ports, as they are now.
+    #[getter]
+    fn ports(&self) -> Vec<PyPortInfo> {
+        self.info().ports.iter().copied().map(PyPortInfo).collect()
+    }
+
+    /// Finds a port by its number.
+    fn port(&self, number: u32) -> Option<PyPortInfo> {
+        self.info().port(Port(number)).copied().map(PyPortInfo)
+    }
+
+    /// Sends a packet out of a port, or applies actions to it. An empty list drops it, which frees
+    /// the switch's buffer.
+    ///
+    /// Raises `Error` if neither the switch nor the message has the whole packet.
+    fn packet_out(&self, packet: &Bound<'_, PyPacketIn>, to: &Bound<'_, PyAny>) -> PyResult<()> {
+        let view = PyPacketIn::view(packet)?;
+        // The most frequent form, without a list.
+        if let Ok(port) = to.cast_exact::<PyInt>() {
+            let port = Port(port.extract()?);
+            return self.write(|switch| switch.packet_out(&view, port));
+        }
+        let actions: Vec<_> = to.extract::<Outputs>()?.into();
+        self.write(|switch| switch.packet_out_with(&view, &actions))
+    }
+
+    /// Sends a new packet, which begins with its Ethernet header, out of a port or with actions.
+    fn send_packet(&self, data: &[u8], to: Outputs) -> PyResult<()> {
+        let actions: Vec<_> = to.into();
+        self.write(|switch| switch.send_packet(data, &actions))
+    }
+
+    /// Installs a flow. With a packet, the packet takes the flow's actions too.
+    ///
+    /// It is not confirmed: if the switch refuses, the handler's `error` gets the returned id. Raises
+    /// `Error` if the version of the switch cannot express the flow.
+    #[pyo3(signature = (flow, packet=None))]
+    fn install(
+        &self,
+        flow: &Bound<'_, PyFlow>,
+        packet: Option<&Bound<'_, PyPacketIn>>,
+    ) -> PyResult<u32> {
+        let flow = &flow.get().0;
+        let view = packet.map(PyPacketIn::view).transpose()?;
+        let buffer_id = view.as_ref().and_then(|view| view.buffer_id());
+        let xid = self.write(|switch| {
+            let install =
+                |flow_mod: &bellrock::FlowMod<'_>| switch.install(&flow_mod.buffer_id(buffer_id));
+            flow.with_flow_mod(FlowCommand::Add, install)
+        })?;
+        if let Some(view) = view.filter(|view| view.buffer_id().is_none()) {
+            self.write(|switch| switch.packet_out_whole(&view, flow.applied()))?;
+        }
+        Ok(xid.0)
+    }
+
+    /// Removes this app's flows that `matching` covers, of those that send to `out_port`. Flows of
+    /// other apps stay.
+    #[pyo3(signature = (matching=None, out_port=None))]
+    fn remove(
+        &self,
+        matching: Option<&Bound<'_, PyMatch>>,
+        out_port: Option<u32>,
+    ) -> PyResult<u32> {
+        let out_port = out_port.map_or(Port::ANY, Port);
+        let all = Match::any();
+        let matching = matching.map_or(&all, |matching| &matching.get().0);
+        self.write(|switch| switch.remove(matching, out_port)).map(|xid| xid.0)
+    }
+
+    /// Requests that the switch finish all earlier messages; the handler's `barrier` gets the
+    /// returned id then.
+    fn barrier(&self) -> PyResult<u32> {
+        self.write(|switch| switch.barrier()).map(|xid| xid.0)
+    }
+
+    /// Answers an ARP request for the address `ip`: it is at `mac`. Returns whether the packet
+    /// requested that address.
+    fn answer_arp(
+        &self,
+        packet: &Bound<'_, PyPacketIn>,
+        ip: Arg<Ipv4Addr>,
+        mac: Arg<MacAddr>,
+    ) -> PyResult<bool> {
+        let view = PyPacketIn::view(packet)?;
+        self.write(|switch| switch.answer_arp(&view, ip.0, mac.0))
+    }
+
+    /// Answers a neighbour solicitation for the IPv6 address `ip`: it is at `mac`. Returns whether
+    /// the packet requested that address.
+    fn answer_solicitation(
+        &self,
+        packet: &Bound<'_, PyPacketIn>,
+        ip: Arg<Ipv6Addr>,
+        mac: Arg<MacAddr>,
+    ) -> PyResult<bool> {
+        let view = PyPacketIn::view(packet)?;
+        self.write(|switch| switch.answer_solicitation(&view, ip.0, mac.0))
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.is_up() { "" } else { ", down" };
+        format!("<Switch {}, OpenFlow {}{state}>", self.link.dpid(), self.link.version())
+    }
+}

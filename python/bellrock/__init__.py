@@ -1,0 +1,88 @@
+"""Apps for the Bellrock OpenFlow controller.
+
+An app is a function that gets packets, or a class with a method for each event::
+
+    import bellrock
+
+    def hub(switch, packet):
+        switch.packet_out(packet, bellrock.Port.FLOOD)
+
+    bellrock.run(hub)
+
+`bellrock.lab` tests apps on an emulated network. Everything runs in one thread, so apps need no
+locks; workers, which speak to the switches, have threads of their own and never wait for Python.
+"""
+
+from ._app import AnyApp, App, EtherType, Handler, IpProto, Port
+from ._native import (
+    Action,
+    Arp,
+    Error,
+    ErrorMessage,
+    Event,
+    EventStream,
+    Flow,
+    FlowRemoved,
+    FlowStats,
+    Host,
+    Icmp,
+    Ipv4,
+    Ipv6,
+    Link,
+    MacAddr,
+    Match,
+    MissedEvents,
+    Network,
+    Packet,
+    PacketIn,
+    Plan,
+    PortInfo,
+    PortStats,
+    PortStatus,
+    Switch,
+    SwitchInfo,
+    Tcp,
+    Udp,
+    Verdict,
+)
+from ._run import Controller, run
+
+__all__ = [
+    "Action",
+    "AnyApp",
+    "App",
+    "Arp",
+    "Controller",
+    "Error",
+    "ErrorMessage",
+    "EtherType",
+    "Event",
+    "EventStream",
+    "Flow",
+    "FlowRemoved",
+    "FlowStats",
+    "Handler",
+    "Host",
+    "Icmp",
+    "IpProto",
+    "Ipv4",
+    "Ipv6",
+    "Link",
+    "MacAddr",
+    "Match",
+    "MissedEvents",
+    "Network",
+    "Packet",
+    "PacketIn",
+    "Plan",
+    "Port",
+    "PortInfo",
+    "PortStats",
+    "PortStatus",
+    "Switch",
+    "SwitchInfo",
+    "Tcp",
+    "Udp",
+    "Verdict",
+    "run",
+]

@@ -1,0 +1,177 @@
+"""What apps are written against: `App`, `Handler`, and names for numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from enum import IntEnum
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from ._native import (
+    ErrorMessage,
+    FlowRemoved,
+    Network,
+    PacketIn,
+    PortStatus,
+    Switch,
+    Verdict,
+)
+
+_log = logging.getLogger("bellrock")
+
+
+class Handler:
+    """What an app does at one switch. Each method is an event.
+
+    It is optional: any object with some of these methods is a handler. A method that raises takes
+    back what it wrote for that event. The exception is logged with its traceback, and counted. Ten in
+    a minute disable the app.
+    """
+
+    # Methods are looked up once for each switch, and events without one cost nothing. So this class
+    # must not have them: here they are only described.
+    packet_in: Callable[[Switch, PacketIn], Verdict | None]
+    """A packet for the controller. Returning `Verdict.PASS` gives it to the next app."""
+
+    packet_ins: Callable[[Switch, list[PacketIn]], Sequence[PacketIn] | None]
+    """Packets that came together, instead of `packet_in`. Returns those for the next app."""
+
+    port_status: Callable[[Switch, PortStatus], object]
+    """A port was added, removed or changed. The switch already shows the change."""
+
+    flow_removed: Callable[[Switch, FlowRemoved], object]
+    """A flow was removed: of any app, if it was installed with `send_flow_removed`."""
+
+    error: Callable[[Switch, int, ErrorMessage], object]
+    """The switch refused the message of this app with this id."""
+
+    unanswered: Callable[[Switch, int], object]
+    """A request of this app with this id got no answer."""
+
+    barrier: Callable[[Switch, int], object]
+    """Everything before the barrier with this id is processed."""
+
+    tick: Callable[[Switch], object]
+    """A second has passed."""
+
+    switch_down: Callable[[Switch], object]
+    """The switch is gone. Nothing can be sent any more."""
+
+
+class App:
+    """An app: it makes a handler for each switch that comes up.
+
+    >>> class Hub(App):
+    ...     def packet_in(self, switch, packet):
+    ...         switch.packet_out(packet, Port.FLOOD)
+
+    An app whose `switch_up` returns nothing handles the events of all switches itself.
+    """
+
+    name: str
+    """Its name, in logs and as the origin of its flows. By default the name of the class."""
+
+    needs: ClassVar[Sequence[Literal["topology", "hosts", "paths"]]] = ()
+    """Services that it reads: links, hosts, shortest paths."""
+
+    forwards: ClassVar[Literal["unknown", "all", "selected", "nothing"]] = "unknown"
+    """Which packets it forwards, to check the order of the apps."""
+
+    keeps_flows: ClassVar[bool] = False
+    """Whether flows of an earlier run stay in the switches."""
+
+    wants_packet_ins: ClassVar[bool] = True
+    """Whether packets that match no flow are sent to the controller for it."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    def start(self, network: Network) -> None:
+        """The controller has started. No switch is up yet."""
+
+    def switch_up(self, network: Network, switch: Switch) -> object:
+        """A switch is up. Returns its handler; without one, the app handles its events."""
+        return None
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Runs a coroutine beside the handlers. Its exceptions are logged."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        tasks: set[asyncio.Task[Any]] = self.__dict__.setdefault("_tasks", set())
+        tasks.add(task)
+
+        def done(task: asyncio.Task[Any]) -> None:
+            tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("a task of app %s failed", self.name, exc_info=error)
+
+        task.add_done_callback(done)
+        return task
+
+
+class FunctionApp(App):
+    """The app of a function: it handles the packets of all switches."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.packet_in = function
+
+
+class PerSwitchApp(App):
+    """The app of a class: each switch gets an instance."""
+
+    def __init__(self, make: type[Any]) -> None:
+        self.name = make.__name__
+        self._make = make
+
+    def switch_up(self, network: Network, switch: Switch) -> object:
+        return self._make()
+
+
+AnyApp: TypeAlias = App | Callable[..., Any] | str
+"""What is an app: an instance of `App`; a function, which gets the packets of all switches; a class
+without arguments, of which each switch gets an instance; or the name of an app of Bellrock's own."""
+
+
+class Port:
+    """Reserved port numbers (OpenFlow 1.3.5 §7.2.1). Ports are plain numbers."""
+
+    IN_PORT: Final = 0xFFFF_FFF8
+    """The port that the packet came in by."""
+    TABLE: Final = 0xFFFF_FFF9
+    """The flow tables; in packet_out only."""
+    NORMAL: Final = 0xFFFF_FFFA
+    """The switch's own forwarding, without OpenFlow."""
+    FLOOD: Final = 0xFFFF_FFFB
+    """All ports of the spanning tree but the ingress port."""
+    ALL: Final = 0xFFFF_FFFC
+    """All ports but the ingress port."""
+    CONTROLLER: Final = 0xFFFF_FFFD
+    """The controller, as packet_in."""
+    LOCAL: Final = 0xFFFF_FFFE
+    """The switch's own network stack."""
+    ANY: Final = 0xFFFF_FFFF
+    """No particular port."""
+
+
+class EtherType(IntEnum):
+    """Ethernet types, for `eth_type`."""
+
+    IPV4 = 0x0800
+    ARP = 0x0806
+    VLAN = 0x8100
+    IPV6 = 0x86DD
+    MPLS = 0x8847
+    LLDP = 0x88CC
+
+
+class IpProto(IntEnum):
+    """IP protocols, for `ip_proto`."""
+
+    ICMP = 1
+    TCP = 6
+    UDP = 17
+    ICMPV6 = 58
+    SCTP = 132

@@ -1,0 +1,194 @@
+"""Runs apps for real switches."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._app import AnyApp, App, FunctionApp, PerSwitchApp
+from ._native import NativeController, log_to_stderr
+
+_log = logging.getLogger("bellrock")
+
+_WATCH_EVERY = 1.0
+"""How often it is looked whether the controller still runs, in seconds."""
+
+
+class _Options:
+    """What the native half reads of an app."""
+
+    def __init__(self, app: App) -> None:
+        self.name = app.name
+        self.forwards = app.forwards
+        self.needs = list(app.needs)
+        self.keeps_flows = app.keeps_flows
+        self.wants_packet_ins = app.wants_packet_ins
+
+
+def chain(apps: Sequence[AnyApp]) -> list[tuple[Any, _Options | None]]:
+    """The apps with their options, as the native half takes them."""
+    if not apps:
+        raise TypeError("there is no app to run")
+    entries: list[tuple[Any, _Options | None]] = []
+    for app in apps:
+        if isinstance(app, str):
+            entries.append((app, None))
+            continue
+        app = _app_of(app)
+        entries.append((app, _Options(app)))
+    return entries
+
+
+def _app_of(app: App | Callable[..., Any]) -> App:
+    if isinstance(app, App):
+        return app
+    if isinstance(app, type):
+        if issubclass(app, App):
+            raise TypeError(f"{app.__name__} is a class; give an instance: {app.__name__}()")
+        return PerSwitchApp(app)
+    if inspect.isroutine(app):
+        return FunctionApp(app)
+    raise TypeError(f"{app!r} is no app; give an instance of bellrock.App, a class or a function")
+
+
+def report(name: str, error: BaseException) -> None:
+    """Logs an exception of a handler, with its traceback."""
+    _log.error("app %s raised an exception", name, exc_info=error)
+
+
+class Controller:
+    """A controller with apps, for programs that have an event loop already.
+
+    >>> async def main():
+    ...     async with Controller("hub", listen="127.0.0.1:0") as controller:
+    ...         return len(controller.addresses)
+    >>> asyncio.run(main())
+    1
+    """
+
+    def __init__(
+        self,
+        *apps: AnyApp,
+        listen: str | Sequence[str] = "127.0.0.1:6653",
+        workers: int = 0,
+        control: bool = False,
+        http: str | None = None,
+    ) -> None:
+        self._chain = chain(apps)
+        self._listen = [listen] if isinstance(listen, str) else list(listen)
+        self._workers = workers
+        self._control = control
+        self._http = http
+        self._native: NativeController | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failure: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Controller:
+        self._loop = asyncio.get_running_loop()
+        self._failure = self._loop.create_future()
+        native = NativeController(
+            self._chain,
+            report,
+            listen=self._listen,
+            workers=self._workers,
+            control=self._control,
+            http=self._http,
+        )
+        self._native = native
+        try:
+            native.start_apps()
+        except BaseException:
+            native.stop()
+            raise
+        self._loop.add_reader(native.fileno(), self._turn)
+        self._loop.call_soon(self._turn)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        native, self._native = self._native, None
+        if native is not None:
+            assert self._loop is not None
+            self._loop.remove_reader(native.fileno())
+            native.stop()
+
+    @property
+    def addresses(self) -> list[str]:
+        """Addresses on which it listens, each with its port."""
+        return [] if self._native is None else self._native.addresses
+
+    async def wait(self) -> None:
+        """Waits until the controller fails. Its log says why."""
+        assert self._failure is not None, "the controller runs inside `async with`"
+        while self._native is not None:
+            if self._native.has_failed:
+                raise RuntimeError("the controller has failed; its log says why")
+            await asyncio.wait([self._failure], timeout=_WATCH_EVERY)
+            if self._failure.done():
+                self._failure.result()
+
+    def _turn(self) -> None:
+        if self._native is None:
+            return
+        assert self._loop is not None and self._failure is not None
+        try:
+            if self._native.turn():
+                self._loop.call_soon(self._turn)
+        except BaseException as error:
+            # What a handler raises to end the program: `SystemExit`, `KeyboardInterrupt`.
+            if not self._failure.done():
+                self._failure.set_exception(_Ended(error))
+
+
+class _Ended(Exception):
+    """Carries an exception through a future that would not take it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def run(
+    *apps: AnyApp,
+    listen: str | Sequence[str] = "127.0.0.1:6653",
+    workers: int = 0,
+    control: bool = True,
+    http: str | None = None,
+) -> None:
+    """Runs a controller with these apps until Ctrl-C or SIGTERM.
+
+    The apps form a chain: each gets the packets that those before it pass on. An app is an instance of
+    `App`; a function, which gets the packets of all switches; a class, of which each switch gets an
+    instance; or the name of an app of Bellrock's own: "hub", "learning" or "routing".
+
+    `listen` is an address or several; 127.0.0.1:6653 by default. Anyone who reaches an address can
+    claim to be a switch. `workers` is the number of threads that speak to switches; 0 for one on
+    each core. With `control`, `bellrock status` and the other commands answer. `http` is the address
+    of REST, the metrics and the web page.
+    """
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO, format="%(levelname)5s %(message)s")
+    log_to_stderr()
+    controller = Controller(*apps, listen=listen, workers=workers, control=control, http=http)
+    try:
+        asyncio.run(_run(controller))
+    except KeyboardInterrupt:
+        pass
+    except _Ended as ended:
+        raise ended.error from None
+
+
+async def _run(controller: Controller) -> None:
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        async with controller:
+            await controller.wait()
+    except asyncio.CancelledError:
+        pass

@@ -1,0 +1,24 @@
+from ipaddress import IPv4Address
+
+from learning import Learning
+from load_balancer import LoadBalancer, Server
+
+from bellrock import MacAddr
+from bellrock.lab import Lab, single
+
+IP = IPv4Address("10.0.0.100")
+
+
+def test_connections_to_the_virtual_address_reach_the_servers_in_turn() -> None:
+    before = Lab(single(3), Learning)
+    servers = [Server(before.mac(name), before.ip(name), port) for name, port in (("h1", 1), ("h2", 2))]
+    lab = Lab(single(3), LoadBalancer(IP, MacAddr("02:00:00:00:01:00"), servers), Learning)
+    for host in ("h1", "h2"):
+        lab.capture(host)
+    for _ in range(4):
+        assert lab.tcp_to_address("h3", IP, 1000)
+    for host in ("h1", "h2"):
+        connections = [p for p in lab.capture(host) if p.tcp is not None and p.tcp.syn]
+        assert len(connections) == 2, host
+    assert lab.ping("h1", "h2"), "other packets are the learning switch's"
+    assert lab.exceptions == []

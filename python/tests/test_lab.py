@@ -1,0 +1,305 @@
+"""Apps in the lab: every event arrives, and what fails costs nobody else anything."""
+
+import asyncio
+from typing import Any, Literal
+
+import pytest
+
+import bellrock
+from bellrock import Action, App, Flow, Match, Network, PacketIn, Port, Switch, Verdict
+from bellrock.lab import Lab, Topology, linear, ring, single, tree
+
+Version = Literal["1.0", "1.3"]
+VERSIONS: tuple[Version, ...] = ("1.0", "1.3")
+
+
+def hub(switch: Switch, packet: PacketIn) -> None:
+    switch.packet_out(packet, Port.FLOOD)
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_function_is_an_app(version: Version) -> None:
+    lab = Lab(tree(2, 2), hub, version=version)
+    assert lab.ping_all() and lab.exceptions == []
+
+
+def test_a_class_is_an_app_with_an_instance_for_each_switch() -> None:
+    class Counts:
+        made: list["Counts"] = []
+
+        def __init__(self) -> None:
+            self.switches: set[int] = set()
+            self.made.append(self)
+
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            self.switches.add(switch.dpid)
+            switch.packet_out(packet, Port.FLOOD)
+
+    lab = Lab(linear(3), Counts)
+    assert lab.ping_all()
+    assert [handler.switches for handler in Counts.made] == [{1}, {2}, {3}]
+
+
+def test_a_run_is_repeated_by_its_seed() -> None:
+    def digest(seed: int) -> int:
+        lab = Lab(linear(3), hub, seed=seed)
+        lab.inject(seed, seconds=5)
+        lab.ping_all()
+        return lab.digest
+
+    assert digest(5) == digest(5) != digest(6)
+
+
+class Everything(App):
+    """Notes all events."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def start(self, network: Network) -> None:
+        self.network = network
+        self.events.append("start")
+
+    def switch_up(self, network: Network, switch: Switch) -> None:
+        self.events.append(f"up {switch.dpid}")
+        self.switch = switch
+        switch.install(Flow(Match(in_port=9), idle_timeout=1, send_flow_removed=True, number=7))
+        switch.barrier()
+
+    def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+        switch.packet_out(packet, [Action.output(Port.FLOOD)])
+
+    def port_status(self, switch: Switch, status: bellrock.PortStatus) -> None:
+        port = switch.port(status.port.number)
+        assert port is not None and port.is_up == status.port.is_up
+        self.events.append(f"port {status.port.number} {'up' if status.port.is_up else 'down'}")
+
+    def flow_removed(self, switch: Switch, flow: bellrock.FlowRemoved) -> None:
+        assert flow.is_own and flow.matching == Match(in_port=9) and flow.number == 7
+        self.events.append(f"removed {flow.reason}")
+
+    def barrier(self, switch: Switch, xid: int) -> None:
+        self.events.append("barrier")
+
+    def tick(self, switch: Switch) -> None:
+        if "tick" not in self.events:
+            self.events.append("tick")
+
+    def switch_down(self, switch: Switch) -> None:
+        assert not switch.is_up
+        self.events.append("down")
+
+
+def test_all_events_arrive(version: Version) -> None:
+    app = Everything()
+    lab = Lab(single(2), app, version=version)
+    assert lab.ping("h1", "h2")
+    lab.run_for(3)
+    lab.link_down("h1", "s1")
+    lab.link_up("h1", "s1")
+    lab.run_for(1)
+    lab.disconnect("s1")
+    lab.run_for(1)
+    assert app.events.index("tick") > app.events.index("barrier")
+    app.events.remove("tick")
+    expected = ["start", "up 1", "barrier", "removed idle_timeout", "port 1 down", "port 1 up", "down"]
+    assert app.events == expected and lab.exceptions == []
+    with pytest.raises(bellrock.Error, match="no switch"):
+        app.switch.barrier()
+    lab.reconnect("s1")
+    lab.run_for(5)
+    assert "up 1" in app.events[len(expected) :] and app.switch.is_up
+
+
+def test_an_exception_takes_back_what_its_event_wrote() -> None:
+    class Fails(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            switch.packet_out(packet, Port.FLOOD)
+            raise RuntimeError("it fails")
+
+    lab = Lab(single(2), Fails())
+    assert not lab.ping("h1", "h2")
+    assert lab.exceptions and all(str(error) == "it fails" for error in lab.exceptions)
+
+
+def test_ten_exceptions_disable_an_app_and_no_other() -> None:
+    class Fails(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            raise RuntimeError("it fails")
+
+    lab = Lab(single(2), Fails(), hub)
+    for _ in range(12):
+        lab.ping("h1", "h2")
+    assert lab.ping("h1", "h2"), "the hub does it alone"
+    assert len(lab.exceptions) == 10
+
+
+def test_a_packet_goes_on_only_if_it_is_passed() -> None:
+    class Firewall(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict | None:
+            return None if packet.icmp is not None else Verdict.PASS
+
+    lab = Lab(single(2), Firewall(), hub)
+    assert not lab.ping("h1", "h2")
+    assert lab.udp("h1", "h2", 5) == 5
+
+
+def test_packets_come_in_batches_to_an_app_that_wants_them(version: Version) -> None:
+    class Batches(App):
+        def packet_ins(self, switch: Switch, packets: list[PacketIn]) -> list[PacketIn]:
+            return [packet for packet in packets if packet.icmp is None]
+
+    lab = Lab(single(2), Batches(), hub, version=version)
+    assert not lab.ping("h1", "h2") and lab.udp("h1", "h2", 5) == 5
+
+
+def test_a_coroutine_follows_the_clock_of_the_lab() -> None:
+    times: list[float] = []
+
+    class Clock(App):
+        def start(self, network: Network) -> None:
+            self.spawn(self.run(network))
+
+        async def run(self, network: Network) -> None:
+            for _ in range(3):
+                await asyncio.sleep(3600)
+                times.append(network.now())
+
+    lab = Lab(single(1), Clock())
+    lab.run_for(3 * 3600 + 1)
+    assert [round(time) for time in times] == [3600, 7200, 10800]
+
+
+def test_changes_are_confirmed_and_refusals_are_exceptions(version: Version) -> None:
+    done: list[object] = []
+
+    class Commits(App):
+        def switch_up(self, network: Network, switch: Switch) -> None:
+            self.spawn(self.run(network, switch.dpid))
+
+        async def run(self, network: Network, dpid: int) -> None:
+            plan = bellrock.Plan()
+            plan.add(dpid, Flow(Match(in_port=1), Action.output(2)))
+            plan.add(dpid, Flow(Match(in_port=2), Action.output(1)))
+            await network.commit(plan)
+            flows = await network.flow_stats(dpid)
+            done.append([str(flow.matching) for flow in flows if flow.is_own])
+            ports = await network.port_stats(dpid)
+            done.append([port.port for port in ports][:2])
+            wrong = bellrock.Plan()
+            wrong.add(dpid + 7, Flow(Match(in_port=1)))
+            try:
+                await network.commit(wrong)
+            except bellrock.Error as error:
+                done.append(type(error).__name__)
+
+    lab = Lab(single(2), Commits(), version=version)
+    lab.run_for(5)
+    assert done == [["in_port=1", "in_port=2"], [1, 2], "Error"], lab.exceptions
+    assert lab.ping("h1", "h2"), "by flows alone"
+
+
+def test_events_of_the_network_are_a_stream() -> None:
+    names: list[str] = []
+
+    class Watches(App):
+        def start(self, network: Network) -> None:
+            self.spawn(self.run(network))
+
+        async def run(self, network: Network) -> None:
+            async for event in network.events():
+                if isinstance(event, bellrock.Event):
+                    names.append(event.name)
+
+    lab = Lab(single(1), Watches())
+    lab.disconnect("s1")
+    lab.run_for(2)
+    assert "switch_up" in names and "switch_down" in names, names
+
+
+def test_topology_hosts_and_paths_are_there_for_apps_that_need_them() -> None:
+    class Knows(App):
+        needs = ("topology", "hosts", "paths")
+
+        def switch_up(self, network: Network, switch: Switch) -> None:
+            self.network = network
+
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            if packet.in_port not in self.network.flood_ports(switch.dpid):
+                return
+            for port in self.network.flood_ports(switch.dpid):
+                if port != packet.in_port:
+                    switch.packet_out(packet, port)
+
+    app = Knows()
+    lab = Lab(ring(4), app)
+    lab.run_for(10)
+    assert lab.ping_all(), "the ring is flooded as a tree"
+    assert len(app.network.links) == 8
+    hosts = {str(host.mac): host for host in app.network.hosts}
+    assert set(hosts) == {str(lab.mac(name)) for name in lab.hosts}
+    found = app.network.host_by_ip(lab.ip("h1"))
+    assert found is not None and found.dpid == 1 and found.mac == lab.mac("h1")
+    path = app.network.path(1, 3)
+    assert path is not None and len(path) == 2
+    assert app.network.path(1, 99) is None
+    lab.link_down("s1", "s2")
+    lab.run_for(2)
+    assert len(app.network.path(1, 2) or ()) == 3
+
+
+def test_wrong_names_and_arguments_are_errors_that_say_what_is_right() -> None:
+    lab = Lab(single(2), hub)
+    with pytest.raises(ValueError, match="h1 to h2|h1 and h2"):
+        lab.ping("h1", "h7")
+    with pytest.raises(ValueError):
+        lab.run_for(-1)
+    with pytest.raises(TypeError, match="no app"):
+        Lab(single(2))
+    with pytest.raises(TypeError, match="no app"):
+        Lab(single(2), 7)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Everything\(\)"):
+        Lab(single(2), Everything)
+    with pytest.raises(bellrock.Error, match="ring"):
+        Lab(ring(2), hub)
+    with pytest.raises(TypeError, match="topology"):
+        Lab("single", hub)  # type: ignore[arg-type]
+    assert lab.ping("h1", "h2"), "the lab goes on"
+
+
+def test_a_topology_can_be_written() -> None:
+    topology = Topology.parse("switch left dpid=0x1\nhost a\nhost b\nlink a left\nlink b left\n")
+    lab = Lab(topology, hub)
+    assert lab.ping("a", "b") and list(lab.switches) == ["left"]
+
+
+def test_faults_are_drawn_from_a_seed() -> None:
+    lab = Lab(single(2), hub)
+    plan = lab.inject(3, "connection_reset", "restart_without_tables", seconds=10)
+    assert "reset" in plan
+    lab.run_for(30)
+    assert lab.ping("h1", "h2") and lab.exceptions == []
+
+
+def test_what_a_version_cannot_express_is_an_error() -> None:
+    class Wants(App):
+        def switch_up(self, network: Network, switch: Switch) -> None:
+            switch.install(Flow(Match(in_port=1), Action.push_vlan(0x8100)))
+
+    lab = Lab(single(1), Wants(), version="1.0")
+    assert len(lab.exceptions) == 1 and isinstance(lab.exceptions[0], bellrock.Error)
+    assert Lab(single(1), Wants(), version="1.3").exceptions == []
+
+
+def test_a_handler_may_end_the_test() -> None:
+    class Stops(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            raise KeyboardInterrupt
+
+    lab = Lab(single(2), Stops())
+    with pytest.raises(KeyboardInterrupt):
+        lab.ping("h1", "h2")

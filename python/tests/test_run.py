@@ -1,0 +1,193 @@
+"""Apps with real sockets: workers go on whatever Python does, and a program ends as it should."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from switch import ECHO_REPLY, ECHO_REQUEST, PACKET_OUT, SwitchEnd
+
+import bellrock
+from bellrock import AnyApp, App, Controller, PacketIn, Port, Switch
+
+FRAME = bytes.fromhex("ffffffffffff 020000000001 0800") + bytes(46)
+
+_T = TypeVar("_T")
+
+
+async def _with(app: AnyApp, body: Callable[[str], _T]) -> _T:
+    """Runs `body` in a thread, with the address of a controller with this app."""
+    async with Controller(app, listen="127.0.0.1:0", workers=1) as controller:
+        return await asyncio.to_thread(body, controller.addresses[0])
+
+
+def test_a_switch_is_served() -> None:
+    def hub(switch: Switch, packet: PacketIn) -> None:
+        assert switch.version == "1.0" and packet.in_port == 1
+        switch.packet_out(packet, Port.FLOOD)
+
+    def body(address: str) -> bytes:
+        with SwitchEnd(address) as switch:
+            switch.packet_in(FRAME)
+            return switch.receive(PACKET_OUT)
+
+    assert asyncio.run(_with(hub, body)).endswith(FRAME)
+
+
+def test_workers_go_on_while_a_handler_blocks() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def blocks(switch: Switch, packet: PacketIn) -> None:
+        begun.set()
+        assert end.wait(20)
+        switch.packet_out(packet, Port.FLOOD)
+
+    def body(address: str) -> None:
+        with SwitchEnd(address) as one:
+            one.packet_in(FRAME)
+            assert begun.wait(20)
+            with SwitchEnd(address, dpid=2) as two:
+                for switch in (one, two):
+                    switch.send(ECHO_REQUEST, b"still there?")
+                    assert switch.receive(ECHO_REPLY) == b"still there?"
+                end.set()
+                assert one.receive(PACKET_OUT).endswith(FRAME)
+
+    asyncio.run(_with(blocks, body))
+
+
+def test_what_is_written_outside_of_an_event_is_sent_at_once() -> None:
+    class Later(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            self.spawn(self.run(switch, packet))
+
+        async def run(self, switch: Switch, packet: PacketIn) -> None:
+            await asyncio.sleep(0.01)
+            switch.packet_out(packet, Port.FLOOD)
+
+    def body(address: str) -> bytes:
+        with SwitchEnd(address) as switch:
+            switch.packet_in(FRAME)
+            return switch.receive(PACKET_OUT)
+
+    assert asyncio.run(_with(Later(), body)).endswith(FRAME)
+
+
+def _program(text: str) -> subprocess.Popen[str]:
+    code = textwrap.dedent(text)
+    environment = dict(os.environ, PYTHONUNBUFFERED="1")
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def _address_of(program: subprocess.Popen[str]) -> str:
+    assert program.stderr is not None
+    for line in program.stderr:
+        if "listening on " in line:
+            return line.split("listening on ")[1].split()[0]
+    raise AssertionError("it does not listen")
+
+
+HUB = """
+    import bellrock
+    def hub(switch, packet):
+        {body}
+    bellrock.run(hub, listen="127.0.0.1:0", workers=1, control=False)
+    print("ended")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_program_in_order(number: signal.Signals) -> None:
+    with _program(HUB.format(body="pass")) as program:
+        _address_of(program)
+        program.send_signal(number)
+        output, _ = program.communicate(timeout=20)
+        assert program.returncode == 0 and output == "ended\n"
+
+
+def test_a_handler_may_end_the_program() -> None:
+    with _program(HUB.format(body="raise SystemExit(7)")) as program:
+        with SwitchEnd(_address_of(program)) as switch:
+            switch.packet_in(FRAME)
+            program.communicate(timeout=20)
+        assert program.returncode == 7
+
+
+def test_an_exception_is_logged_with_its_traceback() -> None:
+    with _program(HUB.format(body="raise RuntimeError('it fails')")) as program:
+        with SwitchEnd(_address_of(program)) as switch:
+            switch.packet_in(FRAME)
+            assert program.stderr is not None
+            lines: list[str] = []
+            while "RuntimeError: it fails\n" not in lines:
+                lines.append(program.stderr.readline())
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=20)
+    assert "Traceback (most recent call last):\n" in lines
+
+
+def test_a_program_that_is_killed_leaves_no_port(tmp_path: Path) -> None:
+    with _program(HUB.format(body="pass")) as program:
+        address = _address_of(program)
+        program.kill()
+        program.communicate(timeout=20)
+    with pytest.raises(OSError):
+        SwitchEnd(address)
+
+
+def test_an_address_that_is_taken_is_an_error() -> None:
+    async def twice() -> None:
+        def idle(switch: Switch, packet: PacketIn) -> None: ...
+
+        async with Controller(idle, listen="127.0.0.1:0", workers=1) as controller:
+            with pytest.raises(bellrock.Error, match="in use"):
+                async with Controller(idle, listen=controller.addresses, workers=1):
+                    pass
+
+    asyncio.run(twice())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"listen": "somewhere"}, ValueError, "127.0.0.1:6653"),
+        ({"workers": -1}, OverflowError, "negative"),
+        ({"http": "x"}, ValueError, "127.0.0.1:6653"),
+    ],
+)
+def test_a_wrong_option_is_an_error(
+    options: dict[str, object], error: type[Exception], text: str
+) -> None:
+    async def start() -> None:
+        def idle(switch: Switch, packet: PacketIn) -> None: ...
+
+        async with Controller(idle, **options):  # type: ignore[arg-type]
+            pass
+
+    with pytest.raises(error, match=text):
+        asyncio.run(start())
+
+
+def test_an_app_of_bellrock_is_given_by_its_name() -> None:
+    async def start() -> None:
+        with pytest.raises(ValueError, match="there are hub, learning and routing"):
+            async with Controller("nonsense"):
+                pass
+        with pytest.raises(bellrock.Error, match="learning"):
+            async with Controller("hub", "learning", listen="127.0.0.1:0"):
+                pass
+
+    asyncio.run(start())

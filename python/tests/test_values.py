@@ -1,0 +1,136 @@
+"""Values: what they accept, and what they say when they do not."""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+import pytest
+
+from bellrock import Action, EtherType, Flow, IpProto, MacAddr, Match, Packet, Plan, Port
+
+A = "02:00:00:00:00:01"
+
+
+def test_an_address_comes_from_text_bytes_and_numbers() -> None:
+    for form in (A, bytes([2, 0, 0, 0, 0, 1]), 0x0200_0000_0001, MacAddr(A)):
+        address = MacAddr(form)
+        assert str(address) == A and int(address) == 0x0200_0000_0001
+        assert {address: 1}[MacAddr(A)] == 1
+    assert MacAddr(A) < MacAddr.BROADCAST and MacAddr.BROADCAST.is_group
+    assert bytes(MacAddr(A)) == bytes([2, 0, 0, 0, 0, 1])
+    assert repr(MacAddr(A)) == f"MacAddr('{A}')"
+
+
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [("02:00", ValueError), (b"12345", ValueError), (1 << 48, ValueError), (1.5, TypeError)],
+)
+def test_a_wrong_address_is_an_error(address: object, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        MacAddr(address)  # type: ignore[arg-type]
+
+
+def test_a_match_has_the_fields_of_the_specification() -> None:
+    web = Match(eth_type=EtherType.IPV4, ip_proto=IpProto.TCP, ipv4_dst="10.0.0.0/8", tcp_dst=80)
+    assert str(web) == "eth_type=0x0800,ip_proto=6,ipv4_dst=10.0.0.0/8,tcp_dst=80"
+    assert web.fields() == ["eth_type", "ip_proto", "ipv4_dst", "tcp_dst"]
+    assert web["tcp_dst"] == 80 and web["ipv4_dst"] == IPv4Address("10.0.0.0")
+    assert web.mask("ipv4_dst") == IPv4Address("255.0.0.0")
+    assert "tcp_dst" in web and "tcp_src" not in web and web.get("tcp_src", 7) == 7
+    assert Match.parse(str(web)) == web and hash(Match.parse(str(web))) == hash(web)
+    with pytest.raises(KeyError):
+        web["tcp_src"]
+
+
+def test_addresses_and_networks_of_the_standard_library_fit() -> None:
+    by_object = Match(eth_type=0x0800, ipv4_src=IPv4Address("10.0.0.1"))
+    assert by_object == Match(eth_type=0x0800, ipv4_src="10.0.0.1")
+    network = Match(eth_type=0x0800, ipv4_src=IPv4Network("10.1.0.0/16"))
+    assert network == Match(eth_type=0x0800, ipv4_src=("10.1.0.0", "255.255.0.0"))
+    six = Match(eth_type=0x86DD, ipv6_dst=IPv6Network("2001:db8::/32"))
+    assert six.mask("ipv6_dst") == IPv6Address("ffff:ffff::")
+    assert Match(eth_dst=MacAddr(A)) == Match(eth_dst=A)
+
+
+def test_a_vlan_id_is_given_without_the_bit_of_the_tag() -> None:
+    assert Match(vlan_id=7) == Match(vlan_vid=0x1007)
+    assert Match(vlan_id=None) == Match(vlan_vid=0)
+    with pytest.raises(ValueError, match="vlan_id=7"):
+        Match(vlan_vid=7)
+    with pytest.raises(ValueError, match="4095"):
+        Match(vlan_id=4096)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        ({"nw_dst": "10.0.0.1"}, TypeError, "ipv4_dst"),
+        ({"nonsense": 1}, TypeError, "nonsense"),
+        ({"tcp_dst": 80}, ValueError, "ip_proto"),
+        ({"in_port": -1}, OverflowError, "negative"),
+        ({"in_port": 1 << 32}, ValueError, "in_port"),
+        ({"in_port": (1, 1)}, ValueError, "mask"),
+        ({"eth_dst": 1.5}, TypeError, "eth_dst"),
+        ({"eth_dst": "10.0.0.1"}, ValueError, "eth_dst"),
+        ({"eth_type": 0x0800, "ipv4_dst": "10.0.0.1/8"}, ValueError, "outside its mask"),
+        ({"eth_type": 0x0800, "ipv4_dst": IPv6Address("::1")}, TypeError, "ipv4_dst"),
+        ({"eth_dst": (A, A, A)}, ValueError, "value, mask"),
+    ],
+)
+def test_a_wrong_match_names_the_field(
+    fields: dict[str, object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        Match(**fields)  # type: ignore[arg-type]
+
+
+def test_an_action_prints_as_the_specification_names_it() -> None:
+    assert str(Action.output(3)) == "output:3"
+    assert str(Action.set_eth_dst(A)) == f"set_field:{A}->eth_dst"
+    assert str(Action.set_ipv4_dst(IPv4Address("10.0.0.7"))) == "set_field:10.0.0.7->ipv4_dst"
+    assert Action.parse("output:3") == Action.output(3) != Action.output(Port.FLOOD)
+    with pytest.raises(TypeError):
+        Action.set_eth_dst(3.0)  # type: ignore[arg-type]
+
+
+def test_a_flow_is_a_value() -> None:
+    flow = Flow(Match(in_port=1), Action.output(2), priority=7, idle_timeout=10)
+    assert str(flow) == "in_port=1 priority=7 output:2"
+    assert flow == Flow(Match(in_port=1), Action.output(2), priority=7, idle_timeout=10)
+    assert flow != Flow(Match(in_port=1), Action.output(3), priority=7, idle_timeout=10)
+    assert flow.actions == [Action.output(2)] and flow.matching == Match(in_port=1)
+    assert str(Flow(Match())).endswith("drop")
+    with pytest.raises(TypeError):
+        Flow(Match(), "output:2")  # type: ignore[arg-type]
+    with pytest.raises(OverflowError):
+        Flow(Match(), idle_timeout=1 << 16)
+
+
+def test_the_headers_of_a_packet_are_read_from_its_bytes() -> None:
+    ethernet = bytes(MacAddr.BROADCAST) + bytes(MacAddr(A))
+    ipv4 = bytes.fromhex("450000280001000040060000 0a000001 0a000002")
+    tcp = bytes.fromhex("1f90 0050 00000001 00000002 5002 ffff 00000000")
+    packet = Packet(ethernet + b"\x08\x00" + ipv4 + tcp)
+    assert packet.eth_dst == MacAddr.BROADCAST and packet.eth_type == EtherType.IPV4
+    assert packet.ipv4 is not None and packet.ipv4.src == IPv4Address("10.0.0.1")
+    assert packet.ipv4.proto == IpProto.TCP and packet.ipv4.ttl == 64
+    assert packet.tcp is not None and packet.tcp.dst_port == 80 and packet.tcp.syn
+    assert packet.udp is None and packet.arp is None and packet.ipv6 is None
+    assert bytes(packet) == packet.data and len(packet) == 54
+
+
+@pytest.mark.parametrize("length", range(0, 42))
+def test_a_packet_that_is_too_short_has_no_headers(length: int) -> None:
+    whole = bytes.fromhex(
+        "ffffffffffff 020000000001 8100 0007 0806 0001080006040001"
+        "020000000001 0a000001 000000000000 0a000002"
+    )
+    packet = Packet(whole[:length])
+    assert packet.arp is None and packet.ipv4 is None and packet.tcp is None
+    assert packet.eth_type is None or length >= 18
+    assert packet.payload is not None and len(packet) == length
+
+
+def test_a_plan_is_carried_out_once() -> None:
+    plan = Plan()
+    assert not plan
+    plan.add(1, Flow(Match(in_port=1)))
+    assert len(plan) == 1
