@@ -74,6 +74,7 @@ class Ask(SystemTest):
             self.assertEqual(line.split()[1], WIRE_VERSION[version])
             self.assertIn(f" {up}/{len(row['ports'])} ", line)
             self.assertIn(row["software"], line)
+            self.assertEqual(row["serial_number"], "", "Open vSwitch writes None")
 
     @on_both_versions
     def hosts(self, version):

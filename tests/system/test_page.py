@@ -140,6 +140,11 @@ class Page(PageTest):
         browser.submit()
         until(lambda: not network.unreachable(pair), LIMIT_S, "its ping comes back")
         self.assertIn("token operator ordered block", controller.text())
+        browser.go("hosts")
+        rows = lambda: browser.run("return [...document.querySelectorAll('#list-view tbody tr')].map((row) => row.textContent)")
+        until(lambda: len(rows()) == 4, LIMIT_S, "all hosts are listed")
+        browser.one("#search").send_keys(host)
+        until(lambda: len(rows()) == 1 and host in rows()[0], LIMIT_S, "the search leaves one")
         self.assert_clean(browser)
 
     @on_both_versions
@@ -186,9 +191,12 @@ class Page(PageTest):
         self.assertTrue(0 < entry["ttl_seconds"] <= 3600, entry)
         until(lambda: [flow for flow in network.flows("s1") if "in_port=9" in flow and "output:3" in flow], LIMIT_S, "the flow is in the switch")
         # Its end is changed, then taken away.
-        for ends, is_right in (("100000", lambda ttl: 3600 < ttl <= 100000), ("", lambda ttl: ttl is None)):
+        for wrong, ends, is_right in (("28 hours", "28h", lambda ttl: 100000 < ttl <= 100800), ("-1", "", lambda ttl: ttl is None)):
             browser.go("switch/0000000000000001")
             browser.press("Change", "#detail")
+            browser.fill(ttl_seconds=wrong)
+            browser.one("dialog [type=submit]").click()
+            until(lambda wrong=wrong: f"{wrong} is no time" in browser.text("dialog .bad"), LIMIT_S, "it is refused")
             browser.fill(ttl_seconds=ends)
             browser.submit()
             [entry] = controller.ask("static", "list")

@@ -99,8 +99,8 @@ pub enum Event {
         /// Port where it came in.
         at: SwitchPort,
     },
-    /// An announcement of the controller came in that was already used, or is too old: it was
-    /// recorded and sent again.
+    /// An announcement of the controller came in that was already used, or that is too old and came
+    /// over no known link: it was recorded and sent again.
     ReplayedAnnouncement {
         /// Port where it came in.
         at: SwitchPort,
@@ -196,7 +196,8 @@ pub enum Event {
         /// Number of changes made: the difference.
         changes: usize,
     },
-    /// Flows that an app wants were changed from outside. They are restored.
+    /// Flows that an app wants were changed from outside, or by an order of an operator. They are
+    /// restored.
     WantedAltered {
         /// The app.
         app: &'static str,
@@ -204,6 +205,8 @@ pub enum Event {
         dpid: Dpid,
         /// Number of flows that were changed, removed, or added under the app's cookie.
         flows: usize,
+        /// Whether an operator has ordered the controller to change the switch meanwhile.
+        by_order: bool,
     },
     /// A switch does not report its tables, so the changes that an app needs are unknown. The
     /// controller asks again.
@@ -344,6 +347,7 @@ impl Event {
                 | Event::HostMoved { .. }
                 | Event::HostGone { .. }
                 | Event::Reconciled { .. }
+                | Event::WantedAltered { by_order: true, .. }
                 | Event::StormOver { .. }
                 | Event::OwnFlowInstalled { .. }
         )
@@ -421,6 +425,7 @@ impl fmt::Display for Event {
                     None => f.write_str("the controller's certificate (tls.certificate) ")?,
                 }
                 match days {
+                    Some(1) => f.write_str("expires in 1 day; renew it"),
                     Some(days) => write!(f, "expires in {days} days; renew it"),
                     None => f.write_str("has expired; renew it, and run `bellrock reload`"),
                 }
@@ -439,7 +444,7 @@ impl fmt::Display for Event {
             }
             Event::ForgedAnnouncement { at } => write!(f, "a forged announcement came in at {at}"),
             Event::ReplayedAnnouncement { at, sender: of } => {
-                write!(f, "an announcement of {of} that was used before came in at {at}")
+                write!(f, "an announcement of {of} came in at {at} again, or too late")
             }
             Event::ReflectedAnnouncement { at } => {
                 write!(f, "{at} receives its own announcements")
@@ -485,11 +490,18 @@ impl fmt::Display for Event {
                     "flows of {app} in switch {dpid} were compared with those it wants: {found} found, {changes} changed"
                 )
             }
-            Event::WantedAltered { app, dpid, flows } => {
-                write!(
-                    f,
-                    "{flows} flows of {app} in switch {dpid} were changed from outside; they are restored"
-                )
+            Event::WantedAltered { app, dpid, flows, by_order } => {
+                let what = if *by_order { "by an operator's order" } else { "from outside" };
+                match flows {
+                    1 => write!(
+                        f,
+                        "1 flow of {app} in switch {dpid} was changed {what}; it is restored"
+                    ),
+                    _ => write!(
+                        f,
+                        "{flows} flows of {app} in switch {dpid} were changed {what}; they are restored"
+                    ),
+                }
             }
             Event::TablesUntold { app, dpid, why } => {
                 write!(

@@ -37,7 +37,8 @@ impl FromStr for Dpid {
     }
 }
 
-/// A switch's own description (`OFPMP_DESC`). Fields that it leaves out are empty.
+/// A switch's own description (`OFPMP_DESC`). Fields that it leaves out, or sets to `None` as Open
+/// vSwitch does, are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// Its maker.

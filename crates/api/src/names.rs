@@ -14,6 +14,9 @@ pub const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of named switches, and of named hosts.
 pub const MAX_NAMES: usize = 65_536;
 
+/// Number of digits of a datapath id in a text.
+const DPID_DIGITS: usize = 16;
+
 /// Names of switches and of hosts. Each name has one switch (or host), and each switch (or host) at
 /// most one name.
 ///
@@ -156,6 +159,23 @@ impl Names {
     #[must_use]
     pub fn port_text(&self, at: SwitchPort) -> String {
         self.name_of(at.dpid).map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port))
+    }
+
+    /// A text with the names of switches in place of their datapath ids, as [`Dpid`] prints them.
+    #[must_use]
+    pub fn in_text(&self, text: &str) -> String {
+        let mut named = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let is_end = |char: char| !char.is_ascii_alphanumeric();
+            let (word, after) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+            let dpid = (word.len() == DPID_DIGITS).then(|| word.parse::<Dpid>().ok()).flatten();
+            named.push_str(dpid.and_then(|dpid| self.name_of(dpid)).unwrap_or(word));
+            let mut signs = after.chars();
+            named.extend(signs.next());
+            rest = signs.as_str();
+        }
+        named
     }
 
     /// All named switches, in the order of their names.
@@ -306,6 +326,25 @@ mod tests {
             ("a b", None),
         ] {
             assert_eq!(name_in(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_has_names_where_there_are_some() {
+        let mut names = Names::default();
+        names.add_switch("core-1", Dpid(0xa1)).unwrap();
+        for (text, named) in [
+            ("switch 00000000000000a1 is up", "switch core-1 is up"),
+            (
+                "00000000000000a1:4 -> 00000000000000a2:1 (größe 7 §)",
+                "core-1:4 -> 00000000000000a2:1 (größe 7 §)",
+            ),
+            ("00000000000000a1", "core-1"),
+            ("cookie 0x00000000000000a1", "cookie 0x00000000000000a1"),
+            ("a1 00000000000000a10", "a1 00000000000000a10"),
+            ("", ""),
+        ] {
+            assert_eq!(names.in_text(text), named);
         }
     }
 

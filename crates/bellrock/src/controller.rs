@@ -428,7 +428,10 @@ impl ControllerBuilder {
         let network = engine.monitor().network();
         // It is set once: here.
         let _ = self.limits.0.set(engine.monitor());
-        log_events(&network);
+        #[cfg(feature = "control")]
+        log_events(&network, self.names.0.watch().clone());
+        #[cfg(not(feature = "control"))]
+        log_events(&network, crate::event_log::no_names());
         #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.take() {
             log_expiry(&network, tls);

@@ -1,15 +1,21 @@
 //! Events of the network as lines of the log: alarms as warnings; links and the end of an alarm at
 //! level info; all other events at debug.
 
-use bellrock_api::{Event, Network, Subscription, SubscriptionItem};
+use bellrock_api::{Event, Names, Network, Subscription, SubscriptionItem, Watch};
 use tracing::{debug, info, warn};
 
 /// Writes the events of the network to the log from now on.
-pub(crate) fn log_events(network: &Network) {
-    network.spawn("log of events", log(network.events().subscribe()));
+pub(crate) fn log_events(network: &Network, names: Watch<Names>) {
+    network.spawn("log of events", log(network.events().subscribe(), names));
 }
 
-async fn log(mut events: Subscription) {
+/// The names of a controller that knows none.
+#[cfg(not(feature = "control"))]
+pub(crate) fn no_names() -> Watch<Names> {
+    bellrock_api::Publisher::default().watch().clone()
+}
+
+async fn log(mut events: Subscription, names: Watch<Names>) {
     loop {
         let event = match events.next().await {
             SubscriptionItem::Event(it) => it.event,
@@ -18,16 +24,16 @@ async fn log(mut events: Subscription) {
                 continue;
             }
         };
-        let name = event.name();
+        let (name, text) = (event.name(), names.load().in_text(&event.to_string()));
         match &event {
             // The workers log these events themselves.
-            event if event.is_about_connection() => debug!(event = name, "{event}"),
-            event if event.is_alarming() => warn!(event = name, "{event}"),
+            event if event.is_about_connection() => debug!(event = name, "{text}"),
+            event if event.is_alarming() => warn!(event = name, "{text}"),
             Event::LinkUp(_)
             | Event::LinkDown { .. }
             | Event::StormOver { .. }
-            | Event::OwnFlowInstalled { .. } => info!(event = name, "{event}"),
-            event => debug!(event = name, "{event}"),
+            | Event::OwnFlowInstalled { .. } => info!(event = name, "{text}"),
+            _ => debug!(event = name, "{text}"),
         }
     }
 }

@@ -56,7 +56,8 @@ Examples:
   bellrock demo                                 a controller and a network, in this terminal
   bellrock emulate --topology tree:3,3          an emulated network, with a prompt
 
-Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or configuration.";
+Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or configuration, 3 if changes
+that were only listed need a restart.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -155,7 +155,8 @@ fn main() -> ExitCode {
             }
             StaticCommand::Remove(removed) => set_static(&removed.ask, removed.order()),
             StaticCommand::List(list) => {
-                ask_all(&list.ask, |page| list.query(page), show::static_entries)
+                let text = |rows: &[_]| show::static_entries(rows, list.owner.as_deref());
+                ask_all(&list.ask, |page| list.query(page), text)
             }
         },
         Command::Circuits(asked) => {

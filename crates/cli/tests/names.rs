@@ -73,6 +73,10 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     assert_eq!((&host["mac"], &host["switch_name"]), (&mac.as_str().into(), &"s1".into()));
     assert!(asked.text("hosts", &[]).contains(&format!("web   {mac}")));
 
+    let events = asked.json("events", &["--kind", "switch_up"]);
+    let text = events[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("switch s1 "), "{text}");
+
     // Hosts are named in orders.
     let mut reserved = Value::Null;
     for (from, to) in [("web", "db"), ("s1:2", "web")] {

@@ -10,13 +10,15 @@
 
 mod one_switch;
 mod running;
+mod terminal;
 
 use bellrock::{Controller, Version};
 use bellrock_session::Versions;
 use serde_json::Value;
 
 use one_switch::OneSwitch;
-use running::free_address;
+use running::{Place, free_address};
+use terminal::Pty;
 
 #[test]
 fn ports_have_the_counters_that_the_switch_reports() {
@@ -82,5 +84,22 @@ fn a_port_without_a_link_is_listed_as_down() {
     let state = |asked: &mut OneSwitch| asked.json("ports", &["1"])[1]["state"].clone();
     running::until("the link is down", || state(&mut asked) == "link_down");
     assert!(asked.text("ports", &[]).contains("link down"));
+    controller.stop();
+}
+
+#[test]
+fn a_terminal_is_shown_as_much_of_a_table_as_it_has_room_for() {
+    let place = Place::new("narrow-terminal");
+    let controller = running::Controller::start(&place, &[]);
+    for (columns, has_all) in [(30, false), (100, true), (400, true)] {
+        let mut terminal = Pty::open(columns, 24);
+        assert!(terminal.start(controller.command("latencies")).ended().success());
+        let shown = terminal.read();
+        assert_eq!(!shown.contains("(without IS"), has_all, "{columns}: {shown}");
+        assert_eq!(shown.contains("From"), has_all, "{columns}: {shown}");
+        let mut rows = shown.lines().filter(|line| !line.starts_with('('));
+        let has_room = |line: &str| line.chars().count() <= usize::from(columns);
+        assert!(!has_all || rows.all(has_room), "{columns}: {shown}");
+    }
     controller.stop();
 }

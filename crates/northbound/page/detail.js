@@ -127,7 +127,7 @@ const go = (kind, id, text) => el("a", { href: `#/${kind}/${encodeURIComponent(i
 
 const STATES = {
   up: ["good", "up"], installed: ["good", "installed"],
-  link_down: ["bad", "no link"], admin_down: ["quiet", "off"], blocked: ["warm", "blocked"], learning: ["warm", "learning"],
+  link_down: ["bad", "link down"], admin_down: ["quiet", "admin down"], blocked: ["warm", "blocked"], learning: ["warm", "learning"],
   installing: ["warm", "being installed"], pending: ["warm", "being installed"], waiting: ["warm", "waits"],
   down: ["bad", "down"], lost: ["bad", "lost"], refused: ["bad", "refused"], unknown: ["warm", "unknown"],
 };
@@ -135,8 +135,14 @@ const STATES = {
 /** A state as a word with a colour. */
 export function state(word) {
   const [kind, text] = STATES[word] ?? ["", word];
-  return el("span", { class: `${kind} word` }, text);
+  return el("span", { class: kind }, text);
 }
+
+/** A cell of two lines. */
+const stacked = (text, below) => el("span", {}, text, el("br"), el("span", { class: "quiet" }, below));
+
+/** A text without blanks, which may be broken behind its signs. */
+const code = (text) => el("span", {}, text.split(/(?<=[,:=>])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])));
 
 function switchParts(dpid) {
   const row = network.switches.get(dpid);
@@ -181,10 +187,9 @@ function ports(row) {
   const counted = new Map((more.ports ?? []).map((port) => [port.port, port]));
   const rateOf = (port, way) => network.rates.get(portKey(row.dpid, port))?.[way];
   const counters = ({ port }) => counted.get(port)?.counters;
-  const traffic = (port, way) => el("span", {}, rate(rateOf(port.port, way)),
-    el("br"), el("span", { class: "quiet" }, bytes(counters(port)?.[`${way}_bytes`])));
+  const traffic = (port, way) => stacked(rate(rateOf(port.port, way)), bytes(counters(port)?.[`${way}_bytes`]));
   return table("Rates, and bytes since the switch started", [
-    ["Port", ({ port, name }) => el("span", {}, port, el("br"), el("span", { class: "quiet" }, name)), "nowrap"],
+    ["Port", ({ port, name }) => stacked(port, name), "nowrap"],
     ["State", (port) => state(port.state)],
     ["In", (port) => traffic(port, "rx"), "number"],
     ["Out", (port) => traffic(port, "tx"), "number"],
@@ -220,16 +225,16 @@ function flows() {
   };
   return el("div", {},
     table(plural(total, "flow"), [
-      ["Owner", ({ app }) => app ?? el("span", { class: "warm" }, "foreign")],
-      ["Table, priority", ({ table, priority }) => `${table}, ${priority}`],
-      ["Match", ({ match }) => match, "code"],
-      ["Actions", ({ actions }) => actions, "code"],
+      ["Owner; table, priority", ({ app, table, priority }) =>
+        stacked(app ?? el("span", { class: "warm" }, "foreign"), `${table}, ${priority}`)],
+      ["Match", ({ match }) => code(match), "code"],
+      ["Actions", ({ actions }) => code(actions), "code"],
       ["Packets", ({ packets }) => count(packets), "number"],
     ], rows),
     total > rows.length && el("p", {}, el("button", { type: "button", "data-key": "more", onclick: showMore }, "Show more")));
 }
 
-const lines = (texts) => el("span", {}, texts.flatMap((text, index) => (index ? [el("br"), text] : [text])));
+const lines = (texts) => el("span", {}, texts.flatMap((text, index) => (index ? [el("br"), code(text)] : [code(text)])));
 
 function groups() {
   return table("", [
@@ -255,14 +260,13 @@ export function staticTable(rows, isOfSwitch = false) {
     flow ? `flow, table ${flow.table}, ${flow.match} → ${flow.actions}`
       : group ? `group ${group.id} (${group.type}), ${plural(group.buckets.length, "bucket")}`
         : `meter ${meter.id}, ${plural(meter.bands.length, "band")}`;
+  const ends = ({ ttl_seconds }) => (ttl_seconds == null ? "never ends" : `ends in ${seconds(ttl_seconds)}`);
   const buttons = (row) => mayOrder() && [row.flow && button("Change", () => setFlow("", row)), " ", button("Remove", () => removeStatic(row))].filter(Boolean);
   return table("", [
-    ["Name", ({ name }) => name],
-    ["Owner", ({ owner }) => owner],
+    ["Name, owner", ({ name, owner }) => stacked(name, owner), "text"],
     isOfSwitch ? null : ["Switch", (row) => go("switch", row.dpid, row.switch_name ?? row.dpid)],
-    ["Entry", what, "code"],
-    ["State", (row) => [state(row.state), row.why ? ` ${row.why}` : ""]],
-    ["Ends in", ({ ttl_seconds }) => (ttl_seconds == null ? "never" : seconds(ttl_seconds))],
+    ["Entry", (row) => code(what(row)), "code"],
+    ["State, end", (row) => [state(row.state), row.why ? ` ${row.why}` : "", el("br"), el("span", { class: "quiet" }, ends(row))]],
     ["", buttons],
   ].filter(Boolean).map(([name, value, kind]) => [name, (row) => wrap(value(row)), kind]), rows);
 }
@@ -300,7 +304,7 @@ function blockedAs(host) {
 export const eventTable = (rows) => table("", [
   ["Time", ({ unix_ms }) => clock(unix_ms)],
   ["Event", ({ event, alarming }) => el("span", { class: alarming ? "bad" : "" }, `${alarming ? "⚠ " : ""}${event}`)],
-  ["", ({ text }) => text],
+  ["", ({ text }) => text, "text"],
 ], rows);
 
 function linkParts(key) {

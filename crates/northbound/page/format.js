@@ -30,6 +30,12 @@ export function seconds(value) {
   return `${Math.floor(value)} s`;
 }
 
+/** The seconds of a time as people write it: "90", "30 min", "2h". None if it is none. */
+export function readSeconds(text) {
+  const [, value, unit] = text.match(/^(\d+) ?(s|min|h|d)?$/) ?? [];
+  return value ? Number(value) * { s: 1, min: 60, h: 3600, d: 86400 }[unit ?? "s"] : null;
+}
+
 /** A time of day, from milliseconds since 1970. */
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 

@@ -2,6 +2,7 @@
 
 import { ask, Problem, token } from "./api.js";
 import { button, byId, el, rememberFocus, table } from "./dom.js";
+import { readSeconds } from "./format.js";
 import { look, network } from "./network.js";
 
 /** Whether the token of this page allows orders. */
@@ -129,6 +130,13 @@ function secondsLeft({ endsAtMs }) {
   return left;
 }
 
+/** The seconds of a time that was given. */
+function secondsOf(text) {
+  const given = readSeconds(text);
+  if (!given) throw new Problem(400, { detail: `${text} is no time; give one such as 90 s, 30 min, 2 h or 7 d.`, field: "ttl_seconds" });
+  return given;
+}
+
 /** Sets a static flow. A `row` is changed: it keeps its owner, and its end unless another one is given. */
 export function setFlow(dpid = "", row = null) {
   const flow = row?.flow ?? {};
@@ -143,11 +151,11 @@ export function setFlow(dpid = "", row = null) {
       ["priority", "Priority among static flows, 0 to 4095", { type: "number", min: 0, max: 4095, value: flow.priority ?? 2048 }],
       ["match", "Match, such as in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8", { value: flow.match ?? "any" }],
       ["actions", "Actions, such as output:2, or drop", { value: flow.actions, required: true }],
-      ["ttl_seconds", "Ends in seconds; empty: never", { type: "number", min: 1, step: 1, value: shown }],
+      ["ttl_seconds", "Ends after a time, such as 90 s, 30 min, 2 h or 7 d; empty: never", { value: shown }],
     ],
     send: async ({ name, switch: at, table, priority, match, actions, ttl_seconds: ttl }) => {
       const flow = { table: Number(table), priority: Number(priority), match, actions };
-      const ends = row && ttl === shown ? secondsLeft(row) : ttl === "" ? null : Number(ttl);
+      const ends = row && ttl === shown ? secondsLeft(row) : ttl === "" ? null : secondsOf(ttl);
       const owner = row ? `?owner=${encodeURIComponent(row.owner)}` : "";
       const body = { switch: at, ttl_seconds: ends, flow };
       const answer = await ask(`/v1/static/${encodeURIComponent(name)}${owner}`, { method: "PUT", body });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bellrock_pace::RateLimit;
@@ -150,9 +150,17 @@ pub(crate) fn check_client(
         let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
         return Err(Problem::too_many(why));
     }
-    if request.headers().get_all(header::HOST).iter().count() > 1 {
-        let why = "the request has several Host fields; send one (RFC 9112 §3.2)";
-        return Err(Problem::invalid(why));
+    match request.headers().get_all(header::HOST).iter().count() {
+        0 if request.version() == Version::HTTP_11 => {
+            return Err(Problem::invalid(
+                "the request has no Host field; send one (RFC 9112 §3.2)",
+            ));
+        }
+        0 | 1 => {}
+        _ => {
+            let why = "the request has several Host fields; send one (RFC 9112 §3.2)";
+            return Err(Problem::invalid(why));
+        }
     }
     if client.is_local {
         check_host(request).inspect_err(|_| shared.counters.hosts_refused())?;
@@ -213,8 +221,8 @@ fn with_token(
     Ok(Caller { token: Some(entry) })
 }
 
-/// On the loopback, only its own names are asked for. Checks of supervisors may name none; browsers
-/// always do.
+/// On the loopback, only its own names are asked for. Checks of supervisors by HTTP/1.0 may name none;
+/// browsers always do.
 fn check_host(request: &Request) -> Result<(), Problem> {
     let header = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     let host = request.uri().authority().map(|authority| authority.as_str()).or(header);

@@ -23,6 +23,7 @@ use crate::limits::{
 use crate::metrics::Statistics;
 use crate::problem::Problem;
 use crate::tokens::TokenBook;
+use crate::wrong_input::{no_body, wrong_body, wrong_params, wrong_path};
 use crate::{Certificate, HttpCounters};
 
 /// Who orders without a token, in the audit log.
@@ -201,29 +202,14 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<Shared>> for OptionalFields<
 }
 
 fn read_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let ByName(value) = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| wrong_part("the body is wrong", &error))?;
-    reader.end().map_err(|error| Problem::invalid(format!("the body is wrong: {error}")))?;
-    Ok(value)
-}
-
-/// The problem of an error, with the field that it is about.
-fn wrong_part<E: std::fmt::Display>(what: &str, error: &serde_path_to_error::Error<E>) -> Problem {
-    let (path, why) = (error.path().to_string(), error.inner().to_string());
-    let path = Some(path).filter(|path| path != ".");
-    // Serde names what is missing, and has the path of where it is missing.
-    let missing = why.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-    let field = match (path, missing) {
-        (Some(path), Some(missing)) => Some(format!("{path}.{missing}")),
-        (None, Some(missing)) => Some(missing.to_owned()),
-        (path, None) => path,
-    };
-    let problem = Problem::invalid(format!("{what}: {why}"));
-    match field {
-        Some(field) => problem.at(&field),
-        None => problem,
+    if bytes.trim_ascii().is_empty() {
+        return Err(no_body());
     }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let ByName(value) =
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| wrong_body(&error))?;
+    reader.end().map_err(|error| Problem::invalid(format!("the body is not JSON: {error}")))?;
+    Ok(value)
 }
 
 /// The bytes of a body, within the limits of size and time.
@@ -252,6 +238,13 @@ pub(crate) async fn body_bytes(request: Request, shared: &Shared) -> Result<Byte
 /// The parameters behind the `?` of a path.
 pub(crate) struct Params<T>(pub(crate) T);
 
+/// The parameters of a path that has none: all are refused.
+pub(crate) type NoParams = Params<NoParam>;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoParam {}
+
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
@@ -259,7 +252,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs = form_urlencoded::parse(query.as_bytes());
         let params = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
-        params.map(Params).map_err(|error| wrong_part("the parameters are wrong", &error))
+        params.map(Params).map_err(|error| wrong_params(&error))
     }
 }
 
@@ -270,11 +263,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Part<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let error = match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+        let problem = match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(part)) => return Ok(Part(part)),
-            Err(error) => error.body_text(),
+            Err(error) => wrong_path(error),
         };
-        let problem = Problem::invalid(format!("the path is wrong: {error}"));
         // The paths that are more than text have one part.
         let names = RawPathParams::from_request_parts(parts, state).await;
         let name = names.as_ref().ok().and_then(|names| names.iter().next());

@@ -47,6 +47,7 @@ mod settings;
 mod stream;
 mod tls;
 pub mod tokens;
+mod wrong_input;
 
 pub use bellrock_tls::TlsFileError;
 pub use counters::{HTTP_COUNTERS, HttpCounters, counted};

@@ -101,8 +101,7 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of the file of the tokens, in bytes.
 pub const MAX_TOKEN_FILE_BYTES: u64 = 1 << 20;
 
-/// Minimum time between two looks whether that file has changed. While there are streams, it is also
-/// the maximum.
+/// Time between two looks whether that file has changed.
 pub const TOKEN_FILE_LOOK: Duration = Duration::from_secs(1);
 
 /// Maximum number of ports whose counters are kept for the metrics: those of 1,000 switches with 48

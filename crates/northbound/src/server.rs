@@ -139,6 +139,13 @@ impl Server {
                     for (kind, interval) in polls {
                         tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
                     }
+                    if shared.tokens.is_some() {
+                        tokio::spawn(async move {
+                            if let Some(tokens) = &shared.tokens {
+                                tokens.watch().await;
+                            }
+                        });
+                    }
                     accepting.run(faces, stopped, streams).await;
                 });
                 // Requests that switches have not answered end with the process.

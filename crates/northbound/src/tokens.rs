@@ -324,6 +324,15 @@ impl TokenBook {
         self.entries().iter().any(is_it)
     }
 
+    /// Looks again and again whether the file has changed, so that the log has what is wrong in it when
+    /// it is written, not when the next token comes.
+    pub(crate) async fn watch(&self) {
+        loop {
+            tokio::time::sleep(TOKEN_FILE_LOOK).await;
+            self.entries();
+        }
+    }
+
     /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
     /// token any more. Both are logged.
     fn entries(&self) -> Arc<[TokenEntry]> {
@@ -415,6 +424,30 @@ mod tests {
         fs::write(&path, "second write\n").unwrap();
         again(Duration::from_secs(2));
         assert!(book.find(&token).is_some() && book.find(&other).is_some());
+    }
+
+    #[test]
+    fn a_changed_file_is_read_before_anybody_asks() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (first, _) = TokenEntry::make("first", Scope::Read, None).unwrap();
+        let (second, _) = TokenEntry::make("second", Scope::Write, None).unwrap();
+        first.add_to(&path).unwrap();
+        let book = TokenBook::open(&path).unwrap();
+        second.add_to(&path).unwrap();
+        let file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let read = async {
+            while book.state.lock().unwrap().entries.len() < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let limit = Duration::from_secs(60);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let is_read = runtime.block_on(async {
+            tokio::time::timeout(limit, futures_lite::future::or(read, book.watch())).await.is_ok()
+        });
+        assert!(is_read, "it was not read within {limit:?}");
     }
 
     #[test]

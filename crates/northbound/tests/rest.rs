@@ -59,6 +59,24 @@ fn every_route_of_the_document_answers() {
 }
 
 #[test]
+fn no_route_takes_parameters_that_it_does_not_know() {
+    let lab = Lab::new();
+    let document = openapi();
+    let paths = document["paths"].as_object().unwrap();
+    for (path, methods) in paths.iter().filter(|(path, _)| path.starts_with("/v1/")) {
+        for method in methods.as_object().unwrap().keys() {
+            let filled = filled(path);
+            let sign = if filled.contains('?') { '&' } else { '?' };
+            let (method, asked) = (method.to_uppercase(), format!("{filled}{sign}nonsense=1"));
+            let body = body_of(&method.to_lowercase(), path);
+            let reply = lab.order(&lab.write, &method, &asked, &body);
+            assert_eq!(reply.problem(400, "invalid")["field"], "nonsense", "{method} {path}");
+        }
+    }
+    assert_eq!(lab.operator.requests.lock().unwrap().len(), 0, "nothing was asked");
+}
+
+#[test]
 fn a_client_learns_what_its_token_allows() {
     let lab = Lab::new();
     assert_eq!(lab.get("/v1/token").json(), Value::Null);
@@ -107,6 +125,7 @@ fn rows_parameters_and_parts_of_paths_arrive() {
     let last = lab.operator.requests.lock().unwrap().last().cloned();
     assert_eq!(serde_json::to_value(last).unwrap(), expected);
     for (path, expected) in [
+        ("/v1/ports?switch=s1", json!({"list_ports": {"switch": "s1", "page": page()}})),
         ("/v1/hosts?switch=s1", json!({"list_hosts": {"switch": "s1", "page": page()}})),
         (
             "/v1/events?kind=link_up&alarming=true",
@@ -218,7 +237,7 @@ fn what_is_wrong_is_a_problem_that_names_it() {
     assert!(detail(&problem).contains("unknown field `limt`"), "{problem}");
     assert_eq!(problem["field"], "limt");
     let problem = lab.get("/v1/hosts?limit=x").problem(400, "invalid");
-    assert!(detail(&problem).contains("invalid digit"), "{problem}");
+    assert!(detail(&problem).contains("give a whole number"), "{problem}");
     assert_eq!(problem["field"], "limit");
     let problem = lab.get("/v1/events?alarming=perhaps").problem(400, "invalid");
     assert_eq!(problem["field"], "alarming");
@@ -235,11 +254,15 @@ fn what_is_wrong_is_a_problem_that_names_it() {
     assert_eq!(problem["field"], "rate_kbps");
     let problem = post(r#"{"from": "a", "to": "b", "rate_kbps": 0}"#).problem(400, "invalid");
     assert_eq!(problem["field"], "rate_kbps");
+    let problem = post(" ").problem(400, "invalid");
+    assert!(detail(&problem).contains("the body is empty; send a JSON object"), "{problem}");
     for body in ["", "{", "[]", r#"{"from": "a", "to": "b", "rate_kbps": 1} x"#, "\u{0}"] {
         post(body).problem(400, "invalid");
     }
     let wrong = lab.order(&lab.write, "DELETE", "/v1/reservations/x", "");
-    assert_eq!(wrong.problem(400, "invalid")["field"], "id");
+    let wrong = wrong.problem(400, "invalid");
+    assert_eq!(wrong["field"], "id");
+    assert!(detail(&wrong).ends_with(r#""x" is here; give a whole number"#), "{wrong}");
     let missing = lab.order(&lab.write, "DELETE", "/v1/static/missing", "");
     assert_eq!(missing.problem(404, "not_found")["field"], "name");
     let missing = lab.order(&lab.write, "POST", "/v1/static", r#"{"remove": ["missing"]}"#);
@@ -316,6 +339,16 @@ fn a_page_of_somebody_else_cannot_ask_by_a_name_of_its_own() {
         lab.send("GET", "/v1/status", &both, "").problem(400, "invalid");
     }
     assert_eq!(lab.counter("requests_invalid"), counted + 2);
+    // RFC 9112 §3.2. HTTP/1.0 has no such field.
+    for (version, status) in [("1.1", 400), ("1.0", 200)] {
+        let mut stream = lab.connect();
+        let head = format!("GET /healthz HTTP/{version}\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        assert_eq!(client::reply(&bytes).status, status);
+    }
+    assert_eq!(lab.counter("requests_invalid"), counted + 3);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use bellrock_api::{Dpid, Version};
-use data_encoding::{DecodeError, HEXLOWER, HEXLOWER_PERMISSIVE};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
 use crate::{SwitchRef, text};
@@ -128,15 +128,29 @@ pub struct MessageBytes(pub Vec<u8>);
 
 /// A text that is no bytes in hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these are no bytes in hexadecimal digits ({0}); write a barrier as 0414000800000000")]
-pub struct ParseMessageError(DecodeError);
+#[non_exhaustive]
+pub enum ParseMessageError {
+    /// A sign is no hexadecimal digit.
+    #[error("{0:?} is no hexadecimal digit; write a barrier as 0414000800000000")]
+    NoDigit(char),
+    /// The number of digits is odd.
+    #[error(
+        "{0} hexadecimal digits are not whole bytes, which have two each; write a barrier as 0414000800000000"
+    )]
+    Odd(usize),
+}
 
 impl FromStr for MessageBytes {
     type Err = ParseMessageError;
 
     fn from_str(text: &str) -> Result<Self, ParseMessageError> {
+        let is_wrong = |sign: &char| !sign.is_ascii_hexdigit() && !sign.is_ascii_whitespace();
+        if let Some(sign) = text.chars().find(is_wrong) {
+            return Err(ParseMessageError::NoDigit(sign));
+        }
         let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        HEXLOWER_PERMISSIVE.decode(&digits).map(MessageBytes).map_err(ParseMessageError)
+        let bytes = HEXLOWER_PERMISSIVE.decode(&digits);
+        bytes.map(MessageBytes).map_err(|_| ParseMessageError::Odd(digits.len()))
     }
 }
 
@@ -159,9 +173,13 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["041", "0x04", "hello", "04,14"] {
-            let error = text.parse::<MessageBytes>().unwrap_err().to_string();
-            assert!(error.contains("no bytes in hexadecimal digits"), "{error}");
+        for (text, error) in [
+            ("04 1", ParseMessageError::Odd(3)),
+            ("0x04", ParseMessageError::NoDigit('x')),
+            ("é", ParseMessageError::NoDigit('é')),
+            ("04,14", ParseMessageError::NoDigit(',')),
+        ] {
+            assert_eq!(text.parse::<MessageBytes>(), Err(error));
         }
     }
 }

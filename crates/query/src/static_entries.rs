@@ -119,8 +119,8 @@ pub enum GroupKind {
 pub struct StaticBucket {
     /// Its weight, in groups that select. There it is at least 1.
     pub weight: u16,
-    /// The port that must be up for the bucket to be live.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The port that must be up for the bucket to be live. It may be given as a number, too.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::port_or_number")]
     pub watch_port: Option<String>,
     /// The group that must be live for the bucket to be live.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -250,7 +250,9 @@ fn what_somebody_else_has_changed_is_put_back() {
         let told = hand.network().events().latest(usize::MAX);
         let altered = |event: &Event| matches!(event, Event::WantedAltered { .. });
         let told: Vec<Event> = told.into_iter().map(|told| told.event).filter(altered).collect();
-        assert_eq!(told, [Event::WantedAltered { app: NAME, dpid: Dpid(2), flows: 4 }]);
+        let expected = Event::WantedAltered { app: NAME, dpid: Dpid(2), flows: 4, by_order: false };
+        assert!(expected.is_alarming());
+        assert_eq!(told, [expected]);
     }
 }
 

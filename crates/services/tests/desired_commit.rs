@@ -89,6 +89,11 @@ fn it_is_due_from_an_operators_order_until_the_tables_are_read() {
         drop(order);
         assert_eq!(outcome(&mut lab, &hand, path), Ok(()), "{version}");
         assert_eq!(flows_of(&lab, NAME).len(), 4, "{version}");
+        let altered = Event::WantedAltered { app: NAME, dpid: Dpid(2), flows: 1, by_order: true };
+        assert!(!altered.is_alarming(), "the operator knows it");
+        assert!(altered.to_string().contains("1 flow of "), "{altered}");
+        let events = hand.network().events().latest(usize::MAX);
+        assert!(events.iter().any(|record| record.event == altered), "{events:?}");
     }
 }
 

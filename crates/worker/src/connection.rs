@@ -207,20 +207,18 @@ impl ConnectionStage {
 }
 
 /// Converts the result of the handshake for apps.
-pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration) -> SwitchInfo {
-    let mut ports = switch.ports;
+pub(crate) fn info_of(
+    mut switch: SwitchDescription,
+    peer: SocketAddr,
+    now: Duration,
+) -> SwitchInfo {
+    let mut ports = std::mem::take(&mut switch.ports);
     ports.shrink_to_fit();
     let mut info = SwitchInfo::new(Dpid(switch.datapath_id), switch.version, peer);
     info.n_buffers = switch.n_buffers;
     info.n_tables = switch.n_tables;
     info.capabilities = switch.capabilities;
-    info.description = Description {
-        manufacturer: switch.manufacturer,
-        hardware: switch.hardware,
-        software: switch.software,
-        serial_number: switch.serial_number,
-        datapath: switch.datapath,
-    };
+    info.description = texts_of(switch);
     info.ports = ports;
     info.since = now;
     info
@@ -230,12 +228,20 @@ pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration
 pub(crate) fn description_of(desc: &Desc<'_>) -> Description {
     let mut switch = SwitchDescription::new(0);
     switch.describe(desc);
+    texts_of(switch)
+}
+
+/// What a switch writes where it has nothing to say, as Open vSwitch does.
+const NOTHING: &str = "None";
+
+fn texts_of(switch: SwitchDescription) -> Description {
+    let text = |text: Box<str>| if &*text == NOTHING { Box::default() } else { text };
     Description {
-        manufacturer: switch.manufacturer,
-        hardware: switch.hardware,
-        software: switch.software,
-        serial_number: switch.serial_number,
-        datapath: switch.datapath,
+        manufacturer: text(switch.manufacturer),
+        hardware: text(switch.hardware),
+        software: text(switch.software),
+        serial_number: text(switch.serial_number),
+        datapath: text(switch.datapath),
     }
 }
 

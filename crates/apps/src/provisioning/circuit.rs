@@ -32,8 +32,8 @@ pub struct Circuit {
 pub enum NoCircuit {
     /// A part of it is not an endpoint.
     #[error(
-        "{0:?} is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id in hexadecimal, VLAN 1 to \
-         4094), or a host's Ethernet address, such as a1:4, a1:4:100 or 00:1b:21:3c:9d:f8"
+        "{0:?} is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id or configured name, VLAN 1 \
+         to 4094), or a host (Ethernet address or configured name), such as a1:4, a1:4:100 or 00:1b:21:3c:9d:f8"
     )]
     NoEndpoint(String),
     /// It has too few or too many endpoints.

@@ -269,6 +269,7 @@ impl SwitchDrops {
         let is_later = report.as_ref().map_or_else(is_permanent, |_| true);
         self.next_report_at = Some(now + if is_later { AUDIT_EVERY } else { TRY_AGAIN_AFTER });
         self.earliest_report = now + TRY_AGAIN_AFTER;
+        let by_order = self.included_orders.is_outdated(self.orders.counts());
         if is_later {
             if report.is_err() && self.included_orders.needs_report(requested.orders) {
                 // Nothing shows which drops the order has left: all are sent again.
@@ -320,7 +321,7 @@ impl SwitchDrops {
         let was_known = std::mem::replace(&mut self.is_known, true);
         let is_overtaken = self.changed_at.is_some_and(|at| at >= requested.at);
         if was_known && !is_overtaken && altered > 0 {
-            let event = Event::WantedAltered { app, dpid, flows: altered };
+            let event = Event::WantedAltered { app, dpid, flows: altered, by_order };
             self.network.events().publish(now, event);
         }
     }

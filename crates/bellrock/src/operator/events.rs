@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellrock_api::{EVENTS_KEPT, Event, EventRecord, Network, SubscriptionItem};
+use bellrock_api::{EVENTS_KEPT, Event, EventRecord, Names, Network, SubscriptionItem};
 use bellrock_query::{
     EventRow, EventsAfter, FollowEvents, ListEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS,
     QueryError, Rows,
@@ -16,6 +16,7 @@ use super::wait::wait_until;
 /// No event is of that kind.
 pub(super) fn list(
     network: &Network,
+    names: &Names,
     run: Run,
     query: &ListEvents,
 ) -> Result<Rows<EventRow>, QueryError> {
@@ -32,7 +33,7 @@ pub(super) fn list(
     newest_first.retain(|record| is_wanted(&record.event));
     newest_first.reverse();
     let mut events =
-        Rows::of(newest_first, query.page).map(|record| event_row(&record, run, clock));
+        Rows::of(newest_first, query.page).map(|record| event_row(&record, names, run, clock));
     events.rows.reverse();
     Ok(events)
 }
@@ -43,6 +44,7 @@ pub(super) fn list(
 /// `after` is no id of an event, or the wait is too long.
 pub(super) fn follow(
     network: &Network,
+    names: &Names,
     run: Run,
     query: &FollowEvents,
 ) -> Result<EventsAfter, QueryError> {
@@ -75,7 +77,7 @@ pub(super) fn follow(
         match one {
             SubscriptionItem::Missed(n) => answer.missed += n,
             SubscriptionItem::Event(record) => {
-                answer.events.push(event_row(&record, run, clock));
+                answer.events.push(event_row(&record, names, run, clock));
             }
         }
         if answer.events.len() == MAX_EVENTS_AT_ONCE {
@@ -144,7 +146,7 @@ fn unix_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn event_row(record: &EventRecord, run: Run, clock: Clock) -> EventRow {
+fn event_row(record: &EventRecord, names: &Names, run: Run, clock: Clock) -> EventRow {
     let age = clock.now.saturating_sub(record.time);
     let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     let event = &record.event;
@@ -153,7 +155,7 @@ fn event_row(record: &EventRecord, run: Run, clock: Clock) -> EventRow {
         seconds_ago: age.as_secs(),
         unix_ms: clock.unix_ms.saturating_sub(age_ms),
         event: event.name().to_owned(),
-        text: event.to_string(),
+        text: names.in_text(&event.to_string()),
         alarming: event.is_alarming(),
         reason: event.connection_end().map(|why| why.reason.name().to_owned()),
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
-    FlowMod, Message, MessageKind, RequestBody, RequestKind, RoleExtension, Strictness,
+    FlowMod, Header, Message, MessageKind, RequestBody, RequestKind, RoleExtension, Strictness,
 };
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
@@ -102,6 +102,14 @@ fn decode<'m>(
     field: &str,
 ) -> Result<ToSwitch<'m>, QueryError> {
     let wrong = |why: String| QueryError::invalid(field, why);
+    if let Some(Header { length, .. }) = Header::read(&bytes.0)
+        && usize::from(length) != bytes.0.len()
+    {
+        let given = bytes.0.len();
+        return Err(wrong(format!(
+            "its header states a length of {length} bytes, and it has {given}"
+        )));
+    }
     // The switch judges what the controller need not understand.
     let decoded = ToSwitch::decode_as(&bytes.0, Strictness::Liberal);
     let Message { version, body, .. } =

@@ -136,10 +136,10 @@ impl Operator for ControllerOperator {
                 Answer::JudgeRelay(relays::judge(network, names, &order, ports)?)
             }
             Request::ListEvents(query) => {
-                Answer::ListEvents(events::list(network, self.run, &query)?)
+                Answer::ListEvents(events::list(network, names, self.run, &query)?)
             }
             Request::FollowEvents(query) => {
-                Answer::FollowEvents(events::follow(network, self.run, &query)?)
+                Answer::FollowEvents(events::follow(network, names, self.run, &query)?)
             }
             Request::ListFlows(query) => {
                 let switch = self.switch(names, &query.switch)?;

@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bellrock_config::values;
-use bellrock_query::{ByName, ListStatic, Page, SetStatic, StaticEntry, StaticFlow, SwitchRef};
+use bellrock_query::{
+    ByName, ListStatic, Page, SetStatic, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
+    StaticState, SwitchRef,
+};
 use clap::{Args, Subcommand};
+use serde::Deserialize;
 use serde_saphyr::UserMessageFormatter;
 
 use crate::Failure;
@@ -69,8 +73,9 @@ pub(crate) struct AddArgs {
 
 /// Set the entries of a file
 ///
-/// The file is a list in YAML or JSON, in the form that REST takes: `- {name: web, switch: s1, flow:
-/// {match: in_port=1, actions: "output:2"}}`. All entries are set, or none.
+/// The file is a list in YAML or JSON, in the form that REST takes, or that `static list --json`
+/// prints: `- {name: web, switch: s1, flow: {match: in_port=1, actions: "output:2"}}`. All entries are
+/// set, or none.
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
     /// The file; - for standard input
@@ -149,7 +154,7 @@ impl AddArgs {
 impl ApplyArgs {
     /// Reads the file.
     pub(crate) fn order(&self) -> Result<SetStatic, Failure> {
-        let entries = read(&self.file)?;
+        let entries = read(&self.file, &self.owner.owner)?;
         Ok(SetStatic { entries, replace: self.replace, ..self.owner.order() })
     }
 }
@@ -166,7 +171,43 @@ impl RemoveArgs {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<StaticEntry>, Failure> {
+/// An entry of a file: as it is ordered, or as it is listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileEntry {
+    name: String,
+    switch: Option<String>,
+    ttl_seconds: Option<u32>,
+    flow: Option<StaticFlow>,
+    group: Option<StaticGroup>,
+    meter: Option<StaticMeter>,
+    // What a list says besides.
+    dpid: Option<String>,
+    owner: Option<String>,
+    #[serde(rename = "switch_name")]
+    _switch_name: Option<String>,
+    #[serde(rename = "state")]
+    _state: Option<StaticState>,
+    #[serde(rename = "why")]
+    _why: Option<String>,
+}
+
+impl FileEntry {
+    /// The entry to order for this owner.
+    fn order(self, owner: &str) -> Result<StaticEntry, String> {
+        let FileEntry { name, ttl_seconds, flow, group, meter, .. } = self;
+        if let Some(other) = self.owner.filter(|other| other != owner) {
+            return Err(format!(
+                "the entry {name} has the owner {other}, and the order {owner}; give --owner {other}"
+            ));
+        }
+        let no_switch = || format!("the entry {name} has no `switch`; {FORM}");
+        let Ok(switch) = self.switch.or(self.dpid).ok_or_else(no_switch)?.parse();
+        Ok(StaticEntry { name, switch, ttl_seconds, flow, group, meter })
+    }
+}
+
+fn read(path: &Path, owner: &str) -> Result<Vec<StaticEntry>, Failure> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let mut text = String::new();
@@ -186,21 +227,23 @@ fn read(path: &Path) -> Result<Vec<StaticEntry>, Failure> {
         let why = format!("{name}: it is empty; a list without entries is []");
         return Err(Failure::Failed(why));
     }
-    parse(&name, &text)
+    parse(&name, &text, owner)
 }
 
-/// Reads a list of entries. An error has the place, what is wrong, and the form of an entry.
-fn parse(name: &str, text: &str) -> Result<Vec<StaticEntry>, Failure> {
+/// Reads a list of entries, for this owner. An error has the place, what is wrong, and the form of an entry.
+fn parse(name: &str, text: &str, owner: &str) -> Result<Vec<StaticEntry>, Failure> {
     let options = serde_saphyr::options! { with_snippet: false };
-    let read = serde_saphyr::from_str_with_options::<ByName<Vec<StaticEntry>>>(text, options);
-    read.map(|ByName(entries)| entries).map_err(|error| {
+    let read = serde_saphyr::from_str_with_options::<ByName<Vec<FileEntry>>>(text, options);
+    let ByName(entries) = read.map_err(|error| {
         let what = error.render_with_formatter(&UserMessageFormatter);
         let what = what.split(" at line ").next().unwrap_or(&what);
         let place = error.location().map_or_else(String::new, |location| {
             format!("{}:{}:", location.line(), location.column())
         });
         Failure::Failed(format!("{name}:{place} {what}; {FORM}"))
-    })
+    })?;
+    let entries = entries.into_iter().map(|entry| entry.order(owner));
+    entries.collect::<Result<_, _>>().map_err(|why| Failure::Failed(format!("{name}: {why}")))
 }
 
 /// The form of a file, for errors.
@@ -209,6 +252,9 @@ const FORM: &str = "a file is a list of entries, such as\n\
 
 #[cfg(test)]
 mod tests {
+    use bellrock_api::Dpid;
+    use bellrock_query::{GroupKind, StaticBucket, StaticRow};
+
     use super::*;
 
     #[test]
@@ -219,12 +265,67 @@ mod tests {
             ("- [web, s1]\n", ":1:", "expected mapping start"),
             ("name: web\n", ":1:", ""),
         ] {
-            let Err(Failure::Failed(said)) = parse("web.yaml", text) else { panic!("{text}") };
+            let Err(Failure::Failed(said)) = parse("web.yaml", text, "operator") else {
+                panic!("{text}")
+            };
             assert!(said.starts_with(&format!("web.yaml{place}")), "{said}");
             assert!(said.contains(part) && said.contains("- {name: web, switch: s1"), "{said}");
             assert_eq!(said.lines().count(), 2, "{said}");
         }
         let right = "- {name: web, switch: s1, flow: {match: in_port=1, actions: \"output:2\"}}\n";
-        assert!(matches!(parse("web.yaml", right), Ok(entries) if entries.len() == 1));
+        let read = parse("web.yaml", right, "operator");
+        assert!(matches!(read, Ok(entries) if entries.len() == 1));
+    }
+
+    #[test]
+    fn what_is_listed_can_be_ordered_for_the_same_owner() {
+        let flow = StaticFlow { actions: "output:2".to_owned(), ..StaticFlow::default() };
+        let bucket = StaticBucket {
+            watch_port: Some("2".to_owned()),
+            actions: "output:2".to_owned(),
+            ..StaticBucket::default()
+        };
+        let buckets = vec![bucket];
+        let group = StaticGroup { id: 7, kind: GroupKind::FastFailover, buckets };
+        let row = |name: &str, flow, group| StaticRow {
+            name: name.to_owned(),
+            owner: "alice".to_owned(),
+            dpid: Dpid(0xa1),
+            switch_name: Some("core-1".to_owned()),
+            state: StaticState::Refused,
+            why: Some("it has no place".to_owned()),
+            ttl_seconds: Some(60),
+            flow,
+            group,
+            meter: None,
+        };
+        let rows = [row("web", Some(flow), None), row("spare", None, Some(group))];
+        let text = crate::show::json(&serde_json::to_value(&rows).unwrap()).unwrap();
+        let Ok(read) = parse("-", &text, "alice") else { panic!("{text}") };
+        for (entry, row) in read.iter().zip(&rows) {
+            assert_eq!((&entry.name, entry.switch.to_string()), (&row.name, row.dpid.to_string()));
+            assert_eq!((&entry.flow, &entry.group), (&row.flow, &row.group));
+            assert_eq!(entry.ttl_seconds, Some(60));
+        }
+        assert_eq!(read.len(), rows.len());
+        let Err(Failure::Failed(said)) = parse("-", &text, "operator") else { panic!("{text}") };
+        assert_eq!(
+            said,
+            "-: the entry web has the owner alice, and the order operator; give --owner alice"
+        );
+        let nowhere = r#"[{"name": "web", "flow": {"actions": "drop"}}]"#;
+        let Err(Failure::Failed(said)) = parse("-", nowhere, "operator") else { panic!() };
+        assert!(said.starts_with("-: the entry web has no `switch`; a file is a list"), "{said}");
+    }
+
+    /// As the files of an operator have it.
+    #[test]
+    fn a_port_that_is_watched_may_be_a_number() {
+        let text = "- {name: g, switch: s1, group: {id: 1, type: fast_failover, buckets: \
+                    [{watch_port: 2, actions: 'output:2'}, {watch_port: LOCAL, actions: drop}]}}\n";
+        let Ok(read) = parse("web.yaml", text, "operator") else { panic!("{text}") };
+        let buckets = &read[0].group.as_ref().unwrap().buckets;
+        let ports: Vec<_> = buckets.iter().map(|bucket| bucket.watch_port.as_deref()).collect();
+        assert_eq!(ports, [Some("2"), Some("LOCAL")]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bellrock_query::{FlowPage, FlowRow, ListFlows, SwitchFlows};
 
-use super::{duration, named, printable, table};
+use super::{duration, named, printable, table, wide_table};
 
 /// The numbers of flows by switch and app.
 pub(crate) fn flow_counts(switches: &[SwitchFlows]) -> String {
@@ -67,7 +67,8 @@ pub(crate) fn flows(page: &FlowPage) -> String {
     };
     let head =
         ["TABLE", "PRIORITY", "APP", "PACKETS", "BYTES", "AGE", "TIMEOUT", "MATCH", "ACTIONS"];
-    let mut text = table(&head, flows.rows.iter().map(row));
+    let optional = ["AGE", "BYTES", "TIMEOUT", "PACKETS"];
+    let mut text = wide_table(&head, &optional, flows.rows.iter().map(row));
     let (last, all) = (flows.skipped + flows.rows.len(), flows.total);
     if flows.rows.len() < all {
         let more = if last < all { format!("; --skip {last} lists more") } else { String::new() };

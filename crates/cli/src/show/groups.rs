@@ -3,7 +3,7 @@
 use bellrock_query::{GroupRow, MeterRow};
 
 use super::flows::count;
-use super::{duration, printable, table};
+use super::{duration, printable, wide_table};
 
 /// The groups of a switch.
 pub(crate) fn groups(groups: &[GroupRow]) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn groups(groups: &[GroupRow]) -> String {
         ]
     };
     let head = ["GROUP", "TYPE", "USED BY", "PACKETS", "BYTES", "AGE", "BUCKETS"];
-    table(&head, groups.iter().map(row))
+    wide_table(&head, &["AGE", "BYTES", "PACKETS"], groups.iter().map(row))
 }
 
 /// The meters of a switch.
@@ -42,7 +42,7 @@ pub(crate) fn meters(meters: &[MeterRow]) -> String {
         ]
     };
     let head = ["METER", "FLAGS", "USED BY", "PACKETS", "BYTES", "AGE", "BANDS"];
-    table(&head, meters.iter().map(row))
+    wide_table(&head, &["AGE", "BYTES", "PACKETS"], meters.iter().map(row))
 }
 
 fn age(seconds: Option<u32>) -> String {

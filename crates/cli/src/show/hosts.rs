@@ -26,7 +26,11 @@ pub(crate) fn hosts(hosts: &[HostRow]) -> String {
         ]
     };
     let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "KNOWN TO", ""];
-    let mut text = named_table(&head, hosts.iter().map(|host| (host.name.as_deref(), row(host))));
+    let mut text = named_table(
+        &head,
+        &["KNOWN TO", "VLAN", "SEEN AGO"],
+        hosts.iter().map(|host| (host.name.as_deref(), row(host))),
+    );
     if hosts.iter().any(|host| host.guessed) {
         let _ =
             writeln!(text, "(ports between switches are not known; --services hosts finds them)");

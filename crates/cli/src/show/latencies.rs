@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_query::LatencyRow;
 
-use super::{printable, table};
+use super::{printable, wide_table};
 
 /// All latencies, with upper bounds of quantiles.
 pub(crate) fn latencies(rows: &[LatencyRow]) -> String {
@@ -18,7 +18,8 @@ pub(crate) fn latencies(rows: &[LatencyRow]) -> String {
         cells.push(printable(&row.meaning));
         cells
     };
-    table(&["LATENCY", "COUNT", "MEAN", "50%", "99%", "ALL", "IS"], rows.iter().map(row))
+    let head = ["LATENCY", "COUNT", "MEAN", "50%", "99%", "ALL", "IS"];
+    wide_table(&head, &["IS", "MEAN"], rows.iter().map(row))
 }
 
 /// A time. Without one, all times are above the last bound, or there are none.

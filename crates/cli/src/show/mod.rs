@@ -16,6 +16,7 @@ mod quarantine;
 mod relays;
 mod reservations;
 mod static_entries;
+mod table;
 
 use std::fmt::Write;
 
@@ -39,6 +40,8 @@ pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use relays::relays;
 pub(crate) use reservations::reservations;
 pub(crate) use static_entries::{static_answer, static_entries};
+pub(crate) use table::table;
+use table::{named_table, wide_table};
 
 /// Maximum number of missing switches whose names are printed.
 const MAX_MISSING_SHOWN: usize = 10;
@@ -73,7 +76,7 @@ pub(crate) fn status(status: &Status) -> String {
     }
     if let Some(tables) = &status.table_memory {
         let text = format!(
-            "{} of {} bytes, {} of them in huge pages where the kernel has them",
+            "{} of {} bytes, {} in huge pages",
             tables.table_memory_used_bytes,
             tables.table_memory_limit_bytes,
             tables.table_memory_huge_page_bytes
@@ -120,8 +123,8 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
                 switch.ports.iter().filter(|port| port.state == PortState::Up).count(),
                 switch.ports.len()
             ),
-            printable(&switch.software),
-            printable(&switch.description),
+            said(&switch.software),
+            said(&switch.description),
             problems(switch),
         ]
     };
@@ -137,7 +140,15 @@ pub(crate) fn switches(switches: &[SwitchRow]) -> String {
         "DESCRIPTION",
         "PROBLEMS",
     ];
-    named_table(&head, switches.iter().map(|switch| (switch.name.as_deref(), row(switch))))
+    let optional =
+        ["SOFTWARE", "DESCRIPTION", "CERTIFICATE", "OPENFLOW", "PEER", "ROLE", "PORTS UP", "FOR"];
+    let rows = switches.iter().map(|switch| (switch.name.as_deref(), row(switch)));
+    named_table(&head, &optional, rows)
+}
+
+/// What a switch says of itself; `-` for nothing.
+fn said(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { printable(text) }
 }
 
 /// The controller's role at a switch.
@@ -190,7 +201,7 @@ pub(crate) fn apps(apps: &[AppRow]) -> String {
     };
     let head =
         ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "OVER BUDGET", "LAST ERROR"];
-    table(&head, apps.iter().map(row))
+    wide_table(&head, &["COOKIES", "PRIORITIES", "PANICS"], apps.iter().map(row))
 }
 
 /// How often an app has exceeded its budgets; `-` for never.
@@ -313,44 +324,6 @@ pub(crate) fn named(dpid: Dpid, name: Option<&str>) -> String {
     name.map_or_else(|| dpid.to_string(), printable)
 }
 
-/// A table whose first column is the names, if any row has one.
-fn named_table<'r>(
-    head: &[&str],
-    rows: impl Iterator<Item = (Option<&'r str>, Vec<String>)>,
-) -> String {
-    let rows: Vec<_> = rows.collect();
-    if rows.iter().all(|(name, _)| name.is_none()) {
-        return table(head, rows.into_iter().map(|(_, cells)| cells));
-    }
-    let cells = |(name, cells): (Option<&str>, Vec<String>)| {
-        let name = name.map_or_else(|| "-".to_owned(), printable);
-        [vec![name], cells].concat()
-    };
-    table(&[&["NAME"], head].concat(), rows.into_iter().map(cells))
-}
-
-/// A table. Each column is as wide as its longest cell; columns are two spaces apart.
-pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let length =
-        |row: &Vec<String>, column: usize| row.get(column).map(|cell| cell.chars().count());
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().filter_map(|row| length(row, column)).max().unwrap_or_default())
-        .collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 /// Formats seconds: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
 pub(crate) fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -407,12 +380,6 @@ mod tests {
         assert!(json.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{json}");
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((back["software"].as_str(), back["emoji"].as_str()), (Some(evil), Some("🦀")));
-    }
-
-    #[test]
-    fn columns_are_aligned() {
-        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["long".to_owned(), String::new()]];
-        assert_eq!(table(&["X", "Y"], rows.into_iter()), "X     Y\na     1\nlong\n");
     }
 
     #[test]

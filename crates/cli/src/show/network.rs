@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bellrock_apps::bandwidth::Kbps;
 use bellrock_query::{EventRow, LinkRow, TopologyAnswer, TopologySwitch};
 
-use super::{duration, named, printable, table};
+use super::{duration, named, printable, table, wide_table};
 
 /// Formats the topology as text.
 pub(crate) fn topology(topology: &TopologyAnswer) -> String {
@@ -50,7 +50,8 @@ pub(crate) fn links(links: &[LinkRow]) -> String {
             if link.both_ways { "" } else { "one way" }.to_owned(),
         ]
     };
-    table(&["FROM", "TO", "SINCE (UTC)", "UP FOR", "BIT/S", ""], links.iter().map(row))
+    let head = ["FROM", "TO", "SINCE (UTC)", "UP FOR", "BIT/S", ""];
+    wide_table(&head, &["SINCE (UTC)", "BIT/S"], links.iter().map(row))
 }
 
 /// The time of day, `hh:mm:ss` in the clock of the logs, of a moment this many seconds ago. The
@@ -86,5 +87,5 @@ pub(crate) fn events(events: &[EventRow]) -> String {
             printable(&event.text),
         ]
     };
-    table(&["AT (UTC)", "AGO", "", "EVENT", ""], events.iter().map(row))
+    wide_table(&["AT (UTC)", "AGO", "", "EVENT", ""], &["AGO"], events.iter().map(row))
 }

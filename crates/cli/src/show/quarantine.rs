@@ -31,7 +31,7 @@ pub(crate) fn blocked(list: &BlockedList) -> String {
         [] => "nobody is blocked\n".to_owned(),
         _ => {
             let rows = list.hosts.rows.iter().map(|entry| (entry.name.as_deref(), row(entry)));
-            named_table(&["BLOCKED", "BY", "NOT AT"], rows)
+            named_table(&["BLOCKED", "BY", "NOT AT"], &[], rows)
         }
     };
     for line in list.file_problem.iter().flat_map(|problem| problem.lines()) {

@@ -3,7 +3,7 @@
 use bellrock_apps::bandwidth::Kbps;
 use bellrock_query::{ReservationRow, ReservationState};
 
-use super::{printable, table};
+use super::{printable, wide_table};
 
 /// Formats reservations as text.
 pub(crate) fn reservations(rows: &[ReservationRow]) -> String {
@@ -32,5 +32,6 @@ pub(crate) fn reservations(rows: &[ReservationRow]) -> String {
             printable(&state),
         ]
     };
-    table(&["ID", "FROM", "TO", "RATE", "BY", "PATH", "STATE"], rows.iter().map(row))
+    let head = ["ID", "FROM", "TO", "RATE", "BY", "PATH", "STATE"];
+    wide_table(&head, &["PATH", "BY"], rows.iter().map(row))
 }

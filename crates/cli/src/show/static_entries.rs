@@ -2,7 +2,7 @@
 
 use bellrock_query::{GroupKind, MeterUnit, StaticAnswer, StaticRow, StaticState};
 
-use super::{duration, named, named_table, printable};
+use super::{duration, named, printable, wide_table};
 
 /// What an order has changed.
 pub(crate) fn static_answer(answer: &StaticAnswer) -> String {
@@ -22,10 +22,13 @@ pub(crate) fn static_answer(answer: &StaticAnswer) -> String {
     text
 }
 
-/// The entries, by name.
-pub(crate) fn static_entries(rows: &[StaticRow]) -> String {
+/// The entries, by name. `owner`: only those of this one were asked for.
+pub(crate) fn static_entries(rows: &[StaticRow], owner: Option<&str>) -> String {
     if rows.is_empty() {
-        return "there are no static entries\n".to_owned();
+        return match owner {
+            Some(owner) => format!("no static entry has the owner {}\n", printable(owner)),
+            None => "there are no static entries\n".to_owned(),
+        };
     }
     let row = |row: &StaticRow| {
         vec![
@@ -39,7 +42,7 @@ pub(crate) fn static_entries(rows: &[StaticRow]) -> String {
         ]
     };
     let head = ["ENTRY", "SWITCH", "WHAT", "OWNER", "FOR", "STATE", ""];
-    named_table(&head, rows.iter().map(|entry| (None, row(entry))))
+    wide_table(&head, &["OWNER", "FOR"], rows.iter().map(row))
 }
 
 fn word(state: StaticState) -> &'static str {

@@ -218,8 +218,9 @@ const BAD: &[Bad] = &[
             (
                 5,
                 20,
-                "\"s2:1\" is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id in hexadecimal, \
-                 VLAN 1 to 4094), or a host's Ethernet address, such as a1:4, a1:4:100 or 00:1b:21:3c:9d:f8",
+                "\"s2:1\" is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id or configured \
+                 name, VLAN 1 to 4094), or a host (Ethernet address or configured name), such as a1:4, a1:4:100 or \
+                 00:1b:21:3c:9d:f8",
             ),
             (
                 6,

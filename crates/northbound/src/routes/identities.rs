@@ -9,7 +9,7 @@ use bellrock_query::{ForgetIdentity, ListIdentities, PinRow, Rows};
 use super::PageParams;
 use super::network::switch_ref;
 use crate::access::Caller;
-use crate::answer::{Known, Params, Part, Shared, Tagged};
+use crate::answer::{Known, NoParams, Params, Part, Shared, Tagged};
 use crate::problem::Problem;
 
 /// The datapath ids that have a certificate
@@ -38,6 +38,7 @@ pub(super) async fn identities(
 ))]
 pub(super) async fn forget(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Part(switch): Part<String>,
 ) -> Result<axum::Json<PinRow>, Problem> {

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::network::switch_ref;
 use crate::access::Caller;
-use crate::answer::{Fields, Known, Params, Part, Shared, Tagged};
+use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged};
 use crate::problem::Problem;
 
 /// What a switch is asked.
@@ -64,6 +64,7 @@ pub(super) async fn reply(
 ))]
 pub(super) async fn send(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Part(switch): Part<String>,
     Fields(body): Fields<MessagesBody>,

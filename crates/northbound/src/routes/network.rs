@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
-use crate::answer::{Known, Params, Part, Shared, Tagged, only};
+use crate::answer::{Known, NoParams, Params, Part, Shared, Tagged, only};
 use crate::layout::LayoutAnswer;
 use crate::problem::Problem;
 
@@ -48,6 +48,7 @@ pub(super) async fn switches(
 ))]
 pub(super) async fn switch(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Part(switch): Part<String>,
     known: Known,
 ) -> Result<Tagged<SwitchRow>, Problem> {
@@ -157,19 +158,20 @@ pub(super) async fn switch_meters(
     Ok(Tagged { answer: shared.ask(query).await?, known })
 }
 
-/// The ports of all switches, with their counters
+/// The ports of all switches, or of one, with their counters
 ///
 /// The switches of the page are asked for the counters.
-#[utoipa::path(get, path = "/v1/ports", tag = "network", params(PageParams), responses(
+#[utoipa::path(get, path = "/v1/ports", tag = "network", params(SwitchParams), responses(
     (status = 200, description = "A page of the ports.", body = Rows<PortStatsRow>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn ports(
     State(shared): State<Arc<Shared>>,
-    Params(page): Params<PageParams>,
+    Params(SwitchParams { switch, skip, limit }): Params<SwitchParams>,
     known: Known,
 ) -> Result<Tagged<Rows<PortStatsRow>>, Problem> {
-    let query = ListPorts { switch: None, page: page.page()? };
+    let page = PageParams { skip, limit }.page()?;
+    let query = ListPorts { switch: switch.as_deref().map(switch_ref), page };
     Ok(Tagged { answer: shared.ask(query).await?, known })
 }
 
@@ -188,12 +190,12 @@ pub(super) async fn flows(
     Ok(Tagged { answer: shared.ask(CountFlows { switch: None, page: page.page()? }).await?, known })
 }
 
-/// Which hosts are wanted.
+/// Which rows are wanted.
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(super) struct HostParams {
-    /// Only hosts at this switch: its datapath id or its name.
+pub(super) struct SwitchParams {
+    /// Only those at this switch: its datapath id or its name.
     switch: Option<String>,
     /// Number of rows before the page.
     skip: usize,
@@ -202,21 +204,21 @@ pub(super) struct HostParams {
     limit: usize,
 }
 
-impl Default for HostParams {
+impl Default for SwitchParams {
     fn default() -> Self {
         let PageParams { skip, limit } = PageParams::default();
-        HostParams { switch: None, skip, limit }
+        SwitchParams { switch: None, skip, limit }
     }
 }
 
 /// The hosts, by switch and port
-#[utoipa::path(get, path = "/v1/hosts", tag = "network", params(HostParams), responses(
+#[utoipa::path(get, path = "/v1/hosts", tag = "network", params(SwitchParams), responses(
     (status = 200, description = "A page of the hosts.", body = Rows<HostRow>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn hosts(
     State(shared): State<Arc<Shared>>,
-    Params(HostParams { switch, skip, limit }): Params<HostParams>,
+    Params(SwitchParams { switch, skip, limit }): Params<SwitchParams>,
     known: Known,
 ) -> Result<Tagged<Rows<HostRow>>, Problem> {
     let page = PageParams { skip, limit }.page()?;
@@ -231,6 +233,7 @@ pub(super) async fn hosts(
 ))]
 pub(super) async fn topology(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<TopologyAnswer>, Problem> {
     Ok(Tagged { answer: shared.ask(GetTopology {}).await?, known })
@@ -246,6 +249,7 @@ pub(super) async fn topology(
 ))]
 pub(super) async fn layout(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<LayoutAnswer>, Problem> {
     let layouts = Arc::clone(&shared.layouts);

@@ -12,7 +12,7 @@ use bellrock_query::{
 
 use super::PageParams;
 use crate::access::Caller;
-use crate::answer::{Fields, Known, Params, Part, Shared, Tagged, created};
+use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged, created};
 use crate::problem::Problem;
 
 /// The circuits and their states
@@ -51,6 +51,7 @@ pub(super) async fn reservations(
 ))]
 pub(super) async fn reserve(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<Reserve>,
 ) -> Result<Response, Problem> {
@@ -69,6 +70,7 @@ pub(super) async fn reserve(
 ))]
 pub(super) async fn release(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Part(id): Part<u32>,
 ) -> Result<axum::Json<ReservationRow>, Problem> {
@@ -99,6 +101,7 @@ pub(super) async fn blocked(
 ))]
 pub(super) async fn block(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<Block>,
 ) -> Result<axum::Json<QuarantineAnswer>, Problem> {
@@ -114,6 +117,7 @@ pub(super) async fn block(
 ))]
 pub(super) async fn unblock(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Part(host): Part<String>,
 ) -> Result<axum::Json<QuarantineAnswer>, Problem> {

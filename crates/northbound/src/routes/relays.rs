@@ -8,7 +8,7 @@ use bellrock_query::{JudgeRelay, ListRelays, RelayRow, Rows};
 
 use super::PageParams;
 use crate::access::Caller;
-use crate::answer::{Fields, Known, Params, Shared, Tagged};
+use crate::answer::{Fields, Known, NoParams, Params, Shared, Tagged};
 use crate::problem::Problem;
 
 /// The links that look like relays between hosts, and those that an operator has judged
@@ -35,6 +35,7 @@ pub(super) async fn relays(
 ))]
 pub(super) async fn judge(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<JudgeRelay>,
 ) -> Result<axum::Json<RelayRow>, Problem> {

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::PageParams;
 use super::network::switch_ref;
 use crate::access::Caller;
-use crate::answer::{Fields, Known, Params, Part, Shared, Tagged, only};
+use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged, only};
 use crate::problem::Problem;
 
 /// Which entries are wanted.
@@ -89,6 +89,7 @@ pub(super) async fn entries(
 ))]
 pub(super) async fn entry(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Part(name): Part<String>,
     known: Known,
 ) -> Result<Tagged<StaticRow>, Problem> {
@@ -110,6 +111,7 @@ pub(super) async fn entry(
 ))]
 pub(super) async fn set(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<SetStatic>,
 ) -> Result<Json<StaticAnswer>, Problem> {

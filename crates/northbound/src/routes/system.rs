@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::PageParams;
 use crate::access::Caller;
-use crate::answer::{Known, OptionalFields, Params, Shared, Tagged};
+use crate::answer::{Known, NoParams, OptionalFields, Params, Shared, Tagged};
 use crate::metrics;
 use crate::problem::Problem;
 use crate::stream;
@@ -52,6 +52,7 @@ pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Result<&'static
 ))]
 pub(super) async fn status(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<Status>, Problem> {
     Ok(Tagged { answer: shared.ask(GetStatus {}).await?, known })
@@ -66,6 +67,7 @@ pub(super) async fn status(
 ))]
 pub(super) async fn counters(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<Counters>, Problem> {
     Ok(Tagged { answer: shared.ask(GetCounters {}).await?, known })
@@ -78,6 +80,7 @@ pub(super) async fn counters(
 ))]
 pub(super) async fn counter_meanings(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<Vec<CounterMeaning>>, Problem> {
     Ok(Tagged { answer: shared.ask(DescribeCounters {}).await?, known })
@@ -90,6 +93,7 @@ pub(super) async fn counter_meanings(
 ))]
 pub(super) async fn latencies(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<Vec<LatencyRow>>, Problem> {
     Ok(Tagged { answer: shared.ask(ListLatencies {}).await?, known })
@@ -114,7 +118,10 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Respons
     (status = 200, description = "The token, or null without one.", body = Option<TokenAnswer>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(super) async fn token(Extension(caller): Extension<Caller>) -> Json<Option<TokenAnswer>> {
+pub(super) async fn token(
+    _: NoParams,
+    Extension(caller): Extension<Caller>,
+) -> Json<Option<TokenAnswer>> {
     Json(caller.token.map(|token| TokenAnswer {
         expires: token.expiry(),
         scope: token.scope.word(),
@@ -168,6 +175,7 @@ pub(super) struct ReloadParams {
 ))]
 pub(super) async fn apps(
     State(shared): State<Arc<Shared>>,
+    _: NoParams,
     known: Known,
 ) -> Result<Tagged<Vec<AppRow>>, Problem> {
     Ok(Tagged { answer: shared.ask(ListApps {}).await?, known })

@@ -382,7 +382,8 @@ impl DesiredSwitch {
         had_refused
     }
 
-    /// Takes the tables of an audit. Returns how many flows others changed, removed or added.
+    /// Takes the tables of an audit. Returns how many flows others, or orders of operators, changed,
+    /// removed or added.
     pub(super) fn finish_audit(
         &mut self,
         now: Duration,

@@ -225,9 +225,11 @@ impl DesiredTask {
                 self.network.events().publish(now, event);
             }
             if is_audit {
+                let by_order = switch.is_outdated();
                 let flows = switch.finish_audit(now, tables);
                 if flows > 0 {
-                    let event = Event::WantedAltered { app: self.network.app(), dpid, flows };
+                    let app = self.network.app();
+                    let event = Event::WantedAltered { app, dpid, flows, by_order };
                     self.network.events().publish(now, event);
                 }
                 self.changed.insert(dpid);

@@ -98,8 +98,10 @@ counters! {
         announcements_heard,
         /// LLDP frames that claimed to be announcements but had no valid signature.
         announcements_forged,
-        /// Announcements that were used before, or are too old.
+        /// Announcements that were used before, or are too old and came over no known link.
         announcements_replayed,
+        /// Announcements that came over a known link once, but too late: a switch was slow.
+        announcements_late,
         /// Announcements received at the port that sent them.
         announcements_reflected,
         /// Announcements that may have come over a relay between hosts.

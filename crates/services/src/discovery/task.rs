@@ -160,6 +160,7 @@ fn handle_message(
     let Some(counts) = shared.counts.get(announcement.to.dpid) else { return };
     match outcome {
         AnnouncementOutcome::Replayed => counts.announcements_replayed.add(1),
+        AnnouncementOutcome::Late => counts.announcements_late.add(1),
         AnnouncementOutcome::Reflected => counts.announcements_reflected.add(1),
         _ => counts.announcements_suspected.add(1),
     }

@@ -57,8 +57,10 @@ pub(super) enum AnnouncementOutcome {
     Accepted,
     /// One of its ports is not up.
     Stale,
-    /// It was used before, or is too old.
+    /// It was used before, or is too old and came over no known link.
     Replayed,
+    /// It came over a known link, once, and is too old: a switch was slow.
+    Late,
     /// It came in at the port that sent it.
     Reflected,
     /// It may have come over a relay.
@@ -300,18 +302,23 @@ impl LinkTable {
             return AnnouncementOutcome::Reflected;
         }
         let (interval, is_receiving) = (self.interval, self.port(to).is_some());
+        let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
         let Some(sender) = self.port_mut(from).filter(|_| is_receiving) else {
             return AnnouncementOutcome::Stale;
         };
         // The nonces of a port count up. One that is not above all accepted ones was used or
         // overtaken.
-        if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
+        let (is_used, is_late) = (nonce <= sender.nonce, arrived.saturating_sub(sent) > interval);
+        if is_late && is_known && !is_used {
+            sender.nonce = nonce;
+            return AnnouncementOutcome::Late;
+        }
+        if is_used || is_late {
             self.alarm(to, Event::ReplayedAnnouncement { at: to, sender: from }, now);
             return AnnouncementOutcome::Replayed;
         }
         sender.nonce = nonce;
         let rate_kbps = sender.rate_kbps;
-        let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
         if !is_known && self.is_relay(from, to, hosts, now) {
             return AnnouncementOutcome::Suspected;
         }

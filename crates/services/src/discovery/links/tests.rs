@@ -203,6 +203,26 @@ fn an_announcement_is_good_once_and_for_a_round() {
 }
 
 #[test]
+fn a_late_announcement_over_a_known_link_is_no_alarm_unless_it_comes_again_or_elsewhere() {
+    let mut scene = Scene::new(3);
+    scene.both(at(1, 1), at(2, 1));
+    let late = scene.announcement(at(1, 1), at(2, 1), MS);
+    let later = scene.announcement(at(1, 1), at(2, 1), MS);
+    let elsewhere = scene.announcement(at(1, 1), at(3, 1), MS);
+    scene.to(s(1) + INTERVAL * 2);
+    assert_eq!(scene.hears(late), AnnouncementOutcome::Late);
+    assert_eq!(scene.hears(later), AnnouncementOutcome::Late);
+    assert_eq!(scene.events(), ["link_up", "link_up"]);
+    let link = scene.links.up(at(1, 1)).unwrap();
+    assert_eq!(link.last_seen, s(1), "it does not prove that the link is still there");
+    for replayed in [elsewhere, later, late] {
+        assert_eq!(scene.hears(replayed), AnnouncementOutcome::Replayed);
+    }
+    // One alarm for each port.
+    assert_eq!(scene.events(), ["replayed_announcement", "replayed_announcement"]);
+}
+
+#[test]
 fn an_announcement_that_waits_for_the_task_does_not_grow_old() {
     let mut scene = Scene::new(2);
     let heard = scene.announcement(at(1, 1), at(2, 1), MS);
