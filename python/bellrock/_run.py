@@ -7,6 +7,7 @@ import inspect
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 from ._app import AnyApp, App, FunctionApp, PerSwitchApp
@@ -75,7 +76,7 @@ class Controller:
         *apps: AnyApp,
         listen: str | Sequence[str] = "127.0.0.1:6653",
         workers: int = 0,
-        control: bool = False,
+        control: bool | str | PathLike[str] = False,
         http: str | None = None,
     ) -> None:
         self._chain = chain(apps)
@@ -155,7 +156,7 @@ def run(
     *apps: AnyApp,
     listen: str | Sequence[str] = "127.0.0.1:6653",
     workers: int = 0,
-    control: bool = True,
+    control: bool | str | PathLike[str] = True,
     http: str | None = None,
 ) -> None:
     """Runs a controller with these apps until Ctrl-C or SIGTERM.
@@ -166,7 +167,8 @@ def run(
 
     `listen` is an address or several; 127.0.0.1:6653 by default. Anyone who reaches an address can
     claim to be a switch. `workers` is the number of threads that speak to switches; 0 for one on
-    each core. With `control`, `bellrock status` and the other commands answer. `http` is the address
+    each core. With `control`, `bellrock status` and the other commands answer, by a socket at this path
+    or where they look by default. `http` is the address
     of REST, the metrics and the web page.
     """
     if not logging.getLogger().handlers:

@@ -1,10 +1,9 @@
 """A load balancer: one virtual address for several servers. Each connection goes to one of them, by
 flows that rewrite addresses in both directions."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv4Address
-from itertools import cycle
-from typing import Iterator
+from zlib import crc32
 
 import bellrock
 from bellrock import (
@@ -37,12 +36,13 @@ class LoadBalancer(App):
     mac: MacAddr
     servers: list[Server]
     idle_timeout: int = 30
-    _next: Iterator[Server] = field(init=False)
 
     forwards = "selected"
 
-    def __post_init__(self) -> None:
-        self._next = cycle(self.servers)
+    def server_of(self, ip: IPv4Address, port: int) -> Server:
+        # Packets that follow the first one may come here too, before the switch uses its new flows.
+        # So the choice must be the same each time.
+        return self.servers[crc32(ip.packed + port.to_bytes(2, "big")) % len(self.servers)]
 
     def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict | None:
         if switch.answer_arp(packet, self.ip, self.mac):
@@ -50,7 +50,7 @@ class LoadBalancer(App):
         ip, tcp = packet.ipv4, packet.tcp
         if ip is None or tcp is None or ip.dst != self.ip:
             return Verdict.PASS
-        server = next(self._next)
+        server = self.server_of(ip.src, tcp.src_port)
         back = Match(
             eth_type=EtherType.IPV4,
             ip_proto=IpProto.TCP,

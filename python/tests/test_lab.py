@@ -6,7 +6,20 @@ from typing import Any, Literal
 import pytest
 
 import bellrock
-from bellrock import Action, App, Flow, Match, Network, PacketIn, Port, Switch, Verdict
+from bellrock import (
+    Action,
+    App,
+    Bucket,
+    Flow,
+    Group,
+    Match,
+    Meter,
+    Network,
+    PacketIn,
+    Port,
+    Switch,
+    Verdict,
+)
 from bellrock.lab import Lab, Topology, linear, ring, single, tree
 
 Version = Literal["1.0", "1.3"]
@@ -303,3 +316,62 @@ def test_a_handler_may_end_the_test() -> None:
     lab = Lab(single(2), Stops())
     with pytest.raises(KeyboardInterrupt):
         lab.ping("h1", "h2")
+
+
+def test_groups_and_meters_are_installed_before_the_flows_that_use_them() -> None:
+    class Spreads(App):
+        def switch_up(self, network: Network, switch: Switch) -> None:
+            self.spawn(self.run(network, switch.dpid))
+
+        async def run(self, network: Network, dpid: int) -> None:
+            plan = bellrock.Plan()
+            for port in (1, 2):
+                other = Group(port, "indirect", Bucket(Action.output(3 - port)))
+                plan.add(dpid, Flow(Match(in_port=port), Action.group(port), meter=port))
+                plan.group(dpid, other)
+                plan.meter(dpid, Meter(port, kbps=10_000))
+            await network.commit(plan)
+
+    lab = Lab(single(2), Spreads(), version="1.3")
+    assert lab.ping("h1", "h2") and lab.exceptions == []
+    assert any("meter:1" in flow and "group:1" in flow for flow in lab.flows("s1"))
+
+
+def test_desired_state_comes_back_after_a_restart_of_the_switch() -> None:
+    class Wants(App):
+        keeps_flows = True
+        wants_packet_ins = False
+
+        def start(self, network: Network) -> None:
+            self.desired = network.desired
+            self.set({1: 2, 2: 1})
+            self.desired.complete()
+            self.spawn(self.change())
+
+        def set(self, cables: dict[int, int]) -> None:
+            flows = [Flow(Match(in_port=a), Action.output(b)) for a, b in cables.items()]
+            self.desired.set(7, [(1, flow) for flow in flows])
+
+        async def change(self) -> None:
+            await asyncio.sleep(60)
+            await self.desired.commit(7, [(1, Flow(Match(in_port=1), Action.output(2)))])
+            await self.desired.settled()
+            self.is_changed = True
+
+    app = Wants()
+    lab = Lab(single(2), app)
+    lab.run_for(2)
+    assert lab.ping("h1", "h2")
+    lab.restart("s1")
+    assert lab.run_until(lambda: len(lab.flows("s1")) == 2, 30), lab.flows("s1")
+    lab.run_for(60)
+    assert app.is_changed and len(lab.flows("s1")) == 1 and lab.exceptions == []
+
+
+def test_desired_state_needs_an_app_that_keeps_flows() -> None:
+    class Forgets(App):
+        def switch_up(self, network: Network, switch: Switch) -> None:
+            network.desired.complete()
+
+    lab = Lab(single(1), Forgets())
+    assert "keeps_flows = True" in str(lab.exceptions)

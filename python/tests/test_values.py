@@ -4,7 +4,21 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import pytest
 
-from bellrock import Action, EtherType, Flow, IpProto, MacAddr, Match, Packet, Plan, Port
+from bellrock import (
+    Action,
+    Bucket,
+    Ethernet,
+    EtherType,
+    Flow,
+    Group,
+    IpProto,
+    MacAddr,
+    Match,
+    Meter,
+    Packet,
+    Plan,
+    Port,
+)
 
 A = "02:00:00:00:00:01"
 
@@ -134,3 +148,28 @@ def test_a_plan_is_carried_out_once() -> None:
     assert not plan
     plan.add(1, Flow(Match(in_port=1)))
     assert len(plan) == 1
+
+
+def test_a_frame_is_built_with_its_lengths_and_checksums() -> None:
+    ip = Ethernet(A, MacAddr.BROADCAST, vlan_id=7).ipv4("10.0.0.1", "10.0.0.2", ttl=9)
+    datagram = Packet(ip.udp(5000, 53, b"hello"))
+    assert datagram.vlan_id == 7 and datagram.ipv4 is not None and datagram.ipv4.ttl == 9
+    assert datagram.udp is not None and datagram.udp.dst_port == 53
+    assert datagram.payload == b"hello" and len(datagram) == 60
+    segment = Packet(ip.tcp(1, 2, syn=True, acknowledgment=5))
+    assert segment.tcp is not None and segment.tcp.syn and segment.tcp.ack
+    six = Ethernet(A, A).ipv6("::1", "::2", hop_limit=3).echo_request(1, 2)
+    assert Packet(six).ipv6 is not None and Packet(six).icmp is not None
+    other = Ethernet(A, A).payload(0x88B5, b"x")
+    assert Packet(other).eth_type == 0x88B5 and len(other) == 60
+    with pytest.raises(ValueError, match="65,535"):
+        ip.udp(1, 2, bytes(70_000))
+
+
+def test_groups_and_meters_are_values() -> None:
+    one = Group(7, "select", Bucket(Action.output(1), weight=1), Bucket(Action.output(2), weight=2))
+    assert one == Group(7, "select", Bucket(Action.output(1), weight=1), Bucket(Action.output(2), weight=2))
+    assert one != Group(7, "all") and one.id == 7
+    assert Meter(1, kbps=100) != Meter(1, kbps=100, burst_kbits=10)
+    with pytest.raises(ValueError, match="fast_failover"):
+        Group(7, "nonsense")  # type: ignore[arg-type]

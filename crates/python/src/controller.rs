@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellrock::apps::{Hub, Learning, Routing};
@@ -29,6 +30,13 @@ pub(crate) struct NativeController {
 /// One app of the chain: an object with its options, or the name of an app of Bellrock.
 type ChainEntry<'py> = (Bound<'py, PyAny>, Option<AppOptions>);
 
+/// Whether there is a control socket, or its path.
+#[derive(FromPyObject)]
+enum ControlSocket {
+    IsThere(bool),
+    At(PathBuf),
+}
+
 #[pymethods]
 impl NativeController {
     /// Starts a controller with these apps. `report` is called with the name of an app and an
@@ -41,7 +49,7 @@ impl NativeController {
         report: Py<PyAny>,
         listen: Vec<String>,
         workers: usize,
-        control: bool,
+        control: ControlSocket,
         http: Option<String>,
     ) -> PyResult<Self> {
         let (bell, woken) = UnixStream::pair()?;
@@ -60,9 +68,11 @@ impl NativeController {
                 None => with_own_app(builder, &app)?,
             };
         }
-        if control {
-            builder = builder.control_socket();
-        }
+        builder = match control {
+            ControlSocket::IsThere(false) => builder,
+            ControlSocket::IsThere(true) => builder.control_socket(),
+            ControlSocket::At(path) => builder.control_socket_at(path),
+        };
         if let Some(address) = http {
             let listen = vec![address_of(&address)?];
             builder = builder.http(bellrock::http::HttpSettings { listen, ..Default::default() });

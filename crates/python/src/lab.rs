@@ -150,7 +150,7 @@ impl NativeLab {
 
     fn network(&self) -> PyResult<PyNetwork> {
         let network = self.lab.controller().ok_or_else(|| Error::new_err("no controller runs"))?;
-        Ok(PyNetwork::new(&network, &self.shared))
+        Ok(PyNetwork::new(&network, false, &self.shared))
     }
 
     fn hosts(&self) -> Vec<String> {

@@ -16,8 +16,11 @@ mod action;
 mod address;
 mod argument;
 mod controller;
+mod desired;
+mod entry;
 mod error;
 mod flow;
+mod frame;
 mod info;
 mod lab;
 mod matching;
@@ -41,9 +44,15 @@ mod _native {
     #[pymodule_export]
     use crate::controller::NativeController;
     #[pymodule_export]
+    use crate::desired::PyDesired;
+    #[pymodule_export]
+    use crate::entry::{PyBucket, PyGroup, PyMeter};
+    #[pymodule_export]
     use crate::error::Error;
     #[pymodule_export]
     use crate::flow::PyFlow;
+    #[pymodule_export]
+    use crate::frame::{PyEthernet, PyIp};
     #[pymodule_export]
     use crate::info::{PyHost, PyLink, PyPortInfo, PySwitchInfo};
     #[pymodule_export]

@@ -14,6 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::argument::Arg;
+use crate::desired::PyDesired;
 use crate::error::Error;
 use crate::info::{PyHost, PyLink, PySwitchInfo};
 use crate::matching::PyMatch;
@@ -27,12 +28,14 @@ use crate::stats::{PyFlowStats, PyPortStats};
 #[pyclass(name = "Network", module = "bellrock", frozen)]
 pub(crate) struct PyNetwork {
     network: Network,
+    /// Whether flows of an earlier run stay, as desired state needs it.
+    keeps_flows: bool,
     shared: Arc<Shared>,
 }
 
 impl PyNetwork {
-    pub(crate) fn new(network: &Network, shared: &Arc<Shared>) -> Self {
-        PyNetwork { network: network.clone(), shared: Arc::clone(shared) }
+    pub(crate) fn new(network: &Network, keeps_flows: bool, shared: &Arc<Shared>) -> Self {
+        PyNetwork { network: network.clone(), keeps_flows, shared: Arc::clone(shared) }
     }
 }
 
@@ -109,6 +112,19 @@ impl PyNetwork {
             Ok(_) => Ok(py.None()),
             Err(error) => Err(Error::new_err(error.to_string())),
         })
+    }
+
+    /// The entries that this app wants in the switches. The class of the app must have
+    /// `keeps_flows = True`.
+    #[getter]
+    fn desired(&self) -> PyResult<PyDesired> {
+        match self.keeps_flows {
+            true => Ok(PyDesired::new(&self.network, &self.shared)),
+            false => Err(Error::new_err(
+                "desired state compares the switches with what is wanted, so flows of an earlier run must stay: \
+                 write `keeps_flows = True` in the class of the app",
+            )),
+        }
     }
 
     /// Requests the flows of a switch that `matching` covers, of all apps, with their counters.

@@ -8,6 +8,7 @@ use bellrock::services::programming::Plan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::entry::{PyGroup, PyMeter};
 use crate::flow::PyFlow;
 
 /// Changes of flows that are carried out together, in an order in which no packet loops or is lost.
@@ -84,6 +85,36 @@ impl PyPlan {
     /// Removes a flow, after all added flows are confirmed.
     fn remove(&self, dpid: u64, flow: PyFlow) -> PyResult<()> {
         self.change(|plan| plan.remove(Dpid(dpid), flow.0))
+    }
+
+    /// Adds a group, before all flows (1.3).
+    fn group(&self, dpid: u64, group: PyGroup) -> PyResult<()> {
+        self.change(|plan| plan.group(Dpid(dpid), group.0))
+    }
+
+    /// Changes a group, before all flows (1.3).
+    fn modify_group(&self, dpid: u64, old: PyGroup, new: PyGroup) -> PyResult<()> {
+        self.change(|plan| plan.modify_group(Dpid(dpid), old.0, new.0))
+    }
+
+    /// Removes a group, after all flows (1.3).
+    fn remove_group(&self, dpid: u64, group: PyGroup) -> PyResult<()> {
+        self.change(|plan| plan.remove_group(Dpid(dpid), group.0))
+    }
+
+    /// Adds a meter, before all flows (1.3).
+    fn meter(&self, dpid: u64, meter: PyMeter) -> PyResult<()> {
+        self.change(|plan| plan.meter(Dpid(dpid), meter.0))
+    }
+
+    /// Changes a meter, before all flows (1.3).
+    fn modify_meter(&self, dpid: u64, old: PyMeter, new: PyMeter) -> PyResult<()> {
+        self.change(|plan| plan.modify_meter(Dpid(dpid), old.0, new.0))
+    }
+
+    /// Removes a meter, after all flows (1.3).
+    fn remove_meter(&self, dpid: u64, meter: PyMeter) -> PyResult<()> {
+        self.change(|plan| plan.remove_meter(Dpid(dpid), meter.0))
     }
 
     /// Adds a flow of a two-phase plan where packets come in, in place of `old` if there is one.

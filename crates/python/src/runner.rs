@@ -112,6 +112,7 @@ pub(crate) struct RunnerApp {
     name: String,
     app: Py<PyAny>,
     network: Arc<OnceLock<Network>>,
+    keeps_flows: bool,
 }
 
 impl RunnerApp {
@@ -240,7 +241,12 @@ impl Runner {
             let _ = own.set(network.clone());
             on_start(network);
         });
-        self.apps.push(RunnerApp { name: options.name.clone(), app, network });
+        self.apps.push(RunnerApp {
+            name: options.name.clone(),
+            app,
+            network,
+            keeps_flows: options.keeps_flows,
+        });
         Ok(detached)
     }
 
@@ -250,7 +256,7 @@ impl Runner {
     /// The exception of an app.
     pub(crate) fn start(&self, py: Python<'_>) -> PyResult<()> {
         for app in &self.apps {
-            let network = PyNetwork::new(app.network()?, &self.shared);
+            let network = PyNetwork::new(app.network()?, app.keeps_flows, &self.shared);
             app.app.call_method1(py, intern!(py, "start"), (network,))?;
         }
         Ok(())
@@ -341,7 +347,7 @@ impl Runner {
         let network = app.network()?;
         let switch = Py::new(py, PySwitch::new(link, network, &self.shared, info))?;
         self.shared.writers().begin();
-        let network_object = PyNetwork::new(network, &self.shared);
+        let network_object = PyNetwork::new(network, app.keeps_flows, &self.shared);
         let made = app.app.call_method1(
             py,
             intern!(py, "switch_up"),

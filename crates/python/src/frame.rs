@@ -1,0 +1,135 @@
+//! Building of frames.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use bellrock::MacAddr;
+use bellrock::etherparse::TcpHeader;
+use bellrock::packet::{Ethernet, Ip, VlanTag};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::argument::{Arg, wrong_value};
+
+/// The Ethernet header of a new frame: `Ethernet(src, dst).ipv4(src, dst).udp(5000, 53, b"hello")`.
+/// Lengths, checksums and padding are computed.
+#[pyclass(name = "Ethernet", module = "bellrock", frozen)]
+pub(crate) struct PyEthernet(Ethernet);
+
+#[pymethods]
+impl PyEthernet {
+    #[new]
+    #[pyo3(signature = (src, dst, *, vlan_id=None, vlan_pcp=0))]
+    fn new(src: Arg<MacAddr>, dst: Arg<MacAddr>, vlan_id: Option<u16>, vlan_pcp: u8) -> Self {
+        let ethernet = Ethernet::new(src.0, dst.0);
+        PyEthernet(match vlan_id {
+            Some(id) => ethernet.vlan(VlanTag { id, pcp: vlan_pcp }),
+            None => ethernet,
+        })
+    }
+
+    /// Returns the frame with a payload of this Ethernet type.
+    fn payload<'py>(&self, py: Python<'py>, eth_type: u16, data: &[u8]) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.payload(eth_type, data))
+    }
+
+    /// Adds an IPv4 header.
+    #[pyo3(signature = (src, dst, *, ttl=None, dscp=0))]
+    fn ipv4(&self, src: Arg<Ipv4Addr>, dst: Arg<Ipv4Addr>, ttl: Option<u8>, dscp: u8) -> PyIp {
+        PyIp::with(self.0.ipv4(src.0, dst.0), ttl, dscp)
+    }
+
+    /// Adds an IPv6 header.
+    #[pyo3(signature = (src, dst, *, hop_limit=None, dscp=0))]
+    fn ipv6(
+        &self,
+        src: Arg<Ipv6Addr>,
+        dst: Arg<Ipv6Addr>,
+        hop_limit: Option<u8>,
+        dscp: u8,
+    ) -> PyIp {
+        PyIp::with(self.0.ipv6(src.0, dst.0), hop_limit, dscp)
+    }
+}
+
+/// The Ethernet and IP headers of a new frame. Its methods return the frame, and raise `ValueError` if
+/// the data do not fit.
+#[pyclass(name = "Ip", module = "bellrock", frozen)]
+pub(crate) struct PyIp(Ip);
+
+impl PyIp {
+    fn with(ip: Ip, ttl: Option<u8>, dscp: u8) -> Self {
+        let ip = ip.dscp(dscp);
+        PyIp(ttl.map_or(ip, |ttl| ip.ttl(ttl)))
+    }
+}
+
+#[pymethods]
+impl PyIp {
+    /// Returns the frame with a UDP datagram.
+    #[pyo3(signature = (src_port, dst_port, data=&[][..]))]
+    fn udp<'py>(
+        &self,
+        py: Python<'py>,
+        src_port: u16,
+        dst_port: u16,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let frame = self.0.udp(src_port, dst_port, data).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
+    /// Returns the frame with a TCP segment.
+    #[pyo3(signature = (
+        src_port, dst_port, data=&[][..], *, sequence=0, acknowledgment=None, syn=false, fin=false,
+        rst=false, psh=false, window=u16::MAX
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn tcp<'py>(
+        &self,
+        py: Python<'py>,
+        src_port: u16,
+        dst_port: u16,
+        data: &[u8],
+        sequence: u32,
+        acknowledgment: Option<u32>,
+        syn: bool,
+        fin: bool,
+        rst: bool,
+        psh: bool,
+        window: u16,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut header = TcpHeader::new(src_port, dst_port, sequence, window);
+        (header.syn, header.fin, header.rst, header.psh) = (syn, fin, rst, psh);
+        if let Some(number) = acknowledgment {
+            (header.ack, header.acknowledgment_number) = (true, number);
+        }
+        let frame = self.0.tcp(header, data).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
+    /// Returns the frame with an ICMP or ICMPv6 echo request.
+    #[pyo3(signature = (id, sequence, data=&[][..]))]
+    fn echo_request<'py>(
+        &self,
+        py: Python<'py>,
+        id: u16,
+        sequence: u16,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let frame = self.0.echo_request(id, sequence, data).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
+    /// Returns the frame with an ICMP or ICMPv6 echo reply.
+    #[pyo3(signature = (id, sequence, data=&[][..]))]
+    fn echo_reply<'py>(
+        &self,
+        py: Python<'py>,
+        id: u16,
+        sequence: u16,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let frame = self.0.echo_reply(id, sequence, data).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+}
