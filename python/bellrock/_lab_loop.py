@@ -16,6 +16,9 @@ _log = logging.getLogger("bellrock")
 
 _T = TypeVar("_T")
 
+_MAX_ROUNDS = 100_000
+"""How often coroutines may go on at one moment. In a lab, a loop without a pause would never end."""
+
 _RESOLUTION = 1e-9
 """The lab counts in nanoseconds: two times that are nearer are the same, in seconds."""
 
@@ -47,7 +50,7 @@ class LabLoop(asyncio.AbstractEventLoop):
 
     def run_ready(self) -> float | None:
         """Calls everything that is due. Returns the time of the next timer."""
-        while True:
+        for _ in range(_MAX_ROUNDS):
             while self._timers and self._timers[0][0] <= self._now + _RESOLUTION:
                 self._ready.append(heapq.heappop(self._timers)[2])
             if not self._ready:
@@ -56,6 +59,11 @@ class LabLoop(asyncio.AbstractEventLoop):
                 handle = self._ready.popleft()
                 if not handle.cancelled():
                     handle._run()
+        else:
+            raise RuntimeError(
+                f"a coroutine lets no time pass: it has gone on {_MAX_ROUNDS} times at {self._now} s;"
+                " write `await asyncio.sleep(0.1)` in its loop"
+            )
         while self._timers and self._timers[0][2].cancelled():
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None

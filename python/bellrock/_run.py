@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -187,8 +188,10 @@ async def _run(controller: Controller) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+    # Elsewhere, whoever started the thread ends it.
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, task.cancel)
     try:
         async with controller:
             await controller.wait()

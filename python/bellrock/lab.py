@@ -14,6 +14,7 @@ comes from the seed, so a test that fails once fails again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 from typing import Literal
 
@@ -127,6 +128,11 @@ class TcpReport:
         return f"<TcpReport, {self.bytes} bytes{'' if self.is_done else ', not done'}>"
 
 
+def _report(exceptions: list[BaseException], name: str, error: BaseException) -> None:
+    exceptions.append(error)
+    report(name, error)
+
+
 class Lab:
     """An emulated network, and a controller with these apps. It starts at once, and the apps have all
     switches.
@@ -151,17 +157,14 @@ class Lab:
             topology._text,
             topology._is_file,
             chain(apps),
-            report=self._report,
+            # Not a method: the native half would keep this lab alive.
+            report=partial(_report, self.exceptions),
             # It has what coroutines of apps need, and nothing else.
             event_loop=LabLoop(self.exceptions),  # type: ignore[abstract]
             seed=seed,
             version=version,
             loop_free=loop_free,
         )
-
-    def _report(self, name: str, error: BaseException) -> None:
-        self.exceptions.append(error)
-        report(name, error)
 
     @property
     def now(self) -> float:

@@ -1,6 +1,8 @@
 """Apps in the lab: every event arrives, and what fails costs nobody else anything."""
 
 import asyncio
+import gc
+import weakref
 from typing import Any, Literal
 
 import pytest
@@ -375,3 +377,26 @@ def test_desired_state_needs_an_app_that_keeps_flows() -> None:
 
     lab = Lab(single(1), Forgets())
     assert "keeps_flows = True" in str(lab.exceptions)
+
+
+def test_a_coroutine_that_lets_no_time_pass_is_an_error() -> None:
+    class Spins(App):
+        def start(self, network: Network) -> None:
+            self.spawn(self.run())
+
+        async def run(self) -> None:
+            while True:
+                await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="lets no time pass"):
+        Lab(single(1), Spins()).run_for(1)
+
+
+def test_a_lab_is_freed_with_its_apps() -> None:
+    app = Everything()
+    freed = weakref.ref(app)
+    lab = Lab(single(2), app)
+    assert lab.ping("h1", "h2")
+    del app, lab
+    gc.collect()
+    assert freed() is None

@@ -157,11 +157,11 @@ fn with_own_app(
     })
 }
 
-/// A controller that is dropped without `stop` stops without waiting for Python.
+/// A controller that is dropped without `stop` stops too, without the interpreter's lock.
 impl Drop for NativeController {
     fn drop(&mut self) {
         if let Some(controller) = self.controller().take() {
-            Python::attach(|py| py.detach(|| controller.stop()));
+            Python::try_attach(|py| py.detach(|| controller.stop()));
         }
     }
 }

@@ -155,7 +155,8 @@ impl PySwitch {
         self.write(|switch| switch.send_packet(data, &actions))
     }
 
-    /// Installs a flow. With a packet, the packet takes the flow's actions too.
+    /// Installs a flow. With a packet, the packet takes the flow's actions too, as far as they are
+    /// applied at once.
     ///
     /// It is not confirmed: if the switch refuses, the handler's `error` gets the returned id. Raises
     /// `Error` if the version of the switch cannot express the flow.
