@@ -117,7 +117,10 @@ class LabLoop(asyncio.AbstractEventLoop):
         context: contextvars.Context | None = None,
         **kwargs: Any,
     ) -> asyncio.Task[_T]:
-        return asyncio.Task(coro, loop=self, name=name)
+        task = asyncio.Task(coro, loop=self, name=name)
+        # A lab ends in the midst of its coroutines: that is no mistake of theirs.
+        setattr(task, "_log_destroy_pending", False)
+        return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -400,3 +400,29 @@ def test_a_lab_is_freed_with_its_apps() -> None:
     del app, lab
     gc.collect()
     assert freed() is None
+
+
+def test_a_match_is_made_from_a_packet(version: Version) -> None:
+    matches: dict[str, Match] = {}
+
+    class Notes(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict:
+            if packet.udp is not None:
+                matches["all"] = Match.from_packet(packet)
+                matches["some"] = Match.from_packet(packet, "in_port", "udp_dst")
+                with pytest.raises(ValueError, match="no tcp_dst"):
+                    Match.from_packet(packet, "tcp_dst")
+                with pytest.raises(TypeError, match="nonsense"):
+                    Match.from_packet(packet, "nonsense")
+            elif packet.arp is not None:
+                matches["arp"] = Match.from_packet(packet)
+            return Verdict.PASS
+
+    lab = Lab(single(2), Notes(), hub, version=version)
+    assert lab.udp("h1", "h2", 1) == 1 and lab.exceptions == []
+    some = Match(in_port=1, eth_type=0x0800, ip_proto=17, udp_dst=5001)
+    assert matches["some"] == some
+    everything = matches["all"]
+    assert everything["ipv4_src"] == lab.ip("h1") and everything["eth_dst"] == lab.mac("h2")
+    assert everything["vlan_vid"] == 0 and everything["udp_src"] == 5000
+    assert matches["arp"]["arp_tpa"] in (lab.ip("h1"), lab.ip("h2"))

@@ -4,7 +4,7 @@
 //!
 //! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or
 //! `<!-- code: examples/routing.rs:app -->` for the part between `// ANCHOR: app` and
-//! `// ANCHOR_END: app`.
+//! `// ANCHOR_END: app`. Examples in Python are shown whole: `<!-- code: python/examples/hub.py -->`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -72,10 +72,11 @@ fn fresh(page: &str) -> (String, usize) {
             continue;
         };
         count += 1;
-        assert_eq!(lines.next(), Some("```rust"), "a block of Rust is right under {line}");
+        let fence = if named.contains(".py") { "```python" } else { "```rust" };
+        assert_eq!(lines.next(), Some(fence), "a block of this language is right under {line}");
         let old = lines.by_ref().take_while(|line| *line != "```").count();
         assert!(old < 1000, "the block under {line} ends");
-        fresh += &format!("```rust\n{}\n```\n", code(named));
+        fresh += &format!("{fence}\n{}\n```\n", code(named));
     }
     (fresh, count)
 }

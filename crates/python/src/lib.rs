@@ -5,7 +5,7 @@
 //!
 //! # Threads
 //! All code in Python runs in one thread, the one that called `bellrock.run`. Workers never wait for
-//! it: crate `detached` copies events into a bounded queue, [`runner`] takes them out and calls the
+//! it: crate `detached` copies events into a bounded queue, `runner` takes them out and calls the
 //! handlers, and what these write goes back to the workers. Anything that waits for workers, such as
 //! starting and stopping, is done without the lock of the interpreter.
 //!
@@ -21,6 +21,7 @@ mod entry;
 mod error;
 mod flow;
 mod frame;
+mod from_packet;
 mod info;
 mod lab;
 mod matching;

@@ -13,6 +13,8 @@ use pyo3::{IntoPyObjectExt, intern};
 
 use crate::address::PyMacAddr;
 use crate::argument::{hash_of, wrong_type, wrong_value};
+use crate::from_packet::{all_fields, some_fields};
+use crate::packet::PyPacketIn;
 
 /// The packets that a flow applies to: `Match(in_port=1, eth_type=0x0800, ipv4_dst="10.0.0.0/8")`.
 /// Compares and hashes by value.
@@ -26,6 +28,9 @@ pub(crate) struct PyMatch(pub(crate) Match);
 
 /// Name of the field that has a VLAN id without the bit that stands for the tag.
 const VLAN_ID: &str = "vlan_id";
+
+/// Number of fields that there are.
+const MAX_FIELDS: usize = Field::ALL.len();
 
 /// Fields by name.
 static FIELDS: LazyLock<HashMap<&'static str, Field>> =
@@ -54,6 +59,27 @@ impl PyMatch {
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
         text.parse().map(PyMatch).map_err(wrong_value)
+    }
+
+    /// Matches the packet's own values of these fields, and of those that they depend on. Without
+    /// names: its ingress port and all usual fields.
+    ///
+    /// Raises `ValueError` if the packet does not have a field.
+    #[staticmethod]
+    #[pyo3(signature = (packet, /, *fields))]
+    fn from_packet(packet: &Bound<'_, PyPacketIn>, fields: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let (frame, in_port) = (packet.as_super().get(), packet.get().in_port());
+        if fields.is_empty() {
+            return Ok(PyMatch(all_fields(frame, in_port)));
+        }
+        let mut named_fields = [Field::InPort; MAX_FIELDS];
+        let names = fields.iter_borrowed();
+        let mut count = 0;
+        for (name, place) in names.zip(&mut named_fields) {
+            *place = named(name.cast::<PyString>()?.to_str()?)?;
+            count += 1;
+        }
+        some_fields(frame, in_port, &named_fields[..count]).map(PyMatch)
     }
 
     /// Returns the names of the matched fields.

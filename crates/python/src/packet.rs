@@ -27,11 +27,11 @@ impl PyPacket {
         PyPacket { bytes: frame.into(), start: 0 }
     }
 
-    fn frame(&self) -> &[u8] {
+    pub(crate) fn frame(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    fn headers(&self) -> Result<LaxSlicedPacket<'_>, LenError> {
+    pub(crate) fn headers(&self) -> Result<LaxSlicedPacket<'_>, LenError> {
         LaxSlicedPacket::from_ethernet(self.frame())
     }
 
@@ -40,7 +40,7 @@ impl PyPacket {
     }
 
     /// The bytes from `at` on, as many as `N`.
-    fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+    pub(crate) fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
         self.frame().get(at..)?.first_chunk().copied()
     }
 }
@@ -74,15 +74,7 @@ impl PyPacket {
     /// Ethernet type behind VLAN tags, such as 0x0800. `None` if the packet is too short.
     #[getter]
     fn eth_type(&self) -> Option<u16> {
-        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-        let mut at = 12;
-        loop {
-            let eth_type = u16::from_be_bytes(self.chunk(at)?);
-            if !TAGS.contains(&eth_type) {
-                return Some(eth_type);
-            }
-            at += 4;
-        }
+        self.ether_type()
     }
 
     /// VLAN id of the outermost tag. `None` for a packet without one.
@@ -221,11 +213,30 @@ impl PyPacket {
 }
 
 impl PyPacket {
-    fn tag(&self) -> Option<VlanTag> {
+    /// The Ethernet type behind VLAN tags.
+    pub(crate) fn ether_type(&self) -> Option<u16> {
+        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+        let mut at = 12;
+        loop {
+            let eth_type = u16::from_be_bytes(self.chunk(at)?);
+            if !TAGS.contains(&eth_type) {
+                return Some(eth_type);
+            }
+            at += 4;
+        }
+    }
+
+    pub(crate) fn tag(&self) -> Option<VlanTag> {
         const TPIDS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
         let [a, b, high, low] = self.chunk(12)?;
         let tci = u16::from_be_bytes([high, low]);
         TPIDS.contains(&[a, b]).then_some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
+    }
+}
+
+impl std::fmt::Debug for PyPacket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.__repr__())
     }
 }
 
@@ -260,6 +271,11 @@ impl PyPacketIn {
         let start = message.len() - view.data().len();
         let base = PyPacket { bytes: message.into(), start };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(packet))
+    }
+
+    /// The port by which it came in.
+    pub(crate) fn in_port(&self) -> u32 {
+        self.in_port
     }
 
     /// The whole message.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::program::{MeasuredProgram, OperatorsPart};
+use super::program::{MeasuredProgram, OperatorsPart, PythonPart};
 use super::rows::{self, LoadShape, Measure, TargetRow};
 use super::running::first_round;
 use super::{Effort, measure};
@@ -36,6 +36,10 @@ const WORKERS_S: f64 = 20.0;
 /// Seconds of a part of what operators get, and of a pair of runs with and without watchers.
 const OPERATORS_S: f64 = 5.0;
 const WATCHED_PAIR_S: f64 = 10.0;
+
+/// Seconds of a run of an app in Python, and of its start.
+const PYTHON_RUN_S: f64 = 3.0;
+const PYTHON_START_S: f64 = 2.0;
 
 /// Seconds of completed rows, by the estimate, before the actual pace is used.
 const FIRST_S: f64 = 15.0;
@@ -76,6 +80,11 @@ fn seconds(row: &TargetRow, effort: Effort) -> f64 {
         Measure::Program { program: MeasuredProgram::Operators(part), .. } => match part {
             OperatorsPart::Watched => f64::from(effort.pairs()) * WATCHED_PAIR_S,
             _ => OPERATORS_S,
+        },
+        Measure::Program { program: MeasuredProgram::Python(part), .. } => match part {
+            PythonPart::Import | PythonPart::Wheel => PYTHON_START_S,
+            PythonPart::OsKen => 2.0 * f64::from(effort.pairs()) * (PYTHON_RUN_S + PYTHON_START_S),
+            _ => PYTHON_START_S + f64::from(effort.pairs()) * PYTHON_RUN_S,
         },
     }
 }

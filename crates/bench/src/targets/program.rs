@@ -17,6 +17,42 @@ pub(super) enum MeasuredProgram {
     Workers,
     /// What operators get beside the switches, and what it costs.
     Operators(OperatorsPart),
+    /// Apps in Python.
+    Python(PythonPart),
+}
+
+/// A part of the program that measures apps in Python.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PythonPart {
+    /// Flow set-ups of a learning switch.
+    Learning,
+    /// The same, with headers of IPv4 and TCP looked at and a match of five fields built.
+    Headers,
+    /// A learning switch that gets its packets in batches.
+    Batches,
+    /// The learning switch beside the same on os-ken.
+    OsKen,
+    /// The time of a packet_in and its answer.
+    Latency,
+    /// The time of `import bellrock`.
+    Import,
+    /// The size of the wheel.
+    Wheel,
+}
+
+impl PythonPart {
+    /// Name of the part for the program, and the word behind its number.
+    const fn name_and_word(self) -> (&'static str, &'static str) {
+        match self {
+            PythonPart::Learning => ("learning", "set-ups/s"),
+            PythonPart::Headers => ("headers", "set-ups/s"),
+            PythonPart::Batches => ("batches", "set-ups/s"),
+            PythonPart::OsKen => ("os-ken", "times"),
+            PythonPart::Latency => ("latency", "µs"),
+            PythonPart::Import => ("import", "ms"),
+            PythonPart::Wheel => ("wheel", "MB"),
+        }
+    }
 }
 
 /// A part of the program that measures what operators get.
@@ -65,6 +101,7 @@ impl MeasuredProgram {
             MeasuredProgram::Capacity => "bytes",
             MeasuredProgram::Workers => "percent",
             MeasuredProgram::Operators(part) => part.name_and_word().1,
+            MeasuredProgram::Python(part) => part.name_and_word().1,
         }
     }
 
@@ -75,6 +112,7 @@ impl MeasuredProgram {
             MeasuredProgram::Capacity => "--capacity-bench",
             MeasuredProgram::Workers => "--workers-bench",
             MeasuredProgram::Operators(_) => "--operators-bench",
+            MeasuredProgram::Python(_) => "--python-bench",
         }
     }
 }
@@ -91,6 +129,7 @@ pub(super) fn measure(
         MeasuredProgram::Capacity => &targets.capacity,
         MeasuredProgram::Workers => &targets.workers,
         MeasuredProgram::Operators(_) => &targets.operators,
+        MeasuredProgram::Python(_) => &targets.python,
     };
     let Some(command) = command else {
         let flag = program.flag();
@@ -98,6 +137,7 @@ pub(super) fn measure(
     };
     let part = match program {
         MeasuredProgram::Operators(part) => part.name_and_word().0,
+        MeasuredProgram::Python(part) => part.name_and_word().0,
         _ => "",
     };
     let pairs = targets.effort.pairs().to_string();

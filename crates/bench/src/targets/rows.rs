@@ -5,7 +5,7 @@ use bellrock_openflow::Version;
 use crate::load::{Destinations, Load, LoadMode};
 use crate::responder::ResponderIdle;
 
-use super::program::{MeasuredProgram, NumberCondition, OperatorsPart};
+use super::program::{MeasuredProgram, NumberCondition, OperatorsPart, PythonPart};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -440,6 +440,48 @@ pub const ROWS: &[TargetRow] = &[
         measure: operators(OperatorsPart::Reload, NumberCondition::AtMost(100.0)),
     },
     TargetRow {
+        name: "python-learning",
+        what: "a learning switch in Python, its thread on one core, workers and load on the other",
+        target: "at least 500,000 set-ups/s",
+        measure: python(PythonPart::Learning, NumberCondition::AtLeast(500_000.0)),
+    },
+    TargetRow {
+        name: "python-headers",
+        what: "the same, with headers of IPv4 and TCP looked at and a match of five fields built",
+        target: "at least 200,000 set-ups/s",
+        measure: python(PythonPart::Headers, NumberCondition::AtLeast(200_000.0)),
+    },
+    TargetRow {
+        name: "python-batches",
+        what: "a learning switch in Python that gets its packets in batches",
+        target: "at least 2 million set-ups/s",
+        measure: python(PythonPart::Batches, NumberCondition::AtLeast(2e6)),
+    },
+    TargetRow {
+        name: "python-os-ken",
+        what: "the learning switch in Python against the same on os-ken, 1.0",
+        target: "at least 20 times its rate",
+        measure: python(PythonPart::OsKen, NumberCondition::AtLeast(20.0)),
+    },
+    TargetRow {
+        name: "python-latency",
+        what: "one packet_in at a time through Python",
+        target: "half of them within 60 µs",
+        measure: python(PythonPart::Latency, NumberCondition::AtMost(60.0)),
+    },
+    TargetRow {
+        name: "python-import",
+        what: "`import bellrock`",
+        target: "at most 100 ms",
+        measure: python(PythonPart::Import, NumberCondition::AtMost(100.0)),
+    },
+    TargetRow {
+        name: "python-wheel",
+        what: "the wheel of the Python package",
+        target: "at most 15 MB",
+        measure: python(PythonPart::Wheel, NumberCondition::AtMost(15.0)),
+    },
+    TargetRow {
         name: "ovs-testcontroller",
         what: "against ovs-testcontroller, 1.0",
         target: "at least 100 times its rate",
@@ -455,6 +497,10 @@ pub const ROWS: &[TargetRow] = &[
 
 const fn operators(part: OperatorsPart, asked: NumberCondition) -> Measure {
     Measure::Program { program: MeasuredProgram::Operators(part), asked }
+}
+
+const fn python(part: PythonPart, asked: NumberCondition) -> Measure {
+    Measure::Program { program: MeasuredProgram::Python(part), asked }
 }
 
 /// The load for another controller: few enough packets in flight that its queue is short when the

@@ -113,6 +113,13 @@ pub(crate) struct TargetsArgs {
     #[arg(long, value_name = "COMMAND")]
     operators_bench: Option<String>,
 
+    /// The command that measures apps in Python
+    ///
+    /// Its last line has the number, such as "512000 set-ups/s", for the {part} that it is given.
+    /// `scripts/bench-python {part} --python FILE --wheel FILE --pairs {pairs}` is one.
+    #[arg(long, value_name = "COMMAND")]
+    python_bench: Option<String>,
+
     /// Name of the measured version, for the page
     #[arg(long, value_name = "TEXT", default_value = "not told")]
     commit: String,
@@ -164,6 +171,7 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
         capacity: args.capacity_bench.clone(),
         workers: args.workers_bench.clone(),
         operators: args.operators_bench.clone(),
+        python: args.python_bench.clone(),
         folder: folder.path().to_owned(),
     };
     let outcomes = targets::run(&targets, &mut |progress| match progress {
