@@ -30,7 +30,7 @@ test: ## install what the tests need (as root), then run every check (STEPS="a b
 busy: ## run the tests five times beside two busy loops, in about two hours (see scripts/busy)
 	@scripts/busy
 
-bench: ## measure the targets of the engine in about six minutes, into docs/performance.md (needs valgrind)
+bench: ## measure the targets of the engine in about seven minutes, into docs/performance.md (needs valgrind)
 	@scripts/bench
 
 install: ## build the release binary, and install it with its unit, manual pages and completions (PREFIX, DESTDIR)

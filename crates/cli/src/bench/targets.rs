@@ -47,11 +47,11 @@ pub(crate) struct TargetsArgs {
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
 
-    /// Three short pairs for each row: six minutes, for an impression (the default)
+    /// Three short pairs for each row: seven minutes, for an impression (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// Nine pairs of a second for each row: a quarter of an hour, for a result
+    /// Nine pairs of a second for each row: some twenty minutes, for a result
     #[arg(long)]
     full: bool,
 
