@@ -37,7 +37,7 @@ pub use tls::TlsContestant;
 pub enum Effort {
     /// All rows in about six minutes.
     Quick,
-    /// Enough pairs for a reliable result: about a quarter of an hour.
+    /// Enough pairs for a reliable result: some twenty minutes.
     Full,
 }
 
