@@ -21,7 +21,6 @@ class Middle:
         self.target, self.records = target, records
         self.change = {"switch": to_switch, "controller": to_controller}
         self.seen = bytearray()
-        self.connections = 0
         self.listener = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -39,7 +38,6 @@ class Middle:
             except OSError:
                 switch.close()
                 continue
-            self.connections += 1
             for source, sink, way in ((switch, controller, "controller"), (controller, switch, "switch")):
                 threading.Thread(target=self._pass, args=(source, sink, self.change[way]), daemon=True).start()
 
