@@ -32,17 +32,29 @@ struct Row {
     tests: Vec<String>,
 }
 
+/// The rows of the tables whose last column is "Tests".
 fn rows() -> Vec<Row> {
     let text = read(PAGE);
-    let rows = text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |"));
-    let cells = rows.map(|row| row.trim_matches(['|', ' ']).split(" | ").collect::<Vec<_>>());
-    cells
-        .filter(|cells| !matches!(cells[0], "Case" | "Attack"))
-        .map(|cells| {
-            let quoted = cells.last().unwrap().split('`').skip(1).step_by(2);
-            Row { case: cells[0].to_owned(), tests: quoted.map(str::to_owned).collect() }
-        })
-        .collect()
+    let mut rows = Vec::new();
+    let mut in_table = false;
+    for line in text.lines() {
+        if !line.starts_with("| ") {
+            in_table &= line.starts_with("|-");
+            continue;
+        }
+        let cells: Vec<_> = line.trim_matches(['|', ' ']).split(" | ").collect();
+        let last = *cells.last().unwrap();
+        if last == "Tests" {
+            in_table = true;
+        } else if in_table {
+            let quoted = last.split('`').skip(1).step_by(2);
+            rows.push(Row {
+                case: cells[0].to_owned(),
+                tests: quoted.map(str::to_owned).collect(),
+            });
+        }
+    }
+    rows
 }
 
 /// The text of a test program of a crate, with its modules.
