@@ -29,6 +29,8 @@ use bellrock_api::runtime;
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
+#[cfg(feature = "config")]
+pub use bellrock_config as config;
 pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
 #[cfg(feature = "http")]
 pub use bellrock_northbound as http;
@@ -48,6 +50,8 @@ pub use per_switch::{PerSwitch, per_switch};
 pub use signals::{Signal, Signals};
 
 mod allow;
+#[cfg(feature = "config")]
+pub mod configured;
 mod controller;
 mod event_log;
 #[cfg(feature = "tls")]

@@ -27,7 +27,7 @@ use super::operate::quarantine::QuarantineArgs;
 use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
 use super::pki::PkiArgs;
-use super::start::SharedTableKind;
+use super::start::SharedTable;
 use super::token::TokenArgs;
 
 /// An OpenFlow controller.
@@ -224,7 +224,7 @@ pub(super) struct Run {
 
     /// Table that the switches of global_learning share; the suite measures their cost
     #[arg(long, value_name = "KIND", value_enum, default_value_t, hide = true)]
-    pub(super) shared_table: SharedTableKind,
+    pub(super) shared_table: SharedTable,
 
     #[command(flatten)]
     pub(super) settings: Overrides,

@@ -8,24 +8,17 @@ mod amounts;
 mod args;
 mod ask;
 mod bench;
-mod block_list;
 mod decode;
 mod demo;
 mod doctor;
 mod documents;
 mod emulate;
 mod ending;
-mod log;
-mod named_files;
 mod operate;
 mod pki;
 mod problems;
-mod reload;
-mod renewed;
-mod service;
 mod show;
 mod start;
-mod switch_tls;
 mod token;
 mod usage_error;
 mod versions;
@@ -34,6 +27,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use bellrock::configured::{self, RunOptions, Store};
 use bellrock_config::{Change, Checked, Config, FileError, Sources, default_yaml};
 use bellrock_query as query;
 use clap::Parser;
@@ -244,15 +238,14 @@ fn failed(failure: Failure) -> ExitCode {
 
 fn run_controller(run: &Run) -> Result<(), Failure> {
     let (config, warnings) = configure(run)?;
-    let log_level = log::start(&config);
+    let log_level = configured::start_log(&config);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let options = start::RunOptions {
-        shared_table: run.shared_table,
+    let options = RunOptions {
+        shared_table: run.shared_table.into(),
         sources: run.sources(),
         watch_config: run.watch_config,
-        log_level,
     };
-    start::run(config, options).map_err(|error| Failure::Failed(error.to_string()))
+    start::run(config, options, log_level).map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Reads the settings. Returns warnings too.
@@ -280,7 +273,7 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
     };
     let mut needs_restart = false;
     if let Some((from, before)) = before {
-        let difference = reload::difference(&before, &config);
+        let difference = configured::difference(&before, &config);
         needs_restart = difference.at(Change::Restart).next().is_some();
         let from = from.display();
         match difference.changes.len() {
@@ -294,7 +287,7 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
 
 /// The configuration of a file that can be used.
 fn usable(path: &Path) -> Result<Checked, Failure> {
-    let checked = named_files::check(&Sources::file(path), named_files::Store::Free)?;
+    let checked = configured::check(&Sources::file(path), Store::Free)?;
     match checked.errors.is_empty() {
         true => Ok(checked),
         false => Err(Failure::Wrong([checked.errors, checked.warnings].concat().join("\n"))),

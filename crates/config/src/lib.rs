@@ -13,8 +13,8 @@
 //! - [`files`] reads the files that settings name.
 //!
 //! # What it is not
-//! It starts nothing, and knows no flag by its syntax: the command line belongs to the command,
-//! which with the library's face is the only user of this crate.
+//! It starts nothing: `bellrock::configured` makes controllers of a [`Config`]. It knows no flag by its
+//! syntax: the command line belongs to the command.
 
 mod allow;
 pub mod apps;

@@ -11,12 +11,12 @@ mod private;
 
 use std::path::PathBuf;
 
+use bellrock::configured::{Store, check};
 use bellrock_config::{Checked, Config, Sources};
 use clap::Args;
 use serde::Serialize;
 
 use crate::args::Overrides;
-use crate::named_files::{self, Store};
 use crate::show::{json, printable, table};
 use crate::{Failure, print};
 use machine::Machine;
@@ -108,7 +108,7 @@ fn configuration(args: &DoctorArgs) -> Result<(Config, Vec<Finding>), Failure> {
         overrides: args.settings.0.clone(),
         apps: args.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
     };
-    let Checked { config, errors, warnings } = named_files::check(&sources, Store::Free)?;
+    let Checked { config, errors, warnings } = check(&sources, Store::Free)?;
     let wrong = |error: String| {
         Finding::problem("configuration", error, "correct it: the controller does not start so")
     };

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use bellrock::configured::static_store_path;
 use bellrock_config::Config;
 use bellrock_config::apps::AppChoice;
 
 use super::Finding;
-use crate::start::static_store_path;
 
 const TOPIC: &str = "permissions";
 

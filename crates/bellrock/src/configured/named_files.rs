@@ -8,20 +8,20 @@
 use std::io;
 use std::path::Path;
 
-use bellrock::http::{LoadedCertificate, TlsError, TlsFileError, tokens};
-use bellrock::tls::TlsServer;
-use bellrock::{StaticStore, StaticStoreError};
 use bellrock_config::apps::AppChoice;
 use bellrock_config::files::{WrongFile, remedy};
 use bellrock_config::{Checked, Config, FileError, Sources};
+use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use rustix::fs::{Access, access};
 
-use crate::start::{static_entries, static_store_path, tls_files};
-use crate::switch_tls;
+use super::builder::{static_entries, static_store_path, tls_files};
+use super::switch_tls;
+use crate::tls::TlsServer;
+use crate::{StaticStore, StaticStoreError};
 
 /// Whether the file of static entries is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
+pub enum Store {
     /// It is read, and its directory must be writable.
     Free,
     /// The running controller asks, and it owns the file: it does not change with a reload.
@@ -33,7 +33,7 @@ pub(crate) enum Store {
 /// # Errors
 /// The configuration file cannot be used. Other errors are in [`Checked`], each with the place of the
 /// setting that names the file.
-pub(crate) fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
+pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
     sources.check_with(|config| {
         let mut wrong: Vec<_> =
             [certificate(config), tokens_file(config), switch_certificate(config)]

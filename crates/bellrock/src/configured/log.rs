@@ -11,7 +11,7 @@ use tracing_subscriber::{fmt, reload};
 const AUDIT: &str = "audit";
 
 /// Sets the lowest level of logged lines.
-pub(super) struct LogLevel(Box<dyn Fn(LevelFilter) + Send + Sync>);
+pub struct LogLevel(Box<dyn Fn(LevelFilter) + Send + Sync>);
 
 impl LogLevel {
     pub(super) fn set(&self, level: impl Into<LevelFilter>) {
@@ -19,8 +19,9 @@ impl LogLevel {
     }
 }
 
-/// Sends the log to standard error from now on. Called once.
-pub(super) fn start(config: &Config) -> LogLevel {
+/// Sends the log to standard error from now on, in the format and from the level of the configuration.
+/// Call it once.
+pub fn start_log(config: &Config) -> LogLevel {
     let (filter, handle) = reload::Layer::new(lines_from(config.log_level.into()));
     let log = tracing_subscriber::registry().with(filter);
     let lines = fmt::layer().with_writer(stderr).with_target(false);

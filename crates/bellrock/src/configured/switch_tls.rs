@@ -3,18 +3,21 @@
 use std::env;
 use std::path::PathBuf;
 
-use bellrock::tls::{
-    Identities, PinFileError, Pins, TlsFileError, TlsFiles, TlsServer, TlsSettings,
-    identities_with_file,
-};
 use bellrock_config::{PINS_NAME, TlsConfig};
 use tracing::info;
 
+use crate::tls::{
+    Identities, PinFileError, Pins, TlsFileError, TlsFiles, TlsServer, TlsSettings,
+    identities_with_file,
+};
+
 /// Why TLS towards switches cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SwitchTlsError {
+pub enum SwitchTlsError {
+    /// A certificate, its key, the authorities or the revocations cannot be used.
     #[error("TLS towards switches: {0}")]
     Files(#[from] TlsFileError),
+    /// The file of pinned certificates cannot be used.
     #[error("TLS towards switches: {0}")]
     Pins(#[from] PinFileError),
 }

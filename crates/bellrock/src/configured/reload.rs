@@ -11,32 +11,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use bellrock::http::{Certificate, LoadedCertificate};
-use bellrock::tls::TlsServer;
-use bellrock::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
+use bellrock_engine::TlsServer;
+use bellrock_northbound::{Certificate, LoadedCertificate};
 use bellrock_query::{
     ErrorKind, QueryError, Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow,
 };
 use tracing::{info, warn};
 
-use crate::block_list::BlockListFile;
-use crate::log::LogLevel;
-use crate::named_files::{self, Store};
-use crate::renewed::NamedFiles;
-use crate::start::tls_files;
-use crate::switch_tls;
+use super::block_list::BlockListFile;
+use super::builder::tls_files;
+use super::log::LogLevel;
+use super::named_files::{self, Store};
+use super::renewed::NamedFiles;
+use super::switch_tls;
+use crate::{LimitsHandle, NamesHandle, TlsHandle};
 
 /// Time between two looks whether the file has changed. It has to stay the same for that time, since
 /// half a file may be right too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Handles of the parts whose settings can change.
-pub(crate) struct Reloader {
+pub(super) struct Reloader {
     sources: Sources,
     log_level: LogLevel,
     names: NamesHandle,
@@ -67,19 +67,19 @@ struct Prepared {
 }
 
 /// The parts that take changes, as the builder has made them.
-pub(crate) struct Parts {
-    pub(crate) names: NamesHandle,
-    pub(crate) circuits: Option<Circuits>,
-    pub(crate) reservations: Option<Reservations>,
-    pub(crate) block_lists: Option<BlockLists>,
-    pub(crate) block_list: Option<BlockListFile>,
-    pub(crate) certificate: Option<Certificate>,
-    pub(crate) switch_tls: Option<TlsHandle>,
-    pub(crate) limits: LimitsHandle,
+pub(super) struct Parts {
+    pub(super) names: NamesHandle,
+    pub(super) circuits: Option<Circuits>,
+    pub(super) reservations: Option<Reservations>,
+    pub(super) block_lists: Option<BlockLists>,
+    pub(super) block_list: Option<BlockListFile>,
+    pub(super) certificate: Option<Certificate>,
+    pub(super) switch_tls: Option<TlsHandle>,
+    pub(super) limits: LimitsHandle,
 }
 
 impl Reloader {
-    pub(crate) fn new(
+    pub(super) fn new(
         sources: Sources,
         config: Config,
         log_level: LogLevel,
@@ -115,7 +115,7 @@ impl Reloader {
     ///
     /// # Errors
     /// What is wrong, or needs a restart. Then nothing has changed.
-    pub(crate) fn reload(&self, order: &Reload) -> Result<ReloadAnswer, QueryError> {
+    pub(super) fn reload(&self, order: &Reload) -> Result<ReloadAnswer, QueryError> {
         if self.sources.file.is_none() {
             let why = "the controller was started without a file; start it with --config FILE";
             return Err(QueryError::new(ErrorKind::Refused, why));
@@ -157,7 +157,7 @@ impl Reloader {
     }
 
     /// The same, reported in the log.
-    pub(crate) fn reload_and_log(&self) {
+    pub(super) fn reload_and_log(&self) {
         match self.reload(&Reload::default()) {
             Ok(answer) => {
                 answer.warnings.iter().for_each(|warning| warn!("{warning}"));
@@ -275,7 +275,7 @@ impl Reloader {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub(crate) fn watch_file(self: &Arc<Self>) -> std::io::Result<()> {
+    pub(super) fn watch_file(self: &Arc<Self>) -> std::io::Result<()> {
         let Some(path) = self.sources.file.clone() else { return Ok(()) };
         let reloader = Arc::downgrade(self);
         let watch = move || {
@@ -301,9 +301,10 @@ fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
     Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
 }
 
-/// The changes from one configuration to another. Certificates are live, but a server does not begin
+/// Compares two configurations. Certificates are live, but a server does not begin
 /// or end to speak TLS.
-pub(crate) fn difference(before: &Config, after: &Config) -> Difference {
+#[must_use]
+pub fn difference(before: &Config, after: &Config) -> Difference {
     let mut difference = Difference::between(before, after);
     if tls_files(&before.http).is_some() != tls_files(&after.http).is_some() {
         let is_of_tls =

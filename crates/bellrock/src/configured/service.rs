@@ -3,16 +3,17 @@
 
 use std::thread;
 
-use bellrock::Controller;
 use sd_notify::NotifyState;
 use tracing::warn;
+
+use crate::Controller;
 
 /// Number of signs of life in the time after which the service manager restarts the controller.
 const SIGNS_OF_LIFE: u32 = 3;
 
 /// Reports that switches can connect. From now on a thread reports that the workers answer, if the
 /// service manager asks for that (`WatchdogSec=`).
-pub(crate) fn ready(controller: &Controller) {
+pub(super) fn ready(controller: &Controller) {
     let addresses: Vec<_> = controller.addresses().iter().map(ToString::to_string).collect();
     let status = format!("listening on {}", addresses.join(", "));
     send(&[NotifyState::Ready, NotifyState::Status(&status)]);
@@ -32,7 +33,7 @@ pub(crate) fn ready(controller: &Controller) {
 }
 
 /// Reports that the controller stops.
-pub(crate) fn stopping() {
+pub(super) fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 

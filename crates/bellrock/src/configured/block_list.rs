@@ -35,22 +35,30 @@ const EVENTS_BYTES: usize = 4096;
 
 /// Why a block list cannot be followed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BlockListFileError {
+pub enum BlockListFileError {
+    /// It cannot be read, or is no block list.
     #[error(transparent)]
     Read(#[from] BlockListError),
+    /// It is empty, and perhaps not complete.
     #[error(
         "{}: empty, and perhaps not written completely; to block nobody, write a comment, such as \
          `# nobody`",
         .0.display()
     )]
     Empty(PathBuf),
+    /// It cannot be watched.
     #[error("{}: it cannot be watched: {error}", path.display())]
-    Watch { path: PathBuf, error: io::Error },
+    Watch {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
 }
 
 /// A block list, watched until this is dropped.
 #[derive(Debug)]
-pub(crate) struct BlockListFile {
+pub(super) struct BlockListFile {
     end: std::sync::Arc<OwnedFd>,
     watcher: Option<JoinHandle<()>>,
 }
@@ -61,7 +69,7 @@ impl BlockListFile {
     ///
     /// # Errors
     /// [`BlockListFileError`], also of the first list.
-    pub(crate) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListFileError> {
+    pub(super) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListFileError> {
         let failed = |error: io::Error| BlockListFileError::Watch { path: path.into(), error };
         let mut watched = Watched::new(path, lists).map_err(failed)?;
         watched.lists.set_file(read_block_list(path)?);
@@ -238,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_list_is_followed_however_it_is_replaced_and_a_wrong_one_changes_nothing() {
-        let place = crate::test_directory("block-list");
+        let place = crate::configured::test_directory("block-list");
         let (path, lists) = (place.join("blocked"), BlockLists::default());
         let missing = BlockListFile::watch(&path, lists.clone()).unwrap_err().to_string();
         assert!(missing.contains("No such file") && missing.contains("empty file"), "{missing}");
@@ -270,7 +278,7 @@ mod tests {
     /// `slow-script > blocked`: the file is empty for several checks, and then half written.
     #[test]
     fn a_list_that_is_being_written_is_not_read_before_it_is_closed() {
-        let place = crate::test_directory("block-list-slow");
+        let place = crate::configured::test_directory("block-list-slow");
         let (path, lists) = (place.join("blocked"), BlockLists::default());
         fs::write(&path, "10.0.0.1\n").unwrap();
         let _watch = BlockListFile::watch(&path, lists.clone()).unwrap();
@@ -287,7 +295,7 @@ mod tests {
 
     #[test]
     fn an_empty_file_is_not_believed_where_nobody_tells_whether_it_is_written() {
-        let place = crate::test_directory("block-list-empty");
+        let place = crate::configured::test_directory("block-list-empty");
         let (elsewhere, path) = (place.join("elsewhere"), place.join("blocked"));
         fs::create_dir(&elsewhere).unwrap();
         let target = elsewhere.join("list");
@@ -306,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_link_to_elsewhere_is_followed_too() {
-        let place = crate::test_directory("block-list-link");
+        let place = crate::configured::test_directory("block-list-link");
         let (elsewhere, path) = (place.join("elsewhere"), place.join("blocked"));
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("list"), "10.0.0.1\n").unwrap();

@@ -19,11 +19,11 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The files that a reload reads again, by the settings that name them, each with a digest of its content.
 /// `None`: it cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NamedFiles(BTreeMap<&'static str, (PathBuf, Option<Vec<u8>>)>);
+pub(super) struct NamedFiles(BTreeMap<&'static str, (PathBuf, Option<Vec<u8>>)>);
 
 impl NamedFiles {
     /// Reads all files of a configuration.
-    pub(crate) fn read(config: &Config) -> Self {
+    pub(super) fn read(config: &Config) -> Self {
         let (http, tls) = (&config.http, &config.tls);
         let files = [
             ("http.certificate", &http.certificate),
@@ -42,7 +42,7 @@ impl NamedFiles {
     }
 
     /// The files with the same paths as before and other content.
-    pub(crate) fn renewed(&self, before: &NamedFiles) -> Vec<RenewedFileRow> {
+    pub(super) fn renewed(&self, before: &NamedFiles) -> Vec<RenewedFileRow> {
         let renewed = self.0.iter().filter(|(setting, (path, digest))| {
             before.0.get(*setting).is_some_and(|earlier| earlier.0 == *path && earlier.1 != *digest)
         });
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_file_is_renewed_by_other_content_at_the_same_path() {
-        let directory = crate::test_directory("renewed");
+        let directory = crate::configured::test_directory("renewed");
         let write = |name: &str, text: &str| {
             fs::write(directory.join(name), text).unwrap();
             directory.join(name)

@@ -1,0 +1,174 @@
+//! From a configuration to the builder of its controller.
+
+use std::env;
+use std::path::PathBuf;
+
+use bellrock_apps::bandwidth::{Bandwidth, MAX_RESERVATIONS, Reservations};
+use bellrock_apps::global_learning::{InMutex, InTransactions};
+use bellrock_apps::provisioning::{Circuits, Provisioning};
+use bellrock_apps::quarantine::{BlockLists, Quarantine};
+use bellrock_apps::static_entries::{Static, StaticEntries};
+use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
+use bellrock_config::apps::{AppChoice, StaticSettings};
+use bellrock_config::{Config, Control, HttpConfig};
+use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
+use bellrock_tables::{Budget, SharedTable};
+use tracing::info;
+
+use super::block_list::BlockListFile;
+use super::reload::Parts;
+use super::switch_tls;
+use super::{NotRun, SharedTableKind};
+use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
+
+/// The controller of a configuration, and the parts of it that take changes.
+pub(super) fn builder(
+    config: &Config,
+    shared: SharedTableKind,
+) -> Result<(ControllerBuilder, Parts), NotRun> {
+    let tables = Budget::new(config.table_memory_bytes);
+    let services = config.services.settings()?;
+    let mut builder =
+        Controller::builder().engine(config.engine()).services(services).tables(&tables);
+    builder = builder.names(config.names.clone());
+    builder = match &config.control {
+        Control::None => builder,
+        Control::Auto => builder.control_socket(),
+        Control::Path(path) => builder.control_socket_at(path),
+    };
+    let certificate = tls_files(&config.http).map(|files| Certificate::read(&files)).transpose()?;
+    if let Some(settings) = http(&config.http, certificate.clone()) {
+        builder = builder.http(settings);
+    }
+    if let Some(tls) = switch_tls::settings(&config.tls)? {
+        builder = builder.tls(tls);
+    }
+    let mut parts = Parts {
+        names: builder.names_handle(),
+        limits: builder.limits_handle(),
+        circuits: None,
+        reservations: None,
+        block_lists: None,
+        block_list: None,
+        certificate,
+        switch_tls: builder.tls_handle(),
+    };
+    for choice in &config.apps {
+        let tables = tables.share(config.table_memory_of(choice.name()));
+        if choice.has_tables() {
+            builder = builder.app_tables(choice.name(), &tables);
+        }
+        builder = match choice {
+            AppChoice::Hub => builder.app(Hub),
+            AppChoice::Learning(settings) => builder.app(Learning::new(*settings, &tables)),
+            AppChoice::GlobalLearning(settings) => match shared {
+                SharedTableKind::LockFree => {
+                    builder.app(GlobalLearning::<SharedTable>::new(*settings, &tables))
+                }
+                SharedTableKind::Mutex => {
+                    builder.app(GlobalLearning::<InMutex>::new(*settings, &tables))
+                }
+                SharedTableKind::Stm => {
+                    builder.app(GlobalLearning::<InTransactions>::new(*settings, &tables))
+                }
+            },
+            AppChoice::Bandwidth(settings) => {
+                let reservations = Reservations::new(settings.clone());
+                parts.reservations = Some(reservations.clone());
+                builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
+            }
+            AppChoice::Provisioning(settings) => {
+                let circuits = Circuits::new(settings.clone())?;
+                parts.circuits = Some(circuits.clone());
+                builder.app(Provisioning::new(&circuits)).circuits(&circuits)
+            }
+            AppChoice::Quarantine(settings) => {
+                let lists = BlockLists::default();
+                if let Some(file) = &settings.file {
+                    parts.block_list = Some(BlockListFile::watch(file, lists.clone())?);
+                }
+                parts.block_lists = Some(lists.clone());
+                builder.app(Quarantine::new(&lists)).block_lists(&lists)
+            }
+            AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
+            AppChoice::Static(settings) => {
+                let entries = static_entries(config);
+                let store = static_store(settings, &entries)?;
+                builder.app(Static::new(&entries)).static_entries(&entries, store)
+            }
+        };
+    }
+    for (app, limits) in &config.allow {
+        builder = builder.allow(app, limits.allowance.clone());
+    }
+    Ok((builder, parts))
+}
+
+/// The static entries, whose meters are none of the app `bandwidth`.
+pub(super) fn static_entries(config: &Config) -> StaticEntries {
+    let entries = StaticEntries::default();
+    if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(_))) {
+        entries.reserve_meters(MAX_RESERVATIONS);
+    }
+    entries
+}
+
+/// Name of the file of static entries in the state directory.
+const STATIC_STORE_NAME: &str = "static.json";
+
+/// Returns the path of the file of static entries, if there is to be one.
+#[must_use]
+pub fn static_store_path(settings: &StaticSettings) -> Option<PathBuf> {
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    settings.store.path(directory.as_deref(), STATIC_STORE_NAME)
+}
+
+/// The file of the static entries, if there is to be one.
+fn static_store(
+    settings: &StaticSettings,
+    entries: &StaticEntries,
+) -> Result<Option<StaticStore>, StaticStoreError> {
+    let Some(path) = static_store_path(settings) else {
+        info!(
+            "static entries are kept in memory only; the setting `store` of the app names a file"
+        );
+        return Ok(None);
+    };
+    let store = StaticStore::open(path, entries)?;
+    info!("static entries: {}", store.path().display());
+    Ok(Some(store))
+}
+
+/// The settings of the HTTP server, if there is to be one.
+fn http(config: &HttpConfig, tls: Option<Certificate>) -> Option<HttpSettings> {
+    let HttpConfig { listen, ryu, tokens, poll_ports, poll_flows, .. } = config.clone();
+    let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
+    let is_served = !listen.is_empty() || !ryu.is_empty();
+    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, statistics })
+}
+
+/// The files of the HTTP server's certificate, if the server runs and has one.
+pub(super) fn tls_files(config: &HttpConfig) -> Option<TlsFiles> {
+    let HttpConfig { listen, certificate, key, .. } = config;
+    let files = certificate.clone().zip(key.clone()).filter(|_| !listen.is_empty());
+    files.map(|(certificate, key)| TlsFiles { certificate, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_config::apps::KNOWN;
+
+    use super::*;
+
+    #[test]
+    fn an_app_forwards_and_needs_what_the_check_of_its_settings_takes_for_granted() {
+        for known in KNOWN {
+            let choice = (known.choice)();
+            let config = Config { apps: vec![choice.clone()], ..Config::default() };
+            let (builder, _) = builder(&config, SharedTableKind::default()).unwrap();
+            let [role] = &builder.chain_roles()[..] else { panic!("one app") };
+            assert_eq!(role.name, known.name);
+            assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));
+        }
+    }
+}

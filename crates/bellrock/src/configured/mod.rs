@@ -1,0 +1,215 @@
+//! Controllers of a configuration, as `bellrock run` runs them (feature `config`).
+//!
+//! [`crate::config`] reads settings; this module puts a controller together from them, applies changes while
+//! it runs, and reports to the service manager. The command and the Python package are its users.
+//!
+//! ```no_run
+//! use bellrock::Signal;
+//! use bellrock::config::Sources;
+//! use bellrock::configured::{self, Configured, RunOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = RunOptions { sources: Sources::file("bellrock.yaml"), ..RunOptions::default() };
+//! let config = options.sources.check()?.config;
+//! let log_level = configured::start_log(&config);
+//! let mut signals = options.watch_signals()?;
+//! let configured = Configured::start(config, options, log_level)?;
+//! let signal = loop {
+//!     match signals.wait(configured.controller()) {
+//!         Some(Signal::Reload) => configured.reload(),
+//!         Some(Signal::Stop(signal)) => break signal,
+//!         None => break "failure",
+//!     }
+//! };
+//! configured.stop(signal);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - `builder` makes the controller, and `reload` holds the handles of what can change.
+//! - `named_files` checks the files that settings name, and `renewed` notices that they have other content.
+//! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app `quarantine`.
+//! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
+
+mod announce;
+mod block_list;
+mod builder;
+mod log;
+mod named_files;
+mod reload;
+mod renewed;
+mod service;
+mod switch_tls;
+
+use std::io::{self, ErrorKind, IsTerminal, stderr};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bellrock_apps::provisioning::Conflict;
+use bellrock_config::files::KeyFileError;
+use bellrock_config::{Config, Sources};
+use bellrock_engine::StartError;
+use bellrock_northbound::TlsError;
+use tracing::info;
+
+pub use block_list::BlockListFileError;
+pub use builder::static_store_path;
+pub use log::{LogLevel, start_log};
+pub use named_files::{Store, check};
+pub use reload::difference;
+pub use switch_tls::SwitchTlsError;
+
+use crate::{Controller, RunError, Signals, StaticStoreError};
+use reload::Reloader;
+
+/// Why the controller did not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotRun {
+    /// The controller did not start, or has failed.
+    #[error(transparent)]
+    Run(RunError),
+    /// A port is taken.
+    #[error("{error}; choose another port, such as --listen {other}")]
+    PortTaken {
+        /// The error.
+        error: Box<RunError>,
+        /// The next port.
+        other: SocketAddr,
+    },
+    /// Circuits need the same resource.
+    #[error(transparent)]
+    Circuits(#[from] Conflict),
+    /// The block list cannot be followed.
+    #[error(transparent)]
+    BlockList(#[from] BlockListFileError),
+    /// The file of static entries cannot be used.
+    #[error(transparent)]
+    StaticStore(#[from] StaticStoreError),
+    /// The key of discovery cannot be read.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// The certificate of the HTTP server cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    /// TLS towards switches cannot be set up.
+    #[error(transparent)]
+    SwitchTls(#[from] SwitchTlsError),
+    /// The configuration file cannot be watched.
+    #[error("the configuration file cannot be watched: {0}")]
+    Watch(io::Error),
+}
+
+impl From<RunError> for NotRun {
+    fn from(error: RunError) -> Self {
+        match &error {
+            RunError::Start(StartError::Listen { address, error: why })
+                if why.kind() == ErrorKind::AddrInUse =>
+            {
+                let port = address.port().checked_add(1).unwrap_or(FREE_PORT);
+                NotRun::PortTaken {
+                    other: SocketAddr::new(address.ip(), port),
+                    error: Box::new(error),
+                }
+            }
+            _ => NotRun::Run(error),
+        }
+    }
+}
+
+/// Port number that lets the system choose a port.
+const FREE_PORT: u16 = 0;
+
+/// Implementation of the table that all switches of `global_learning` share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedTableKind {
+    /// Without locks.
+    #[default]
+    LockFree,
+    /// With a mutex.
+    Mutex,
+    /// In transactions.
+    Stm,
+}
+
+/// How to run, beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Where the configuration came from, to read it again.
+    pub sources: Sources,
+    /// Whether to read it again when its file changes.
+    pub watch_config: bool,
+    /// The table of `global_learning`.
+    pub shared_table: SharedTableKind,
+}
+
+impl RunOptions {
+    /// Watches for the signals of a controller from here on. Call it before any thread starts.
+    ///
+    /// SIGHUP reloads the configuration of a service. It ends a controller without a file, or at a
+    /// terminal: the terminal has been closed then.
+    ///
+    /// # Errors
+    /// The system refuses to install the handlers.
+    pub fn watch_signals(&self) -> Result<Signals, NotRun> {
+        let reloads = self.sources.file.is_some() && !stderr().is_terminal();
+        let signals = if reloads { Signals::watch_with_reload() } else { Signals::watch() };
+        Ok(signals.map_err(RunError::Signals)?)
+    }
+}
+
+/// A running controller of a configuration, which takes changes.
+#[must_use = "it is to be stopped"]
+pub struct Configured {
+    controller: Controller,
+    reloader: Arc<Reloader>,
+}
+
+impl Configured {
+    /// Starts the controller, lets operators reload its configuration, and reports to the service manager
+    /// that it is ready.
+    ///
+    /// # Errors
+    /// [`NotRun`].
+    pub fn start(config: Config, options: RunOptions, log_level: LogLevel) -> Result<Self, NotRun> {
+        let RunOptions { sources, watch_config, shared_table } = options;
+        let (builder, parts) = builder::builder(&config, shared_table)?;
+        let reloader = Reloader::new(sources, config.clone(), log_level, parts);
+        let by_operator = Arc::clone(&reloader);
+        let controller =
+            builder.reload(Arc::new(move |order| by_operator.reload(order))).start()?;
+        if watch_config {
+            reloader.watch_file().map_err(NotRun::Watch)?;
+        }
+        announce::announce(&config, &controller);
+        service::ready(&controller);
+        Ok(Configured { controller, reloader })
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Reads the configuration again, and applies what has changed. The log has the result.
+    pub fn reload(&self) {
+        self.reloader.reload_and_log();
+    }
+
+    /// Stops the controller in order. `why` is for the log, such as the name of a signal.
+    pub fn stop(self, why: &str) {
+        service::stopping();
+        info!("{why}: writing what waits, closing connections (a second signal ends at once)");
+        self.controller.stop();
+        drop(self.reloader);
+        info!("stopped");
+    }
+}
+
+/// A new directory for a test.
+#[cfg(test)]
+fn test_directory(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
