@@ -13,6 +13,7 @@ from ._native import (
     FlowRemoved,
     Network,
     PacketIn,
+    PacketIns,
     PortStatus,
     Switch,
     Verdict,
@@ -34,7 +35,7 @@ class Handler:
     packet_in: Callable[[Switch, PacketIn], Verdict | None]
     """A packet for the controller. Returning `Verdict.PASS` gives it to the next app."""
 
-    packet_ins: Callable[[Switch, list[PacketIn]], Sequence[PacketIn] | None]
+    packet_ins: Callable[[Switch, PacketIns], Sequence[PacketIn] | None]
     """Packets that came together, instead of `packet_in`. Returns those for the next app."""
 
     port_status: Callable[[Switch, PortStatus], object]

@@ -1,6 +1,6 @@
 """The native half of the package. Its classes are exported by `bellrock`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from os import PathLike
 from typing import Any, ClassVar, Literal, TypeVar, final, overload
@@ -36,6 +36,7 @@ __all__ = [
     "Network",
     "Packet",
     "PacketIn",
+    "PacketIns",
     "Plan",
     "PortInfo",
     "PortStats",
@@ -377,6 +378,19 @@ class PacketIn(Packet):
     def cookie(self) -> int: ...
 
 @final
+class PacketIns(Sequence[PacketIn]):
+    @overload
+    def __getitem__(self, index: int, /) -> PacketIn: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> PacketIns: ...
+    def __iter__(self) -> Iterator[PacketIn]: ...
+    def __len__(self) -> int: ...
+    @overload
+    def values(self, field: Literal["in_port", "eth_src", "eth_dst"]) -> list[int]: ...
+    @overload
+    def values(self, field: str) -> list[int | None]: ...
+
+@final
 class Arp:
     @property
     def operation(self) -> int: ...
@@ -633,6 +647,20 @@ class Switch:
     def packet_out(self, packet: PacketIn, to: int | Action | Sequence[Action]) -> None: ...
     def send_packet(self, data: bytes, to: int | Action | Sequence[Action]) -> None: ...
     def install(self, flow: Flow, packet: PacketIn | None = None) -> int: ...
+    def install_each(
+        self,
+        packets: PacketIns,
+        ports: Iterable[int | None],
+        /,
+        *fields: str,
+        table: int = 0,
+        priority: int = ...,
+        number: int = 0,
+        idle_timeout: int = 0,
+        hard_timeout: int = 0,
+        send_flow_removed: bool = False,
+    ) -> PacketIns: ...
+    def packet_out_each(self, packets: PacketIns, to: int | Action | Sequence[Action]) -> None: ...
     def remove(self, matching: Match | None = None, out_port: int | None = None) -> int: ...
     def barrier(self) -> int: ...
     def answer_arp(self, packet: PacketIn, ip: IPv4Address | str, mac: MacAddr | str) -> bool: ...

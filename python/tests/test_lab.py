@@ -14,10 +14,12 @@ from bellrock import (
     Bucket,
     Flow,
     Group,
+    MacAddr,
     Match,
     Meter,
     Network,
     PacketIn,
+    PacketIns,
     Port,
     Switch,
     Verdict,
@@ -165,11 +167,81 @@ def test_a_packet_goes_on_only_if_it_is_passed() -> None:
 
 def test_packets_come_in_batches_to_an_app_that_wants_them(version: Version) -> None:
     class Batches(App):
-        def packet_ins(self, switch: Switch, packets: list[PacketIn]) -> list[PacketIn]:
+        def packet_ins(self, switch: Switch, packets: PacketIns) -> list[PacketIn]:
             return [packet for packet in packets if packet.icmp is None]
 
     lab = Lab(single(2), Batches(), hub, version=version)
     assert not lab.ping("h1", "h2") and lab.udp("h1", "h2", 5) == 5
+
+
+def test_a_batch_is_a_sequence_that_reads_a_field_of_all_its_packets(version: Version) -> None:
+    seen: list[PacketIns] = []
+
+    class Batches(App):
+        def packet_ins(self, switch: Switch, packets: PacketIns) -> PacketIns:
+            seen.append(packets)
+            return packets
+
+    lab = Lab(single(2), Batches(), hub, version=version)
+    assert lab.udp("h1", "h2", 5) == 5
+    for packets in seen:
+        each = list(packets)
+        assert len(packets) == len(each) > 0
+        assert packets.values("in_port") == [packet.in_port for packet in each]
+        sources = [MacAddr(number) for number in packets.values("eth_src")]
+        assert sources == [packet.eth_src for packet in each]
+        assert packets.values("eth_type") == [packet.eth_type for packet in each]
+        ports = [None if packet.udp is None else packet.udp.dst_port for packet in each]
+        assert packets.values("udp_dst") == ports
+        assert packets[-1].data == each[-1].data and packets[:1][0].data == each[0].data
+        with pytest.raises(IndexError):
+            packets[len(each)]
+        with pytest.raises(TypeError, match="no_field"):
+            packets.values("no_field")
+
+
+def test_flows_for_a_batch_are_those_for_its_packets(version: Version) -> None:
+    class Each(App):
+        fields: tuple[str, ...] = ()
+
+        def packet_ins(self, switch: Switch, packets: PacketIns) -> None:
+            ports = [3 - port for port in packets.values("in_port")]
+            switch.install_each(packets, ports, *self.fields, idle_timeout=7, priority=5)
+
+    class OneByOne(App):
+        fields: tuple[str, ...] = ()
+
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            match = Match.from_packet(packet, *self.fields)
+            action = Action.output(3 - packet.in_port)
+            switch.install(Flow(match, action, idle_timeout=7, priority=5), packet)
+
+    for fields in [("in_port", "eth_dst"), ("eth_src",), ("in_port", "eth_type", "eth_src")]:
+        flows = []
+        for app in (Each(), OneByOne()):
+            app.fields = fields
+            lab = Lab(single(2), app, version=version)
+            assert lab.ping("h1", "h2") and not lab.exceptions
+            flows.append(sorted(flow.partition("idle_timeout=")[2] for flow in lab.flows("s1")))
+        assert flows[0] == flows[1] and any("output:" in flow for flow in flows[0])
+
+
+def test_a_batch_with_the_wrong_ports_installs_nothing() -> None:
+    class Wrong(App):
+        def packet_ins(self, switch: Switch, packets: PacketIns) -> None:
+            for ports in ([], [1] * (len(packets) + 1)):
+                with pytest.raises(ValueError, match="a port, or None, for each"):
+                    switch.install_each(packets, ports, "eth_dst")
+            with pytest.raises(ValueError, match="tcp_dst"):
+                switch.install_each(packets, [1] * len(packets), "tcp_dst")
+            with pytest.raises(TypeError):
+                switch.install_each(packets, ["1"] * len(packets), "eth_dst")  # type: ignore[list-item]
+            others = switch.install_each(packets, [None] * len(packets), "eth_dst")
+            assert [packet.data for packet in others] == [packet.data for packet in packets]
+
+    lab = Lab(single(2), Wrong())
+    lab.udp("h1", "h2", 1)
+    assert not lab.exceptions and not any("output:" in flow for flow in lab.flows("s1"))
 
 
 def test_a_coroutine_follows_the_clock_of_the_lab() -> None:

@@ -5,8 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bellrock::openflow::typed_actions;
 use bellrock::{Action, MacAddr, Port};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::argument::{Arg, wrong_value};
+use crate::argument::{Arg, wrong_type, wrong_value};
 
 /// What is done to a packet: `Action.output(3)`, `Action.set_eth_dst("02:00:00:00:00:07")`. Compares
 /// by value.
@@ -60,6 +61,18 @@ macro_rules! methods {
 }
 
 typed_actions!(methods);
+
+/// The actions of a call's arguments.
+///
+/// # Errors
+/// `TypeError`: one is no action.
+pub(crate) fn actions_in(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Action<'static>>> {
+    let action = |argument: Borrowed<'_, '_, PyAny>| match argument.cast_exact::<PyAction>() {
+        Ok(action) => Ok(action.get().0),
+        Err(_) => Err(wrong_type(&argument, "an Action")),
+    };
+    arguments.iter_borrowed().map(action).collect()
+}
 
 /// The actions, as the library has them.
 pub(crate) fn actions_of(actions: &[PyAction]) -> Vec<Action<'static>> {

@@ -2,8 +2,9 @@
 
 use bellrock::{Flow, FlowFlags, PriorityBand};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::action::{PyAction, actions_of};
+use crate::action::{PyAction, actions_in, actions_of};
 use crate::matching::PyMatch;
 
 /// A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions it
@@ -26,7 +27,7 @@ impl PyFlow {
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
         matching: &Bound<'_, PyMatch>,
-        actions: Vec<PyAction>,
+        actions: &Bound<'_, PyTuple>,
         table: u8,
         priority: u16,
         number: u32,
@@ -38,7 +39,7 @@ impl PyFlow {
         goto_table: Option<u8>,
         send_flow_removed: bool,
         check_overlap: bool,
-    ) -> Self {
+    ) -> PyResult<Self> {
         let mut flags = FlowFlags::empty();
         flags.set(FlowFlags::SEND_FLOW_REM, send_flow_removed);
         flags.set(FlowFlags::CHECK_OVERLAP, check_overlap);
@@ -49,7 +50,7 @@ impl PyFlow {
             .idle(idle_timeout)
             .hard(hard_timeout)
             .flags(flags)
-            .actions(&actions_of(&actions));
+            .actions(&actions_in(actions)?);
         if let Some(meter) = meter {
             flow = flow.meter(meter);
         }
@@ -62,7 +63,7 @@ impl PyFlow {
         if let Some(table) = goto_table {
             flow = flow.goto_table(table);
         }
-        PyFlow(flow)
+        Ok(PyFlow(flow))
     }
 
     /// The packets that it matches.

@@ -5,6 +5,7 @@ use bellrock::{Field, Match};
 use pyo3::prelude::*;
 
 use crate::argument::wrong_value;
+use crate::frame_view::FrameView;
 use crate::packet::PyPacket;
 
 /// The fields of a match without names: all that the packet has of these.
@@ -28,8 +29,8 @@ const ALL: [Field; 16] = [
 ];
 
 /// Matches the ingress port of the packet, and all of its usual fields.
-pub(crate) fn all_fields(packet: &PyPacket, in_port: u32) -> Match {
-    let values = PacketValues::of(packet);
+pub(crate) fn all_fields(frame: FrameView<'_>, in_port: u32) -> Match {
+    let values = PacketValues::of(frame);
     let mut matching = Match::any().with(Field::InPort, in_port.into());
     for field in ALL {
         if let Some(value) = values.value(field) {
@@ -48,16 +49,19 @@ pub(crate) fn all_fields(packet: &PyPacket, in_port: u32) -> Match {
 ///
 /// # Errors
 /// `ValueError`: the packet does not have a field.
-pub(crate) fn some_fields(packet: &PyPacket, in_port: u32, fields: &[Field]) -> PyResult<Match> {
-    let values = PacketValues::of(packet);
+pub(crate) fn some_fields(frame: FrameView<'_>, in_port: u32, fields: &[Field]) -> PyResult<Match> {
+    let values = PacketValues::of(frame);
     let mut matching = Match::any();
     for field in fields {
         let value = match field {
             Field::InPort => Some(in_port.into()),
             field => values.value(*field),
         };
-        let value = value
-            .ok_or_else(|| wrong_value(format_args!("the packet has no {field}: {packet:?}")))?;
+        let missing = || {
+            let packet = PyPacket::of(frame.0);
+            wrong_value(format_args!("the packet has no {field}: {packet:?}"))
+        };
+        let value = value.ok_or_else(missing)?;
         matching.set(*field, value);
         for needed in needs(*field) {
             values.value(*needed).into_iter().for_each(|value| matching.set(*needed, value));
@@ -85,20 +89,20 @@ fn needs(field: Field) -> &'static [Field] {
 }
 
 /// The headers of a packet, as values of fields.
-struct PacketValues<'p> {
-    packet: &'p PyPacket,
+pub(crate) struct PacketValues<'p> {
+    frame: FrameView<'p>,
     headers: Option<LaxSlicedPacket<'p>>,
     arp: Option<bellrock::packet::Arp<'p>>,
 }
 
 impl<'p> PacketValues<'p> {
-    fn of(packet: &'p PyPacket) -> Self {
-        let arp = bellrock::packet::Arp::read(packet.frame());
-        PacketValues { packet, headers: packet.headers().ok(), arp }
+    pub(crate) fn of(frame: FrameView<'p>) -> Self {
+        let arp = bellrock::packet::Arp::read(frame.0);
+        PacketValues { frame, headers: frame.headers().ok(), arp }
     }
 
     /// The value of a field. `None`: the packet does not have it.
-    fn value(&self, field: Field) -> Option<u128> {
+    pub(crate) fn value(&self, field: Field) -> Option<u128> {
         self.of_ethernet(field)
             .or_else(|| self.of_arp(field))
             .or_else(|| self.of_ip(field))
@@ -106,16 +110,16 @@ impl<'p> PacketValues<'p> {
     }
 
     fn of_ethernet(&self, field: Field) -> Option<u128> {
-        let address = |at| Some(bellrock::MacAddr(self.packet.chunk(at)?).to_u64().into());
+        let address = |at| Some(bellrock::MacAddr(self.frame.chunk(at)?).to_u64().into());
         match field {
             Field::EthDst => address(0),
             Field::EthSrc => address(6),
-            Field::EthType => Some(self.packet.ether_type()?.into()),
+            Field::EthType => Some(self.frame.ether_type()?.into()),
             Field::VlanVid => {
-                let tag = self.packet.tag();
+                let tag = self.frame.tag();
                 Some(tag.map_or(0, |tag| Match::VLAN_PRESENT | tag.id).into())
             }
-            Field::VlanPcp => Some(self.packet.tag()?.pcp.into()),
+            Field::VlanPcp => Some(self.frame.tag()?.pcp.into()),
             _ => None,
         }
     }

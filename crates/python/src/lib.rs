@@ -20,7 +20,9 @@ mod desired;
 mod entry;
 mod error;
 mod flow;
+mod flows_for_packets;
 mod frame;
+mod frame_view;
 mod from_packet;
 mod info;
 mod lab;
@@ -28,6 +30,7 @@ mod matching;
 mod message;
 mod network;
 mod packet;
+mod packets;
 mod plan;
 mod runner;
 mod stats;
@@ -66,6 +69,8 @@ mod _native {
     use crate::network::{EventStream, MissedEvents, PyEvent, PyNetwork};
     #[pymodule_export]
     use crate::packet::{Arp, Icmp, Ipv4, Ipv6, PyPacket, PyPacketIn, Tcp, Udp};
+    #[pymodule_export]
+    use crate::packets::PyPacketIns;
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]

@@ -29,9 +29,6 @@ pub(crate) struct PyMatch(pub(crate) Match);
 /// Name of the field that has a VLAN id without the bit that stands for the tag.
 const VLAN_ID: &str = "vlan_id";
 
-/// Number of fields that there are.
-const MAX_FIELDS: usize = Field::ALL.len();
-
 /// Fields by name.
 static FIELDS: LazyLock<HashMap<&'static str, Field>> =
     LazyLock::new(|| Field::ALL.iter().map(|field| (field.name(), *field)).collect());
@@ -68,18 +65,11 @@ impl PyMatch {
     #[staticmethod]
     #[pyo3(signature = (packet, /, *fields))]
     fn from_packet(packet: &Bound<'_, PyPacketIn>, fields: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let (frame, in_port) = (packet.as_super().get(), packet.get().in_port());
+        let (frame, in_port) = (packet.as_super().get().view(), packet.get().in_port());
         if fields.is_empty() {
             return Ok(PyMatch(all_fields(frame, in_port)));
         }
-        let mut named_fields = [Field::InPort; MAX_FIELDS];
-        let names = fields.iter_borrowed();
-        let mut count = 0;
-        for (name, place) in names.zip(&mut named_fields) {
-            *place = named(name.cast::<PyString>()?.to_str()?)?;
-            count += 1;
-        }
-        some_fields(frame, in_port, &named_fields[..count]).map(PyMatch)
+        some_fields(frame, in_port, &named_fields(fields)?).map(PyMatch)
     }
 
     /// Returns the names of the matched fields.
@@ -140,7 +130,19 @@ impl PyMatch {
     }
 }
 
-fn named(name: &str) -> PyResult<Field> {
+/// The fields of these names.
+///
+/// # Errors
+/// `TypeError`: there is no such field.
+pub(crate) fn named_fields(names: &Bound<'_, PyTuple>) -> PyResult<Vec<Field>> {
+    names.iter_borrowed().map(|name| named(name.cast::<PyString>()?.to_str()?)).collect()
+}
+
+/// The field of this name.
+///
+/// # Errors
+/// `TypeError`: there is no such field.
+pub(crate) fn named(name: &str) -> PyResult<Field> {
     match FIELDS.get(name) {
         Some(field) => Ok(*field),
         // Its error has the right name for `nw_dst` and the like.
@@ -181,6 +183,10 @@ fn add_vlan(matching: &mut Match, value: &Bound<'_, PyAny>) -> PyResult<()> {
 fn read(field: Field, value: &Bound<'_, PyAny>) -> PyResult<(u128, Option<u128>)> {
     // The most frequent types first.
     if value.cast_exact::<PyInt>().is_ok() {
+        // Wider numbers are read in pieces.
+        if let Ok(number) = value.extract::<u64>() {
+            return Ok((number.into(), None));
+        }
         return Ok((value.extract()?, None));
     }
     if let Ok(address) = value.cast_exact::<PyMacAddr>() {

@@ -2,15 +2,15 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bellrock::etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice, err::LenError};
+use bellrock::etherparse::{LaxNetSlice, TransportSlice};
 use bellrock::openflow::PacketInView;
-use bellrock::packet::VlanTag;
 use bellrock::{PacketIn, PacketInReason};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::address::PyMacAddr;
 use crate::argument::wrong_value;
+use crate::frame_view::FrameView;
 
 /// A packet: its bytes from the Ethernet header on, and its headers. A header that is not there, or
 /// too short, is `None`.
@@ -31,17 +31,12 @@ impl PyPacket {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    pub(crate) fn headers(&self) -> Result<LaxSlicedPacket<'_>, LenError> {
-        LaxSlicedPacket::from_ethernet(self.frame())
+    pub(crate) fn view(&self) -> FrameView<'_> {
+        FrameView(self.frame())
     }
 
     fn transport(&self) -> Option<TransportSlice<'_>> {
-        self.headers().ok()?.transport
-    }
-
-    /// The bytes from `at` on, as many as `N`.
-    pub(crate) fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
-        self.frame().get(at..)?.first_chunk().copied()
+        self.view().headers().ok()?.transport
     }
 }
 
@@ -62,31 +57,31 @@ impl PyPacket {
     /// Ethernet destination. Zero if the packet is shorter than that.
     #[getter]
     fn eth_dst(&self) -> PyMacAddr {
-        PyMacAddr(bellrock::MacAddr(self.chunk(0).unwrap_or_default()))
+        PyMacAddr(bellrock::MacAddr(self.view().chunk(0).unwrap_or_default()))
     }
 
     /// Ethernet source. Zero if the packet is shorter than that.
     #[getter]
     fn eth_src(&self) -> PyMacAddr {
-        PyMacAddr(bellrock::MacAddr(self.chunk(6).unwrap_or_default()))
+        PyMacAddr(bellrock::MacAddr(self.view().chunk(6).unwrap_or_default()))
     }
 
     /// Ethernet type behind VLAN tags, such as 0x0800. `None` if the packet is too short.
     #[getter]
     fn eth_type(&self) -> Option<u16> {
-        self.ether_type()
+        self.view().ether_type()
     }
 
     /// VLAN id of the outermost tag. `None` for a packet without one.
     #[getter]
     fn vlan_id(&self) -> Option<u16> {
-        self.tag().map(|tag| tag.id)
+        self.view().tag().map(|tag| tag.id)
     }
 
     /// Priority of the outermost tag. `None` for a packet without one.
     #[getter]
     fn vlan_pcp(&self) -> Option<u8> {
-        self.tag().map(|tag| tag.pcp)
+        self.view().tag().map(|tag| tag.pcp)
     }
 
     /// The ARP packet, if it is ARP for IPv4.
@@ -105,7 +100,7 @@ impl PyPacket {
     /// The IPv4 header.
     #[getter]
     fn ipv4(&self) -> Option<Ipv4> {
-        let Some(LaxNetSlice::Ipv4(ip)) = self.headers().ok()?.net else { return None };
+        let Some(LaxNetSlice::Ipv4(ip)) = self.view().headers().ok()?.net else { return None };
         let header = ip.header();
         Some(Ipv4 {
             src: header.source_addr(),
@@ -123,7 +118,7 @@ impl PyPacket {
     /// The IPv6 header. `proto` is the protocol behind extension headers.
     #[getter]
     fn ipv6(&self) -> Option<Ipv6> {
-        let Some(LaxNetSlice::Ipv6(ip)) = self.headers().ok()?.net else { return None };
+        let Some(LaxNetSlice::Ipv6(ip)) = self.view().headers().ok()?.net else { return None };
         let header = ip.header();
         Some(Ipv6 {
             src: header.source_addr(),
@@ -182,7 +177,7 @@ impl PyPacket {
     /// What is behind the innermost header that was read.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let headers = self.headers().ok();
+        let headers = self.view().headers().ok();
         let payload = headers.as_ref().map(|headers| match &headers.transport {
             Some(TransportSlice::Tcp(tcp)) => tcp.payload(),
             Some(TransportSlice::Udp(udp)) => udp.payload(),
@@ -209,28 +204,6 @@ impl PyPacket {
         let eth_type = self.eth_type().unwrap_or_default();
         let (source, destination) = (self.eth_src().0, self.eth_dst().0);
         format!("<Packet {source} -> {destination}, {eth_type:#06x}, {} bytes>", self.__len__())
-    }
-}
-
-impl PyPacket {
-    /// The Ethernet type behind VLAN tags.
-    pub(crate) fn ether_type(&self) -> Option<u16> {
-        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-        let mut at = 12;
-        loop {
-            let eth_type = u16::from_be_bytes(self.chunk(at)?);
-            if !TAGS.contains(&eth_type) {
-                return Some(eth_type);
-            }
-            at += 4;
-        }
-    }
-
-    pub(crate) fn tag(&self) -> Option<VlanTag> {
-        const TPIDS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
-        let [a, b, high, low] = self.chunk(12)?;
-        let tci = u16::from_be_bytes([high, low]);
-        TPIDS.contains(&[a, b]).then_some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
     }
 }
 

@@ -17,11 +17,12 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyNone};
+use pyo3::types::PyNone;
 
 use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus, decode};
 use crate::network::PyNetwork;
 use crate::packet::PyPacketIn;
+use crate::packets::PyPacketIns;
 use crate::switch::PySwitch;
 use crate::verdict::PyVerdict;
 use crate::writers::Writers;
@@ -416,21 +417,25 @@ impl Runner {
     ) -> PyResult<()> {
         let network = self.apps[handlers.app].network()?;
         self.shared.writers().begin();
-        let packets: Vec<_> = whole(messages)
-            .map(|message| PyPacketIn::make(py, message))
-            .collect::<PyResult<_>>()?;
-        let passed = PyList::new(py, packets)
-            .and_then(|packets| method.bind(py).call1((handlers.switch.bind(py), packets)))
-            .and_then(|passed| match passed.is_none() {
-                true => Ok(Vec::new()),
-                false => Ok(passed.extract::<Vec<Bound<'_, PyPacketIn>>>()?),
-            });
+        let mut begin = 0;
+        let places = whole(messages).map(|message| {
+            let place = begin..begin + message.len();
+            begin = place.end;
+            place
+        });
+        let packets = PyPacketIns::new(messages, places.collect());
+        let passed = method
+            .bind(py)
+            .call1((handlers.switch.bind(py), packets))
+            .and_then(|passed| Ok(passed.extract::<Option<Passed<'_>>>()?));
+        let pass = |message: &[u8]| self.shared.writers().pass(link, network, message);
         match passed {
-            Ok(passed) => {
-                let mut writers = self.shared.writers();
-                for packet in &passed {
-                    writers.pass(link, network, PyPacketIn::message(packet));
-                }
+            Ok(None) => {}
+            Ok(Some(Passed::Together(packets))) => {
+                packets.get().messages().for_each(|(_, message)| pass(message));
+            }
+            Ok(Some(Passed::Each(packets))) => {
+                packets.iter().for_each(|packet| pass(PyPacketIn::message(packet)));
             }
             Err(error) => self.fail(py, link, handlers.app, error)?,
         }
@@ -479,6 +484,13 @@ impl Runner {
     fn links(&self) -> MutexGuard<'_, HashMap<u64, Arc<Handlers>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The packets that a handler passes on.
+#[derive(FromPyObject)]
+enum Passed<'py> {
+    Together(Bound<'py, PyPacketIns>),
+    Each(Vec<Bound<'py, PyPacketIn>>),
 }
 
 fn is_pass(verdict: &Bound<'_, PyAny>) -> bool {

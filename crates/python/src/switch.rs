@@ -5,18 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellrock::openflow::xid::XidSource;
-use bellrock::{Action, Error, FlowCommand, MacAddr, Match, Network, Port, Switch, SwitchInfo};
+use bellrock::{
+    Action, Error, Flow, FlowCommand, FlowFlags, MacAddr, Match, Network, Port, PriorityBand,
+    Switch, SwitchInfo,
+};
 use bellrock_detached::SwitchLink;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyTuple};
 
 use crate::action::{PyAction, actions_of};
 use crate::argument::Arg;
 use crate::error::command_error;
 use crate::flow::PyFlow;
+use crate::flows_for_packets::FlowsForPackets;
 use crate::info::{PyPortInfo, PySwitchInfo};
-use crate::matching::PyMatch;
+use crate::matching::{PyMatch, named_fields};
 use crate::packet::PyPacketIn;
+use crate::packets::PyPacketIns;
 use crate::runner::Shared;
 
 /// A switch that is up. Its methods write messages, which are sent after the event, in order.
@@ -178,6 +183,51 @@ impl PySwitch {
             self.write(|switch| switch.packet_out_whole(&view, flow.applied()))?;
         }
         Ok(xid.0)
+    }
+
+    /// Installs a flow for each packet, and sends the packet with it: to the port at its place in
+    /// `ports`, a sequence of port numbers. A packet whose port is `None` stays as it is; these are
+    /// returned. The flows match the packets' own values of the named fields, and of those that they
+    /// depend on.
+    ///
+    /// Raises `ValueError` if a packet lacks a field, or the ports are more or fewer than the packets.
+    #[pyo3(signature = (
+        packets, ports, /, *fields, table=0, priority=PriorityBand::MIDDLE, number=0, idle_timeout=0,
+        hard_timeout=0, send_flow_removed=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn install_each(
+        &self,
+        packets: &Bound<'_, PyPacketIns>,
+        ports: &Bound<'_, PyAny>,
+        fields: &Bound<'_, PyTuple>,
+        table: u8,
+        priority: u16,
+        number: u32,
+        idle_timeout: u16,
+        hard_timeout: u16,
+        send_flow_removed: bool,
+    ) -> PyResult<PyPacketIns> {
+        let mut flags = FlowFlags::empty();
+        flags.set(FlowFlags::SEND_FLOW_REM, send_flow_removed);
+        let settings = Flow::new(Match::any())
+            .table(table)
+            .priority(priority)
+            .number(number)
+            .idle(idle_timeout)
+            .hard(hard_timeout)
+            .flags(flags);
+        let flows = FlowsForPackets::new(packets.get(), ports, &named_fields(fields)?, settings)?;
+        self.write(|switch| flows.install(switch)).map(|()| flows.others())
+    }
+
+    /// Sends packets out of a port, or applies actions to each, as `packet_out` does.
+    fn packet_out_each(&self, packets: &Bound<'_, PyPacketIns>, to: Outputs) -> PyResult<()> {
+        let actions: Vec<_> = to.into();
+        self.write(|switch| {
+            let mut packets = packets.get().packets();
+            packets.try_for_each(|(_, packet)| switch.packet_out_with(&packet, &actions))
+        })
     }
 
     /// Removes this app's flows that `matching` covers, of those that send to `out_port`. Flows of

@@ -60,6 +60,9 @@ struct Shared {
 struct Started {
     desired: Desired,
     app: AppId,
+    /// Checks write messages to it: a new one for each of thousands of entries would cost more than
+    /// the check.
+    out: Mutex<Out>,
 }
 
 impl StaticEntries {
@@ -126,13 +129,15 @@ impl StaticEntries {
     /// # Errors
     /// What the version does not know.
     pub fn check(&self, wanted: &DesiredEntry, version: Version) -> Result<(), Error> {
-        let Some(Started { app, .. }) = self.0.started.get() else { return Ok(()) };
+        let Some(Started { app, out, .. }) = self.0.started.get() else { return Ok(()) };
         let change = match wanted.clone() {
             DesiredEntry::Flow(flow) => Change::Add(flow),
             DesiredEntry::Group(group) => Change::AddGroup(group),
             DesiredEntry::Meter(meter) => Change::AddMeter(meter),
         };
-        change.encode(*app, version, 0, &mut Out::with_capacity(MAX_MESSAGE_LEN))
+        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.clear();
+        change.encode(*app, version, 0, &mut out)
     }
 
     /// Returns the number of changes so far.
@@ -224,7 +229,8 @@ impl App for Static {
         let (Static(entries), Some(app)) = (self, network.app_id()) else { return };
         let book = entries.book();
         let desired = network.desired();
-        if entries.0.started.set(Started { desired: desired.clone(), app }).is_err() {
+        let out = Mutex::new(Out::with_capacity(MAX_MESSAGE_LEN));
+        if entries.0.started.set(Started { desired: desired.clone(), app, out }).is_err() {
             return;
         }
         desired.set_each(book.numbers().map(|number| (number, book.wanted(number))));

@@ -1,7 +1,7 @@
 //! Compares the wanted entries of a switch with its actual ones.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version};
@@ -12,7 +12,7 @@ use super::wanted::WantedEntries;
 use super::{DesiredEntry, MissingReason};
 
 /// A change to make, its intent, and its result.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct DueChange {
     pub(super) intent: u32,
     pub(super) change: Change,
@@ -20,7 +20,7 @@ pub(super) struct DueChange {
 }
 
 /// The result of a change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum ChangeResult {
     Flow(ReportedFlow),
     NoFlow(FlowKey),
@@ -209,6 +209,45 @@ pub(super) fn difference(
     difference
 }
 
+/// Compares only the flows of these intents, which had no entries in the switch before. All other
+/// wanted entries must be installed. Returns the changes to make by distance, or `None` if one of the
+/// flows takes the place of another: then all entries are to be compared.
+pub(super) fn additions(
+    dpid: Dpid,
+    book: &mut WantedEntries,
+    known: &KnownEntries,
+    intents: &BTreeSet<u32>,
+    (app, version): (AppId, Version),
+) -> Option<BTreeMap<Option<u32>, Vec<DueChange>>> {
+    book.normalize_of(dpid, intents, app, version);
+    let mut keys = HashSet::new();
+    let mut additions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for intent in intents {
+        for entry in book.entries_of(dpid, *intent) {
+            let (flow, Ok(reported)) = entry.flow()? else { return None };
+            if known.flows.contains_key(&reported.key) || !keys.insert(&reported.key) {
+                return None;
+            }
+            additions.entry(entry.flow_distance()).or_default().push(DueChange {
+                intent: *intent,
+                change: Change::Add(flow.clone()),
+                result: ChangeResult::Flow(reported.clone()),
+            });
+        }
+    }
+    Some(additions)
+}
+
+/// Returns the missing entries of a switch that lacks nothing else.
+pub(super) fn missing_additions(
+    additions: &BTreeMap<Option<u32>, Vec<DueChange>>,
+) -> MissingAtSwitch {
+    let missing = additions.iter().flat_map(|(distance, changes)| {
+        changes.iter().map(|due| ((due.intent, *distance), LackCause::Due))
+    });
+    missing.collect()
+}
+
 impl Difference {
     /// The switch's version cannot express an entry.
     fn add_unsupported(&mut self, intent: u32, distance: Option<u32>, why: Error) {
@@ -222,9 +261,7 @@ impl Difference {
         let stuck =
             self.impossible.iter().map(|(intent, at, _)| ((*intent, *at), LackCause::Stuck));
         let mut missing: MissingAtSwitch = stuck.collect();
-        for (distance, changes) in &self.additions {
-            missing.extend(changes.iter().map(|due| ((due.intent, *distance), LackCause::Due)));
-        }
+        missing.extend(missing_additions(&self.additions));
         missing
     }
 }
@@ -361,5 +398,49 @@ impl KnownEntries {
                 self.meters.remove(&id);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::{Action, Flow, MacAddr, Match, Port};
+
+    use super::super::wanted::{BookChange, WantedEntry};
+    use super::*;
+
+    const SWITCH: Dpid = Dpid(1);
+
+    fn flow(host: u8, port: u32) -> WantedEntry {
+        let matching = Match::any().eth_dst(MacAddr([2, 0, 0, 0, 0, host]));
+        let flow = Flow::new(matching).actions(&[Action::output(Port(port))]);
+        WantedEntry::new(0, DesiredEntry::Flow(flow))
+    }
+
+    #[test]
+    fn flows_of_new_intents_are_compared_alone_unless_one_takes_the_place_of_another() {
+        let of_app = (AppId::new(2, "app").unwrap(), Version::V1_3);
+        let mut book = WantedEntries::default();
+        let mut known = KnownEntries::default();
+        let mut add = |book: &mut WantedEntries, entries: Vec<(u32, WantedEntry)>| {
+            for (intent, entry) in entries {
+                book.set(intent, false, std::iter::once((SWITCH, entry)));
+            }
+            let change = book.take_changed(std::iter::empty()).remove(&SWITCH).unwrap();
+            let BookChange::Added(intents) = change else { return None };
+            let found = additions(SWITCH, book, &known, &intents, of_app)?;
+            let all = difference(SWITCH, book, &known, &RefusedChanges::default(), of_app);
+            assert_eq!(found, all.additions);
+            assert!(all.leftovers.is_empty() && all.impossible.is_empty());
+            let changes = found.into_values().flatten();
+            let count = changes.map(|due| known.insert(due.result)).count();
+            Some(count)
+        };
+        assert_eq!(add(&mut book, vec![(7, flow(1, 1)), (3, flow(2, 1))]), Some(2));
+        assert_eq!(add(&mut book, vec![(8, flow(3, 1))]), Some(1));
+        // Of a host that has a flow already, in the switch or in the same order.
+        assert_eq!(add(&mut book, vec![(9, flow(3, 2))]), None);
+        assert_eq!(add(&mut book, vec![(10, flow(4, 1)), (11, flow(4, 1))]), None);
+        // Of an intent that had another flow.
+        assert_eq!(add(&mut book, vec![(7, flow(5, 1))]), None);
     }
 }

@@ -249,6 +249,24 @@ impl DesiredSwitch {
         self.is_overtaken = self.in_flight > 0;
     }
 
+    /// Whether all wanted entries of the last comparison are installed, and no entry is to be removed.
+    pub(super) fn lacks_nothing(&self) -> bool {
+        let has_nothing_to_send = self.additions.is_empty()
+            && self.removals.is_empty()
+            && self.unused.is_empty()
+            && self.in_flight == 0;
+        let has_nothing_refused = self.impossible.is_empty()
+            && self.refused.is_empty()
+            && self.refused_removals.is_empty();
+        self.is_read() && !self.is_new && has_nothing_to_send && has_nothing_refused
+    }
+
+    /// Adds entries to a switch that lacks nothing.
+    pub(super) fn add(&mut self, additions: BTreeMap<Option<u32>, Vec<DueChange>>) {
+        self.wanted += additions.values().map(Vec::len).sum::<usize>();
+        self.additions = additions;
+    }
+
     /// Notes which flows to remove are `free`: no flow of their intent leads packets to them any
     /// more. Returns when the first may be removed.
     pub(super) fn mark_free(

@@ -14,7 +14,7 @@ pub(super) struct WantedEntries {
     switches: BTreeMap<Dpid, BTreeMap<u32, Vec<WantedEntry>>>,
     intents: BTreeMap<u32, Intent>,
     /// Switches with changes since the last [`WantedEntries::take_changed`].
-    changed: BTreeSet<Dpid>,
+    changed: BTreeMap<Dpid, BookChange>,
     /// Numbers that were intents in this run: all flows with them belong to these intents.
     pub(super) known_intents: BTreeSet<u32>,
     /// Those of `known_intents` that became intents since the last [`WantedEntries::take_new`].
@@ -31,6 +31,15 @@ pub(super) struct WantedEntries {
     /// Groups and meters of each switch that were wanted in this run.
     pub(super) groups: BTreeMap<Dpid, BTreeSet<u32>>,
     pub(super) meters: BTreeMap<Dpid, BTreeSet<u32>>,
+}
+
+/// How the wanted entries of a switch have changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BookChange {
+    /// These intents had no entries there, and have flows now.
+    Added(BTreeSet<u32>),
+    /// In any other way.
+    Other,
 }
 
 /// An intent whose progress is followed.
@@ -114,7 +123,7 @@ impl WantedEntries {
         let removed = before.into_iter().flat_map(|before| &before.switches).copied();
         let gone: Vec<Dpid> = removed.filter(|dpid| !wanted.contains_key(dpid)).collect();
         if before.is_some_and(|before| before.is_ordered != is_ordered) {
-            self.changed.extend(wanted.keys());
+            self.changed.extend(wanted.keys().map(|dpid| (*dpid, BookChange::Other)));
         }
         self.add_known(intent);
         let new_intent = || Intent { switches: BTreeSet::new(), is_ordered };
@@ -156,6 +165,7 @@ impl WantedEntries {
         }
         let of_switch = self.switches.entry(dpid).or_default();
         let before = of_switch.remove(&intent).unwrap_or_default();
+        let had_none = before.is_empty();
         let mut is_same = before.len() == entries.len();
         for (entry, before) in entries.iter_mut().zip(before) {
             is_same &= entry.distance == before.distance && entry.wanted == before.wanted;
@@ -164,7 +174,11 @@ impl WantedEntries {
             }
         }
         if !is_same {
-            self.changed.insert(dpid);
+            let is_added = had_none && entries.iter().all(WantedEntry::is_flow);
+            match self.changed.entry(dpid).or_insert_with(|| BookChange::Added(BTreeSet::new())) {
+                BookChange::Added(intents) if is_added => drop(intents.insert(intent)),
+                change => *change = BookChange::Other,
+            }
         }
         let switches = self.intents.get_mut(&intent).map(|intent| &mut intent.switches);
         if entries.is_empty() {
@@ -190,21 +204,30 @@ impl WantedEntries {
         intents.flat_map(|(intent, entries)| entries.iter().map(move |entry| (*intent, entry)))
     }
 
+    /// Returns the entries of an intent in a switch.
+    pub(super) fn entries_of(&self, dpid: Dpid, intent: u32) -> &[WantedEntry] {
+        let intents = self.switches.get(&dpid);
+        intents.and_then(|intents| intents.get(&intent)).map_or(&[], Vec::as_slice)
+    }
+
     /// Computes, once for each flow, how a switch reports its wanted flows: most are compared
     /// often.
     pub(super) fn normalize(&mut self, dpid: Dpid, app: AppId, version: Version) {
-        let mut normalizer = None;
         let intents = self.switches.get_mut(&dpid).into_iter().flatten();
-        for entry in intents.flat_map(|(_, entries)| entries) {
-            if let DesiredEntry::Flow(flow) = &entry.wanted
-                && entry
-                    .reported
-                    .as_ref()
-                    .is_none_or(|(normalized_for, _)| *normalized_for != version)
-            {
-                let normalizer = normalizer.get_or_insert_with(|| FlowNormalizer::new(version));
-                entry.reported = Some((version, normalizer.of_flow(app, flow)));
-            }
+        normalize(intents.flat_map(|(_, entries)| entries), app, version);
+    }
+
+    /// The same, for the flows of these intents.
+    pub(super) fn normalize_of(
+        &mut self,
+        dpid: Dpid,
+        intents: &BTreeSet<u32>,
+        app: AppId,
+        version: Version,
+    ) {
+        let Some(of_switch) = self.switches.get_mut(&dpid) else { return };
+        for intent in intents {
+            normalize(of_switch.get_mut(intent).into_iter().flatten(), app, version);
         }
     }
 
@@ -277,12 +300,28 @@ impl WantedEntries {
         (self.complete, self.unset) = (true, unset);
     }
 
-    /// Returns the switches with changes since the last call; `all` of them, if all have changed.
-    pub(super) fn take_changed(&mut self, all: impl Iterator<Item = Dpid>) -> BTreeSet<Dpid> {
+    /// Returns the switches with changes since the last call, and how they have changed; `all` of
+    /// them, if all have changed.
+    pub(super) fn take_changed(
+        &mut self,
+        all: impl Iterator<Item = Dpid>,
+    ) -> BTreeMap<Dpid, BookChange> {
         let mut changed = std::mem::take(&mut self.changed);
         if std::mem::take(&mut self.all_changed) {
-            changed.extend(all);
+            changed.extend(all.map(|dpid| (dpid, BookChange::Other)));
         }
         changed
+    }
+}
+
+fn normalize<'e>(entries: impl Iterator<Item = &'e mut WantedEntry>, app: AppId, version: Version) {
+    let mut normalizer = None;
+    for entry in entries {
+        if let DesiredEntry::Flow(flow) = &entry.wanted
+            && entry.reported.as_ref().is_none_or(|(normalized_for, _)| *normalized_for != version)
+        {
+            let normalizer = normalizer.get_or_insert_with(|| FlowNormalizer::new(version));
+            entry.reported = Some((version, normalizer.of_flow(app, flow)));
+        }
     }
 }

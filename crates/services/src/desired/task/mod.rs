@@ -5,6 +5,8 @@
 //! most one program of changes under way; further changes go with the next. So a slow switch delays
 //! only the flows that must wait for it by their order.
 
+mod progress;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,15 +16,12 @@ use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, RequestError};
 use futures_lite::FutureExt;
 
-use super::compare::{RefusedChanges, difference};
+use super::compare::{RefusedChanges, additions, difference, missing_additions};
 use super::order::{LackCause, MissingAtSwitch, MissingEntries};
 use super::read::{FlowSelection, KnownEntries, Objects, read};
 use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
-use super::wanted::WantedEntries;
-use super::{
-    AUDIT_EVERY, Desired, DesiredState, IntentState, OperatorChanges, READ_AGAIN,
-    REFUSAL_REPORTED_EVERY, UnsettledIntents,
-};
+use super::wanted::{BookChange, WantedEntries};
+use super::{AUDIT_EVERY, Desired, OperatorChanges, READ_AGAIN, REFUSAL_REPORTED_EVERY};
 use crate::programming::PendingPrograms;
 use crate::wait::wait_until;
 
@@ -58,6 +57,7 @@ pub(super) async fn run(network: Network, desired: Desired) {
         switches: BTreeMap::new(),
         missing: MissingEntries::default(),
         changed: BTreeSet::new(),
+        added: BTreeMap::new(),
         ready: BTreeSet::new(),
         removing: BTreeSet::new(),
         in_flight: PendingPrograms::default(),
@@ -101,6 +101,8 @@ struct DesiredTask {
     missing: MissingEntries,
     /// Switches to compare.
     changed: BTreeSet<Dpid>,
+    /// Switches in which only these intents were added.
+    added: BTreeMap<Dpid, BTreeSet<u32>>,
     /// Switches that may have changes to send.
     ready: BTreeSet<Dpid>,
     /// Switches with flows to remove.
@@ -139,7 +141,12 @@ impl DesiredTask {
         self.clear_refusals();
         let desired = self.desired.clone();
         let mut book = desired.book();
-        self.changed.extend(book.take_changed(self.switches.keys().copied()));
+        for (dpid, change) in book.take_changed(self.switches.keys().copied()) {
+            match change {
+                BookChange::Added(intents) => drop(self.added.insert(dpid, intents)),
+                BookChange::Other => drop(self.changed.insert(dpid)),
+            }
+        }
         self.retry(&book.take_retried());
         self.find_orphans(&book.take_new());
         self.compare(&mut book);
@@ -365,6 +372,11 @@ impl DesiredTask {
 
     /// Compares the switches that have changed.
     fn compare(&mut self, book: &mut WantedEntries) {
+        for (dpid, intents) in std::mem::take(&mut self.added) {
+            if self.changed.contains(&dpid) || !self.add(dpid, &intents, book) {
+                self.changed.insert(dpid);
+            }
+        }
         let mut needs_read = false;
         for dpid in std::mem::take(&mut self.changed) {
             let why = match self.switches.get_mut(&dpid) {
@@ -393,6 +405,26 @@ impl DesiredTask {
             // In the next pass.
             self.run_at(self.network.now());
         }
+    }
+
+    /// Adds flows of new intents to a switch that lacks nothing, at a cost that does not grow with its
+    /// tables. Returns `false` if the whole switch has to be compared.
+    fn add(&mut self, dpid: Dpid, intents: &BTreeSet<u32>, book: &mut WantedEntries) -> bool {
+        let Some(switch) = self.switches.get_mut(&dpid).filter(|it| it.lacks_nothing()) else {
+            return false;
+        };
+        let Some(known) = &switch.known else { return false };
+        let of_app = (self.app, switch.version);
+        let Some(additions) = additions(dpid, book, known, intents, of_app) else { return false };
+        debug_assert_eq!(
+            additions,
+            difference(dpid, book, known, &switch.refused, of_app).additions,
+            "a comparison of all entries of {dpid} finds the same"
+        );
+        self.missing.set(dpid, missing_additions(&additions));
+        switch.add(additions);
+        self.ready.insert(dpid);
+        true
     }
 
     /// Finds which flows to remove are needed by no other flow, and when their time is over.
@@ -445,127 +477,6 @@ impl DesiredTask {
             let key = (dpid, switch.since, program);
             self.in_flight.push(key, self.network.program_within(dpid, changes, CONFIRM_WITHIN));
         }
-    }
-
-    /// Returns the states of the followed intents.
-    fn intents(&self, book: &mut WantedEntries) -> BTreeMap<u32, IntentState> {
-        let mut intents: BTreeMap<u32, IntentState> = book
-            .followed()
-            .map(|(intent, switches)| (intent, self.intent(intent, switches)))
-            .collect();
-        if intents.is_empty() {
-            return intents;
-        }
-        for (dpid, switch) in &self.switches {
-            if switch.is_outdated() {
-                for (intent, _) in book.entries(*dpid) {
-                    if let Some(
-                        state
-                        @ (IntentState::Settled | IntentState::Leaving | IntentState::Left(_)),
-                    ) = intents.get_mut(&intent)
-                    {
-                        *state = IntentState::Due;
-                    }
-                }
-            }
-            for intent in switch.removal_intents() {
-                if let Some(state @ (IntentState::Settled | IntentState::Left(_))) =
-                    intents.get_mut(&intent)
-                {
-                    *state = IntentState::Leaving;
-                }
-            }
-            for (intent, why) in switch.impossible() {
-                if let Some(state) = intents.get_mut(&intent) {
-                    *state = IntentState::Refused(*dpid, why);
-                }
-            }
-        }
-        let settled = intents.iter().filter(|(_, state)| **state == IntentState::Settled);
-        settled.for_each(|(intent, _)| book.remove_unwanted_switches(*intent));
-        intents
-    }
-
-    /// Answers who waits for states of intents, as soon as theirs are decided.
-    fn answer_questions(&self) {
-        let questions = &self.desired.0.questions;
-        let mut questions = questions.lock().unwrap_or_else(PoisonError::into_inner);
-        questions.retain(|question| !question.answer.is_abandoned());
-        if questions.is_empty() {
-            return;
-        }
-        let unsettled = self.unsettled();
-        let is_open = |intent: &u32| {
-            matches!(unsettled.get(intent), Some(IntentState::Due | IntentState::Leaving))
-        };
-        for question in questions.extract_if(.., |question| !question.intents.iter().any(is_open)) {
-            question.answer.resolve(unsettled.clone());
-        }
-    }
-
-    /// Returns the states of the intents that are not settled.
-    fn unsettled(&self) -> UnsettledIntents {
-        let removals = self.switches.values().flat_map(DesiredSwitch::removal_intents);
-        let mut unsettled: UnsettledIntents =
-            removals.map(|intent| (intent, IntentState::Leaving)).collect();
-        let outdated = self.switches.iter().filter(|(_, switch)| switch.is_outdated());
-        for (dpid, _) in outdated {
-            let intents = self.desired.book();
-            unsettled.extend(intents.entries(*dpid).map(|(intent, _)| (intent, IntentState::Due)));
-        }
-        unsettled.extend(self.missing.intents().map(|intent| {
-            let away = self.missing.disconnected(intent);
-            (intent, away.map_or(IntentState::Due, IntentState::Away))
-        }));
-        for (dpid, switch) in &self.switches {
-            let refused = switch.impossible();
-            unsettled
-                .extend(refused.map(|(intent, why)| (intent, IntentState::Refused(*dpid, why))));
-        }
-        unsettled
-    }
-
-    /// Returns the state of an intent with entries, or earlier entries, in these switches, as far
-    /// as `missing` and the connections show it.
-    fn intent(&self, intent: u32, switches: &BTreeSet<Dpid>) -> IntentState {
-        if let Some(dpid) = self.missing.disconnected(intent) {
-            return IntentState::Away(dpid);
-        }
-        if self.missing.is_due(intent) {
-            return IntentState::Due;
-        }
-        let up = switches.iter().filter_map(|dpid| self.switches.get(dpid));
-        if !up.into_iter().all(DesiredSwitch::is_read) {
-            return IntentState::Leaving;
-        }
-        let disconnected = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
-        disconnected.map_or(IntentState::Settled, |dpid| IntentState::Left(*dpid))
-    }
-
-    fn publish(&self, writes: u64, intents: BTreeMap<u32, IntentState>) {
-        let switches = self.switches.values();
-        let refused = self.switches.iter();
-        self.desired.0.state.publish(DesiredState {
-            writes,
-            wanted: switches.clone().map(|switch| switch.wanted).sum(),
-            installed: switches.clone().map(|switch| switch.installed).sum(),
-            unread_switches: switches
-                .clone()
-                .filter(|switch| !switch.is_read() || switch.is_outdated())
-                .count(),
-            refused: refused
-                .filter_map(|(dpid, switch)| Some((*dpid, switch.missing_reason()?)))
-                .collect(),
-            refusals: self
-                .switches
-                .iter()
-                .filter(|(_, switch)| switch.refusals > 0)
-                .map(|(dpid, switch)| (*dpid, switch.refusals))
-                .collect(),
-            changes_sent: self.changes_sent,
-            longest_queue: switches.map(DesiredSwitch::unconfirmed_changes).max().unwrap_or(0),
-            intents,
-        });
     }
 }
 
