@@ -58,6 +58,12 @@ impl Feed {
         Some(delivery)
     }
 
+    /// Whether no event waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Asks to be woken by the next event. `false`: one waits already, and nobody wakes.
     #[must_use]
     pub fn sleep(&self) -> bool {
@@ -179,7 +185,7 @@ mod tests {
         let link = link();
         assert!(feed.push_event(&link, DetachedEvent::Barrier(1)));
         assert_eq!(woken.load(Ordering::Relaxed), 0, "it does not sleep");
-        assert!(!feed.sleep(), "an event waits");
+        assert!(!feed.is_empty() && !feed.sleep(), "an event waits");
         assert!(feed.pop().is_some());
         assert!(feed.sleep());
         for _ in 0..3 {

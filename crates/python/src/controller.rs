@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::error::Error;
-use crate::runner::{AppOptions, Runner};
+use crate::runner::{AppOptions, Runner, SPIN};
 
 /// A running controller. `bellrock.run` makes one, and calls `turn` when its file descriptor is
 /// readable.
@@ -57,7 +57,7 @@ impl NativeController {
         woken.set_nonblocking(true)?;
         // If its buffer is full, the thread wakes anyway.
         let wake = move || _ = (&bell).write(&[1]);
-        let mut runner = Runner::new(Arc::new(Feed::new(wake)), report);
+        let mut runner = Runner::new(Arc::new(Feed::new(wake)), report, SPIN);
         let mut builder = Controller::builder().workers(workers);
         for address in listen {
             builder = builder.listen(address_of(&address)?);

@@ -118,7 +118,8 @@ impl NativeLab {
         }
         let bell = Arc::new(Doorbell::default());
         let ring = Arc::clone(&bell);
-        let mut runner = Runner::new(Arc::new(Feed::new(move || ring.ring())), report);
+        let mut runner =
+            Runner::new(Arc::new(Feed::new(move || ring.ring())), report, Duration::ZERO);
         let task = Arc::new(OnceLock::new());
         let mut detached = Vec::new();
         for (app, options) in apps {
