@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
@@ -85,6 +85,9 @@ class App:
     wants_packet_ins: ClassVar[bool] = True
     """Whether packets that match no flow are sent to the controller for it."""
 
+    counters: Mapping[str, str] = {}
+    """Names of counters that it counts with `Switch.count`, and what each counts."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
@@ -125,6 +128,7 @@ class PerSwitchApp(App):
 
     def __init__(self, make: type[Any]) -> None:
         self.name = make.__name__
+        self.counters = getattr(make, "counters", {})
         self._make = make
 
     def switch_up(self, network: Network, switch: Switch) -> object:

@@ -29,6 +29,7 @@ class _Options:
         self.needs = list(app.needs)
         self.keeps_flows = app.keeps_flows
         self.wants_packet_ins = app.wants_packet_ins
+        self.counters = list(app.counters.items())
 
 
 def chain(apps: Sequence[AnyApp]) -> list[tuple[Any, _Options | None]]:

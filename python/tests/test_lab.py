@@ -155,6 +155,33 @@ def test_ten_exceptions_disable_an_app_and_no_other() -> None:
     assert len(lab.exceptions) == 10
 
 
+def test_an_app_has_counters_of_its_own() -> None:
+    class Counts(App):
+        counters = {"pings": "Echo requests seen.", "others": "Other packets seen."}
+
+        def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict:
+            switch.count("pings" if packet.icmp is not None else "others")
+            with pytest.raises(KeyError, match="nothing: the app has it not"):
+                switch.count("nothing")
+            return Verdict.PASS
+
+    lab = Lab(linear(2), Counts(), hub)
+    assert lab.ping("h1", "h2")
+    lab.udp("h1", "h2", 3)
+    assert lab.app_counter("Counts", "pings") == 4, "two packets at two switches"
+    assert (lab.app_counter("Counts", "others") or 0) >= 6
+    assert lab.exceptions == []
+
+
+@pytest.mark.parametrize("name", ["", "Pings", "a-b", "packet_ins_dropped", "a" * 300])
+def test_a_counter_has_a_name_that_metrics_can_have(name: str) -> None:
+    class Counts(App):
+        counters = {name: "Nothing."}
+
+    with pytest.raises(ValueError, match="counters: "):
+        Lab(single(1), Counts())
+
+
 def test_a_packet_goes_on_only_if_it_is_passed() -> None:
     class Firewall(App):
         def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict | None:

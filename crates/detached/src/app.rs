@@ -12,7 +12,7 @@ use bellrock_api::{
 
 use crate::event::{DetachedEvent, encoded};
 use crate::feed::Feed;
-use crate::link::{Parcel, SwitchLink};
+use crate::link::{AppCounts, Parcel, SwitchLink};
 
 bellrock_api::counters! {
     /// What a detached app did not get.
@@ -55,6 +55,8 @@ pub struct DetachedSettings {
     pub keeps_flows: bool,
     /// The events that it wants.
     pub wanted: Wanted,
+    /// Name and meaning of each of its own counters ([`SwitchLink::count`]).
+    pub counters: Vec<(&'static str, &'static str)>,
 }
 
 /// An app whose handlers run in the thread that takes the events of a [`Feed`].
@@ -100,7 +102,7 @@ impl App for DetachedApp {
     }
 
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
-        DETACHED_COUNTERS.to_vec()
+        [DETACHED_COUNTERS, &self.settings.counters].concat()
     }
 
     fn start(&self, network: &Network) {
@@ -116,6 +118,7 @@ impl App for DetachedApp {
             is_overrun: false,
             gathered: Vec::new(),
             counts: DetachedCounts::default(),
+            app_counts: Arc::new(AppCounts::new(&self.settings.counters)),
         }
     }
 }
@@ -132,13 +135,16 @@ pub struct DetachedHandler {
     /// Packet_ins of the current batch. Its memory is used again.
     gathered: Vec<u8>,
     counts: DetachedCounts,
+    /// The app's own.
+    app_counts: Arc<AppCounts>,
 }
 
 impl DetachedHandler {
     /// Brings the switch up for the app.
     fn begin(&mut self, info: &SwitchInfo) {
         let Some(app) = self.network.app_id() else { return };
-        let link = Arc::new(SwitchLink::new(self.feed.next_link(), info.dpid, info.version, app));
+        let (number, counts) = (self.feed.next_link(), Arc::clone(&self.app_counts));
+        let link = Arc::new(SwitchLink::new(number, info.dpid, info.version, app, counts));
         let up = DetachedEvent::SwitchUp(Arc::new(info.clone()));
         self.is_overrun = !self.feed.push_event(&link, up);
         self.link = (!self.is_overrun).then_some(link);
@@ -268,6 +274,7 @@ impl Handler for DetachedHandler {
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counts.iter().for_each(|(name, n)| report(name, n));
+        self.app_counts.iter().for_each(|(name, n)| report(name, n));
     }
 }
 

@@ -141,10 +141,11 @@ mod tests {
     use bellrock_api::{AppId, Dpid, Version};
 
     use super::*;
+    use crate::link::AppCounts;
 
     fn link() -> Arc<SwitchLink> {
         let Some(app) = AppId::new(0, "test") else { unreachable!("there is a first place") };
-        Arc::new(SwitchLink::new(0, Dpid(1), Version::V1_3, app))
+        Arc::new(SwitchLink::new(0, Dpid(1), Version::V1_3, app, Arc::new(AppCounts::new(&[]))))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One switch between a worker and the thread of the app.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bellrock_api::runtime::Expected;
 use bellrock_api::{AppId, Dpid, Version};
@@ -26,6 +27,21 @@ pub struct SwitchLink {
     pub(crate) packet_bytes: AtomicUsize,
     /// Whether a tick waits in the feed.
     pub(crate) has_tick: AtomicBool,
+    counts: Arc<AppCounts>,
+}
+
+/// The counters of an app at one switch, which the app names itself.
+#[derive(Debug)]
+pub(crate) struct AppCounts(Box<[(&'static str, AtomicU64)]>);
+
+impl AppCounts {
+    pub(crate) fn new(counters: &[(&'static str, &'static str)]) -> Self {
+        AppCounts(counters.iter().map(|(name, _)| (*name, AtomicU64::new(0))).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(name, n)| (*name, n.load(Ordering::Relaxed)))
+    }
 }
 
 /// What goes back to the worker together.
@@ -47,7 +63,13 @@ impl Parcel {
 }
 
 impl SwitchLink {
-    pub(crate) fn new(number: u64, dpid: Dpid, version: Version, app: AppId) -> Self {
+    pub(crate) fn new(
+        number: u64,
+        dpid: Dpid,
+        version: Version,
+        app: AppId,
+        counts: Arc<AppCounts>,
+    ) -> Self {
         SwitchLink {
             number,
             dpid,
@@ -57,6 +79,7 @@ impl SwitchLink {
             waiting: AtomicUsize::new(0),
             packet_bytes: AtomicUsize::new(0),
             has_tick: AtomicBool::new(false),
+            counts,
         }
     }
 
@@ -82,6 +105,13 @@ impl SwitchLink {
     #[must_use]
     pub fn app(&self) -> AppId {
         self.app
+    }
+
+    /// Adds to a counter of the app. Returns whether the app has a counter of this name
+    /// ([`DetachedSettings::counters`](crate::DetachedSettings::counters)).
+    pub fn count(&self, name: &str, n: u64) -> bool {
+        let counter = self.counts.0.iter().find(|(own, _)| *own == name);
+        counter.map(|(_, count)| count.fetch_add(n, Ordering::Relaxed)).is_some()
     }
 
     /// Whether so much waits for the worker that nothing more may be written.

@@ -54,6 +54,7 @@ fn app(name: &str) -> (DetachedApp, Arc<Told>) {
         needs: Needs::empty(),
         keeps_flows: false,
         wanted: Wanted { packet_ins: true, port_status: true, flow_removed: true, tick: true },
+        counters: vec![("ports_changed", "Changes of ports.")],
     };
     let app = DetachedApp::new(settings, &feed, move |network| {
         let (feed, told, bell) = (Arc::clone(&its_feed), Arc::clone(&its_told), Arc::clone(&bell));
@@ -122,7 +123,10 @@ fn handle(
                 }
             }
         }
-        DetachedEvent::PortStatus(..) => _ = told.ports.fetch_add(1, Ordering::Relaxed),
+        DetachedEvent::PortStatus(..) => {
+            told.ports.fetch_add(1, Ordering::Relaxed);
+            assert!(link.count("ports_changed", 1) && !link.count("no_counter", 1));
+        }
         DetachedEvent::Barrier(_) => _ = told.barriers.fetch_add(1, Ordering::Relaxed),
         DetachedEvent::Error(_) => _ = told.refused.fetch_add(1, Ordering::Relaxed),
         DetachedEvent::Tick => _ = told.ticks.fetch_add(1, Ordering::Relaxed),
@@ -152,9 +156,12 @@ fn its_packets_arrive_and_it_hears_of_its_switches() {
         lab.run_for(Duration::from_secs(2));
         assert_eq!((count(&told.ports), count(&told.refused)), (2, 0), "{version}");
         assert!(count(&told.ticks) >= 3, "{version}");
+        assert_eq!(lab.app_counter("detached", "ports_changed"), Some(2), "{version}");
         lab.disconnect("s2");
         lab.run_for(Duration::from_secs(1));
         assert_eq!(count(&told.down), 1, "{version}");
+        let changed = lab.app_counter("detached", "ports_changed");
+        assert_eq!(changed, Some(2), "{version}: a switch that is gone leaves its counts");
         lab.reconnect("s2");
         lab.run_for(Duration::from_secs(5));
         assert_eq!(count(&told.up), 4, "{version}");

@@ -1,6 +1,6 @@
 //! Calls the handlers of the apps: the thread of the apps takes events from the feed here.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use bellrock::openflow::{FromSwitch, frame};
 use bellrock::{Forwards, Needs, Network, SwitchInfo};
 use bellrock_detached::{
-    Delivery, DetachedApp, DetachedEvent, DetachedSettings, Feed, SwitchLink, Wanted,
+    DETACHED_COUNTERS, Delivery, DetachedApp, DetachedEvent, DetachedSettings, Feed, SwitchLink,
+    Wanted,
 };
 use crossbeam_queue::SegQueue;
 use pyo3::call::PyCallArgs;
@@ -183,7 +184,15 @@ pub(crate) struct AppOptions {
     needs: Vec<String>,
     keeps_flows: bool,
     wants_packet_ins: bool,
+    /// Name and meaning of each of its counters.
+    counters: Vec<(String, String)>,
 }
+
+/// Maximum number of counters of an app.
+const MAX_COUNTERS: usize = 64;
+
+/// Maximum length of the name of a counter, and of its meaning, in bytes.
+const MAX_COUNTER_BYTES: usize = 256;
 
 impl AppOptions {
     fn settings(&self) -> PyResult<DetachedSettings> {
@@ -212,6 +221,7 @@ impl AppOptions {
             }
         };
         Ok(DetachedSettings {
+            counters: self.static_counters()?,
             name: self.name.clone(),
             forwards,
             needs,
@@ -224,6 +234,42 @@ impl AppOptions {
             },
         })
     }
+}
+
+impl AppOptions {
+    fn static_counters(&self) -> PyResult<Vec<(&'static str, &'static str)>> {
+        let wrong = |text: String| Err(PyValueError::new_err(format!("counters: {text}")));
+        if self.counters.len() > MAX_COUNTERS {
+            return wrong(format!("{MAX_COUNTERS} is the maximum, not {}", self.counters.len()));
+        }
+        let is_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        for (name, meaning) in &self.counters {
+            if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_char) {
+                return wrong(format!("{name:?} is no name; give one such as packets_blocked"));
+            }
+            if name.len() > MAX_COUNTER_BYTES || meaning.len() > MAX_COUNTER_BYTES {
+                return wrong(format!("{MAX_COUNTER_BYTES} bytes are the maximum for {name:?}"));
+            }
+            if DETACHED_COUNTERS.iter().any(|(taken, _)| taken == name) {
+                return wrong(format!("each app in Python has {name:?} already"));
+            }
+        }
+        let counters = self.counters.iter();
+        Ok(counters.map(|(name, meaning)| (interned(name), interned(meaning))).collect())
+    }
+}
+
+/// Keeps a text as long as the process. Equal ones are kept once, so a program that makes many labs
+/// does not grow.
+fn interned(text: &str) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(Box::from(text));
+    texts.insert(kept);
+    kept
 }
 
 impl Runner {

@@ -10,6 +10,7 @@ use bellrock::{
     Switch, SwitchInfo,
 };
 use bellrock_detached::SwitchLink;
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
@@ -242,6 +243,16 @@ impl PySwitch {
         let all = Match::any();
         let matching = matching.map_or(&all, |matching| &matching.get().0);
         self.write(|switch| switch.remove(matching, out_port)).map(|xid| xid.0)
+    }
+
+    /// Adds to a counter of the app, one of `App.counters`. Operators see it in `bellrock counters` and
+    /// in the metrics.
+    #[pyo3(signature = (name, n=1))]
+    fn count(&self, name: &str, n: u64) -> PyResult<()> {
+        match self.link.count(name, n) {
+            true => Ok(()),
+            false => Err(PyKeyError::new_err(format!("{name}: the app has it not in `counters`"))),
+        }
     }
 
     /// Requests that the switch finish all earlier messages; the handler's `barrier` gets the
