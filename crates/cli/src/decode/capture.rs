@@ -242,8 +242,13 @@ fn read_blocks(
     };
     let mut blocks = Blocks::default();
     let mut capacity = BUFFER_BYTES;
+    let is_pcapng = reader.data().starts_with(&SECTION_HEADER);
     while wants_more.get() {
         let offset = reader.consumed();
+        if is_pcapng && is_process_block_too_short(reader.data()) {
+            let what = "this block of process information is shorter than a block".to_owned();
+            return Err(CaptureError::Broken { offset, what });
+        }
         let step = match reader.next() {
             Ok((length, block)) => {
                 blocks.block(block, &mut each);
@@ -269,6 +274,21 @@ fn read_blocks(
         }
     }
     Ok(FileEnd::Whole)
+}
+
+/// Type of the block that begins a pcapng file.
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// Whether a block of process information has less than the bytes of any block: type, length, and
+/// length again. The parser checks this for all other types of blocks, but computes with a length below
+/// zero here (0.17).
+fn is_process_block_too_short(data: &[u8]) -> bool {
+    const TYPE: u32 = 0x8000_0001;
+    const MIN_BLOCK_BYTES: u32 = 12;
+    let Some(&[a, b, c, d, length @ ..]) = data.first_chunk::<8>() else { return false };
+    let of_type =
+        |read: fn([u8; 4]) -> u32| read([a, b, c, d]) == TYPE && read(length) < MIN_BLOCK_BYTES;
+    of_type(u32::from_le_bytes) || of_type(u32::from_be_bytes)
 }
 
 /// The parser's message, without the bytes that it quotes.
@@ -467,5 +487,23 @@ fn segment<'a>(ip: &IpInfo, tcp: &TcpSlice<'a>, time: Duration) -> CapturedSegme
         rst: tcp.rst(),
         payload: tcp.payload(),
         missing: ip.missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_of_process_information_that_is_too_short_is_broken() {
+        let file: &[u8] = include_bytes!("../../../../fuzz/seeds/capture/short-block.pcapng");
+        for length in 0..12u8 {
+            let mut file = file.to_vec();
+            assert_eq!(file[28..33], [1, 0, 0, 0x80, 4]);
+            file[32] = length;
+            let read = read(&file[..], &mut CaptureTally::default(), |_, _| true);
+            let Err(CaptureError::Broken { offset, .. }) = read else { panic!("{read:?}") };
+            assert_eq!(offset, 28, "{length}");
+        }
     }
 }
