@@ -22,6 +22,8 @@ use socket2::SockRef;
 const NAME: &str = "controller";
 /// Maximum number of bytes that an end writes at a time: some records.
 const WRITE_BYTES: usize = 40_000;
+/// Maximum number of updates of keys of a run. More without data between them are misbehaviour.
+const MAX_KEY_UPDATES: u32 = 32;
 
 struct Ends {
     clients: [Arc<ClientConfig>; 2],
@@ -73,9 +75,7 @@ fuzz_target!(|input: &[u8]| {
             4 => run.controller_reads(bytes),
             5 => run.controller_writes(bytes),
             6 => run.switch_reads(),
-            _ => {
-                let _ = run.client.refresh_traffic_keys();
-            }
+            _ => run.switch_renews_keys(),
         }
     }
     run.finish();
@@ -92,6 +92,7 @@ struct Run {
     down: [u64; 2],
     /// Bytes of the controller that were not taken.
     waiting: usize,
+    key_updates: u32,
     /// Nonsense was sent.
     is_broken: bool,
     /// The session has failed: the engine closes it, and does not use it again.
@@ -147,8 +148,16 @@ impl Run {
             up,
             down,
             waiting: 0,
+            key_updates: 0,
             is_broken: false,
             has_failed: false,
+        }
+    }
+
+    fn switch_renews_keys(&mut self) {
+        if self.key_updates < MAX_KEY_UPDATES {
+            self.key_updates += 1;
+            let _ = self.client.refresh_traffic_keys();
         }
     }
 
