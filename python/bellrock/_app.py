@@ -60,6 +60,20 @@ class Handler:
     """The switch is gone. Nothing can be sent any more."""
 
 
+EVENTS: Final = (
+    "packet_in",
+    "packet_ins",
+    "port_status",
+    "flow_removed",
+    "error",
+    "unanswered",
+    "barrier",
+    "tick",
+    "switch_down",
+)
+"""The names of the methods of a handler."""
+
+
 class App:
     """An app: it makes a handler for each switch that comes up.
 

@@ -1,6 +1,6 @@
 """The native half of the package. Its classes are exported by `bellrock`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from os import PathLike
 from typing import Any, ClassVar, Literal, TypeVar, final, overload
@@ -11,6 +11,7 @@ __all__ = [
     "Action",
     "Arp",
     "Bucket",
+    "CommandRun",
     "Desired",
     "Error",
     "ErrorMessage",
@@ -46,6 +47,8 @@ __all__ = [
     "Tcp",
     "Udp",
     "Verdict",
+    "log",
+    "log_level",
     "log_to_stderr",
 ]
 
@@ -53,6 +56,8 @@ _T = TypeVar("_T")
 
 class Error(Exception): ...
 
+def log(level: int, logger: str, text: str) -> None: ...
+def log_level() -> int: ...
 def log_to_stderr() -> None: ...
 
 @final
@@ -752,6 +757,14 @@ class Network:
     def events(self) -> EventStream: ...
 
 @final
+class CommandRun:
+    def __new__(cls, json: str) -> CommandRun: ...
+    @property
+    def files(self) -> list[str]: ...
+    def start_log(self) -> None: ...
+    def watch_signals(self) -> None: ...
+
+@final
 class NativeController:
     def __new__(
         cls,
@@ -763,6 +776,14 @@ class NativeController:
         control: bool | str | PathLike[str],
         http: str | None,
     ) -> NativeController: ...
+    @staticmethod
+    def of_command(
+        run: CommandRun,
+        apps: Mapping[str, Sequence[tuple[Any, Any]]],
+        report: Callable[[str, BaseException], object],
+    ) -> NativeController: ...
+    @property
+    def is_stopping(self) -> bool: ...
     @property
     def addresses(self) -> list[str]: ...
     @property

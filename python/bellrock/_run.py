@@ -16,6 +16,9 @@ from ._native import NativeController, log_to_stderr
 
 _log = logging.getLogger("bellrock")
 
+loading: str | None = None
+"""The file whose apps are being loaded. It must not run them itself."""
+
 _WATCH_EVERY = 1.0
 """How often it is looked whether the controller still runs, in seconds."""
 
@@ -41,12 +44,12 @@ def chain(apps: Sequence[AnyApp]) -> list[tuple[Any, _Options | None]]:
         if isinstance(app, str):
             entries.append((app, None))
             continue
-        app = _app_of(app)
+        app = app_of(app)
         entries.append((app, _Options(app)))
     return entries
 
 
-def _app_of(app: App | Callable[..., Any]) -> App:
+def app_of(app: App | Callable[..., Any]) -> App:
     if isinstance(app, App):
         return app
     if isinstance(app, type):
@@ -93,15 +96,7 @@ class Controller:
     async def __aenter__(self) -> Controller:
         self._loop = asyncio.get_running_loop()
         self._failure = self._loop.create_future()
-        native = NativeController(
-            self._chain,
-            report,
-            listen=self._listen,
-            workers=self._workers,
-            control=self._control,
-            http=self._http,
-        )
-        self._native = native
+        self._native = native = self._make()
         try:
             native.start_apps()
         except BaseException:
@@ -110,6 +105,16 @@ class Controller:
         self._loop.add_reader(native.fileno(), self._turn)
         self._loop.call_soon(self._turn)
         return self
+
+    def _make(self) -> NativeController:
+        return NativeController(
+            self._chain,
+            report,
+            listen=self._listen,
+            workers=self._workers,
+            control=self._control,
+            http=self._http,
+        )
 
     async def __aexit__(self, *_: object) -> None:
         native, self._native = self._native, None
@@ -128,10 +133,14 @@ class Controller:
         assert self._failure is not None, "the controller runs inside `async with`"
         while self._native is not None:
             if self._native.has_failed:
-                raise RuntimeError("the controller has failed; its log says why")
+                raise NotRunning("the controller has failed; its log says why")
             await asyncio.wait([self._failure], timeout=_WATCH_EVERY)
+            self._look()
             if self._failure.done():
-                self._failure.result()
+                return self._failure.result()
+
+    def _look(self) -> None:
+        """Is called in each turn of the apps, and once a second."""
 
     def _turn(self) -> None:
         if self._native is None:
@@ -140,13 +149,18 @@ class Controller:
         try:
             if self._native.turn():
                 self._loop.call_soon(self._turn)
+            self._look()
         except BaseException as error:
             # What a handler raises to end the program: `SystemExit`, `KeyboardInterrupt`.
             if not self._failure.done():
-                self._failure.set_exception(_Ended(error))
+                self._failure.set_exception(Ended(error))
 
 
-class _Ended(Exception):
+class NotRunning(RuntimeError):
+    """The controller does not run. The text is all that there is to say."""
+
+
+class Ended(Exception):
     """Carries an exception through a future that would not take it."""
 
     def __init__(self, error: BaseException) -> None:
@@ -173,6 +187,11 @@ def run(
     or where they look by default. `http` is the address
     of REST, the metrics and the web page.
     """
+    if loading is not None:
+        raise RuntimeError(
+            f"{loading} calls bellrock.run while its apps are loaded; put the call below "
+            '`if __name__ == "__main__":`'
+        )
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, format="%(levelname)5s %(message)s")
     log_to_stderr()
@@ -181,7 +200,7 @@ def run(
         asyncio.run(_run(controller))
     except KeyboardInterrupt:
         pass
-    except _Ended as ended:
+    except Ended as ended:
         raise ended.error from None
 
 

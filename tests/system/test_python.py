@@ -1,6 +1,8 @@
-"""The manual's apps in Python on Open vSwitch, from the wheel that the step `python` of the tests has installed."""
+"""The manual's apps in Python on Open vSwitch, as programs and as files of `bellrock run`, from the wheel that the step `python` of the tests has installed."""
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 from harness.case import SystemTest, on_both_versions
@@ -9,6 +11,11 @@ from harness.network import Line
 from harness.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES = ROOT / "python" / "examples"
+LEARNING = str(EXAMPLES / "learning.py")
+LIMIT_S = 30
+# A handler that blocks for so long at each tick is always blocked.
+BLOCKS_S = 1.5
 VIP, VIRTUAL_MAC = "10.0.0.100", "02:00:00:00:01:00"
 PORT, OTHER_PORT = 80, 81
 # Each connection has another port, and so another hash: one server gets all of them once in 2^23 runs.
@@ -44,19 +51,12 @@ class Program(Controller):
         self.command = [python(), "-c", text]
 
     def launch(self, log):
-        os.environ["PYTHONPATH"] = str(ROOT / "python" / "examples")
+        os.environ["PYTHONPATH"] = str(EXAMPLES)
         return super().launch(log)
 
 
-class AppsInPython(SystemTest):
-    """Three hosts at a switch."""
-
-    def run_apps(self, statements, apps):
-        controller = Program(self.logs, self.run_dir, statements, apps)
-        controller.start()
-        self.controllers.append(controller)
-        self.addCleanup(self._end_controller, controller)
-        return controller
+class Hosts(SystemTest):
+    """Hosts that serve, and ask each other."""
 
     def serve(self, network, name, port=PORT):
         server = network[name].popen(["/usr/bin/python3", "-c", SERVER.format(port=port, name=name)], text=True)
@@ -67,6 +67,17 @@ class AppsInPython(SystemTest):
         """What a server sends over a TCP connection, or the name of the error."""
         asking = network[client].popen(["/usr/bin/python3", "-c", CLIENT.format(ip=ip, port=port)], text=True)
         return asking.communicate(timeout=20)[0]
+
+
+class AppsInPython(Hosts):
+    """Programs."""
+
+    def run_apps(self, statements, apps):
+        controller = Program(self.logs, self.run_dir, statements, apps)
+        controller.start()
+        self.controllers.append(controller)
+        self.addCleanup(self._end_controller, controller)
+        return controller
 
     @on_both_versions
     def a_learning_switch_installs_flows(self, version):
@@ -113,3 +124,86 @@ class AppsInPython(SystemTest):
         network = self.network(Line(hosts=(1, 1)), version)
         self.assertEqual(network.unreachable(), [])
         until(lambda: "port 1: " in controller.text() and "Mbit/s" in controller.text(), RATES_LIMIT_S, "rates")
+
+
+class FilesOfTheCommand(Hosts):
+    """`bellrock run --app FILE.py`."""
+
+    def run_files(self, config=None, **options):
+        os.environ["BELLROCK_PYTHON"] = python()
+        return self.controller(config=config, **options)
+
+    def write(self, name, text):
+        path = self.run_dir / name
+        path.write_text(text)
+        return str(path)
+
+    def expect_faults(self, controller):
+        """The log has lines at level error that the test wants."""
+        self.controllers.remove(controller)
+
+    @on_both_versions
+    def a_file_of_the_manual_runs_and_reloads(self, version):
+        """With a configuration, whose log level changes by SIGHUP, and whose names by the command."""
+        config = {"apps": [LEARNING], "switches": {"left": "1"}, "log_level": "info"}
+        controller = self.run_files(config)
+        network = self.network(Line(switches=3, hosts=(1, 2, 3)), version)
+        self.assertEqual(network.unreachable(), [])
+        self.assertTrue(any("idle_timeout=10" in flow for flow in network.flows("s2")), network.flows("s2"))
+        self.assertEqual([row["name"] for row in controller.ask("apps")], ["Learning"])
+        controller.write_config(config | {"log_level": "debug"})
+        controller.process.send_signal(signal.SIGHUP)
+        until(lambda: "configuration: log_level: info -> debug (live)" in controller.text(), LIMIT_S, "the reload")
+        controller.write_config(config | {"switches": {"left": "1", "right": "3"}})
+        answer = controller.ask("reload")
+        self.assertTrue(answer["applied"], answer)
+        self.assertIn("right", [row["name"] for row in controller.ask("switches")])
+        controller.write_config(config | {"apps": ["learning"]})
+        self.assertIn("apps: [", controller.refused("reload"))
+        self.assertEqual(network.unreachable(), [], "what was refused has changed nothing")
+
+    @on_both_versions
+    def a_file_stands_before_an_app_in_rust(self, version):
+        """One port of one host is closed, by a file that makes its app."""
+        file = self.write("closed.py", f"import sys\nsys.path.append({str(EXAMPLES)!r})\n"
+                                       "from ipaddress import IPv4Network\nfrom firewall import Firewall, Rule\n"
+                                       f"app = Firewall(Rule(IPv4Network('10.0.0.2/32'), {PORT}))\n")
+        controller = self.run_files({"apps": [file, "learning"], "allow": {"Firewall": {"write": "own"}}})
+        network = self.network(Line(hosts=(1, 1)), version)
+        for port in (PORT, OTHER_PORT):
+            self.serve(network, "h2", port)
+        self.assertEqual(network.unreachable(), [])
+        self.assertEqual(self.ask(network, "h1", "10.0.0.2", OTHER_PORT), "h2")
+        self.assertIn(self.ask(network, "h1", "10.0.0.2"), ("TimeoutError", "timeout"))
+        self.assertEqual([row["name"] for row in controller.ask("apps")], ["Firewall", "learning"])
+
+    @on_both_versions
+    def an_app_that_raises_or_blocks_leaves_the_rest_alone(self, version):
+        """The next app gets the packets of the one that raises. Switches stay while one blocks, and it ends in order."""
+        raises = self.write("raises.py", "def raises(switch, packet):\n    raise RuntimeError('it fails')\n")
+        blocks = self.write("blocks.py", "import time\nimport bellrock\n\nclass Blocks(bellrock.App):\n"
+                                         "    wants_packet_ins = False\n    def tick(self, switch):\n"
+                                         f"        time.sleep({BLOCKS_S})\n")
+        controller = self.run_files({"apps": [raises, blocks, "learning"], "echo_after": "1 s", "dead_after": "3 s"})
+        self.expect_faults(controller)
+        network = self.network(Line(hosts=(1, 1)), version)
+        until(lambda: network.unreachable() == [], LIMIT_S, "the learning switch gets the packets")
+        until(lambda: "RuntimeError: it fails" in controller.text(), LIMIT_S, "the traceback")
+        # Longer than a switch may be silent.
+        self.assertEqual(network.unreachable(), [])
+        self.assertEqual(len(controller.ask("switches")), 1)
+        row = {row["name"]: row for row in controller.ask("apps")}["raises"]
+        self.assertGreater(row["errors"] + row["panics"], 0, row)
+        self.assertEqual(controller.stop(), 0)
+        self.assertTrue(controller.text().rstrip().endswith("stopped"))
+
+    def test_wrong_files_are_explained(self):
+        """Each ends the start with a status and a line of its own."""
+        os.environ["BELLROCK_PYTHON"] = python()
+        nothing, fails = self.write("nothing.py", "NUMBER = 1\n"), self.write("fails.py", "import missing_module\n")
+        for file, status, text in ((nothing, 1, "nothing.py: it has no app"), (str(self.run_dir / "none.py"), 2, "No such file"),
+                                   (fails, 1, "fails.py cannot be loaded: ModuleNotFoundError: No module named 'missing_module'")):
+            command = [os.environ["BELLROCK_BIN"], "run", "--app", file, "--control", "none"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(text, done.stderr)

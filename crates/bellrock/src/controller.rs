@@ -383,11 +383,11 @@ impl ControllerBuilder {
 
     /// What the apps of the chain forward and need, in order.
     #[must_use]
-    pub fn chain_roles(&self) -> Vec<AppRole> {
+    pub fn chain_roles(&self) -> Vec<AppRole<'_>> {
         self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect()
     }
 
-    fn chain_problems(&self) -> impl Iterator<Item = ChainProblem> + use<> {
+    pub(crate) fn chain_problems(&self) -> impl Iterator<Item = ChainProblem> + use<> {
         check(&self.chain_roles()).into_iter()
     }
 

@@ -70,16 +70,23 @@ impl Signals {
         Ok(Signals { signals: iterator::Signals::new(signals)?, reloads })
     }
 
+    /// The next signal that has come, if there is one.
+    #[must_use]
+    pub fn poll(&mut self) -> Option<Signal> {
+        let came = self.signals.pending().next()?;
+        if self.reloads && came == SIGHUP {
+            return Some(Signal::Reload);
+        }
+        let (_, name) = STOPPING.iter().find(|(signal, _)| *signal == came)?;
+        Some(Signal::Stop(name))
+    }
+
     /// Waits for the next signal. Returns `None` if the controller fails first.
     #[must_use]
     pub fn wait(&mut self, controller: &Controller) -> Option<Signal> {
         while !controller.has_failed() {
-            if let Some(came) = self.signals.pending().next() {
-                if self.reloads && came == SIGHUP {
-                    return Some(Signal::Reload);
-                }
-                let name = STOPPING.iter().find(|(signal, _)| *signal == came);
-                return name.map(|(_, name)| Signal::Stop(name));
+            if let Some(signal) = self.poll() {
+                return Some(signal);
             }
             std::thread::sleep(CHECK);
         }

@@ -212,7 +212,9 @@ pub(super) struct Run {
     /// Run this app; several times for a chain
     ///
     /// Each packet goes to the first app, and on to the next as long as apps pass it on. Replaces
-    /// the file's apps, but keeps their settings in the file. Default: learning.
+    /// the file's apps, but keeps their settings in the file. A name that ends in .py is the path
+    /// of a file with apps in Python (--app ./my_app.py), for which python3 of PATH runs the
+    /// controller: it needs the package bellrock. Default: learning.
     #[arg(
         long = "app",
         value_name = "NAME",
@@ -298,7 +300,7 @@ fn flag(setting: &Setting<Config>) -> Arg {
 /// the name that was probably meant.
 pub(super) fn misspelled_variables() -> Vec<(String, String)> {
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers"])
+    bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers", "python"])
 }
 
 impl FromArgMatches for Overrides {
@@ -336,6 +338,7 @@ fn apps_help() -> String {
     for app in apps::KNOWN {
         text.push_str(&format!("  {:10}{}\n", app.name, app.about));
     }
+    text.push_str("  FILE.py   The apps in Python of this file.\n");
     for app in apps::KNOWN.iter().filter(|app| !app.settings.is_empty()) {
         text.push_str(&format!(
             "\nSettings of {}, in the file (apps: [{}: {{KEY: VALUE}}]):\n",

@@ -17,6 +17,7 @@ mod ending;
 mod operate;
 mod pki;
 mod problems;
+mod python;
 mod show;
 mod start;
 mod token;
@@ -238,13 +239,17 @@ fn failed(failure: Failure) -> ExitCode {
 
 fn run_controller(run: &Run) -> Result<(), Failure> {
     let (config, warnings) = configure(run)?;
-    let log_level = configured::start_log(&config);
-    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let options = RunOptions {
         shared_table: run.shared_table.into(),
         sources: run.sources(),
         watch_config: run.watch_config,
     };
+    if config.python_files().next().is_some() {
+        return python::run(&config, options, misspelled());
+    }
+    let log_level = configured::start_log(&config);
+    let warnings = misspelled().into_iter().chain(warnings);
+    warnings.for_each(|warning| tracing::warn!("{warning}"));
     start::run(config, options, log_level).map_err(|error| Failure::Failed(error.to_string()))
 }
 
@@ -254,10 +259,13 @@ fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
     if !errors.is_empty() {
         return Err(Failure::Wrong(errors.join("\n")));
     }
-    let misspelled = args::misspelled_variables().into_iter();
-    let misspelled =
-        misspelled.map(|(name, near)| format!("{name} is no setting; did you mean {near}?"));
-    Ok((config, misspelled.chain(warnings).collect()))
+    Ok((config, warnings))
+}
+
+/// Warns of variables of the environment that are probably misspelled.
+fn misspelled() -> Vec<String> {
+    let variables = args::misspelled_variables().into_iter();
+    variables.map(|(name, near)| format!("{name} is no setting; did you mean {near}?")).collect()
 }
 
 /// Checks a file, and prints what changes from the file `from`. Returns whether that needs a restart.

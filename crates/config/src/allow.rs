@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use bellrock_api::{Allowance, AllowedWrites, Dpid, Names};
 
 use super::Config;
-use super::apps;
 use super::form::{Change, Form, MapForm, Setting};
 use super::items::{self, Item};
 use super::names::{pair, switch};
@@ -150,10 +149,6 @@ fn set(config: &mut Config, entries: &[Entry], reading: &mut Reading) {
     let mut allow = BTreeMap::new();
     for entry in entries {
         let app = &entry.key;
-        if let Err(right) = apps::known(app) {
-            reading.add(entry.place, format!("there is no app {app:?}; give {right}"));
-            continue;
-        }
         let mut item = AppItem { names: reading.names.clone(), ..AppItem::default() };
         let form = Item {
             settings: OF_APP,

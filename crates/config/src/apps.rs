@@ -1,9 +1,10 @@
 //! The apps that `bellrock run` offers, and their settings.
 //!
-//! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
+//! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`). A name that
+//! ends in `.py` is the path of a file with apps in Python.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bellrock_api::{Forwards, PriorityBand};
@@ -34,6 +35,28 @@ pub enum AppChoice {
     Routing(RoutingSettings),
     /// `static`.
     Static(StaticSettings),
+    /// The apps of a file of Python.
+    Python(PythonFile),
+}
+
+/// A file with apps in Python. They are known when Python has read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonFile(String);
+
+impl PythonFile {
+    /// The file that an app's name is the path of, if it ends in `.py`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let is_python = Path::new(name).extension().is_some_and(|extension| extension == "py");
+        is_python.then(|| PythonFile(name.to_owned()))
+    }
+
+    /// Its path. A relative one begins at the working directory of the controller, as those of all
+    /// settings.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        Path::new(&self.0)
+    }
 }
 
 /// Settings of the app `static`.
@@ -63,9 +86,9 @@ pub struct Known {
 }
 
 impl AppChoice {
-    /// Name of the app, as operators write it.
+    /// Name of the app, as operators write it: of a file, its path.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
@@ -75,6 +98,7 @@ impl AppChoice {
             AppChoice::Quarantine(_) => "quarantine",
             AppChoice::Routing(_) => "routing",
             AppChoice::Static(_) => "static",
+            AppChoice::Python(file) => &file.0,
         }
     }
 
@@ -177,15 +201,26 @@ pub(crate) fn carries_all(known: &Known) -> bool {
     (known.choice)().forwards() == Forwards::All
 }
 
-/// Finds the app with this name.
+/// Finds the app of Bellrock's own with this name.
 ///
 /// # Errors
 /// The names of all apps, as the end of a sentence that begins with "give".
 pub fn known(name: &str) -> Result<&'static Known, String> {
     KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
         let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
-        values::one_of(name, &names)
+        format!("{}, or a Python file, such as ./my_app.py", values::one_of(name, &names))
     })
+}
+
+/// Makes the app with this name, with its default settings.
+///
+/// # Errors
+/// As [`known`].
+pub(crate) fn choose(name: &str) -> Result<AppChoice, String> {
+    match PythonFile::named(name) {
+        Some(file) => Ok(AppChoice::Python(file)),
+        None => Ok((known(name)?.choice)()),
+    }
 }
 
 /// Defines a setting of apps. `$of` returns the settings of an app, `$of_mut` returns them for a

@@ -9,7 +9,7 @@ use bellrock_engine::session::SessionSettings;
 use bellrock_services::chain::{self, AppRole};
 use bellrock_services::hosts::HostTrackingSettings;
 
-use super::apps::AppChoice;
+use super::apps::{self, AppChoice};
 use super::form::Setting;
 use super::read::Places;
 use super::settings;
@@ -68,13 +68,7 @@ impl Config {
     }
 
     fn of_chain(&self) -> impl Iterator<Item = Contradiction> {
-        let role = |app: &AppChoice| AppRole {
-            name: app.name(),
-            forwards: app.forwards(),
-            wants_packet_ins: true,
-            needs: app.needs(),
-        };
-        let roles: Vec<_> = self.apps.iter().map(role).collect();
+        let roles: Vec<_> = self.apps.iter().map(AppChoice::role).collect();
         let problems = chain::check(&roles);
         problems.into_iter().map(move |problem| {
             let app = problem.place.and_then(|place| roles.get(place));
@@ -85,8 +79,17 @@ impl Config {
     }
 
     fn of_allow(&self) -> impl Iterator<Item = Contradiction> {
-        self.allow.iter().filter_map(|(app, limits)| {
+        let has_python = self.python_files().next().is_some();
+        self.allow.iter().filter_map(move |(app, limits)| {
             let Some(choice) = self.apps.iter().find(|choice| choice.name() == app) else {
+                if has_python {
+                    // The names of its apps are known at the start.
+                    return None;
+                }
+                if let Err(right) = apps::known(app) {
+                    let text = format!("there is no app {app:?}; give {right}");
+                    return Some(error(&["allow", &format!("allow.{app}")], text));
+                }
                 let text =
                     format!("`allow` has the app {app:?}, which is not in `apps`; leave it out");
                 return Some(error(&["allow", &format!("allow.{app}")], text));
@@ -278,6 +281,7 @@ impl Config {
     fn of_services(&self) -> impl Iterator<Item = Contradiction> {
         let needs = self.apps.iter().fold(self.services.always, |needs, app| needs | app.needs());
         let default = Config::default();
+        let has_python = self.python_files().next().is_some();
         let is_changed =
             move |setting: &&Setting<Config>| setting.show(self) != setting.show(&default);
         let idle = settings::all().filter(is_changed).filter_map(move |setting| {
@@ -288,8 +292,8 @@ impl Config {
                 "host_max_age" | "max_hosts" | "max_hosts_per_port" => ("hosts", Needs::HOSTS),
                 _ => return None,
             };
-            // Every app that needs hosts or paths runs discovery too.
-            let runs = if needed == Needs::TOPOLOGY { !needs.is_empty() } else { needs.contains(needed) };
+            // Every app that needs hosts or paths runs discovery too. What apps in Python need is not known yet.
+            let runs = has_python ||  if needed == Needs::TOPOLOGY { !needs.is_empty() } else { needs.contains(needed) };
             (!runs).then(|| {
                 let key = setting.key;
                 let text = format!(
@@ -373,7 +377,18 @@ fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
 }
 
 impl AppChoice {
-    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made.
+    fn role(&self) -> AppRole<'_> {
+        AppRole {
+            name: self.name(),
+            forwards: self.forwards(),
+            // Whether an app in Python gets packets is known at the start.
+            wants_packet_ins: !matches!(self, AppChoice::Python(_)),
+            needs: self.needs(),
+        }
+    }
+
+    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made. Those of apps in
+    /// Python are not known before.
     #[must_use]
     pub fn forwards(&self) -> Forwards {
         match self {
@@ -385,6 +400,7 @@ impl AppChoice {
                 Forwards::Selected
             }
             AppChoice::Quarantine(_) => Forwards::Nothing,
+            AppChoice::Python(_) => Forwards::Unknown,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The files that settings name: the key of discovery, and the block list of `quarantine`. Those of
+//! The files that settings name: the key of discovery, the block list of `quarantine`, apps in Python. Those of
 //! other crates are read by [`Sources::check_with`](crate::Sources::check_with).
 
 use std::fs::File;
@@ -96,12 +96,18 @@ pub(crate) fn read_key(path: &Path) -> Result<DiscoveryKey, KeyFileError> {
         .map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
 }
 
+/// Whether a file with apps in Python can be read. Python finds out what is in it.
+fn read_python(path: &Path) -> io::Result<()> {
+    // A directory can be opened, and a byte of it not read.
+    File::open(path)?.read(&mut [0]).map(|_| ())
+}
+
 /// A file that the configuration names and that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongFile {
     /// The setting that names it, such as `apps.quarantine.file`. `None`: `text` has places in the file
     /// itself, so the setting is right.
-    pub setting: Option<&'static str>,
+    pub setting: Option<String>,
     /// What is wrong, and what would be right.
     pub text: String,
 }
@@ -117,8 +123,9 @@ pub fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// What is wrong with the files that a configuration names and that this crate reads.
-pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = WrongFile> {
+/// What is wrong with the files that a configuration names and that this crate reads. `of_apps` is the name of
+/// the setting or flag that has the chain.
+pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item = WrongFile> {
     let block_lists = config.apps.iter().filter_map(|app| match app {
         AppChoice::Quarantine(settings) => settings.file.as_deref(),
         _ => None,
@@ -127,7 +134,7 @@ pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = WrongFile> {
     let block_lists = block_lists.map(|error| WrongFile {
         setting: match error {
             BlockListError::Wrong { .. } => None,
-            _ => Some("apps.quarantine.file"),
+            _ => Some("apps.quarantine.file".to_owned()),
         },
         text: error.to_string(),
     });
@@ -137,7 +144,17 @@ pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = WrongFile> {
             KeyFileError::Unreadable { error, .. } => remedy(error),
             KeyFileError::NoKey { .. } => "",
         };
-        WrongFile { setting: Some("discovery_key_file"), text: format!("{error}{remedy}") }
+        WrongFile {
+            setting: Some("discovery_key_file".to_owned()),
+            text: format!("{error}{remedy}"),
+        }
     });
-    block_lists.chain(key)
+    let python = config.python_files().filter_map(move |file| {
+        let error = read_python(file.path()).err()?;
+        let name = file.path().display();
+        let remedy = remedy(&error);
+        let text = format!("{of_apps}: {name}: {error}{remedy}");
+        Some(WrongFile { setting: Some(format!("apps.{name}")), text })
+    });
+    block_lists.chain(key).chain(python)
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Deserializer, Serialize, de};
+
 use super::files::{self, WrongFile};
 use super::read::Reading;
 use super::values::nearest;
@@ -9,7 +11,7 @@ use super::yaml::{Node, Place, Problem};
 use super::{Config, FileError, names, read_file, settings};
 
 /// A setting given by a flag or by the environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Override {
     /// Its key in the table of settings.
     pub key: &'static str,
@@ -20,13 +22,13 @@ pub struct Override {
 }
 
 /// Where settings come from. Whatever is absent leaves what is under it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     /// The configuration file.
     pub file: Option<PathBuf>,
     /// Settings given by flags or the environment.
     pub overrides: Vec<Override>,
-    /// Names of the apps of the chain, given by flags or the environment. They replace the chain of the
+    /// Names of the apps of the chain, or paths of files of Python, given by flags or the environment. They replace the chain of the
     /// file, but keep their settings in the file.
     pub apps: Vec<String>,
 }
@@ -105,9 +107,10 @@ impl Sources {
                 };
                 if contradiction.is_error { errors.push(text) } else { warnings.push(text) }
             }
-            let wrong = files::wrong_files(&config).chain(wrong_files(&config));
+            let of_apps = if self.apps.is_empty() { "apps" } else { "--app" };
+            let wrong = files::wrong_files(&config, of_apps).chain(wrong_files(&config));
             errors.extend(wrong.map(|WrongFile { setting, text }| {
-                let place = setting.and_then(|key| reading.places.last_of(&[key.to_owned()]));
+                let place = setting.and_then(|key| reading.places.last_of(&[key]));
                 match (&self.file, place) {
                     (Some(file), Some(Place { line, column })) => {
                         format!("{}:{line}:{column}: {text}", file.display())
@@ -117,6 +120,23 @@ impl Sources {
             }));
         }
         Ok(Checked { config, errors, warnings })
+    }
+}
+
+/// An [`Override`] whose key may be in no table.
+#[derive(Deserialize)]
+struct UncheckedOverride {
+    key: String,
+    origin: String,
+    values: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for Override {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let UncheckedOverride { key, origin, values } = Deserialize::deserialize(deserializer)?;
+        let known = settings::all().map(|setting| setting.key).find(|known| *known == key);
+        let missing = || de::Error::custom(format!("there is no setting {key:?}"));
+        Ok(Override { key: known.ok_or_else(missing)?, origin, values })
     }
 }
 

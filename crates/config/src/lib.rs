@@ -231,6 +231,14 @@ fn read_file(path: &Path) -> Result<Node, FileError> {
 }
 
 impl Config {
+    /// The files with apps in Python, in the order of the chain.
+    pub fn python_files(&self) -> impl Iterator<Item = &apps::PythonFile> {
+        self.apps.iter().filter_map(|app| match app {
+            AppChoice::Python(file) => Some(file),
+            _ => None,
+        })
+    }
+
     /// The settings of the engine.
     #[must_use]
     pub fn engine(&self) -> bellrock_engine::EngineSettings {
@@ -357,16 +365,16 @@ impl Config {
                     continue;
                 }
             };
-            match apps::known(name) {
+            match apps::choose(name) {
                 Err(right) => {
                     reading.add(place, format!("there is no app {name:?}; give {right}"));
                 }
-                Ok(known) if self.apps.iter().any(|app| app.name() == known.name) => {
+                Ok(choice) if self.apps.iter().any(|app| app.name() == choice.name()) => {
                     reading.add(place, format!("the app {name:?} is in the list already"));
                 }
-                Ok(known) => {
-                    reading.places.add(&format!("apps.{}", known.name), place);
-                    self.apps.push(read_app(known, own, reading));
+                Ok(choice) => {
+                    reading.places.add(&format!("apps.{name}"), place);
+                    self.apps.push(read_app(choice, own, reading));
                 }
             }
         }
@@ -376,13 +384,13 @@ impl Config {
     pub(crate) fn choose_apps(&mut self, names: &[String]) -> Result<(), String> {
         let mut chosen: Vec<AppChoice> = Vec::new();
         for name in names {
-            let known = apps::known(name)
+            let choice = apps::choose(name)
                 .map_err(|right| format!("there is no app {name:?}; give {right}"))?;
-            if chosen.iter().any(|app| app.name() == known.name) {
+            if chosen.iter().any(|app| app.name() == name) {
                 return Err(format!("the app {name:?} is named twice"));
             }
-            let configured = self.apps.iter().find(|app| app.name() == known.name);
-            chosen.push(configured.cloned().unwrap_or_else(known.choice));
+            let configured = self.apps.iter().find(|app| app.name() == name);
+            chosen.push(configured.cloned().unwrap_or(choice));
         }
         self.apps = chosen;
         Ok(())
@@ -394,15 +402,15 @@ fn values_of_apps() -> String {
     format!("give at least one of {}", names.join(", "))
 }
 
-/// Makes an app with its settings from a file.
-fn read_app(known: &'static apps::Known, node: &Node, reading: &mut Reading) -> AppChoice {
-    let mut choice = (known.choice)();
-    let name = known.name;
+/// Reads the settings of an app from a file.
+fn read_app(mut choice: AppChoice, node: &Node, reading: &mut Reading) -> AppChoice {
+    let name = choice.name().to_owned();
     match &node.value {
         Value::Nothing => {}
         Value::Map(entries) => {
+            let known = apps::KNOWN.iter().find(|known| known.name == name);
             let table = Table {
-                settings: known.settings.iter().collect(),
+                settings: known.map_or(&[][..], |known| known.settings).iter().collect(),
                 what: format!("setting of the app {name:?}"),
                 path: format!("apps.{name}."),
                 others: &[],

@@ -22,7 +22,8 @@ A setting with (live) can change while the controller runs; the others take effe
 Explanations have a space after their #. Settings that are not used have none: remove the # to use them.";
 
 const CHAIN: &str = "The chain, in order: each packet goes to the first app, and on to the next as long as apps pass it on. \
-                     An app without settings is just its name (- hub).";
+                     An app without settings is just its name (- hub). An app of your own in Python is the path of \
+                     its file (- ./my_app.py).";
 
 const FIRST: &str = "Apps that stand before those that carry all packets:";
 const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to use another one, put a # before the lines \

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bellrock_api::Names;
 
+use super::apps::PythonFile;
 use super::form::Setting;
 use super::values::{Wrong, nearest};
 use super::yaml::{Entry, Node, Place, Problem, Value};
@@ -129,7 +130,8 @@ impl Places {
     pub(crate) fn forget_chain(&mut self) {
         self.0.retain(|key, _| {
             let parts = key.split('.').count();
-            key != "apps" && !(key.starts_with("apps.") && parts == 2)
+            let is_app = parts == 2 || PythonFile::named(key).is_some();
+            key != "apps" && !(key.starts_with("apps.") && is_app)
         });
     }
 

@@ -1,5 +1,6 @@
 //! A controller of real switches.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
@@ -8,12 +9,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellrock::apps::{Hub, Learning, Routing};
-use bellrock::{Controller, ControllerBuilder};
+use bellrock::config::apps::PythonFile;
+use bellrock::configured::{Configured, NotRun};
+use bellrock::{Controller, ControllerBuilder, RunError};
 use bellrock_detached::Feed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::command_run::{CommandController, CommandRun, failed};
 use crate::error::Error;
 use crate::runner::{AppOptions, Runner, SPIN};
 
@@ -24,7 +28,29 @@ pub(crate) struct NativeController {
     runner: Runner,
     /// What the workers write to, to wake the thread of the apps, arrives here.
     woken: UnixStream,
-    controller: Mutex<Option<Controller>>,
+    controller: Mutex<Option<Running>>,
+}
+
+/// A controller of a program, or of the command.
+enum Running {
+    Program(Controller),
+    Command(CommandController),
+}
+
+impl Running {
+    fn controller(&self) -> &Controller {
+        match self {
+            Running::Program(controller) => controller,
+            Running::Command(command) => command.configured.controller(),
+        }
+    }
+
+    fn stop(self) {
+        match self {
+            Running::Program(controller) => controller.stop(),
+            Running::Command(command) => command.stop(),
+        }
+    }
 }
 
 /// One app of the chain: an object with its options, or the name of an app of Bellrock.
@@ -52,12 +78,8 @@ impl NativeController {
         control: ControlSocket,
         http: Option<String>,
     ) -> PyResult<Self> {
-        let (bell, woken) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
-        // If its buffer is full, the thread wakes anyway.
-        let wake = move || _ = (&bell).write(&[1]);
-        let mut runner = Runner::new(Arc::new(Feed::new(wake)), report, SPIN);
+        let (feed, woken) = feed()?;
+        let mut runner = Runner::new(feed, report, SPIN);
         let mut builder = Controller::builder().workers(workers);
         for address in listen {
             builder = builder.listen(address_of(&address)?);
@@ -80,14 +102,59 @@ impl NativeController {
         // Workers start meanwhile, and none may wait for Python.
         let controller = py.detach(|| builder.start());
         let controller = controller.map_err(|error| Error::new_err(error.to_string()))?;
-        Ok(NativeController { runner, woken, controller: Mutex::new(Some(controller)) })
+        let controller = Mutex::new(Some(Running::Program(controller)));
+        Ok(NativeController { runner, woken, controller })
+    }
+
+    /// Starts the controller of a run of the command. `apps` has the apps of each file.
+    #[staticmethod]
+    fn of_command(
+        py: Python<'_>,
+        run: &CommandRun,
+        mut apps: HashMap<String, Vec<ChainEntry<'_>>>,
+        report: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let (feed, woken) = feed()?;
+        let mut runner = Runner::new(Arc::clone(&feed), report, SPIN);
+        let mut detached = HashMap::new();
+        for file in run.config.python_files() {
+            let name = file.path().display().to_string();
+            let mut of_file = Vec::new();
+            for (app, options) in apps.remove(&name).unwrap_or_default() {
+                let options = options.ok_or_else(|| not_an_app(&name))?;
+                of_file.push(runner.add(app.unbind(), &options, |_| ())?);
+            }
+            detached.insert(name, of_file);
+        }
+        let add = |builder: ControllerBuilder, file: &PythonFile| {
+            let of_file = detached.remove(&file.path().display().to_string());
+            Ok(of_file.into_iter().flatten().fold(builder, ControllerBuilder::app))
+        };
+        let (config, options) = (run.config.clone(), run.options());
+        let (log_level, signals) = (run.take_log_level()?, run.take_signals());
+        let command = py.detach(|| {
+            let configured = Configured::start_with_python(config, options, log_level, add)?;
+            CommandController::new(configured, signals, feed)
+                .map_err(|error| NotRun::from(RunError::Signals(error)))
+        });
+        let controller = Mutex::new(Some(Running::Command(command.map_err(failed)?)));
+        Ok(NativeController { runner, woken, controller })
+    }
+
+    /// Whether a signal has asked the command to stop.
+    #[getter]
+    fn is_stopping(&self) -> bool {
+        match &*self.controller() {
+            Some(Running::Command(command)) => command.is_stopping(),
+            _ => false,
+        }
     }
 
     /// Addresses on which it listens.
     #[getter]
     fn addresses(&self) -> Vec<String> {
         let controller = self.controller();
-        let addresses = controller.as_ref().map_or(&[][..], Controller::addresses);
+        let addresses = controller.as_ref().map_or(&[][..], |it| it.controller().addresses());
         addresses.iter().map(SocketAddr::to_string).collect()
     }
 
@@ -115,20 +182,34 @@ impl NativeController {
     /// Whether a thread of the engine has failed.
     #[getter]
     fn has_failed(&self) -> bool {
-        self.controller().as_ref().is_none_or(Controller::has_failed)
+        self.controller().as_ref().is_none_or(|it| it.controller().has_failed())
     }
 
     /// Sends what is written, closes all connections, and ends all threads.
     fn stop(&self, py: Python<'_>) {
         let controller = self.controller().take();
-        py.detach(|| controller.map(Controller::stop));
+        py.detach(|| controller.map(Running::stop));
     }
 }
 
 impl NativeController {
-    fn controller(&self) -> MutexGuard<'_, Option<Controller>> {
+    fn controller(&self) -> MutexGuard<'_, Option<Running>> {
         self.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What events go through, and the socket at which their arrival can be noticed.
+fn feed() -> io::Result<(Arc<Feed>, UnixStream)> {
+    let (bell, woken) = UnixStream::pair()?;
+    bell.set_nonblocking(true)?;
+    woken.set_nonblocking(true)?;
+    // If its buffer is full, the thread wakes anyway.
+    let wake = move || _ = (&bell).write(&[1]);
+    Ok((Arc::new(Feed::new(wake)), woken))
+}
+
+fn not_an_app(file: &str) -> PyErr {
+    PyTypeError::new_err(format!("{file}: apps of Bellrock's own are named in the chain"))
 }
 
 fn address_of(text: &str) -> PyResult<SocketAddr> {

@@ -15,6 +15,7 @@
 mod action;
 mod address;
 mod argument;
+mod command_run;
 mod controller;
 mod desired;
 mod entry;
@@ -26,6 +27,7 @@ mod frame_view;
 mod from_packet;
 mod info;
 mod lab;
+mod log;
 mod matching;
 mod message;
 mod network;
@@ -46,6 +48,8 @@ mod _native {
     #[pymodule_export]
     use crate::address::PyMacAddr;
     #[pymodule_export]
+    use crate::command_run::CommandRun;
+    #[pymodule_export]
     use crate::controller::NativeController;
     #[pymodule_export]
     use crate::desired::PyDesired;
@@ -61,6 +65,8 @@ mod _native {
     use crate::info::{PyHost, PyLink, PyPortInfo, PySwitchInfo};
     #[pymodule_export]
     use crate::lab::NativeLab;
+    #[pymodule_export]
+    use crate::log::{log, log_level, log_to_stderr};
     #[pymodule_export]
     use crate::matching::PyMatch;
     #[pymodule_export]
@@ -79,10 +85,4 @@ mod _native {
     use crate::switch::PySwitch;
     #[pymodule_export]
     use crate::verdict::PyVerdict;
-
-    /// Writes the log of the native half to standard error, from level info on.
-    #[pyo3::pyfunction]
-    fn log_to_stderr() {
-        bellrock::log_to_stderr();
-    }
 }

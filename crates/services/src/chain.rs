@@ -54,9 +54,9 @@ pub fn chain(
 
 /// The properties of an app that [`check`] looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct AppRole {
+pub struct AppRole<'n> {
     /// The app's name.
-    pub name: &'static str,
+    pub name: &'n str,
     /// Which packets the app forwards.
     pub forwards: Forwards,
     /// Whether the app wants packet_ins.
@@ -65,10 +65,10 @@ pub struct AppRole {
     pub needs: Needs,
 }
 
-impl AppRole {
+impl<'n> AppRole<'n> {
     /// Returns the role of an app.
     #[must_use]
-    pub fn of(app: &dyn DynApp) -> Self {
+    pub fn of(app: &'n dyn DynApp) -> Self {
         AppRole {
             name: app.name(),
             forwards: app.forwards(),
@@ -100,13 +100,13 @@ impl fmt::Display for ChainProblem {
 /// carries circuits only. An app that gets no packets, or whose flows never match, is an error. If
 /// it is unknown what the app forwards, it is a warning: it may work without packets.
 #[must_use]
-pub fn check(apps: &[AppRole]) -> Vec<ChainProblem> {
+pub fn check(apps: &[AppRole<'_>]) -> Vec<ChainProblem> {
     let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));
     misplaced.chain(check_forwarding(apps)).collect()
 }
 
 /// Checks the place of an app: it decides which packets the app gets, and whose flows match first.
-fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
+fn check_place(apps: &[AppRole<'_>], place: usize) -> Option<ChainProblem> {
     let (before, from) = apps.split_at_checked(place)?;
     let app = from.first()?;
     let name = app.name;
@@ -145,7 +145,7 @@ fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
     Some(ChainProblem { place: Some(place), is_error, text })
 }
 
-fn check_forwarding(apps: &[AppRole]) -> Option<ChainProblem> {
+fn check_forwarding(apps: &[AppRole<'_>]) -> Option<ChainProblem> {
     let has = |forwards| apps.iter().any(|app| app.forwards == forwards);
     if has(Forwards::All) || has(Forwards::Unknown) {
         return None;

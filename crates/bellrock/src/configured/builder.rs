@@ -9,7 +9,7 @@ use bellrock_apps::provisioning::{Circuits, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
-use bellrock_config::apps::{AppChoice, StaticSettings};
+use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
 use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
 use bellrock_tables::{Budget, SharedTable};
@@ -21,10 +21,15 @@ use super::switch_tls;
 use super::{NotRun, SharedTableKind};
 use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
 
+/// Adds the apps of a file of Python to the end of the chain.
+pub(super) type AddPython<'a> =
+    dyn FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun> + 'a;
+
 /// The controller of a configuration, and the parts of it that take changes.
 pub(super) fn builder(
     config: &Config,
     shared: SharedTableKind,
+    add_python: &mut AddPython<'_>,
 ) -> Result<(ControllerBuilder, Parts), NotRun> {
     let tables = Budget::new(config.table_memory_bytes);
     let services = config.services.settings()?;
@@ -96,6 +101,7 @@ pub(super) fn builder(
                 let store = static_store(settings, &entries)?;
                 builder.app(Static::new(&entries)).static_entries(&entries, store)
             }
+            AppChoice::Python(file) => add_python(builder, file)?,
         };
     }
     for (app, limits) in &config.allow {
@@ -165,7 +171,9 @@ mod tests {
         for known in KNOWN {
             let choice = (known.choice)();
             let config = Config { apps: vec![choice.clone()], ..Config::default() };
-            let (builder, _) = builder(&config, SharedTableKind::default()).unwrap();
+            let (builder, _) =
+                builder(&config, SharedTableKind::default(), &mut |builder, _| Ok(builder))
+                    .unwrap();
             let [role] = &builder.chain_roles()[..] else { panic!("one app") };
             assert_eq!(role.name, known.name);
             assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));

@@ -29,6 +29,7 @@
 //! - `builder` makes the controller, and `reload` holds the handles of what can change.
 //! - `named_files` checks the files that settings name, and `renewed` notices that they have other content.
 //! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app `quarantine`.
+//! - `python_run` is what the command hands over to Python for a chain with apps in Python.
 //! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
 
 mod announce;
@@ -36,6 +37,7 @@ mod block_list;
 mod builder;
 mod log;
 mod named_files;
+mod python_run;
 mod reload;
 mod renewed;
 mod service;
@@ -46,20 +48,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bellrock_apps::provisioning::Conflict;
+use bellrock_config::apps::PythonFile;
 use bellrock_config::files::KeyFileError;
 use bellrock_config::{Config, Sources};
 use bellrock_engine::StartError;
 use bellrock_northbound::TlsError;
-use tracing::info;
+use serde::{Deserialize, Serialize};
+use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
 pub use builder::static_store_path;
 pub use log::{LogLevel, start_log};
 pub use named_files::{Store, check};
+pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
-use crate::{Controller, RunError, Signals, StaticStoreError};
+use crate::{Controller, ControllerBuilder, RunError, Signals, StaticStoreError};
 use reload::Reloader;
 
 /// Why the controller did not run.
@@ -95,6 +100,9 @@ pub enum NotRun {
     /// TLS towards switches cannot be set up.
     #[error(transparent)]
     SwitchTls(#[from] SwitchTlsError),
+    /// The chain has apps in Python, and this program does not run Python.
+    #[error("{0}: apps in Python need Python; `bellrock run` starts it")]
+    Python(String),
     /// The configuration file cannot be watched.
     #[error("the configuration file cannot be watched: {0}")]
     Watch(io::Error),
@@ -121,7 +129,8 @@ impl From<RunError> for NotRun {
 const FREE_PORT: u16 = 0;
 
 /// Implementation of the table that all switches of `global_learning` share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SharedTableKind {
     /// Without locks.
     #[default]
@@ -133,7 +142,7 @@ pub enum SharedTableKind {
 }
 
 /// How to run, beside the configuration.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RunOptions {
     /// Where the configuration came from, to read it again.
     pub sources: Sources,
@@ -170,10 +179,30 @@ impl Configured {
     /// that it is ready.
     ///
     /// # Errors
-    /// [`NotRun`].
+    /// [`NotRun`], also for a chain with apps in Python.
     pub fn start(config: Config, options: RunOptions, log_level: LogLevel) -> Result<Self, NotRun> {
+        let none = |_, file: &PythonFile| Err(NotRun::Python(file.path().display().to_string()));
+        Configured::start_with_python(config, options, log_level, none)
+    }
+
+    /// The same, with apps in Python: `add` adds those of a file to the end of the chain.
+    ///
+    /// # Errors
+    /// [`NotRun`], also those of `add`.
+    pub fn start_with_python(
+        config: Config,
+        options: RunOptions,
+        log_level: LogLevel,
+        mut add: impl FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun>,
+    ) -> Result<Self, NotRun> {
         let RunOptions { sources, watch_config, shared_table } = options;
-        let (builder, parts) = builder::builder(&config, shared_table)?;
+        let (builder, parts) = builder::builder(&config, shared_table, &mut add)?;
+        if config.python_files().next().is_some() {
+            // The check of the configuration knew nothing of these apps.
+            for doubt in builder.chain_problems().filter(|problem| !problem.is_error) {
+                warn!("{doubt}");
+            }
+        }
         let reloader = Reloader::new(sources, config.clone(), log_level, parts);
         let by_operator = Arc::clone(&reloader);
         let controller =
@@ -196,6 +225,11 @@ impl Configured {
         self.reloader.reload_and_log();
     }
 
+    /// Reloads from another thread.
+    pub fn reload_handle(&self) -> ReloadHandle {
+        ReloadHandle(Arc::clone(&self.reloader))
+    }
+
     /// Stops the controller in order. `why` is for the log, such as the name of a signal.
     pub fn stop(self, why: &str) {
         service::stopping();
@@ -203,6 +237,17 @@ impl Configured {
         self.controller.stop();
         drop(self.reloader);
         info!("stopped");
+    }
+}
+
+/// Reloads the configuration of a controller. All clones are of one controller.
+#[derive(Clone)]
+pub struct ReloadHandle(Arc<Reloader>);
+
+impl ReloadHandle {
+    /// As [`Configured::reload`].
+    pub fn reload(&self) {
+        self.0.reload_and_log();
     }
 }
 

@@ -121,5 +121,5 @@ fn static_file(config: &Config) -> Option<WrongFile> {
 }
 
 fn wrong(setting: &'static str, error: &dyn std::fmt::Display, remedy: &str) -> WrongFile {
-    WrongFile { setting: Some(setting), text: format!("{setting}: {error}{remedy}") }
+    WrongFile { setting: Some(setting.to_owned()), text: format!("{setting}: {error}{remedy}") }
 }

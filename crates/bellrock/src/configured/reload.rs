@@ -27,7 +27,7 @@ use super::block_list::BlockListFile;
 use super::builder::tls_files;
 use super::log::LogLevel;
 use super::named_files::{self, Store};
-use super::renewed::NamedFiles;
+use super::renewed::{NamedFiles, digest};
 use super::switch_tls;
 use crate::{LimitsHandle, NamesHandle, TlsHandle};
 
@@ -56,6 +56,18 @@ struct Running {
     block_list: Option<BlockListFile>,
     /// The content of the files that it names.
     files: NamedFiles,
+    /// Digests of the files with apps in Python, as they were at the start.
+    python: Vec<(PathBuf, Option<Vec<u8>>)>,
+}
+
+impl Running {
+    /// Warns of apps in Python that have changed: what Python has loaded stays.
+    fn changed_apps(&self) -> impl Iterator<Item = String> {
+        let changed = self.python.iter().filter(|(path, before)| digest(path).ok() != *before);
+        changed.map(|(path, _)| {
+            format!("{} has changed since the start; a restart loads it", path.display())
+        })
+    }
 }
 
 /// What a reload needs, made before anything changes.
@@ -96,7 +108,9 @@ impl Reloader {
             limits,
         } = parts;
         let files = NamedFiles::read(&config);
-        let running = Mutex::new(Running { config, block_list, files });
+        let python = config.python_files().map(|file| file.path().to_owned());
+        let python = python.map(|path| (path.clone(), digest(&path).ok())).collect();
+        let running = Mutex::new(Running { config, block_list, files, python });
         Arc::new(Reloader {
             sources,
             log_level,
@@ -123,7 +137,7 @@ impl Reloader {
         // One reload after another. A panic leaves what was in force before it.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let read = named_files::check(&self.sources, Store::InUse);
-        let Checked { config, errors, warnings } =
+        let Checked { config, errors, mut warnings } =
             read.map_err(|error| invalid(error.to_string()))?;
         if !errors.is_empty() {
             return Err(invalid(errors.join("\n")));
@@ -134,6 +148,7 @@ impl Reloader {
         let difference = difference(&running.config, &config);
         let changes = difference.changes.iter().map(row).collect();
         let renewed = files.renewed(&running.files);
+        warnings.extend(running.changed_apps());
         if order.dry_run {
             return Ok(ReloadAnswer { applied: false, changes, renewed, warnings });
         }

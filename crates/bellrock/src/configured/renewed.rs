@@ -54,7 +54,7 @@ impl NamedFiles {
     }
 }
 
-fn digest(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn digest(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?.take(MAX_COMPARED_BYTES);
     let (mut context, mut piece) = (Context::new(&SHA256), vec![0; PIECE_BYTES]);
     loop {

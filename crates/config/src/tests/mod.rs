@@ -11,6 +11,7 @@ use super::apps::{AppChoice, KNOWN};
 use super::yaml::Place;
 use super::*;
 
+mod python;
 mod wrong;
 
 fn read(text: &str) -> Config {
@@ -407,7 +408,10 @@ fn apps_of_flags_replace_the_chain_and_keep_their_settings() {
     let unknown = config.choose_apps(&["lerning".to_owned()]).unwrap_err();
     assert_eq!(
         unknown,
-        format!("there is no app \"lerning\"; give one of {} (did you mean learning?)", all_apps())
+        format!(
+            "there is no app \"lerning\"; give one of {} (did you mean learning?), or a Python file, such as ./my_app.py",
+            all_apps()
+        )
     );
 }
 

@@ -278,7 +278,8 @@ const BAD: &[Bad] = &[
         &[(
             1,
             7,
-            "there is no app \"hubb\"; `apps` is a list, each one of APPS (did you mean hub?)",
+            "there is no app \"hubb\"; `apps` is a list, each one of APPS (did you mean hub?), or a Python file, such as \
+             ./my_app.py",
         )],
     ),
     ("apps: []", &[(1, 7, "`apps` is empty; give at least one of APPS")]),
@@ -293,7 +294,11 @@ const BAD: &[Bad] = &[
         &[
             (1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 1024"),
             (2, 1, "\"writ\" is no setting; did you mean `write`?"),
-            (3, 8, "there is no app \"hubb\"; give one of APPS (did you mean hub?)"),
+            (
+                3,
+                8,
+                "there is no app \"hubb\"; give one of APPS (did you mean hub?), or a Python file, such as ./my_app.py",
+            ),
         ],
     ),
 ];
