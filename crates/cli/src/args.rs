@@ -18,6 +18,7 @@ use super::demo::DemoArgs;
 use super::doctor::DoctorArgs;
 use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
+use super::new::NewArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::flows::FlowsArgs;
 use super::operate::identities::IdentitiesArgs;
@@ -46,6 +47,8 @@ Examples:
   bellrock run                                  the learning switch, for switches on this machine
   ovs-vsctl set-controller br0 tcp:127.0.0.1    make Open vSwitch's bridge br0 one of them
   bellrock run --listen 0.0.0.0:6653 --app hub  a hub, for switches on any machine
+  bellrock new my_app                           a project with an app of your own, in Python
+  bellrock run --app ./my_app.py                run an app in Python
   bellrock config > bellrock.yaml               a file with all settings, to edit
   bellrock check bellrock.yaml                  check it
   bellrock run --config bellrock.yaml           run with it
@@ -66,6 +69,7 @@ pub(super) enum Command {
     Check(Check),
     /// Print the default configuration, with the settings of all apps
     Config,
+    New(NewArgs),
     Token(TokenArgs),
     /// Show the state of the running controller
     Status(Ask),

@@ -14,6 +14,7 @@ mod doctor;
 mod documents;
 mod emulate;
 mod ending;
+mod new;
 mod operate;
 mod pki;
 mod problems;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
             Ok(false) => Ok(()),
             Err(failure) => Err(failure),
         },
+        Command::New(args) => new::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Pki(args) => pki::run(&args),
         Command::Config => print(&default_yaml()),
