@@ -192,6 +192,15 @@ def run(
             f"{loading} calls bellrock.run while its apps are loaded; put the call below "
             '`if __name__ == "__main__":`'
         )
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError(
+            "an event loop runs here already, as in a notebook; use "
+            "`async with bellrock.Controller(...)` in place of bellrock.run"
+        )
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, format="%(levelname)5s %(message)s")
     log_to_stderr()

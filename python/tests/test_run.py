@@ -181,6 +181,14 @@ def test_a_wrong_option_is_an_error(
         asyncio.run(start())
 
 
+def test_beside_a_running_event_loop_the_error_says_what_to_use() -> None:
+    async def main() -> None:
+        bellrock.run("hub", listen="127.0.0.1:0")
+
+    with pytest.raises(RuntimeError, match="async with bellrock.Controller"):
+        asyncio.run(main())
+
+
 def test_an_app_of_bellrock_is_given_by_its_name() -> None:
     async def start() -> None:
         with pytest.raises(ValueError, match="there are hub, learning and routing"):

@@ -25,7 +25,7 @@ pub(crate) struct FlowsForPackets<'p> {
 /// What the flows match.
 enum Matches {
     /// These fields, which every packet has: one flow is encoded, and filled in for each packet.
-    Link { matching: Match, has_src: bool, has_dst: bool },
+    Link { matching: Box<Match>, has_src: bool, has_dst: bool },
     /// One match for each packet with a port.
     Each(Vec<Match>),
 }
@@ -63,7 +63,11 @@ impl<'p> FlowsForPackets<'p> {
             let matching = fields.iter().fold(Match::any(), zero);
             // Of any switch: the port of each packet takes its place.
             let matching = if has(Field::InPort) { matching.in_port(Port(1)) } else { matching };
-            Matches::Link { matching, has_src: has(Field::EthSrc), has_dst: has(Field::EthDst) }
+            Matches::Link {
+                matching: Box::new(matching),
+                has_src: has(Field::EthSrc),
+                has_dst: has(Field::EthDst),
+            }
         } else {
             let of_packet = |(packet, _): &(PacketIn<'_>, Port)| {
                 some_fields(FrameView(packet.data()), packet.in_port().0, fields)
@@ -92,9 +96,9 @@ impl<'p> FlowsForPackets<'p> {
             }
             Matches::Link { matching, has_src, has_dst } => {
                 let mut flow = self.settings.clone().actions(&[Action::output(Port(1))]);
-                flow.matching = matching.clone();
+                flow.matching = (**matching).clone();
                 let template =
-                    flow.with_flow_mod(FlowCommand::Add, |flow| switch.template(&flow))?;
+                    flow.with_flow_mod(FlowCommand::Add, |flow| switch.template(flow))?;
                 let needs_port = matching.has(Field::InPort);
                 for (packet, port) in &self.packets {
                     let frame = FrameView(packet.data());

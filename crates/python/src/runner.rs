@@ -488,7 +488,7 @@ impl Runner {
         let passed = method
             .bind(py)
             .call1((handlers.switch.bind(py), packets))
-            .and_then(|passed| Ok(passed.extract::<Option<Passed<'_>>>()?));
+            .and_then(|passed| passed.extract::<Option<Passed<'_>>>());
         let pass = |message: &[u8]| self.shared.writers().pass(link, network, message);
         match passed {
             Ok(None) => {}
