@@ -155,6 +155,21 @@ def test_ten_exceptions_disable_an_app_and_no_other() -> None:
     assert len(lab.exceptions) == 10
 
 
+def test_apps_of_bellrock_stand_beside_those_in_python(version: Version) -> None:
+    class Firewall(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict | None:
+            return None if packet.udp is not None else Verdict.PASS
+
+    lab = Lab(linear(2), Firewall(), "learning", version=version)
+    assert lab.udp("h1", "h2", 1) == 0, "it meets the firewall first"
+    assert lab.ping("h1", "h2")
+    lab = Lab(ring(4), "routing", version=version)
+    lab.run_for(5)
+    assert lab.ping_all()
+    with pytest.raises(ValueError, match="there are hub, learning and routing"):
+        Lab(single(1), "nothing")
+
+
 def test_an_app_has_counters_of_its_own() -> None:
     class Counts(App):
         counters = {"pings": "Echo requests seen.", "others": "Other packets seen."}

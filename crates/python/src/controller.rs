@@ -8,17 +8,16 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellrock::apps::{Hub, Learning, Routing};
 use bellrock::config::apps::PythonFile;
 use bellrock::configured::{Configured, NotRun};
 use bellrock::{Controller, ControllerBuilder, RunError};
 use bellrock_detached::Feed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::command_run::{CommandController, CommandRun, failed};
 use crate::error::Error;
+use crate::own_app::OwnApp;
 use crate::runner::{AppOptions, Runner, SPIN};
 
 /// A running controller. `bellrock.run` makes one, and calls `turn` when its file descriptor is
@@ -87,7 +86,7 @@ impl NativeController {
         for (app, options) in apps {
             builder = match options {
                 Some(options) => builder.app(runner.add(app.unbind(), &options, |_| ())?),
-                None => with_own_app(builder, &app)?,
+                None => OwnApp::named(&app)?.add_to(builder),
             };
         }
         builder = match control {
@@ -216,25 +215,6 @@ fn address_of(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| {
         let wrong = format!("{text:?} is not an address to listen on; write 127.0.0.1:6653");
         PyValueError::new_err(wrong)
-    })
-}
-
-/// Adds an app that comes with Bellrock.
-fn with_own_app(
-    builder: ControllerBuilder,
-    name: &Bound<'_, PyAny>,
-) -> PyResult<ControllerBuilder> {
-    let name = name.cast::<PyString>().map_err(|_| {
-        PyTypeError::new_err("an app is an instance of bellrock.App, or the name of an app")
-    })?;
-    Ok(match name.to_str()? {
-        "hub" => builder.app(Hub),
-        "learning" => builder.app(Learning::default()),
-        "routing" => builder.app(Routing::default()),
-        other => {
-            let wrong = format!("there is no app {other:?}; there are hub, learning and routing");
-            return Err(PyValueError::new_err(wrong));
-        }
     })
 }
 

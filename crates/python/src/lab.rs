@@ -18,6 +18,7 @@ use crate::address::PyMacAddr;
 use crate::argument::Arg;
 use crate::error::Error;
 use crate::network::PyNetwork;
+use crate::own_app::OwnApp;
 use crate::packet::PyPacket;
 use crate::runner::{AppOptions, Runner, Shared};
 
@@ -121,24 +122,26 @@ impl NativeLab {
         let mut runner =
             Runner::new(Arc::new(Feed::new(move || ring.ring())), report, Duration::ZERO);
         let task = Arc::new(OnceLock::new());
-        let mut detached = Vec::new();
+        let (mut chain, mut is_first) = (Vec::new(), true);
         for (app, options) in apps {
-            let options = options.ok_or_else(|| {
-                PyTypeError::new_err("in a lab, an app is an instance of bellrock.App")
-            })?;
-            let (task, is_first) = (Arc::clone(&task), detached.is_empty());
-            detached.push(runner.add(app.unbind(), &options, move |network| {
-                if is_first {
-                    let run = PythonTask::run(Arc::clone(&task), network.clone());
+            let Some(options) = options else {
+                chain.push(LabApp::Own(OwnApp::named(&app)?));
+                continue;
+            };
+            let task = std::mem::take(&mut is_first).then(|| Arc::clone(&task));
+            let app = runner.add(app.unbind(), &options, move |network| {
+                if let Some(task) = &task {
+                    let run = PythonTask::run(Arc::clone(task), network.clone());
                     network.spawn("python", run);
                 }
-            })?);
+            })?;
+            chain.push(LabApp::Python(app));
         }
         let (shared, failure) = (Arc::clone(&runner.shared), Failure::default());
         let python = PythonTask { runner, event_loop, bell, failure: Arc::clone(&failure) };
         // It is new.
         let _ = task.set(python);
-        let lab = run(builder, detached)?;
+        let lab = run(builder, chain)?;
         let lab = NativeLab { lab, shared, failure };
         lab.check()?;
         Ok(lab)
@@ -325,15 +328,28 @@ impl NativeLab {
     }
 }
 
+/// An app of the chain of a lab.
+enum LabApp {
+    Python(DetachedApp),
+    Own(OwnApp),
+}
+
 /// Starts the lab with these apps.
-fn run(mut builder: LabBuilder, mut apps: Vec<DetachedApp>) -> PyResult<Lab> {
+fn run(mut builder: LabBuilder, mut apps: Vec<LabApp>) -> PyResult<Lab> {
     let Some(last) = apps.pop() else {
         return Err(PyTypeError::new_err("a lab needs an app: Lab(topology, app)"));
     };
     for app in apps {
-        builder = builder.app(app);
+        builder = match app {
+            LabApp::Python(app) => builder.app(app),
+            LabApp::Own(app) => app.add_to(builder),
+        };
     }
-    builder.try_run(last).map_err(lab_error)
+    let lab = match last {
+        LabApp::Python(app) => builder.try_run(app),
+        LabApp::Own(app) => app.run_last(builder),
+    };
+    lab.map_err(lab_error)
 }
 
 fn lab_error(error: impl std::fmt::Display) -> PyErr {

@@ -31,6 +31,7 @@ mod log;
 mod matching;
 mod message;
 mod network;
+mod own_app;
 mod packet;
 mod packets;
 mod plan;

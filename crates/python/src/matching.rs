@@ -8,6 +8,7 @@ use bellrock::openflow::{EncodeError, ParseMatchError};
 use bellrock::{Field, MacAddr, Match};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};
 
@@ -40,8 +41,7 @@ impl PyMatch {
     fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut matching = Match::any();
         for (name, value) in fields.into_iter().flatten() {
-            let name = name.cast::<PyString>()?;
-            add(&mut matching, name.to_str()?, &value)?;
+            add(&mut matching, name.cast::<PyString>()?, &value)?;
         }
         match matching.check() {
             Ok(()) => Ok(PyMatch(matching)),
@@ -138,6 +138,15 @@ pub(crate) fn named_fields(names: &Bound<'_, PyTuple>) -> PyResult<Vec<Field>> {
     names.iter_borrowed().map(|name| named(name.cast::<PyString>()?.to_str()?)).collect()
 }
 
+/// The field whose name is this object: the interpreter keeps one string for each name in a program.
+fn interned(name: &Bound<'_, PyString>) -> Option<Field> {
+    static NAMES: PyOnceLock<Vec<(Py<PyString>, Field)>> = PyOnceLock::new();
+    let py = name.py();
+    let intern = |field: &Field| (PyString::intern(py, field.name()).unbind(), *field);
+    let names = NAMES.get_or_init(py, || Field::ALL.iter().map(intern).collect());
+    names.iter().find(|(own, _)| own.is(name)).map(|(_, field)| *field)
+}
+
 /// The field of this name.
 ///
 /// # Errors
@@ -152,11 +161,12 @@ pub(crate) fn named(name: &str) -> PyResult<Field> {
     }
 }
 
-fn add(matching: &mut Match, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    if name == VLAN_ID {
-        return add_vlan(matching, value);
-    }
-    let field = named(name)?;
+fn add(matching: &mut Match, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let field = match interned(name) {
+        Some(field) => field,
+        None if name.to_str()? == VLAN_ID => return add_vlan(matching, value),
+        None => named(name.to_str()?)?,
+    };
     let (value, mask) = read(field, value)?;
     check_value(field, value, mask)?;
     match mask {
