@@ -18,7 +18,7 @@ pub(crate) struct FlowsForPackets<'p> {
     /// Places of packets without a port.
     others: Vec<Range<usize>>,
     matches: Matches,
-    /// The flows but for their matches and actions.
+    /// What all flows share: everything except their matches and actions.
     settings: Flow,
 }
 
