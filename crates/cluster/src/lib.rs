@@ -2,3 +2,14 @@
 //!
 //! Every switch connects to every controller (a *node* of the cluster), and obeys one of them: its
 //! master. etcd keeps, for each switch, the order in which nodes are its master.
+//!
+//! [`mastership`] decides, without I/O, which switches this node is master of.
+//!
+//! # What it is not
+//! It sends nothing to switches: it orders roles. It writes no consensus of its own: etcd has one.
+
+pub mod heartbeat;
+pub mod mastership;
+pub mod node;
+mod peers;
+pub mod record;

@@ -1,0 +1,184 @@
+//! Spreads switches over nodes: where a new switch goes, and which ones are moved.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellrock_api::Dpid;
+
+use super::{Mastership, Output};
+use crate::node::{MAX_NODES, NodeId};
+use crate::record::Record;
+
+/// After a node came or went, nothing is moved for so long.
+const SETTLE_BEFORE_MOVES: Duration = Duration::from_secs(5);
+/// An offer that was not accepted is withdrawn after so long, and none is made for as long again.
+const OFFER_TIMEOUT: Duration = Duration::from_secs(1);
+/// A node has more switches than another one by at most one in so many of an even share.
+const TOLERATED_PART: usize = 10;
+
+/// The moves of this node's switches to others.
+#[derive(Debug)]
+pub(super) struct Moves {
+    /// Nothing is moved before.
+    not_before: Duration,
+    offer: Option<Offer>,
+    /// Moves that an operator wants.
+    wanted: BTreeMap<Dpid, NodeId>,
+    /// Offers of others that this node has accepted, by node.
+    accepted: [Option<Dpid>; MAX_NODES],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    dpid: Dpid,
+    to: NodeId,
+    until: Duration,
+    is_accepted: bool,
+}
+
+impl Moves {
+    pub(super) fn new(now: Duration) -> Self {
+        let wanted = BTreeMap::new();
+        let not_before = now + SETTLE_BEFORE_MOVES;
+        Moves { not_before, offer: None, wanted, accepted: [None; MAX_NODES] }
+    }
+
+    /// Waits, as a node came or went.
+    pub(super) fn settle(&mut self, now: Duration) {
+        self.not_before = now + SETTLE_BEFORE_MOVES;
+    }
+
+    /// An operator wants this move.
+    pub(super) fn want(&mut self, dpid: Dpid, to: NodeId) {
+        self.wanted.insert(dpid, to);
+    }
+
+    /// A switch is not this node's to move any more.
+    pub(super) fn forget(&mut self, dpid: Dpid) {
+        self.wanted.remove(&dpid);
+        self.offer = self.offer.filter(|offer| offer.dpid != dpid);
+    }
+
+    /// The switch that is offered to a node.
+    pub(super) fn offer_to(&self, node: NodeId) -> Option<Dpid> {
+        self.offer.filter(|offer| offer.to == node).map(|offer| offer.dpid)
+    }
+
+    /// The switch of a node's offer, if it is accepted.
+    pub(super) fn accepted_from(&self, node: NodeId) -> Option<Dpid> {
+        self.accepted.get(node.index()).copied().flatten()
+    }
+}
+
+impl Mastership {
+    pub(super) fn drain(&mut self, draining: bool, now: Duration) {
+        self.draining = draining;
+        self.next_heartbeat = now;
+    }
+
+    /// Accepts the offer of a peer, if this node can be master of the switch.
+    pub(super) fn answer_offer(&mut self, node: NodeId, now: Duration) {
+        let offered = self.peers.offer(node).filter(|&dpid| {
+            let is_theirs = self.record(dpid).and_then(Record::first) == Some(node);
+            is_theirs && self.serving && !self.draining && self.own.contains(dpid)
+        });
+        if let Some(accepted) = self.moves.accepted.get_mut(node.index())
+            && *accepted != offered
+        {
+            *accepted = offered;
+            self.next_heartbeat = now;
+        }
+    }
+
+    /// Hands over a switch that a peer has accepted.
+    pub(super) fn answered(&mut self, node: NodeId, now: Duration, out: &mut Vec<Output>) {
+        let Some(offer) = &mut self.moves.offer else { return };
+        let is_answer = offer.to == node && self.peers.accept(node) == Some(offer.dpid);
+        if !is_answer || offer.is_accepted {
+            return;
+        }
+        offer.is_accepted = true;
+        let dpid = offer.dpid;
+        if self.is_master(dpid) {
+            let order = self.order_with(dpid, node);
+            self.write(dpid, order, now, out);
+        }
+    }
+
+    /// Offers a switch to another node, if this one has too many.
+    pub(super) fn balance(&mut self, now: Duration, _out: &mut Vec<Output>) {
+        if let Some(offer) = self.moves.offer {
+            let is_done = self.record(offer.dpid).and_then(Record::first) != Some(self.me);
+            if is_done {
+                self.moves.forget(offer.dpid);
+            } else if now < offer.until {
+                return;
+            } else {
+                self.moves.offer = None;
+                self.moves.not_before = self.moves.not_before.max(now + OFFER_TIMEOUT);
+            }
+        }
+        if !self.serving {
+            return;
+        }
+        if let Some((dpid, to)) = self.next_move(now) {
+            let until = now + OFFER_TIMEOUT;
+            self.moves.offer = Some(Offer { dpid, to, until, is_accepted: false });
+            self.next_heartbeat = now;
+        }
+    }
+
+    fn next_move(&self, now: Duration) -> Option<(Dpid, NodeId)> {
+        let wanted = self.moves.wanted.iter().map(|(&dpid, &to)| (dpid, to));
+        let can_move =
+            |&(dpid, to): &(Dpid, NodeId)| self.is_movable(dpid) && self.can_take(to, dpid);
+        if let Some(wanted) = wanted.into_iter().find(can_move) {
+            return Some(wanted);
+        }
+        if now < self.moves.not_before && !self.draining {
+            return None;
+        }
+        let takers = || {
+            NodeId::all(self.nodes).filter(|&node| {
+                node != self.me && self.view.serving.contains(node) && !self.is_draining(node)
+            })
+        };
+        let share = self.loads.iter().sum::<usize>() / (takers().count() + 1);
+        let tolerated = (share / TOLERATED_PART).max(1);
+        let to = takers().min_by_key(|&node| self.load(node))?;
+        if !self.draining && self.load(self.me) <= self.load(to) + tolerated {
+            return None;
+        }
+        let dpids = self.switches.keys().copied();
+        dpids.map(|dpid| (dpid, to)).find(can_move)
+    }
+
+    fn is_movable(&self, dpid: Dpid) -> bool {
+        self.is_master(dpid) && self.record(dpid).and_then(Record::first) == Some(self.me)
+    }
+
+    fn can_take(&self, node: NodeId, dpid: Dpid) -> bool {
+        node != self.me
+            && self.may_serve(node)
+            && !self.is_draining(node)
+            && self.is_connected(node, dpid)
+    }
+
+    /// The order for a switch without one: nodes that have it, by the number of their switches.
+    pub(super) fn placement(&self, dpid: Dpid) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> = NodeId::all(self.nodes).collect();
+        nodes.sort_by_cached_key(|&node| {
+            let can_be = self.may_serve(node) && self.is_connected(node, dpid);
+            // Switches with the same loads differ in their second node.
+            let spread = spread(dpid, node);
+            (!can_be, self.is_draining(node), self.load(node), spread)
+        });
+        nodes
+    }
+}
+
+/// A number that mixes a switch and a node.
+fn spread(dpid: Dpid, node: NodeId) -> u64 {
+    let mixed = (dpid.0 ^ (node.index() as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 32
+}

@@ -1,0 +1,386 @@
+//! Decides which switches this node is master of.
+//!
+//! [`Mastership`] has no socket, thread or clock. Events and the time go in; orders for switches,
+//! records for etcd and heartbeats for the other nodes come out.
+//!
+//! # How a switch gets its master
+//!
+//! etcd keeps a [`Record`] for each switch: the order of its masters. The first node of it that is
+//! alive, and that the switch is connected to, claims the switch with the [`Generation`] of its rank.
+//! The switch refuses older generations, so it obeys one node even when nodes disagree.
+//!
+//! ```text
+//!                    the first that lives            granted
+//!           standby ---------------------> claiming ---------> master
+//!              ^                              |                   |
+//!              +------------------------------+-------------------+
+//!                stale, refused, no answer       the switch obeys another, no majority
+//! ```
+//!
+//! - **Takeover.** A node is dead when a majority of the nodes does not hear it. The next node of the
+//!   order claims its switches at once, without etcd. Then it writes a record with itself in front.
+//! - **Majority.** A node that does not hear a majority, or is not heard by one, stands by at all
+//!   switches.
+//! - **Stale.** A switch that has seen a newer generation has another master, whose record follows.
+//!   If no record comes, the node writes one with a higher epoch, and claims again.
+//! - **Moves.** A master that has too many switches, or drains, offers one. The other node accepts
+//!   it, the master writes the record, and serves until the other has claimed the switch.
+//!
+//! # What it is not
+//! It knows no flows. It does not say what an app may do while its switch has no master.
+
+mod balance;
+mod switch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bellrock_api::{Dpid, RoleOrder};
+
+use crate::heartbeat::{Heartbeat, OwnSwitches};
+use crate::node::{MAX_NODES, NodeId};
+use crate::peers::{Peers, View};
+use crate::record::{Generation, Record};
+use balance::Moves;
+use switch::Entry;
+
+/// Time between two heartbeats to a peer.
+pub const HEARTBEAT: Duration = Duration::from_millis(50);
+/// A peer that was not heard for so long is suspected to be dead.
+pub const SILENCE: Duration = Duration::from_millis(300);
+/// A node serves when it has had a majority for so long.
+const SETTLE: Duration = Duration::from_millis(300);
+/// A switch that is connected to this node, and not to a living node in front of it, is claimed
+/// after so long. A switch that starts connects to all nodes within it.
+const CONNECT_GRACE: Duration = Duration::from_millis(500);
+/// The first node writes the record of a new switch after so long, the others after a multiple, so
+/// that one of them does it.
+const NEW_SWITCH: Duration = Duration::from_millis(200);
+/// After a stale generation, a node waits so long for the record of the newer master.
+const RECORD_FOLLOWS: Duration = Duration::from_millis(500);
+/// An order or a record without an answer counts as failed after so long.
+const UNANSWERED: Duration = Duration::from_secs(2);
+/// A claim or record that failed is tried again after so long.
+const RETRY: Duration = Duration::from_millis(500);
+/// A master whose record names another one that lives stands by after so long. Open vSwitch reports
+/// the new master at once; other switches may not.
+const YIELD: Duration = Duration::from_secs(1);
+/// Claims that a switch may refuse in a row.
+const MAX_REFUSED_CLAIMS: u32 = 3;
+/// A node that a switch refuses counts as not connected for so long.
+const UNFIT: Duration = Duration::from_secs(10);
+
+/// What a node is.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberSettings {
+    /// This node.
+    pub me: NodeId,
+    /// Number of nodes, of which a majority serves.
+    pub nodes: usize,
+    /// A random number of this process.
+    pub incarnation: u64,
+}
+
+/// What has happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A heartbeat of a peer came.
+    Heard(NodeId, Heartbeat),
+    /// The connection to a peer has ended.
+    PeerLost(NodeId),
+    /// All records were read from etcd: first, and whenever changes may have been missed.
+    Read(Vec<(Dpid, Record)>),
+    /// A record has changed in etcd. `None`: it was removed.
+    Changed(Dpid, Option<Record>),
+    /// The result of a [`Output::Write`].
+    Written(Dpid, WriteResult),
+    /// A switch has connected, and stands by.
+    Connected(Dpid, Option<Generation>),
+    /// The connection of a switch has ended.
+    Disconnected(Dpid),
+    /// A switch has made this node its master.
+    Granted(Dpid, Generation),
+    /// A switch has seen a newer generation than that of the claim.
+    Stale(Dpid, Option<Generation>),
+    /// A switch refused a claim for another reason, or did not answer.
+    Refused(Dpid),
+    /// A switch reports that another node is its master.
+    Demoted(Dpid),
+    /// Give all switches to others, or stop that.
+    Drain(bool),
+    /// Give this switch to another node, if this node is its master.
+    Move(Dpid, NodeId),
+}
+
+/// What became of a record that was to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteResult {
+    /// It is in etcd.
+    Written(Record),
+    /// Etcd has another record: this one, or none.
+    Conflict(Option<Record>),
+    /// It failed, or nobody knows.
+    Failed,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a role request to a switch.
+    Order(Dpid, RoleOrder),
+    /// Write the record of a switch, if its revision in etcd is still this one (0: there is none).
+    Write {
+        /// The switch.
+        dpid: Dpid,
+        /// The order of masters.
+        masters: Vec<NodeId>,
+        /// The minimum of the epoch.
+        floor: u64,
+        /// The revision of the record that is replaced.
+        expected: u64,
+    },
+    /// Send a heartbeat to a peer.
+    Send(NodeId, Heartbeat),
+    /// Something that an operator wants to know.
+    Notice(Notice),
+}
+
+/// What an operator wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// This node serves: it hears a majority, and has read etcd.
+    Serving,
+    /// This node stands by at all switches, since it does not hear a majority.
+    LostMajority,
+    /// A majority does not hear this node any more.
+    Dead(NodeId),
+    /// A node is back.
+    Alive(NodeId),
+    /// This node is master of a switch, in place of the node before.
+    Master(Dpid, Option<NodeId>),
+    /// A switch obeys another node, though this one was its master.
+    Fenced(Dpid),
+    /// A switch had seen a newer generation, and no record of it came. Etcd was restored from an old
+    /// snapshot, or something else than this cluster is master of it.
+    Jumped(Dpid, Generation),
+    /// A switch refuses this node as its master.
+    Unfit(Dpid),
+}
+
+/// What a node is at one switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchRole {
+    /// The switch is not connected.
+    Away,
+    /// This node only reads.
+    Standby,
+    /// This node has asked to be master.
+    Claiming,
+    /// This node is master.
+    Master(Generation),
+}
+
+/// Which switches this node is master of.
+#[derive(Debug)]
+pub struct Mastership {
+    me: NodeId,
+    nodes: usize,
+    peers: Peers,
+    view: View,
+    own: OwnSwitches,
+    switches: BTreeMap<Dpid, Entry>,
+    /// When switches want to be looked at again.
+    timers: BTreeSet<(Duration, Dpid)>,
+    /// Number of switches whose record has this node in front.
+    loads: [usize; MAX_NODES],
+    /// Whether the records were read.
+    has_records: bool,
+    /// Since when there is a majority.
+    majority_since: Option<Duration>,
+    serving: bool,
+    draining: bool,
+    moves: Moves,
+    next_heartbeat: Duration,
+    /// Whether all switches must be looked at: who is alive has changed.
+    look_at_all: bool,
+}
+
+impl Mastership {
+    /// A node that has just started, and hears nobody yet.
+    #[must_use]
+    pub fn new(settings: MemberSettings, now: Duration) -> Self {
+        let MemberSettings { me, nodes, incarnation } = settings;
+        Mastership {
+            me,
+            nodes,
+            peers: Peers::new(me, nodes, now),
+            view: View::default(),
+            own: OwnSwitches::new(incarnation),
+            switches: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            loads: [0; MAX_NODES],
+            has_records: false,
+            majority_since: None,
+            serving: false,
+            draining: false,
+            moves: Moves::new(now),
+            next_heartbeat: now,
+            look_at_all: false,
+        }
+    }
+
+    /// Takes an event.
+    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Output>) {
+        // First, what time alone has changed: a process that was stopped must not act on what it
+        // knew before.
+        self.advance(now, out);
+        match input {
+            Input::Heard(node, heartbeat) => self.hear(node, &heartbeat, now, out),
+            Input::PeerLost(node) => self.peers.lose(node),
+            Input::Read(records) => self.read(records, now),
+            Input::Changed(dpid, Some(record)) => self.change_record(dpid, record, now),
+            Input::Changed(dpid, None) => self.set_record(dpid, None, now),
+            Input::Written(dpid, result) => self.written(dpid, result, now),
+            Input::Connected(dpid, newest) => self.connected(dpid, newest, now),
+            Input::Disconnected(dpid) => self.disconnected(dpid),
+            Input::Granted(dpid, generation) => self.granted(dpid, generation, now, out),
+            Input::Stale(dpid, newest) => self.stale(dpid, newest, now),
+            Input::Refused(dpid) => self.refused(dpid, now, out),
+            Input::Demoted(dpid) => self.demoted(dpid, now, out),
+            Input::Drain(draining) => self.drain(draining, now),
+            Input::Move(dpid, to) => self.moves.want(dpid, to),
+        }
+        self.advance(now, out);
+    }
+
+    /// Does what is due. Call it at [`Mastership::next_wake`].
+    pub fn advance(&mut self, now: Duration, out: &mut Vec<Output>) {
+        self.look_at_peers(now, out);
+        if std::mem::take(&mut self.look_at_all) {
+            let all: Vec<Dpid> = self.switches.keys().copied().collect();
+            for dpid in all {
+                self.look_at(dpid, now, out);
+            }
+        }
+        while let Some(&(at, dpid)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            if let Some(entry) = self.switches.get_mut(&dpid) {
+                entry.wake = None;
+            }
+            self.look_at(dpid, now, out);
+        }
+        self.balance(now, out);
+        if now >= self.next_heartbeat {
+            self.next_heartbeat = now + HEARTBEAT;
+            for peer in self.peers.nodes() {
+                let heartbeat = self.heartbeat(peer);
+                out.push(Output::Send(peer, heartbeat));
+            }
+        }
+    }
+
+    /// When [`Mastership::advance`] has something to do, if nothing happens before.
+    #[must_use]
+    pub fn next_wake(&self, now: Duration) -> Duration {
+        let timer = self.timers.first().map(|&(at, _)| at);
+        let settled = self.majority_since.filter(|_| !self.serving).map(|since| since + SETTLE);
+        let times = [timer, settled.filter(|&at| at > now), self.peers.next_silence(now)];
+        times.into_iter().flatten().fold(self.next_heartbeat, Duration::min)
+    }
+
+    /// What this node is at a switch.
+    #[must_use]
+    pub fn role(&self, dpid: Dpid) -> SwitchRole {
+        let here = self.switches.get(&dpid).and_then(|entry| entry.here.as_ref());
+        here.map_or(SwitchRole::Away, |here| here.role.public())
+    }
+
+    /// The order of masters of a switch, as this node knows it.
+    #[must_use]
+    pub fn record(&self, dpid: Dpid) -> Option<&Record> {
+        self.switches.get(&dpid).and_then(|entry| entry.record.as_ref())
+    }
+
+    /// Whether this node may be master of switches: it has a majority, and has read etcd.
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        self.serving
+    }
+
+    /// Number of switches that a node is to be master of, by the records.
+    #[must_use]
+    pub fn load(&self, node: NodeId) -> usize {
+        self.loads.get(node.index()).copied().unwrap_or(0)
+    }
+
+    fn hear(&mut self, node: NodeId, heartbeat: &Heartbeat, now: Duration, out: &mut Vec<Output>) {
+        let mut changed = Vec::new();
+        self.peers.hear(node, heartbeat, now, &mut changed);
+        self.look_at_peers(now, out);
+        for dpid in changed {
+            self.look_at(dpid, now, out);
+        }
+        self.answer_offer(node, now);
+        self.answered(node, now, out);
+    }
+
+    /// Finds who lives, and whether this node may serve.
+    fn look_at_peers(&mut self, now: Duration, out: &mut Vec<Output>) {
+        let view = self.peers.view(now);
+        if view != self.view {
+            for node in view.dead.iter().filter(|&node| !self.view.dead.contains(node)) {
+                out.push(Output::Notice(Notice::Dead(node)));
+            }
+            for node in self.view.dead.iter().filter(|&node| !view.dead.contains(node)) {
+                out.push(Output::Notice(Notice::Alive(node)));
+            }
+            // The others need this node's word to agree.
+            if view.suspects != self.view.suspects {
+                self.next_heartbeat = now;
+            }
+            self.view = view;
+            self.look_at_all = true;
+            self.moves.settle(now);
+        }
+        self.majority_since =
+            if view.has_majority { Some(self.majority_since.unwrap_or(now)) } else { None };
+        let settled = self.majority_since.is_some_and(|since| now >= since + SETTLE);
+        // A node that serves goes on as long as it has the majority.
+        let serving = self.has_records && (settled || self.serving && view.has_majority);
+        if serving != self.serving {
+            self.serving = serving;
+            self.look_at_all = true;
+            self.next_heartbeat = now;
+            let notice = if serving { Notice::Serving } else { Notice::LostMajority };
+            out.push(Output::Notice(notice));
+        }
+    }
+
+    fn heartbeat(&self, peer: NodeId) -> Heartbeat {
+        let (known, knows) = self.peers.versions(peer);
+        Heartbeat {
+            serving: self.serving,
+            draining: self.draining,
+            suspects: self.view.suspects,
+            switches: self.own.report(knows),
+            known,
+            offer: self.moves.offer_to(peer),
+            accept: self.moves.accepted_from(peer),
+        }
+    }
+
+    /// Whether a node may be master, as far as this one knows.
+    fn may_serve(&self, node: NodeId) -> bool {
+        if node == self.me { self.serving } else { self.view.serving.contains(node) }
+    }
+
+    fn is_draining(&self, node: NodeId) -> bool {
+        if node == self.me { self.draining } else { self.view.draining.contains(node) }
+    }
+
+    fn is_connected(&self, node: NodeId, dpid: Dpid) -> bool {
+        if node == self.me { self.own.contains(dpid) } else { self.peers.is_connected(node, dpid) }
+    }
+}

@@ -1,0 +1,486 @@
+//! One switch: its record, and what this node is at it.
+
+use std::time::Duration;
+
+use bellrock_api::{Dpid, RoleOrder};
+
+use super::{
+    CONNECT_GRACE, MAX_REFUSED_CLAIMS, Mastership, NEW_SWITCH, Notice, Output, RECORD_FOLLOWS,
+    RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult, YIELD,
+};
+use crate::node::NodeId;
+use crate::record::{Generation, Record};
+
+/// What this node knows of a switch.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    pub(super) record: Option<Record>,
+    pub(super) here: Option<Here>,
+    /// When the entry is looked at again.
+    pub(super) wake: Option<Duration>,
+    /// The newest epoch of any record or claim, which the next record must exceed.
+    epoch: u64,
+    /// The last generation that this process has claimed.
+    claimed: Option<Generation>,
+    /// When the record that is being written counts as failed.
+    writing_until: Option<Duration>,
+    /// When the next record may be written.
+    next_write: Duration,
+    /// Since when this node would be the one, but for living nodes that the switch is not connected
+    /// to.
+    missed_since: Option<Duration>,
+}
+
+/// A switch that is connected to this node.
+#[derive(Debug)]
+pub(super) struct Here {
+    since: Duration,
+    pub(super) role: Role,
+    /// The newest generation that the switch is known to have seen.
+    newest: Option<Generation>,
+    /// No claim before.
+    next_claim: Duration,
+    /// Whether a stale generation is to be jumped over.
+    must_jump: bool,
+    refused: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    Standby,
+    Claiming {
+        generation: Generation,
+        until: Duration,
+    },
+    /// `claim`: a newer generation has been ordered, until its answer or this time.
+    Master {
+        generation: Generation,
+        claim: Option<Duration>,
+        yield_at: Option<Duration>,
+    },
+}
+
+impl Role {
+    pub(super) fn public(self) -> SwitchRole {
+        match self {
+            Role::Standby => SwitchRole::Standby,
+            Role::Claiming { .. } => SwitchRole::Claiming,
+            Role::Master { generation, .. } => SwitchRole::Master(generation),
+        }
+    }
+}
+
+/// Which node is to be master of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Designated {
+    node: NodeId,
+    /// A living node in front of it does not have the switch.
+    passes_over: bool,
+}
+
+impl Mastership {
+    pub(super) fn connected(&mut self, dpid: Dpid, newest: Option<Generation>, now: Duration) {
+        self.own.set(dpid, true);
+        self.next_heartbeat = now;
+        let entry = self.switches.entry(dpid).or_default();
+        entry.missed_since = None;
+        entry.here = Some(Here {
+            since: now,
+            role: Role::Standby,
+            newest,
+            next_claim: now,
+            must_jump: false,
+            refused: 0,
+        });
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn disconnected(&mut self, dpid: Dpid) {
+        self.own.set(dpid, false);
+        if let Some(entry) = self.switches.get_mut(&dpid) {
+            entry.here = None;
+        }
+        self.moves.forget(dpid);
+        self.next_heartbeat = Duration::ZERO;
+    }
+
+    /// Takes all records. Those that are not among them are gone.
+    pub(super) fn read(&mut self, records: Vec<(Dpid, Record)>, now: Duration) {
+        self.has_records = true;
+        let read: std::collections::BTreeSet<Dpid> =
+            records.iter().map(|&(dpid, _)| dpid).collect();
+        let known = self.switches.iter().filter(|(_, entry)| entry.record.is_some());
+        let gone: Vec<Dpid> =
+            known.map(|(&dpid, _)| dpid).filter(|dpid| !read.contains(dpid)).collect();
+        for dpid in gone {
+            self.set_record(dpid, None, now);
+        }
+        for (dpid, record) in records {
+            self.set_record(dpid, Some(record), now);
+        }
+    }
+
+    /// Takes a record that was written, unless a newer one is known: answers and changes do not come
+    /// in one order.
+    pub(super) fn change_record(&mut self, dpid: Dpid, record: Record, now: Duration) {
+        if self.record(dpid).is_none_or(|known| known.revision < record.revision) {
+            self.set_record(dpid, Some(record), now);
+        }
+    }
+
+    pub(super) fn set_record(&mut self, dpid: Dpid, record: Option<Record>, now: Duration) {
+        let entry = self.switches.entry(dpid).or_default();
+        if entry.record == record {
+            return;
+        }
+        let load = |record: &Option<Record>| record.as_ref().and_then(Record::first);
+        let (before, after) = (load(&entry.record), load(&record));
+        if let Some(load) = before.and_then(|node| self.loads.get_mut(node.index())) {
+            *load = load.saturating_sub(1);
+        }
+        if let Some(load) = after.and_then(|node| self.loads.get_mut(node.index())) {
+            *load += 1;
+        }
+        if let Some(record) = &record {
+            entry.epoch = entry.epoch.max(record.epoch());
+        }
+        entry.record = record;
+        entry.missed_since = None;
+        if let Some(here) = &mut entry.here {
+            // The record that was waited for.
+            here.next_claim = now;
+            here.must_jump = false;
+        }
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn written(&mut self, dpid: Dpid, result: WriteResult, now: Duration) {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        entry.writing_until = None;
+        match result {
+            WriteResult::Written(record) | WriteResult::Conflict(Some(record)) => {
+                self.change_record(dpid, record, now);
+            }
+            WriteResult::Conflict(None) | WriteResult::Failed => entry.next_write = now + RETRY,
+        }
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn granted(
+        &mut self,
+        dpid: Dpid,
+        generation: Generation,
+        now: Duration,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        let Some(here) = &mut entry.here else { return };
+        here.newest = here.newest.max(Some(generation));
+        here.refused = 0;
+        match here.role {
+            // Ordered before this node stood by.
+            Role::Standby => out.push(Output::Order(dpid, STAND_BY)),
+            // The answer to an older claim; that to this one follows.
+            Role::Claiming { generation: claimed, .. } if generation < claimed => return,
+            Role::Claiming { .. } => {
+                let before = entry.record.as_ref().and_then(Record::first);
+                out.push(Output::Notice(Notice::Master(
+                    dpid,
+                    before.filter(|&node| node != self.me),
+                )));
+                here.role = Role::Master { generation, claim: None, yield_at: None };
+            }
+            Role::Master { yield_at, .. } => {
+                here.role = Role::Master { generation, claim: None, yield_at };
+            }
+        }
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn stale(&mut self, dpid: Dpid, newest: Option<Generation>, now: Duration) {
+        let Some(here) = self.here(dpid) else { return };
+        here.newest = here.newest.max(newest);
+        here.role = Role::Standby;
+        here.must_jump = true;
+        here.next_claim = now + RECORD_FOLLOWS;
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn refused(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let Some(here) = self.here(dpid) else { return };
+        here.role = Role::Standby;
+        here.next_claim = now + RETRY;
+        here.refused += 1;
+        if here.refused >= MAX_REFUSED_CLAIMS {
+            here.refused = 0;
+            here.next_claim = now + UNFIT;
+            self.own.set(dpid, false);
+            out.push(Output::Notice(Notice::Unfit(dpid)));
+        }
+        self.wake_at(dpid, now);
+    }
+
+    pub(super) fn demoted(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let me = self.me;
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        let Some(here) = &mut entry.here else { return };
+        if let Role::Master { .. } = here.role {
+            // After a move it is what was wanted.
+            if entry.record.as_ref().and_then(Record::first) == Some(me) {
+                out.push(Output::Notice(Notice::Fenced(dpid)));
+            }
+        }
+        here.role = Role::Standby;
+        here.must_jump = true;
+        here.next_claim = now + RECORD_FOLLOWS;
+        self.moves.forget(dpid);
+        self.wake_at(dpid, now);
+    }
+
+    /// Looks at a switch again at this time, or before.
+    pub(super) fn wake_at(&mut self, dpid: Dpid, at: Duration) {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        match entry.wake {
+            Some(before) if before <= at => return,
+            Some(before) => {
+                self.timers.remove(&(before, dpid));
+            }
+            None => {}
+        }
+        entry.wake = Some(at);
+        self.timers.insert((at, dpid));
+    }
+
+    /// Decides what to do about a switch.
+    pub(super) fn look_at(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let serving = self.serving;
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        let Some(here) = &mut entry.here else {
+            entry.missed_since = None;
+            return;
+        };
+        if !serving {
+            if !matches!(here.role, Role::Standby) {
+                here.role = Role::Standby;
+                out.push(Output::Order(dpid, STAND_BY));
+            }
+            return;
+        }
+        match here.role {
+            Role::Claiming { until, .. } if until <= now => {
+                self.refused(dpid, now, out);
+                return;
+            }
+            Role::Claiming { until, .. } => return self.wake_at(dpid, until),
+            Role::Standby | Role::Master { .. } => {}
+        }
+        // The time of a node that the switch had refused is over.
+        if here.next_claim <= now && !self.own.contains(dpid) {
+            self.own.set(dpid, true);
+        }
+        match self.designated(dpid) {
+            None => self.propose(dpid, now, out),
+            Some(Designated { node, passes_over }) if node == self.me => {
+                if self.has_waited(dpid, passes_over, now) {
+                    self.lead(dpid, now, out);
+                }
+            }
+            Some(_) => self.follow(dpid, now, out),
+        }
+    }
+
+    /// The first node of the order that lives and has the switch. `None`: there is no record, or no
+    /// such node.
+    ///
+    /// The order begins with the node that the switch has obeyed last: it has taken over, and its
+    /// record may still be on the way.
+    fn designated(&self, dpid: Dpid) -> Option<Designated> {
+        let entry = self.switches.get(&dpid)?;
+        let record = entry.record.as_ref()?;
+        let newest = entry.here.as_ref().and_then(|here| here.newest);
+        let begin = newest.filter(|newest| newest.epoch() == record.epoch());
+        let begin = begin.map_or(0, |newest| usize::from(newest.rank())).min(record.masters.len());
+        let (before, from) = record.masters.split_at(begin);
+        let mut passes_over = false;
+        for &node in from.iter().chain(before).filter(|&&node| self.may_serve(node)) {
+            if self.is_connected(node, dpid) {
+                return Some(Designated { node, passes_over });
+            }
+            passes_over = true;
+        }
+        None
+    }
+
+    /// Whether nodes in front of this one had the time to get their connections to the switch.
+    fn has_waited(&mut self, dpid: Dpid, passes_over: bool, now: Duration) -> bool {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return false };
+        let is_master = matches!(&entry.here, Some(Here { role: Role::Master { .. }, .. }));
+        if !passes_over || is_master {
+            entry.missed_since = None;
+            return true;
+        }
+        let until = *entry.missed_since.get_or_insert(now) + CONNECT_GRACE;
+        if now < until {
+            self.wake_at(dpid, until);
+        }
+        now >= until
+    }
+
+    /// This node is to be master: claims the switch, and puts itself in front of the record.
+    fn lead(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let me = self.me;
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        let (Some(record), Some(here)) = (&entry.record, &mut entry.here) else { return };
+        let Some(generation) = record.generation(me) else {
+            // The cluster has got more nodes since the record was written.
+            self.write_with_me_first(dpid, now, out);
+            return;
+        };
+        let is_first = record.first() == Some(me);
+        let is_old = record.epoch() < entry.epoch;
+        match &mut here.role {
+            Role::Master { generation: held, claim, yield_at } => {
+                *yield_at = None;
+                if is_old || !is_first {
+                    self.write_with_me_first(dpid, now, out);
+                    return;
+                }
+                // The switch learns the generation of a new record, so that it refuses nodes that
+                // know only the old one.
+                if *held < generation && claim.is_none_or(|until| until <= now) {
+                    *claim = Some(now + UNANSWERED);
+                    entry.claimed = Some(generation);
+                    out.push(Output::Order(dpid, claim_of(generation)));
+                    self.wake_at(dpid, now + UNANSWERED);
+                }
+            }
+            Role::Standby if now < here.next_claim => {
+                let at = here.next_claim;
+                self.wake_at(dpid, at);
+            }
+            Role::Standby => {
+                // A generation that the switch knows, and that this process has not claimed, is
+                // that of another master, or of a process before.
+                let is_known = here.newest.is_some_and(|newest| {
+                    newest > generation || newest == generation && entry.claimed != Some(generation)
+                });
+                if is_old || is_known || here.must_jump {
+                    let jumped = here.newest.filter(|_| is_known && here.must_jump);
+                    let is_sent = self.write_with_me_first(dpid, now, out);
+                    if let Some(newest) = jumped.filter(|_| is_sent) {
+                        out.push(Output::Notice(Notice::Jumped(dpid, newest)));
+                    }
+                    return;
+                }
+                let until = now + UNANSWERED;
+                here.role = Role::Claiming { generation, until };
+                entry.claimed = Some(generation);
+                out.push(Output::Order(dpid, claim_of(generation)));
+                self.wake_at(dpid, until);
+            }
+            Role::Claiming { .. } => {}
+        }
+    }
+
+    /// Another node is to be master.
+    fn follow(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return };
+        entry.missed_since = None;
+        let Some(here) = &mut entry.here else { return };
+        let Role::Master { generation, yield_at, .. } = &mut here.role else { return };
+        let held = *generation;
+        // A node with a lower rank than the one that this node has taken over with is refused by the
+        // switch. So this node stays, and its record follows.
+        let theirs = entry.record.as_ref().map_or(0, Record::epoch);
+        if theirs <= held.epoch() {
+            self.write_with_me_first(dpid, now, out);
+            return;
+        }
+        let at = *yield_at.get_or_insert(now + YIELD);
+        if now < at {
+            return self.wake_at(dpid, at);
+        }
+        here.role = Role::Standby;
+        out.push(Output::Order(dpid, STAND_BY));
+    }
+
+    /// There is no record, or no node of it is there. The first node that has the switch writes one.
+    fn propose(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let Some(Entry { here: Some(here), .. }) = self.switches.get(&dpid) else { return };
+        let is_master = matches!(here.role, Role::Master { .. });
+        let since = here.since;
+        let in_front = NodeId::all(self.nodes)
+            .take_while(|&node| node != self.me)
+            .filter(|&node| self.may_serve(node) && self.is_connected(node, dpid));
+        let places = u32::try_from(in_front.count()).unwrap_or(u32::MAX).saturating_add(1);
+        let at = since + NEW_SWITCH.saturating_mul(places);
+        if is_master {
+            self.write_with_me_first(dpid, now, out);
+        } else if now < at {
+            self.wake_at(dpid, at);
+        } else {
+            let masters = self.placement(dpid);
+            self.write(dpid, masters, now, out);
+        }
+    }
+
+    fn write_with_me_first(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) -> bool {
+        let order = self.order_with(dpid, self.me);
+        self.write(dpid, order, now, out)
+    }
+
+    /// The order of a switch with this node in front. Nodes that may not serve come last.
+    pub(super) fn order_with(&self, dpid: Dpid, first: NodeId) -> Vec<NodeId> {
+        let known = self.record(dpid).map_or(&[][..], |record| &record.masters);
+        let missing = NodeId::all(self.nodes).filter(|node| !known.contains(node));
+        let mut rest: Vec<NodeId> = known.iter().copied().chain(missing).collect();
+        rest.retain(|&node| node != first && node.index() < self.nodes);
+        rest.sort_by_key(|&node| !self.may_serve(node));
+        rest.insert(0, first);
+        rest
+    }
+
+    /// Writes a record, unless one is on its way. Returns whether it does.
+    pub(super) fn write(
+        &mut self,
+        dpid: Dpid,
+        masters: Vec<NodeId>,
+        now: Duration,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let Some(entry) = self.switches.get_mut(&dpid) else { return false };
+        let next = entry.writing_until.unwrap_or(now).max(entry.next_write);
+        if now < next {
+            self.wake_at(dpid, next);
+            return false;
+        }
+        let newest = entry.here.as_ref().and_then(|here| here.newest);
+        let claimed = entry.claimed.max(newest).map_or(0, Generation::epoch);
+        let until = now + UNANSWERED;
+        entry.writing_until = Some(until);
+        out.push(Output::Write {
+            dpid,
+            masters,
+            floor: entry.epoch.max(claimed) + 1,
+            expected: entry.record.as_ref().map_or(0, |record| record.revision),
+        });
+        self.wake_at(dpid, until);
+        true
+    }
+
+    fn here(&mut self, dpid: Dpid) -> Option<&mut Here> {
+        self.switches.get_mut(&dpid)?.here.as_mut()
+    }
+
+    /// Whether this node is master of a switch.
+    pub(super) fn is_master(&self, dpid: Dpid) -> bool {
+        matches!(self.role(dpid), SwitchRole::Master(_))
+    }
+}
+
+/// Stands by whatever the switch has seen.
+const STAND_BY: RoleOrder = RoleOrder::Slave { generation_id: None };
+
+fn claim_of(generation: Generation) -> RoleOrder {
+    RoleOrder::Master { generation_id: generation.0 }
+}

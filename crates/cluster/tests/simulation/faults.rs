@@ -1,0 +1,107 @@
+//! Faults, chosen by seed.
+
+use std::time::Duration;
+
+use bellrock_cluster::mastership::Input;
+use bellrock_cluster::node::NodeId;
+
+use crate::world::{Event, World};
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+impl World {
+    /// Does something bad, and says when it ends.
+    pub(crate) fn fault(&mut self) {
+        let node = self.random.usize(0..self.nodes.len());
+        let other = self.random.usize(0..self.nodes.len());
+        let switch = self.random.usize(0..self.switches.len());
+        let lasts = ms(self.random.u64(20..3000));
+        match self.random.u32(0..18) {
+            0 | 1 => {
+                self.log(|| format!("node {node} ends for {lasts:?}"));
+                self.kill(node);
+                self.after(lasts, Event::Start(node));
+            }
+            2 | 3 => {
+                self.log(|| format!("node {node} is stopped for {lasts:?}"));
+                if self.nodes[node].is_alive {
+                    self.nodes[node].is_stopped = true;
+                }
+                self.after(lasts, Event::Continue(node));
+            }
+            4 => {
+                self.log(|| format!("nodes {node} and {other} are cut for {lasts:?}"));
+                self.cuts.push((node, other));
+                self.cuts.push((other, node));
+                self.after(lasts, Event::Heal(vec![(node, other), (other, node)]));
+            }
+            5 => {
+                self.log(|| format!("node {other} does not hear node {node} for {lasts:?}"));
+                self.cuts.push((node, other));
+                self.after(lasts, Event::Heal(vec![(node, other)]));
+            }
+            6 => {
+                self.log(|| format!("node {node} is alone for {lasts:?}"));
+                let all = 0..self.nodes.len();
+                let cuts: Vec<_> = all.flat_map(|peer| [(node, peer), (peer, node)]).collect();
+                self.cuts.extend(&cuts);
+                self.after(lasts, Event::Heal(cuts));
+                self.cut_store(node, lasts);
+            }
+            7 => self.cut_store(node, lasts),
+            8 => {
+                for node in 0..self.nodes.len() {
+                    self.cut_store(node, lasts);
+                }
+            }
+            9 => {
+                self.log(|| format!("switch {switch} starts again"));
+                self.restart(switch);
+            }
+            10 | 11 => {
+                self.log(|| format!("switch {switch} loses node {node} for {lasts:?}"));
+                self.disconnect(node, switch);
+                self.link_cuts.push((node, switch));
+                self.after(lasts, Event::Reconnect(node, switch));
+            }
+            12 | 13 => {
+                self.log(|| "a snapshot of etcd is made".into());
+                self.snapshot = Some(self.store.clone());
+            }
+            14 | 15 => {
+                if let Some(snapshot) = self.snapshot.take() {
+                    self.log(|| "the snapshot of etcd is restored".into());
+                    self.store = snapshot;
+                    for node in 0..self.nodes.len() {
+                        self.cut_store(node, ms(100));
+                    }
+                }
+            }
+            16 => {
+                self.log(|| "all nodes end, and etcd comes back with an old snapshot".into());
+                self.store = self.snapshot.take().unwrap_or_default();
+                for node in 0..self.nodes.len() {
+                    self.kill(node);
+                    let delay = ms(self.random.u64(100..1000));
+                    self.after(delay, Event::Start(node));
+                }
+            }
+            _ => {
+                let draining = self.random.bool();
+                self.log(|| format!("node {node} drains: {draining}"));
+                self.give(node, Input::Drain(draining));
+                if let Some(to) = NodeId::new(other) {
+                    self.give(node, Input::Move(World::dpid(switch), to));
+                }
+            }
+        }
+    }
+
+    fn cut_store(&mut self, node: usize, lasts: Duration) {
+        self.log(|| format!("node {node} loses etcd for {lasts:?}"));
+        self.nodes[node].store_cuts += 1;
+        self.after(lasts, Event::StoreBack(node));
+    }
+}

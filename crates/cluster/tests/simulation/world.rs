@@ -1,0 +1,597 @@
+//! The world of the nodes: time, connections, and what is on its way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use bellrock_api::{Dpid, RoleOrder};
+use bellrock_cluster::heartbeat::Heartbeat;
+use bellrock_cluster::mastership::{
+    Input, Mastership, MemberSettings, Notice, Output, SwitchRole, WriteResult,
+};
+use bellrock_cluster::node::NodeId;
+use bellrock_cluster::record::{Generation, Record};
+
+use crate::store::Store;
+use crate::switch::{Claimed, Connection, Switch};
+
+/// How long faults happen, and how long nothing happens after them.
+const FAULTS: Duration = Duration::from_secs(20);
+const QUIET: Duration = Duration::from_secs(15);
+/// A node that is master sends a flow_mod so often.
+const FLOW_MOD_EVERY: Duration = Duration::from_millis(40);
+/// A connection that is gone without a word is given up after so long.
+const PROBE: Duration = Duration::from_secs(5);
+/// Events after which a run is taken for endless.
+const MAX_EVENTS: u64 = 2_000_000;
+
+/// What guards a switch from old masters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// Generations as Bellrock makes them.
+    Whole,
+    /// The same generation always.
+    None,
+    /// Generations of the epoch alone.
+    WithoutRank,
+}
+
+pub(crate) struct Node {
+    machine: Mastership,
+    /// Number of the process.
+    process: u64,
+    pub(crate) is_alive: bool,
+    pub(crate) is_stopped: bool,
+    /// What came while the process was stopped.
+    waiting: Vec<Input>,
+    /// Faults that keep the node from etcd.
+    pub(crate) store_cuts: u32,
+    next_wake: Duration,
+}
+
+pub(crate) enum Event {
+    Wake(usize),
+    Input { node: usize, process: u64, input: Input },
+    Heartbeat { from: usize, to: usize, heartbeat: Heartbeat },
+    Write { node: usize, process: u64, dpid: Dpid, masters: Vec<NodeId>, floor: u64, expected: u64 },
+    Watched { node: usize, dpid: Dpid, record: Record },
+    Order { node: usize, switch: usize, number: u64, order: RoleOrder },
+    FlowMod { node: usize, process: u64, switch: usize, number: u64, generation: Generation },
+    Reply { node: usize, process: u64, switch: usize, number: u64, input: Input },
+    FlowMods,
+    Fault,
+    Start(usize),
+    Continue(usize),
+    Heal(Vec<(usize, usize)>),
+    StoreBack(usize),
+    Connect(usize, usize),
+    Reconnect(usize, usize),
+}
+
+pub(crate) struct World {
+    pub(crate) random: fastrand::Rng,
+    fence: Fence,
+    is_loud: bool,
+    now: Duration,
+    sequence: u64,
+    queue: BinaryHeap<Reverse<(Duration, u64, Slot)>>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) store: Store,
+    pub(crate) snapshot: Option<Store>,
+    /// Pairs of nodes of which the second does not hear the first.
+    pub(crate) cuts: Vec<(usize, usize)>,
+    pub(crate) link_cuts: Vec<(usize, usize)>,
+    is_quiet: bool,
+    failure: Option<String>,
+}
+
+/// An event in the queue, which is ordered by time and number alone.
+struct Slot(Event);
+
+impl PartialEq for Slot {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Slot {}
+impl PartialOrd for Slot {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Slot {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, fence: Fence, is_loud: bool) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let nodes = if random.u32(0..4) == 0 { 5 } else { 3 };
+        let switches = random.usize(1..9);
+        let switches =
+            (0..switches).map(|_| Switch::new(nodes, random.bool(), random.bool())).collect();
+        let mut world = World {
+            fence,
+            is_loud,
+            now: Duration::ZERO,
+            sequence: 0,
+            queue: BinaryHeap::new(),
+            nodes: Vec::new(),
+            switches,
+            store: Store::default(),
+            snapshot: None,
+            cuts: Vec::new(),
+            link_cuts: Vec::new(),
+            is_quiet: false,
+            failure: None,
+            random,
+        };
+        for node in 0..nodes {
+            let machine = world.machine(node, nodes);
+            world.nodes.push(Node {
+                machine,
+                process: node as u64,
+                is_alive: false,
+                is_stopped: false,
+                waiting: Vec::new(),
+                store_cuts: 0,
+                next_wake: Duration::MAX,
+            });
+            let at = ms(world.random.u64(0..500));
+            world.after(at, Event::Start(node));
+        }
+        world.after(ms(1), Event::FlowMods);
+        world.after(ms(2000), Event::Fault);
+        world
+    }
+
+    pub(crate) fn dpid(switch: usize) -> Dpid {
+        Dpid(switch as u64 + 1)
+    }
+
+    fn machine(&mut self, node: usize, nodes: usize) -> Mastership {
+        let me = NodeId::new(node).unwrap();
+        let settings = MemberSettings { me, nodes, incarnation: self.random.u64(..) };
+        Mastership::new(settings, self.now)
+    }
+
+    /// Plays all faults, and says what went wrong.
+    pub(crate) fn play(mut self) -> Result<(), String> {
+        let mut events = 0;
+        while let Some(Reverse((at, _, Slot(event)))) = self.queue.pop() {
+            self.now = at;
+            if at >= FAULTS && !self.is_quiet {
+                self.end_faults();
+            }
+            if at >= FAULTS + QUIET {
+                break;
+            }
+            self.happen(event);
+            if let Some(failure) = self.failure.take() {
+                return Err(format!("at {:?}: {failure}", self.now));
+            }
+            events += 1;
+            if events > MAX_EVENTS {
+                return Err("there is no end of events".into());
+            }
+        }
+        self.has_converged()
+    }
+
+    pub(crate) fn after(&mut self, delay: Duration, event: Event) {
+        self.sequence += 1;
+        self.queue.push(Reverse((self.now + delay, self.sequence, Slot(event))));
+    }
+
+    /// Delay of a message in a network that is well.
+    fn delay(&mut self) -> Duration {
+        Duration::from_micros(self.random.u64(100..3000))
+    }
+
+    pub(crate) fn log(&self, line: impl FnOnce() -> String) {
+        if self.is_loud {
+            println!("{:>9.3} {}", self.now.as_secs_f64(), line());
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Wake(node) => {
+                if self.nodes[node].next_wake <= self.now {
+                    self.advance(node, None);
+                }
+            }
+            Event::Input { node, process, input } => {
+                if self.nodes[node].process == process {
+                    self.give(node, input);
+                }
+            }
+            Event::Heartbeat { from, to, heartbeat } => {
+                if !self.cuts.contains(&(from, to))
+                    && let Some(from) = NodeId::new(from)
+                {
+                    self.give(to, Input::Heard(from, heartbeat));
+                }
+            }
+            Event::Write { node, process, dpid, masters, floor, expected } => {
+                self.write(node, process, dpid, masters, floor, expected);
+            }
+            Event::Watched { node, dpid, record } => {
+                // What is missed is read later.
+                if self.nodes[node].store_cuts == 0 && self.nodes[node].is_alive {
+                    self.give(node, Input::Changed(dpid, Some(record)));
+                }
+            }
+            Event::Order { node, switch, number, order } => self.order(node, switch, number, order),
+            Event::FlowMod { node, process, switch, number, generation } => {
+                self.flow_mod(node, process, switch, number, generation);
+            }
+            Event::Reply { node, process, switch, number, input } => {
+                let connection = self.switches[switch].connections[node];
+                if self.nodes[node].process == process
+                    && connection.is_some_and(|connection| connection.number == number)
+                {
+                    self.give(node, input);
+                }
+            }
+            Event::FlowMods => self.send_flow_mods(),
+            Event::Fault => {
+                if !self.is_quiet {
+                    self.fault();
+                    let next = ms(self.random.u64(50..2000));
+                    self.after(next, Event::Fault);
+                }
+            }
+            Event::Start(node) => self.start(node),
+            Event::Continue(node) => self.resume(node),
+            Event::Heal(healed) => self.heal(&healed),
+            Event::StoreBack(node) => {
+                let cuts = &mut self.nodes[node].store_cuts;
+                *cuts = cuts.saturating_sub(1);
+                if *cuts == 0 {
+                    self.read_store(node);
+                }
+            }
+            Event::Connect(node, switch) => self.connect(node, switch),
+            Event::Reconnect(node, switch) => {
+                self.link_cuts.retain(|&cut| cut != (node, switch));
+                self.connect(node, switch);
+            }
+        }
+    }
+
+    pub(crate) fn give(&mut self, node: usize, input: Input) {
+        if !self.nodes[node].is_alive {
+            return;
+        }
+        if self.nodes[node].is_stopped {
+            self.nodes[node].waiting.push(input);
+        } else {
+            self.advance(node, Some(input));
+        }
+    }
+
+    fn advance(&mut self, node: usize, input: Option<Input>) {
+        let now = self.now;
+        let this = &mut self.nodes[node];
+        if !this.is_alive || this.is_stopped {
+            return;
+        }
+        let mut out = Vec::new();
+        match input {
+            Some(input) => this.machine.handle(now, input, &mut out),
+            None => this.machine.advance(now, &mut out),
+        }
+        let wake = this.machine.next_wake(now).max(now + Duration::from_micros(1));
+        this.next_wake = wake;
+        self.after(wake - now, Event::Wake(node));
+        for output in out {
+            self.put_out(node, output);
+        }
+    }
+
+    fn put_out(&mut self, node: usize, output: Output) {
+        let delay = self.delay();
+        let process = self.nodes[node].process;
+        match output {
+            Output::Send(peer, heartbeat) => {
+                let to = peer.index();
+                self.after(delay, Event::Heartbeat { from: node, to, heartbeat });
+            }
+            Output::Write { dpid, masters, floor, expected } => {
+                let write = Event::Write { node, process, dpid, masters, floor, expected };
+                self.after(2 * delay, write);
+            }
+            Output::Order(dpid, order) => {
+                let switch = dpid.0 as usize - 1;
+                if let Some(connection) = self.switches[switch].connections[node] {
+                    let number = connection.number;
+                    // One delay for a connection: messages keep their order.
+                    self.after(ms(1), Event::Order { node, switch, number, order });
+                }
+            }
+            Output::Notice(notice) => {
+                self.log(|| format!("node {node}: {notice:?}"));
+                if self.is_quiet && self.now > FAULTS + QUIET / 2 {
+                    let is_bad = matches!(notice, Notice::LostMajority | Notice::Fenced(_));
+                    if is_bad {
+                        self.failure =
+                            Some(format!("node {node}: {notice:?} long after all faults"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        node: usize,
+        process: u64,
+        dpid: Dpid,
+        masters: Vec<NodeId>,
+        floor: u64,
+        expected: u64,
+    ) {
+        let delay = self.delay();
+        // Half of the writes that fail are done all the same.
+        let fails = self.nodes[node].store_cuts > 0;
+        if fails && self.random.bool() {
+            let input = Input::Written(dpid, WriteResult::Failed);
+            return self.after(ms(200), Event::Input { node, process, input });
+        }
+        let result = self.store.write(dpid, masters, floor, expected);
+        self.log(|| format!("node {node} writes {dpid}: {result:?}"));
+        if let WriteResult::Written(record) = &result {
+            for watcher in 0..self.nodes.len() {
+                let delay = 2 * self.delay();
+                self.after(delay, Event::Watched { node: watcher, dpid, record: record.clone() });
+            }
+        }
+        let result = if fails { WriteResult::Failed } else { result };
+        let input = Input::Written(dpid, result);
+        self.after(2 * delay, Event::Input { node, process, input });
+    }
+
+    fn read_store(&mut self, node: usize) {
+        let process = self.nodes[node].process;
+        // Changes after the read come later.
+        let input = Input::Read(self.store.all());
+        self.after(Duration::from_micros(50), Event::Input { node, process, input });
+    }
+
+    fn order(&mut self, node: usize, switch: usize, number: u64, order: RoleOrder) {
+        let dpid = World::dpid(switch);
+        let it = &mut self.switches[switch];
+        let is_live = it.connections[node].is_some_and(|connection| connection.number == number);
+        if !is_live {
+            return;
+        }
+        let generation = match order {
+            RoleOrder::Master { generation_id } => generation_id,
+            RoleOrder::Equal | RoleOrder::Slave { .. } => return it.stand_by(node),
+        };
+        let sent = match self.fence {
+            Fence::Whole => generation,
+            Fence::None => 0,
+            Fence::WithoutRank => Generation::new(Generation(generation).epoch(), 0).0,
+        };
+        let process = self.nodes[node].process;
+        let input = match it.claim(node, sent) {
+            Claimed::Stale(newest) => Input::Stale(dpid, Some(Generation(newest))),
+            Claimed::Granted(before) => {
+                if let Some(before) = before
+                    && let Some(connection) = it.connections[before]
+                {
+                    let (number, process) = (connection.number, self.nodes[before].process);
+                    let input = Input::Demoted(dpid);
+                    let reply = Event::Reply { node: before, process, switch, number, input };
+                    self.after(ms(1), reply);
+                }
+                Input::Granted(dpid, Generation(generation))
+            }
+        };
+        self.log(|| {
+            format!("switch {switch}, claim of node {node} with {generation:x}: {input:x?}")
+        });
+        self.after(ms(1), Event::Reply { node, process, switch, number, input });
+    }
+
+    fn send_flow_mods(&mut self) {
+        for node in 0..self.nodes.len() {
+            for switch in 0..self.switches.len() {
+                let this = &self.nodes[node];
+                let connection = self.switches[switch].connections[node];
+                if this.is_alive
+                    && !this.is_stopped
+                    && self.switches[switch].is_busy
+                    && let Some(Connection { number, .. }) = connection
+                    && let SwitchRole::Master(generation) = this.machine.role(World::dpid(switch))
+                {
+                    let process = this.process;
+                    self.after(ms(1), Event::FlowMod { node, process, switch, number, generation });
+                }
+            }
+        }
+        self.after(FLOW_MOD_EVERY, Event::FlowMods);
+    }
+
+    fn flow_mod(
+        &mut self,
+        node: usize,
+        process: u64,
+        switch: usize,
+        number: u64,
+        generation: Generation,
+    ) {
+        let it = &mut self.switches[switch];
+        if !it.connections[node].is_some_and(|connection| connection.number == number) {
+            return;
+        }
+        match it.flow_mod(node, generation) {
+            Ok(true) => {}
+            Ok(false) => {
+                let input = Input::Demoted(World::dpid(switch));
+                self.after(ms(1), Event::Reply { node, process, switch, number, input });
+            }
+            Err(failure) => self.failure = Some(format!("switch {switch}: {failure}")),
+        }
+    }
+
+    pub(crate) fn start(&mut self, node: usize) {
+        if self.nodes[node].is_alive {
+            return;
+        }
+        let machine = self.machine(node, self.nodes.len());
+        let this = &mut self.nodes[node];
+        this.machine = machine;
+        this.is_alive = true;
+        this.is_stopped = false;
+        this.waiting.clear();
+        self.sequence += 1;
+        this.process = self.sequence;
+        self.log(|| format!("node {node} starts"));
+        if self.nodes[node].store_cuts == 0 {
+            self.read_store(node);
+        }
+        for switch in 0..self.switches.len() {
+            let delay = ms(self.random.u64(1..800));
+            self.after(delay, Event::Connect(node, switch));
+        }
+        self.advance(node, None);
+    }
+
+    pub(crate) fn kill(&mut self, node: usize) {
+        if !self.nodes[node].is_alive {
+            return;
+        }
+        self.nodes[node].is_alive = false;
+        self.nodes[node].process = u64::MAX;
+        for switch in &mut self.switches {
+            switch.connections[node] = None;
+        }
+        for peer in 0..self.nodes.len() {
+            if let Some(lost) = NodeId::new(node)
+                && peer != node
+                && !self.cuts.contains(&(node, peer))
+            {
+                let process = self.nodes[peer].process;
+                let delay = self.delay();
+                self.after(
+                    delay,
+                    Event::Input { node: peer, process, input: Input::PeerLost(lost) },
+                );
+            }
+        }
+    }
+
+    fn resume(&mut self, node: usize) {
+        if !std::mem::take(&mut self.nodes[node].is_stopped) {
+            return;
+        }
+        self.log(|| format!("node {node} goes on"));
+        self.advance(node, None);
+        for input in std::mem::take(&mut self.nodes[node].waiting) {
+            self.give(node, input);
+        }
+    }
+
+    fn heal(&mut self, healed: &[(usize, usize)]) {
+        for cut in healed {
+            if let Some(place) = self.cuts.iter().position(|other| other == cut) {
+                self.cuts.swap_remove(place);
+            }
+        }
+    }
+
+    fn connect(&mut self, node: usize, switch: usize) {
+        let is_cut = self.link_cuts.contains(&(node, switch));
+        let it = &mut self.switches[switch];
+        if !self.nodes[node].is_alive || is_cut || !it.is_up || it.connections[node].is_some() {
+            return;
+        }
+        self.sequence += 1;
+        let number = self.sequence;
+        it.connections[node] = Some(Connection { number, is_master: false });
+        let input = Input::Connected(World::dpid(switch), it.newest());
+        let process = self.nodes[node].process;
+        self.after(ms(1), Event::Reply { node, process, switch, number, input });
+    }
+
+    pub(crate) fn disconnect(&mut self, node: usize, switch: usize) {
+        if self.switches[switch].connections[node].take().is_some() {
+            let process = self.nodes[node].process;
+            let input = Input::Disconnected(World::dpid(switch));
+            // The node may see the end of the connection late.
+            let delay = if self.random.bool() { ms(1) } else { PROBE / 4 };
+            self.after(delay, Event::Input { node, process, input });
+        }
+    }
+
+    pub(crate) fn restart(&mut self, switch: usize) {
+        for node in 0..self.nodes.len() {
+            self.disconnect(node, switch);
+            let delay = PROBE / 4 + ms(self.random.u64(1..1000));
+            self.after(delay, Event::Connect(node, switch));
+        }
+        self.switches[switch].restart();
+    }
+
+    /// Mends everything, and lets the nodes find their way.
+    fn end_faults(&mut self) {
+        self.is_quiet = true;
+        self.log(|| "the faults are over".into());
+        self.cuts.clear();
+        self.link_cuts.clear();
+        for node in 0..self.nodes.len() {
+            self.start(node);
+            self.resume(node);
+            self.give(node, Input::Drain(false));
+            self.nodes[node].store_cuts = 0;
+            self.read_store(node);
+            for switch in 0..self.switches.len() {
+                let delay = PROBE / 4 + ms(self.random.u64(1..1000));
+                self.after(delay, Event::Connect(node, switch));
+            }
+        }
+    }
+
+    fn has_converged(&self) -> Result<(), String> {
+        let mut loads = vec![0; self.nodes.len()];
+        for (switch, it) in self.switches.iter().enumerate() {
+            let dpid = World::dpid(switch);
+            let record = self.store.record(dpid).ok_or(format!("switch {switch} has no record"))?;
+            let believers: Vec<usize> = (0..self.nodes.len())
+                .filter(|&node| {
+                    matches!(self.nodes[node].machine.role(dpid), SwitchRole::Master(_))
+                })
+                .collect();
+            let master = it.master();
+            if master.is_none() || believers != Vec::from_iter(master) {
+                return Err(format!(
+                    "switch {switch} obeys {master:?}, and {believers:?} are master; {record:?}"
+                ));
+            }
+            if record.first().map(NodeId::index) != master {
+                return Err(format!("switch {switch} obeys {master:?}, and not {record:?}"));
+            }
+            for (node, this) in self.nodes.iter().enumerate() {
+                if this.machine.record(dpid) != Some(record) {
+                    return Err(format!("node {node} does not know {record:?} of switch {switch}"));
+                }
+            }
+            loads[master.unwrap_or_default()] += 1;
+        }
+        let (most, least) = (loads.iter().max().unwrap_or(&0), loads.iter().min().unwrap_or(&0));
+        if most - least > 1 {
+            return Err(format!("the switches are not spread: {loads:?}"));
+        }
+        Ok(())
+    }
+}
