@@ -138,19 +138,19 @@ impl Mastership {
         if now < self.moves.not_before && !self.draining {
             return None;
         }
-        let takers = || {
-            NodeId::all(self.nodes).filter(|&node| {
-                node != self.me && self.view.serving.contains(node) && !self.is_draining(node)
-            })
-        };
-        let share = self.loads.iter().sum::<usize>() / (takers().count() + 1);
+        let mut takers: Vec<NodeId> = NodeId::all(self.nodes)
+            .filter(|&node| node != self.me && self.may_serve(node) && !self.is_draining(node))
+            .collect();
+        takers.sort_by_key(|&node| self.load(node));
+        let share = self.loads.iter().sum::<usize>() / (takers.len() + 1);
         let tolerated = (share / TOLERATED_PART).max(1);
-        let to = takers().min_by_key(|&node| self.load(node))?;
-        if !self.draining && self.load(self.me) <= self.load(to) + tolerated {
-            return None;
-        }
-        let dpids = self.switches.keys().copied();
-        dpids.map(|dpid| (dpid, to)).find(can_move)
+        takers
+            .into_iter()
+            .take_while(|&to| self.draining || self.load(self.me) > self.load(to) + tolerated)
+            .find_map(|to| {
+                let dpids = self.switches.keys();
+                dpids.map(|&dpid| (dpid, to)).find(can_move)
+            })
     }
 
     fn is_movable(&self, dpid: Dpid) -> bool {
@@ -164,21 +164,31 @@ impl Mastership {
             && self.is_connected(node, dpid)
     }
 
-    /// The order for a switch without one: nodes that have it, by the number of their switches.
+    /// The order for a switch without one: first the node with the fewest switches, of those that
+    /// have this one. The others take it over in an order that differs from switch to switch, so
+    /// that all of them share what a lost node leaves.
     pub(super) fn placement(&self, dpid: Dpid) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = NodeId::all(self.nodes).collect();
-        nodes.sort_by_cached_key(|&node| {
-            let can_be = self.may_serve(node) && self.is_connected(node, dpid);
-            // Switches with the same loads differ in their second node.
-            let spread = spread(dpid, node);
-            (!can_be, self.is_draining(node), self.load(node), spread)
+        nodes.sort_by_cached_key(|&node| (!self.may_serve(node), spread(dpid, node)));
+        let with_switch = nodes
+            .iter()
+            .enumerate()
+            .filter(|&(_, &node)| self.may_serve(node) && self.is_connected(node, dpid));
+        let first = with_switch.min_by_key(|&(_, &node)| {
+            (self.is_draining(node), self.load(node) + self.writing[node.index()])
         });
+        if let Some((place, _)) = first {
+            nodes[..=place].rotate_right(1);
+        }
         nodes
     }
 }
 
-/// A number that mixes a switch and a node.
+/// A number that mixes a switch and a node (the finalizer of SplitMix64).
 fn spread(dpid: Dpid, node: NodeId) -> u64 {
-    let mixed = (dpid.0 ^ (node.index() as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ mixed >> 32
+    let seed = (node.index() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = dpid.0.wrapping_add(seed);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }

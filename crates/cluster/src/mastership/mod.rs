@@ -191,8 +191,10 @@ pub struct Mastership {
     switches: BTreeMap<Dpid, Entry>,
     /// When switches want to be looked at again.
     timers: BTreeSet<(Duration, Dpid)>,
-    /// Number of switches whose record has this node in front.
+    /// Number of switches whose record has a node in front, by node.
     loads: [usize; MAX_NODES],
+    /// The same of the records that this node is writing.
+    writing: [usize; MAX_NODES],
     /// Whether the records were read.
     has_records: bool,
     /// Since when there is a majority.
@@ -219,6 +221,7 @@ impl Mastership {
             switches: BTreeMap::new(),
             timers: BTreeSet::new(),
             loads: [0; MAX_NODES],
+            writing: [0; MAX_NODES],
             has_records: false,
             majority_since: None,
             serving: false,

@@ -22,8 +22,8 @@ pub(super) struct Entry {
     epoch: u64,
     /// The last generation that this process has claimed.
     claimed: Option<Generation>,
-    /// When the record that is being written counts as failed.
-    writing_until: Option<Duration>,
+    /// The record that is being written: its first node, and when it counts as failed.
+    writing: Option<(NodeId, Duration)>,
     /// When the next record may be written.
     next_write: Duration,
     /// Since when this node would be the one, but for living nodes that the switch is not connected
@@ -156,7 +156,9 @@ impl Mastership {
 
     pub(super) fn written(&mut self, dpid: Dpid, result: WriteResult, now: Duration) {
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
-        entry.writing_until = None;
+        if let Some((first, _)) = entry.writing.take() {
+            self.writing[first.index()] -= 1;
+        }
         match result {
             WriteResult::Written(record) | WriteResult::Conflict(Some(record)) => {
                 self.change_record(dpid, record, now);
@@ -224,15 +226,17 @@ impl Mastership {
         let me = self.me;
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
         let Some(here) = &mut entry.here else { return };
-        if let Role::Master { .. } = here.role {
+        if let Role::Master { generation, .. } = here.role {
+            let record = entry.record.as_ref();
             // After a move it is what was wanted.
-            if entry.record.as_ref().and_then(Record::first) == Some(me) {
+            if record.and_then(Record::first) == Some(me) {
                 out.push(Output::Notice(Notice::Fenced(dpid)));
             }
+            // The record of the other node may be here already.
+            here.must_jump = record.is_none_or(|record| record.epoch() <= generation.epoch());
+            here.next_claim = if here.must_jump { now + RECORD_FOLLOWS } else { now };
         }
         here.role = Role::Standby;
-        here.must_jump = true;
-        here.next_claim = now + RECORD_FOLLOWS;
         self.moves.forget(dpid);
         self.wake_at(dpid, now);
     }
@@ -387,6 +391,7 @@ impl Mastership {
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
         entry.missed_since = None;
         let Some(here) = &mut entry.here else { return };
+        here.must_jump = false;
         let Role::Master { generation, yield_at, .. } = &mut here.role else { return };
         let held = *generation;
         // A node with a lower rank than the one that this node has taken over with is refused by the
@@ -449,22 +454,25 @@ impl Mastership {
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(entry) = self.switches.get_mut(&dpid) else { return false };
-        let next = entry.writing_until.unwrap_or(now).max(entry.next_write);
+        let next = entry.writing.map_or(now, |(_, until)| until).max(entry.next_write);
         if now < next {
             self.wake_at(dpid, next);
             return false;
         }
+        let Some(&first) = masters.first() else { return false };
+        if let Some((before, _)) = entry.writing.replace((first, now + UNANSWERED)) {
+            self.writing[before.index()] -= 1;
+        }
+        self.writing[first.index()] += 1;
         let newest = entry.here.as_ref().and_then(|here| here.newest);
         let claimed = entry.claimed.max(newest).map_or(0, Generation::epoch);
-        let until = now + UNANSWERED;
-        entry.writing_until = Some(until);
         out.push(Output::Write {
             dpid,
             masters,
             floor: entry.epoch.max(claimed) + 1,
             expected: entry.record.as_ref().map_or(0, |record| record.revision),
         });
-        self.wake_at(dpid, until);
+        self.wake_at(dpid, now + UNANSWERED);
         true
     }
 

@@ -9,12 +9,18 @@
 //!
 //! `SEED=7 cargo test -p bellrock-cluster --test simulation` plays one seed, and prints what happens.
 
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
 mod faults;
 mod store;
 mod switch;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bellrock_cluster::mastership::Input;
+use bellrock_cluster::node::NodeId;
 
 use world::{Fence, World};
 
@@ -27,7 +33,7 @@ const SEEDS_FOR_BROKEN: u64 = 100;
 fn play(count: u64, fence: Fence) -> Vec<String> {
     let next = AtomicU64::new(1);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let failures = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let play_some = || {
             let mut failures = Vec::new();
             loop {
@@ -42,19 +48,78 @@ fn play(count: u64, fence: Fence) -> Vec<String> {
         };
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(play_some)).collect();
         running.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    failures
+    })
 }
 
 #[test]
 fn every_switch_obeys_one_master_through_all_faults() {
     if let Ok(seed) = std::env::var("SEED") {
-        let seed = seed.parse().expect("SEED is a number");
+        let seed = seed.parse().unwrap();
         World::new(seed, Fence::Whole, true).play().unwrap();
         return;
     }
     let failures = play(SEEDS, Fence::Whole);
     assert!(failures.is_empty(), "{} of {SEEDS}:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A stopped process is noticed by its silence; then the others must agree, and claim.
+const TAKEN_OVER_AFTER_SILENCE: Duration = Duration::from_millis(400);
+/// The connections of a process that ends are reset.
+const TAKEN_OVER_AFTER_RESET: Duration = Duration::from_millis(20);
+
+#[test]
+fn a_lost_node_is_replaced_at_once_and_without_etcd() {
+    for (is_killed, limit) in [(true, TAKEN_OVER_AFTER_RESET), (false, TAKEN_OVER_AFTER_SILENCE)] {
+        let mut world = World::calm(3, 1000);
+        let begin = Duration::from_secs(3);
+        world.run_until(begin);
+        let lost = world.switches_of(0);
+        assert!(lost.len() > 200, "{} of 1000", lost.len());
+        for node in 1..3 {
+            world.nodes[node].store_cuts = 1;
+        }
+        if is_killed {
+            world.kill(0);
+        } else {
+            world.nodes[0].is_stopped = true;
+        }
+        world.run_until(begin + limit);
+        let masters: Vec<_> = lost.iter().map(|&lost| world.switches[lost].master()).collect();
+        let of = |node| masters.iter().filter(|&&master| master == Some(node)).count();
+        // The orders differ in their second node, so that both take some.
+        let left = lost.iter().zip(&masters).filter(|(_, master)| master.is_none());
+        let left: Vec<_> = left.map(|(&lost, _)| world.store.record(World::dpid(lost))).collect();
+        assert!(left.is_empty(), "killed {is_killed}: {left:?}");
+        assert!(of(1).min(of(2)) > lost.len() / 4, "killed {is_killed}: {} and {}", of(1), of(2));
+    }
+}
+
+#[test]
+fn a_node_that_drains_gives_its_switches_away_and_gets_them_back() {
+    let mut world = World::calm(3, 30);
+    world.run_until(Duration::from_secs(15));
+    world.give(0, Input::Drain(true));
+    world.run_until(Duration::from_secs(20));
+    let loads = [0, 1, 2].map(|node| world.switches_of(node).len());
+    assert!(loads[0] == 0 && loads[1].abs_diff(loads[2]) <= 1, "{loads:?}");
+    world.give(0, Input::Drain(false));
+    world.run_until(Duration::from_secs(35));
+    let loads = [0, 1, 2].map(|node| world.switches_of(node).len());
+    assert!(loads.iter().all(|load| (9..=11).contains(load)), "{loads:?}");
+}
+
+#[test]
+fn an_operator_moves_a_switch() {
+    let mut world = World::calm(3, 1);
+    world.run_until(Duration::from_secs(3));
+    let before = world.switches[0].master().unwrap();
+    let to = (before + 1) % 3;
+    // Only its master moves it.
+    for node in 0..3 {
+        world.give(node, Input::Move(World::dpid(0), NodeId::new(to).unwrap()));
+    }
+    world.run_until(Duration::from_secs(4));
+    assert_eq!(world.switches[0].master(), Some(to));
 }
 
 #[test]

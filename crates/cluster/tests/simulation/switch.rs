@@ -101,8 +101,7 @@ impl Switch {
         let owner = *self.owners.entry(generation).or_insert(node);
         if owner != node {
             return Err(format!(
-                "nodes {} and {node} are obeyed with the same generation {generation:x?}",
-                owner
+                "nodes {owner} and {node} are obeyed with the same generation {generation:x?}"
             ));
         }
         if self.obeyed.is_none_or(|(newest, before)| before != node || newest < generation) {

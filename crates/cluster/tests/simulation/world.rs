@@ -64,6 +64,7 @@ pub(crate) enum Event {
     Continue(usize),
     Heal(Vec<(usize, usize)>),
     StoreBack(usize),
+    Gone(usize, usize),
     Connect(usize, usize),
     Reconnect(usize, usize),
 }
@@ -115,6 +116,23 @@ impl World {
         let mut random = fastrand::Rng::with_seed(seed);
         let nodes = if random.u32(0..4) == 0 { 5 } else { 3 };
         let switches = random.usize(1..9);
+        let mut world = World::without_faults(random, nodes, switches, fence, is_loud);
+        world.after(ms(2000), Event::Fault);
+        world
+    }
+
+    /// A world in which nothing fails by itself.
+    pub(crate) fn calm(nodes: usize, switches: usize) -> Self {
+        World::without_faults(fastrand::Rng::with_seed(1), nodes, switches, Fence::Whole, false)
+    }
+
+    fn without_faults(
+        mut random: fastrand::Rng,
+        nodes: usize,
+        switches: usize,
+        fence: Fence,
+        is_loud: bool,
+    ) -> Self {
         let switches =
             (0..switches).map(|_| Switch::new(nodes, random.bool(), random.bool())).collect();
         let mut world = World {
@@ -148,8 +166,25 @@ impl World {
             world.after(at, Event::Start(node));
         }
         world.after(ms(1), Event::FlowMods);
-        world.after(ms(2000), Event::Fault);
         world
+    }
+
+    /// Plays up to this time.
+    pub(crate) fn run_until(&mut self, end: Duration) {
+        while self.queue.peek().is_some_and(|Reverse((at, ..))| *at <= end)
+            && let Some(Reverse((at, _, Slot(event)))) = self.queue.pop()
+        {
+            self.now = at;
+            self.happen(event);
+            assert_eq!(self.failure, None);
+        }
+        self.now = end;
+    }
+
+    /// The switches that obey a node.
+    pub(crate) fn switches_of(&self, node: usize) -> Vec<usize> {
+        let all = 0..self.switches.len();
+        all.filter(|&switch| self.switches[switch].master() == Some(node)).collect()
     }
 
     pub(crate) fn dpid(switch: usize) -> Dpid {
@@ -257,6 +292,11 @@ impl World {
                 *cuts = cuts.saturating_sub(1);
                 if *cuts == 0 {
                     self.read_store(node);
+                }
+            }
+            Event::Gone(node, switch) => {
+                if self.switches[switch].connections[node].is_none() {
+                    self.give(node, Input::Disconnected(World::dpid(switch)));
                 }
             }
             Event::Connect(node, switch) => self.connect(node, switch),
@@ -431,7 +471,7 @@ impl World {
         generation: Generation,
     ) {
         let it = &mut self.switches[switch];
-        if !it.connections[node].is_some_and(|connection| connection.number == number) {
+        if it.connections[node].is_none_or(|connection| connection.number != number) {
             return;
         }
         match it.flow_mod(node, generation) {
@@ -520,17 +560,17 @@ impl World {
         let number = self.sequence;
         it.connections[node] = Some(Connection { number, is_master: false });
         let input = Input::Connected(World::dpid(switch), it.newest());
+        // A node sees the end of a connection before the next one begins.
+        self.give(node, Input::Disconnected(World::dpid(switch)));
         let process = self.nodes[node].process;
         self.after(ms(1), Event::Reply { node, process, switch, number, input });
     }
 
     pub(crate) fn disconnect(&mut self, node: usize, switch: usize) {
         if self.switches[switch].connections[node].take().is_some() {
-            let process = self.nodes[node].process;
-            let input = Input::Disconnected(World::dpid(switch));
             // The node may see the end of the connection late.
             let delay = if self.random.bool() { ms(1) } else { PROBE / 4 };
-            self.after(delay, Event::Input { node, process, input });
+            self.after(delay, Event::Gone(node, switch));
         }
     }
 
