@@ -68,6 +68,8 @@ pub struct NetworkState {
     pub switches: Watch<Switches>,
     /// The switches that stand by. The runtime publishes them.
     pub standbys: Watch<Switches>,
+    /// The switches that are connected.
+    pub connected: Watch<Switches>,
     /// Switches and links. Discovery publishes them.
     pub topology: Watch<Topology>,
     /// Hosts. Host tracking publishes them.
@@ -456,6 +458,10 @@ impl RoleControl for Network {
 
     fn standbys(&self) -> &Watch<Switches> {
         &self.runtime.state().standbys
+    }
+
+    fn connected(&self) -> &Watch<Switches> {
+        &self.runtime.state().connected
     }
 }
 

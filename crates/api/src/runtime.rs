@@ -40,6 +40,11 @@ pub trait RoleControl {
 
     /// The switches that stand by, to wait for changes.
     fn standbys(&self) -> &Watch<Switches>;
+
+    /// The switches that are connected, to wait for changes: those that are up or stand by, and
+    /// those between the two. Each connection has an entry of its own: a switch that connects again
+    /// has another one.
+    fn connected(&self) -> &Watch<Switches>;
 }
 
 /// Messages to a switch as they are, by its [`Network`](crate::Network): for operators who know

@@ -4,6 +4,7 @@
 mod lab;
 mod watched;
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -97,6 +98,27 @@ fn a_standby_that_takes_over_comes_up_as_after_a_connect() {
             lab.run();
             assert_eq!(notes.take(), ["packet of 60"]);
         }
+    }
+}
+
+#[test]
+fn each_connection_has_an_entry_whatever_its_role() {
+    for version in BOTH {
+        let (mut lab, id, _) = connected(version, FirstRole::Standby);
+        let entries = lab.shared.network().connected().clone();
+        let entry = || entries.load().get(DPID).cloned();
+        let first = entry().unwrap();
+        let published = entries.load().version();
+        for role in [master(1), SLAVE, master(2)] {
+            ordered(&mut lab, role).unwrap();
+        }
+        assert_eq!(entries.load().version(), published);
+        lab.hang_up(id);
+        lab.run();
+        assert!(entry().is_none());
+        lab.connect(0, version, SwitchDescription::new(DPID.0));
+        lab.run();
+        assert!(!Arc::ptr_eq(&first, &entry().unwrap()));
     }
 }
 
@@ -324,7 +346,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
         fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
         fn start(&self, network: &Network) {
             let network = network.clone();
-            let notes: std::sync::Arc<Outcomes> = network.extension();
+            let notes: Arc<Outcomes> = network.extension();
             network.clone().spawn("program", async move {
                 while network.switch(DPID).is_none() {
                     network.watch_switches().changed(network.switches().version()).await;
@@ -344,7 +366,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
         lab.switches[id].ignored_barriers = Some(Vec::new());
         lab.advance(Duration::from_secs(6));
         ordered(&mut lab, SLAVE).unwrap();
-        let outcomes: std::sync::Arc<Outcomes> = lab.shared.network().extension();
+        let outcomes: Arc<Outcomes> = lab.shared.network().extension();
         let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
         assert_eq!(*outcomes.0.lock().unwrap(), [lost], "{version}");
     }
@@ -355,7 +377,7 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
     lab.advance(Duration::from_secs(6));
     let change = last_xid(&lab, id);
     refuse_slave(&mut lab, id, change);
-    let outcomes: std::sync::Arc<Outcomes> = lab.shared.network().extension();
+    let outcomes: Arc<Outcomes> = lab.shared.network().extension();
     let outcomes = outcomes.0.lock().unwrap();
     assert!(matches!(outcomes[..], [ChangeOutcome::Refused(_)]), "{outcomes:?}");
     assert_eq!(up(&lab), None);

@@ -63,6 +63,7 @@ impl SharedState {
             DirectoryEntry { id, info: Arc::clone(info), counts: Arc::clone(counts), shown };
         switches.insert(info.dpid, entry);
         history.connected(info.dpid, switches.len(), |dpid| switches.contains_key(dpid));
+        self.posts.connected.update(|connected| connected.with(Arc::clone(info)));
         Ok(())
     }
 
@@ -74,6 +75,7 @@ impl SharedState {
             && let Some(entry) = entries.switches.remove(&dpid)
         {
             entries.history.ended(dpid, &entry.counts);
+            self.posts.connected.update(|connected| connected.without(dpid));
         }
     }
 }

@@ -83,6 +83,8 @@ struct Posts {
     switches: Publisher<Switches>,
     /// The switches that stand by.
     standbys: Publisher<Switches>,
+    /// The switches whose datapath id is claimed.
+    connected: Publisher<Switches>,
     state: NetworkState,
     tasks: Arc<Tasks>,
 }
@@ -139,9 +141,11 @@ impl SharedState {
         let names = apps.iter().map(|app| (app.name, Cookie::of_app(app.name)));
         let switches = Publisher::<Switches>::default();
         let standbys = Publisher::<Switches>::default();
+        let connected = Publisher::<Switches>::default();
         let state = NetworkState {
             switches: switches.watch().clone(),
             standbys: standbys.watch().clone(),
+            connected: connected.watch().clone(),
             topology,
             hosts,
             apps: names.collect(),
@@ -153,6 +157,7 @@ impl SharedState {
             directory: RwLock::default(),
             switches,
             standbys,
+            connected,
             state,
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
