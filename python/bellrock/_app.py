@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from ._native import (
     ErrorMessage,
     FlowRemoved,
+    FlowStats,
     Network,
     PacketIn,
     PacketIns,
@@ -32,6 +33,10 @@ class Handler:
 
     # Methods are looked up once for each switch, and events without one cost nothing. So this class
     # must not have them: here they are only described.
+    adopt: Callable[[Switch, FlowStats], bool]
+    """A flow that an earlier run of this app left in the switch. Returns whether it may stay; it is
+    removed otherwise. All are asked about right after `App.switch_up`, before all other events."""
+
     packet_in: Callable[[Switch, PacketIn], Verdict | None]
     """A packet for the controller. Returning `Verdict.PASS` gives it to the next app."""
 
@@ -61,6 +66,7 @@ class Handler:
 
 
 EVENTS: Final = (
+    "adopt",
     "packet_in",
     "packet_ins",
     "port_status",
@@ -94,7 +100,11 @@ class App:
     """Which packets it forwards, to check the order of the apps."""
 
     keeps_flows: ClassVar[bool] = False
-    """Whether flows of an earlier run stay in the switches."""
+    """Whether flows of an earlier run stay in the switches, for desired state."""
+
+    adopts_flows: bool = False
+    """Whether its handlers decide about each flow of an earlier run, with `adopt`. An app with a method
+    `adopt` of its own need not set it."""
 
     wants_packet_ins: ClassVar[bool] = True
     """Whether packets that match no flow are sent to the controller for it."""
@@ -143,6 +153,7 @@ class PerSwitchApp(App):
     def __init__(self, make: type[Any]) -> None:
         self.name = make.__name__
         self.counters = getattr(make, "counters", {})
+        self.adopts_flows = hasattr(make, "adopt")
         self._make = make
 
     def switch_up(self, network: Network, switch: Switch) -> object:

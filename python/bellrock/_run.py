@@ -31,6 +31,7 @@ class _Options:
         self.forwards = app.forwards
         self.needs = list(app.needs)
         self.keeps_flows = app.keeps_flows
+        self.adopts_flows = app.adopts_flows or hasattr(app, "adopt")
         self.wants_packet_ins = app.wants_packet_ins
         self.counters = list(app.counters.items())
 

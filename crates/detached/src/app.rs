@@ -3,16 +3,21 @@
 use std::mem;
 use std::sync::Arc;
 
-use bellrock_api::openflow::{FromSwitch, Out};
+use bellrock_api::openflow::{FromSwitch, List, MAX_MESSAGE_LEN, MultipartReply, Out, ReplyBody};
 use bellrock_api::runtime::SwitchControl;
 use bellrock_api::{
-    App, Batch, EarlierFlows, EncodeError, ErrorMessage, FlowRemoved, Forwards, Handler,
+    App, Batch, EarlierFlows, EncodeError, ErrorMessage, FlowRemoved, FlowStats, Forwards, Handler,
     HandlerError, Needs, Network, PacketIn, PortStatus, Result, Switch, SwitchInfo, Verdict, Xid,
 };
 
 use crate::event::{DetachedEvent, encoded};
 use crate::feed::Feed;
-use crate::link::{AppCounts, Parcel, SwitchLink};
+use crate::link::{AppCounts, MAX_WAITING_BYTES, Parcel, SwitchLink};
+
+/// Maximum number of bytes of the flows of a switch that the app may adopt, as the switch reports them.
+/// Further ones are removed. A removal is shorter than the report of its flow, so the app's thread can
+/// remove all of them.
+pub const MAX_ADOPT_BYTES: usize = MAX_WAITING_BYTES;
 
 bellrock_api::counters! {
     /// What a detached app did not get.
@@ -51,8 +56,8 @@ pub struct DetachedSettings {
     pub forwards: Forwards,
     /// See [`App::needs`].
     pub needs: Needs,
-    /// Whether flows of an earlier run stay in the switches ([`EarlierFlows::Keep`]).
-    pub keeps_flows: bool,
+    /// See [`App::earlier_flows`]. Flows to adopt stay until the app's thread removes them.
+    pub earlier_flows: EarlierFlows,
     /// The events that it wants.
     pub wanted: Wanted,
     /// Name and meaning of each of its own counters ([`SwitchLink::count`]).
@@ -98,7 +103,7 @@ impl App for DetachedApp {
     }
 
     fn earlier_flows(&self) -> EarlierFlows {
-        if self.settings.keeps_flows { EarlierFlows::Keep } else { EarlierFlows::Remove }
+        self.settings.earlier_flows
     }
 
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
@@ -116,6 +121,8 @@ impl App for DetachedApp {
             wanted: self.settings.wanted,
             link: None,
             is_overrun: false,
+            to_adopt: Vec::new(),
+            adopt_bytes: 0,
             gathered: Vec::new(),
             counts: DetachedCounts::default(),
             app_counts: Arc::new(AppCounts::new(&self.settings.counters)),
@@ -132,6 +139,10 @@ pub struct DetachedHandler {
     link: Option<Arc<SwitchLink>>,
     /// Whether it waits for space to come up again.
     is_overrun: bool,
+    /// Flows that the app's thread does not have yet, for the event that brings the switch up.
+    to_adopt: Vec<u8>,
+    /// Number of bytes of all flows to adopt.
+    adopt_bytes: usize,
     /// Packet_ins of the current batch. Its memory is used again.
     gathered: Vec<u8>,
     counts: DetachedCounts,
@@ -145,9 +156,12 @@ impl DetachedHandler {
         let Some(app) = self.network.app_id() else { return };
         let (number, counts) = (self.feed.next_link(), Arc::clone(&self.app_counts));
         let link = Arc::new(SwitchLink::new(number, info.dpid, info.version, app, counts));
-        let up = DetachedEvent::SwitchUp(Arc::new(info.clone()));
+        let up = DetachedEvent::SwitchUp(Arc::new(info.clone()), self.to_adopt.clone());
         self.is_overrun = !self.feed.push_event(&link, up);
         self.link = (!self.is_overrun).then_some(link);
+        if !self.is_overrun {
+            self.to_adopt = Vec::new();
+        }
     }
 
     /// Queues an event. If it does not fit, the switch goes down for the app.
@@ -169,7 +183,7 @@ impl DetachedHandler {
 
     fn push_message(&mut self, message: &FromSwitch<'_>, xid: u32) -> Result<(), EncodeError> {
         let Some(link) = &self.link else { return Ok(()) };
-        let mut out = Out::with_capacity(bellrock_api::openflow::MAX_MESSAGE_LEN);
+        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
         let bytes = encoded(message, link.version(), xid, &mut out)?;
         self.push(match message {
             FromSwitch::FlowRemoved(_) => DetachedEvent::FlowRemoved(bytes),
@@ -180,6 +194,25 @@ impl DetachedHandler {
 }
 
 impl Handler for DetachedHandler {
+    /// Leaves the decision to the app's thread. The flow stays until then.
+    fn adopt(&mut self, switch: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
+        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+        let flows = [*flow];
+        let report = MultipartReply::of(ReplyBody::Flow(List::of(&flows)));
+        let report = FromSwitch::MultipartReply(report);
+        let bytes = encoded(&report, switch.info().version, 0, &mut out)?;
+        if self.adopt_bytes + bytes.len() > MAX_ADOPT_BYTES {
+            return Ok(false);
+        }
+        self.adopt_bytes += bytes.len();
+        if self.link.is_some() {
+            self.push(DetachedEvent::Adopt(bytes));
+            return Ok(self.link.is_some());
+        }
+        self.to_adopt.extend_from_slice(&bytes);
+        Ok(true)
+    }
+
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.begin(switch.info());
         Ok(())

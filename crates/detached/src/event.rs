@@ -23,8 +23,12 @@ pub struct Delivery {
 /// version of the switch: flows of the app have the priorities that it gave.
 #[derive(Debug)]
 pub enum DetachedEvent {
-    /// The switch is up. All its later events have the same link.
-    SwitchUp(Arc<SwitchInfo>),
+    /// The switch is up. All its later events have the same link. With the flows to adopt, as in
+    /// [`Adopt`](Self::Adopt), one message after the other.
+    SwitchUp(Arc<SwitchInfo>, Vec<u8>),
+    /// A flow that an earlier run of the app left in the switch, and that the switch reported late: the
+    /// app may have written already. A multipart reply with this one flow.
+    Adopt(Vec<u8>),
     /// Packet_ins that arrived together, whole messages one after the other.
     PacketIns(Vec<u8>),
     /// A port was added, removed or changed. With the switch as it is now.
@@ -48,7 +52,9 @@ impl DetachedEvent {
     pub(crate) fn bytes(&self) -> usize {
         EVENT_BYTES
             + match self {
-                DetachedEvent::PacketIns(bytes)
+                DetachedEvent::SwitchUp(_, bytes)
+                | DetachedEvent::Adopt(bytes)
+                | DetachedEvent::PacketIns(bytes)
                 | DetachedEvent::FlowRemoved(bytes)
                 | DetachedEvent::Error(bytes) => bytes.capacity(),
                 _ => 0,

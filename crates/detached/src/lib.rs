@@ -17,6 +17,8 @@
 //! - All other events have their own bound ([`MAX_EVENT_BYTES`]). A switch whose events do not fit
 //!   goes down for the app, and comes up again when there is space: no event is lost unseen.
 //! - Echoes, port status, other apps and other switches go on.
+//! - Flows of an earlier run that the app may adopt stay until its thread has decided. Their bytes are
+//!   bounded ([`MAX_ADOPT_BYTES`]); further ones are removed.
 
 mod app;
 mod doorbell;
@@ -25,7 +27,7 @@ mod feed;
 mod link;
 mod writer;
 
-pub use app::{DETACHED_COUNTERS, DetachedApp, DetachedSettings, Wanted};
+pub use app::{DETACHED_COUNTERS, DetachedApp, DetachedSettings, MAX_ADOPT_BYTES, Wanted};
 pub use doorbell::Doorbell;
 pub use event::{Delivery, DetachedEvent};
 pub use feed::{Feed, MAX_EVENT_BYTES, MAX_PACKET_BYTES};

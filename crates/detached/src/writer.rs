@@ -68,6 +68,12 @@ impl Writer {
         Mark { written, expected, passed: self.passed.len() }
     }
 
+    /// Number of bytes written since the last call of [`post`](Self::post).
+    #[must_use]
+    pub fn written(&self) -> usize {
+        self.out.len()
+    }
+
     /// Discards everything since a mark.
     pub fn undo_to(&mut self, mark: Mark) {
         self.out.truncate(mark.written);

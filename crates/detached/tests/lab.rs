@@ -8,17 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bellrock_api::openflow::{frame, xid::XidSource};
+use bellrock_api::openflow::{List, frame, xid::XidSource};
 use bellrock_api::{
-    Forwards, MacAddr, Match, Needs, Network, PacketIn, PacketInView, Port, SwitchInfo, Version,
+    Action, EarlierFlows, FlowMod, Forwards, Instruction, MacAddr, Match, Needs, Network, PacketIn,
+    PacketInView, Port, SwitchInfo, Version,
 };
 use bellrock_detached::{
-    Delivery, DetachedApp, DetachedEvent, DetachedSettings, Doorbell, Feed, Wanted, Writer,
+    Delivery, DetachedApp, DetachedEvent, DetachedSettings, Doorbell, Feed, MAX_ADOPT_BYTES,
+    Wanted, Writer,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{linear, single};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+/// Number of actions of a large flow, and of the flows installed at a tick.
+const LARGE_ACTIONS: usize = 1000;
+const LARGE_FLOWS: u64 = 10;
 
 /// A switch at the other end.
 struct Remote {
@@ -33,6 +39,11 @@ struct Told {
     down: AtomicU64,
     refused: AtomicU64,
     barriers: AtomicU64,
+    to_adopt: AtomicU64,
+    /// Number of flows that it installed.
+    installed: AtomicU64,
+    /// Whether it installs flows at each tick.
+    installs: AtomicBool,
     ticks: AtomicU64,
     ports: AtomicU64,
     /// Whether the app only counts.
@@ -52,7 +63,7 @@ fn app(name: &str) -> (DetachedApp, Arc<Told>) {
         name: name.to_owned(),
         forwards: Forwards::Unknown,
         needs: Needs::empty(),
-        keeps_flows: false,
+        earlier_flows: EarlierFlows::Adopt,
         wanted: Wanted { packet_ins: true, port_status: true, flow_removed: true, tick: true },
         counters: vec![("ports_changed", "Changes of ports.")],
     };
@@ -85,8 +96,9 @@ fn handle(
     let key = link.number();
     let now = network.now();
     match event {
-        DetachedEvent::SwitchUp(info) => {
+        DetachedEvent::SwitchUp(info, to_adopt) => {
             told.up.fetch_add(1, Ordering::Relaxed);
+            told.to_adopt.fetch_add(messages(&to_adopt), Ordering::Relaxed);
             let mut remote = Remote { info, xids: XidSource::default(), ports: BTreeMap::new() };
             let xids = &mut remote.xids;
             writer
@@ -129,7 +141,28 @@ fn handle(
         }
         DetachedEvent::Barrier(_) => _ = told.barriers.fetch_add(1, Ordering::Relaxed),
         DetachedEvent::Error(_) => _ = told.refused.fetch_add(1, Ordering::Relaxed),
-        DetachedEvent::Tick => _ = told.ticks.fetch_add(1, Ordering::Relaxed),
+        DetachedEvent::Tick => {
+            told.ticks.fetch_add(1, Ordering::Relaxed);
+            if told.installs.load(Ordering::Relaxed) {
+                let remote = switches.get_mut(&key).unwrap();
+                let mut install = |number: u64| {
+                    let actions = [Action::output(Port(1)); LARGE_ACTIONS];
+                    let of_number = Match::any().in_port(Port(u32::try_from(number).unwrap()));
+                    let instructions = [Instruction::ApplyActions(List::of(&actions))];
+                    let flow = FlowMod::add(&of_number).instructions(&instructions);
+                    let xids = &mut remote.xids;
+                    writer
+                        .write(&link, &remote.info, (xids, now), |switch| switch.install(&flow))
+                        .unwrap();
+                };
+                (0..LARGE_FLOWS).for_each(|_| {
+                    install(1 + told.installed.fetch_add(1, Ordering::Relaxed));
+                });
+            }
+        }
+        DetachedEvent::Adopt(message) => {
+            told.to_adopt.fetch_add(messages(&message), Ordering::Relaxed);
+        }
         DetachedEvent::FlowRemoved(_) | DetachedEvent::Unanswered(_) => {}
         DetachedEvent::SwitchDown => {
             told.down.fetch_add(1, Ordering::Relaxed);
@@ -137,6 +170,16 @@ fn handle(
         }
     }
     writer.post(&link, network);
+}
+
+/// Number of whole messages.
+fn messages(mut bytes: &[u8]) -> u64 {
+    let mut n = 0;
+    while let Ok(Some(message)) = frame(bytes) {
+        bytes = &bytes[message.bytes.len()..];
+        n += 1;
+    }
+    n
 }
 
 fn count(count: &AtomicU64) -> u64 {
@@ -187,4 +230,37 @@ fn ten_failures_disable_it_and_no_other() {
         lab.ping("h1", "h2");
     }
     assert!(lab.ping("h1", "h2"), "the second app does it alone");
+}
+
+#[test]
+fn flows_of_an_earlier_run_wait_for_its_thread_up_to_a_bound() {
+    // The length of the report of such a flow: the actions, and at most this for the rest.
+    const OTHER_BYTES: usize = 128;
+    for (version, action_bytes) in [(Version::V1_0, 8), (Version::V1_3, 16)] {
+        let (app, told) = app("detached");
+        let mut lab = Lab::seeded(1).topology(single(1)).version(version).run(app);
+        told.installs.store(true, Ordering::Relaxed);
+        let flow_bytes = LARGE_ACTIONS * action_bytes;
+        let too_many = MAX_ADOPT_BYTES / flow_bytes + LARGE_FLOWS as usize;
+        while count(&told.installed) < too_many as u64 {
+            lab.run_for(Duration::from_secs(1));
+        }
+        told.installs.store(false, Ordering::Relaxed);
+        lab.run_for(Duration::from_secs(1));
+        let large =
+            |lab: &Lab| lab.flows("s1").iter().filter(|flow| flow.contains("in_port=")).count();
+        assert_eq!(large(&lab) as u64, count(&told.installed));
+        lab.disconnect("s1");
+        lab.run_for(Duration::from_secs(1));
+        lab.reconnect("s1");
+        lab.run_for(Duration::from_secs(10));
+        let asked = count(&told.to_adopt) as usize;
+        let bound = MAX_ADOPT_BYTES / (flow_bytes + OTHER_BYTES)..=MAX_ADOPT_BYTES / flow_bytes;
+        assert!(bound.contains(&asked), "{version}: {asked}");
+        assert_eq!(
+            large(&lab),
+            asked,
+            "{version}: it has decided about none, and further ones are removed"
+        );
+    }
 }

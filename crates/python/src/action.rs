@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bellrock::openflow::typed_actions;
+use bellrock::openflow::{List, typed_actions};
 use bellrock::{Action, MacAddr, Port};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -77,4 +77,10 @@ pub(crate) fn actions_in(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Action<
 /// The actions, as the library has them.
 pub(crate) fn actions_of(actions: &[PyAction]) -> Vec<Action<'static>> {
     actions.iter().map(|action| action.0).collect()
+}
+
+/// The actions that a switch reports, in the form in which a program makes them: without lengths that mean
+/// nothing. Those that have no such form, of an experimenter for example, are left out.
+pub(crate) fn reported_actions(actions: List<'_, Action<'_>>) -> Vec<PyAction> {
+    actions.iter().filter_map(|action| action.to_string().parse().ok().map(PyAction)).collect()
 }

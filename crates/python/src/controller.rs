@@ -15,10 +15,11 @@ use bellrock_detached::Feed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::app_options::AppOptions;
 use crate::command_run::{CommandController, CommandRun, failed};
 use crate::error::Error;
 use crate::own_app::OwnApp;
-use crate::runner::{AppOptions, Runner, SPIN};
+use crate::runner::{Runner, SPIN};
 
 /// A running controller. `bellrock.run` makes one, and calls `turn` when its file descriptor is
 /// readable.

@@ -15,12 +15,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::address::PyMacAddr;
+use crate::app_options::AppOptions;
 use crate::argument::Arg;
 use crate::error::Error;
 use crate::network::PyNetwork;
 use crate::own_app::OwnApp;
 use crate::packet::PyPacket;
-use crate::runner::{AppOptions, Runner, Shared};
+use crate::runner::{Runner, Shared};
 
 /// A lab. `bellrock.lab.Lab` wraps it.
 ///

@@ -14,11 +14,13 @@
 
 mod action;
 mod address;
+mod app_options;
 mod argument;
 mod command_run;
 mod controller;
 mod desired;
 mod entry;
+mod entry_stats;
 mod error;
 mod flow;
 mod flows_for_packets;
@@ -44,6 +46,10 @@ mod writers;
 /// The module `bellrock._native`.
 #[pyo3::pymodule]
 mod _native {
+    /// Version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::action::PyAction;
     #[pymodule_export]
@@ -56,6 +62,10 @@ mod _native {
     use crate::desired::PyDesired;
     #[pymodule_export]
     use crate::entry::{PyBucket, PyGroup, PyMeter};
+    #[pymodule_export]
+    use crate::entry_stats::{
+        PyBucketDesc, PyGroupDesc, PyGroupStats, PyMeterBand, PyMeterConfig, PyMeterStats,
+    };
     #[pymodule_export]
     use crate::error::Error;
     #[pymodule_export]
@@ -81,7 +91,9 @@ mod _native {
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]
-    use crate::stats::{PyFlowStats, PyPortStats};
+    use crate::stats::{
+        PyAggregateStats, PyDescription, PyFlowStats, PyPortStats, PyQueueStats, PyTableStats,
+    };
     #[pymodule_export]
     use crate::switch::PySwitch;
     #[pymodule_export]

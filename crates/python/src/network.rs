@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bellrock::openflow::{FlowStatsRequest, ReplyBody, RequestBody};
+use bellrock::openflow::{
+    Element, FlowStatsRequest, Group, List, Meter, QueueStatsRequest, ReplyBody, RequestBody,
+};
 use bellrock::services::paths::paths;
 use bellrock::services::programming::FlowProgramming;
 use bellrock::{
@@ -15,12 +17,15 @@ use pyo3::prelude::*;
 
 use crate::argument::Arg;
 use crate::desired::PyDesired;
+use crate::entry_stats::{PyGroupDesc, PyGroupStats, PyMeterConfig, PyMeterStats};
 use crate::error::Error;
 use crate::info::{PyHost, PyLink, PySwitchInfo};
 use crate::matching::PyMatch;
 use crate::plan::PyPlan;
 use crate::runner::Shared;
-use crate::stats::{PyFlowStats, PyPortStats};
+use crate::stats::{
+    PyAggregateStats, PyDescription, PyFlowStats, PyPortStats, PyQueueStats, PyTableStats,
+};
 
 /// The network: what is known of it, and changes to it that are confirmed.
 ///
@@ -139,22 +144,128 @@ impl PyNetwork {
         let matching = matching.map_or(&all, |matching| &matching.get().0);
         let body = RequestBody::Flow(FlowStatsRequest::all(matching));
         self.request(py, dpid, body, |py, network, reply| match reply {
-            ReplyBody::Flow(flows) => {
-                let flows = flows.iter().map(|flow| PyFlowStats::new(network, &flow));
-                flows.collect::<Vec<_>>().into_py_any(py)
-            }
+            ReplyBody::Flow(flows) => list(py, flows, |flow| PyFlowStats::new(network, &flow)),
             _ => Err(other_reply()),
         })
     }
 
-    /// Requests the counters of a switch's ports.
-    fn port_stats<'py>(&self, py: Python<'py>, dpid: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.request(py, dpid, RequestBody::PortStats(Port::ANY), |py, _, reply| match reply {
-            ReplyBody::PortStats(ports) => ports
-                .iter()
-                .map(|port| PyPortStats::from(&port))
-                .collect::<Vec<_>>()
-                .into_py_any(py),
+    /// Requests the sums over the flows of a switch that `matching` covers, of all apps.
+    #[pyo3(signature = (dpid, matching=None))]
+    fn aggregate_stats<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        matching: Option<&Bound<'py, PyMatch>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let all = Match::any();
+        let matching = matching.map_or(&all, |matching| &matching.get().0);
+        let body = RequestBody::Aggregate(FlowStatsRequest::all(matching));
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::Aggregate(sums) => PyAggregateStats::from(sums).into_py_any(py),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the counters of a switch's tables.
+    fn table_stats<'py>(&self, py: Python<'py>, dpid: u64) -> PyResult<Bound<'py, PyAny>> {
+        self.request(py, dpid, RequestBody::Table, |py, _, reply| match reply {
+            ReplyBody::Table(tables) => list(py, tables, |item| PyTableStats::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the counters of a switch's ports, or of one.
+    #[pyo3(signature = (dpid, port=None))]
+    fn port_stats<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        port: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let body = RequestBody::PortStats(port.map_or(Port::ANY, Port));
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::PortStats(ports) => list(py, ports, |item| PyPortStats::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the counters of queues: of all ports or one, all queues or one.
+    #[pyo3(signature = (dpid, port=None, queue=None))]
+    fn queue_stats<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        port: Option<u32>,
+        queue: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let switch = self.network.switch(Dpid(dpid));
+        let has_any = switch.is_none_or(|switch| switch.version.has_any_port());
+        let port = port.map_or(if has_any { Port::ANY } else { Port::ALL }, Port);
+        let queue = queue.unwrap_or(QueueStatsRequest::ALL_QUEUES);
+        let body = RequestBody::Queue(QueueStatsRequest { port, queue });
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::Queue(queues) => list(py, queues, |item| PyQueueStats::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the counters of a switch's groups, or of one (1.3).
+    #[pyo3(signature = (dpid, group=None))]
+    fn group_stats<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        group: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let body = RequestBody::Group(group.unwrap_or(Group::ALL));
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::Group(groups) => list(py, groups, |item| PyGroupStats::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the groups of a switch as they are there, of all apps (1.3).
+    fn group_descs<'py>(&self, py: Python<'py>, dpid: u64) -> PyResult<Bound<'py, PyAny>> {
+        self.request(py, dpid, RequestBody::GroupDesc, |py, _, reply| match reply {
+            ReplyBody::GroupDesc(groups) => list(py, groups, |item| PyGroupDesc::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the counters of a switch's meters, or of one (1.3).
+    #[pyo3(signature = (dpid, meter=None))]
+    fn meter_stats<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        meter: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let body = RequestBody::Meter(meter.unwrap_or(Meter::ALL));
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::Meter(meters) => list(py, meters, |item| PyMeterStats::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests the meters of a switch as they are there, or one of them, of all apps (1.3).
+    #[pyo3(signature = (dpid, meter=None))]
+    fn meter_configs<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        meter: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let body = RequestBody::MeterConfig(meter.unwrap_or(Meter::ALL));
+        self.request(py, dpid, body, |py, _, reply| match reply {
+            ReplyBody::MeterConfig(meters) => list(py, meters, |item| PyMeterConfig::from(&item)),
+            _ => Err(other_reply()),
+        })
+    }
+
+    /// Requests what a switch says of itself.
+    fn description<'py>(&self, py: Python<'py>, dpid: u64) -> PyResult<Bound<'py, PyAny>> {
+        self.request(py, dpid, RequestBody::Desc, |py, _, reply| match reply {
+            ReplyBody::Desc(desc) => PyDescription::from(&desc).into_py_any(py),
             _ => Err(other_reply()),
         })
     }
@@ -196,6 +307,15 @@ impl PyNetwork {
             read(py, &network, body)
         })
     }
+}
+
+/// Makes a list in Python of the items of a reply.
+fn list<'a, T: Element<'a> + Clone, P: for<'py> IntoPyObject<'py>>(
+    py: Python<'_>,
+    items: List<'a, T>,
+    make: impl Fn(T) -> P,
+) -> PyResult<Py<PyAny>> {
+    items.iter().map(make).collect::<Vec<_>>().into_py_any(py)
 }
 
 fn other_reply() -> PyErr {

@@ -1,6 +1,6 @@
 //! Calls the handlers of the apps: the thread of the apps takes events from the feed here.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::future::Future;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellrock::openflow::{FromSwitch, frame};
-use bellrock::{Forwards, Needs, Network, SwitchInfo};
-use bellrock_detached::{
-    DETACHED_COUNTERS, Delivery, DetachedApp, DetachedEvent, DetachedSettings, Feed, SwitchLink,
-    Wanted,
-};
+use bellrock::openflow::{FlowStats, FromSwitch, MultipartReply, ReplyBody, frame};
+use bellrock::{Network, SwitchInfo};
+use bellrock_detached::{Delivery, DetachedApp, DetachedEvent, Feed, SwitchLink};
 use crossbeam_queue::SegQueue;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -21,11 +18,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyNone;
+use tracing::info;
 
+use crate::app_options::AppOptions;
 use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus, decode};
 use crate::network::PyNetwork;
 use crate::packet::PyPacketIn;
 use crate::packets::PyPacketIns;
+use crate::stats::PyFlowStats;
 use crate::switch::PySwitch;
 use crate::verdict::PyVerdict;
 use crate::writers::Writers;
@@ -133,6 +133,7 @@ impl RunnerApp {
 struct Handlers {
     switch: Py<PySwitch>,
     app: usize,
+    adopt: Option<Py<PyAny>>,
     packet_in: Option<Py<PyAny>>,
     packet_ins: Option<Py<PyAny>>,
     port_status: Option<Py<PyAny>>,
@@ -152,6 +153,7 @@ impl Handlers {
         Handlers {
             switch,
             app,
+            adopt: method("adopt"),
             packet_in: method("packet_in"),
             packet_ins: method("packet_ins"),
             port_status: method("port_status"),
@@ -174,102 +176,6 @@ pub(crate) struct Runner {
     spin: Duration,
     /// Called with the name of an app and an exception of one of its handlers.
     report: Py<PyAny>,
-}
-
-/// What an app says of itself.
-#[derive(FromPyObject)]
-pub(crate) struct AppOptions {
-    name: String,
-    forwards: String,
-    needs: Vec<String>,
-    keeps_flows: bool,
-    wants_packet_ins: bool,
-    /// Name and meaning of each of its counters.
-    counters: Vec<(String, String)>,
-}
-
-/// Maximum number of counters of an app.
-const MAX_COUNTERS: usize = 64;
-
-/// Maximum length of the name of a counter, and of its meaning, in bytes.
-const MAX_COUNTER_BYTES: usize = 256;
-
-impl AppOptions {
-    fn settings(&self) -> PyResult<DetachedSettings> {
-        let mut needs = Needs::empty();
-        for need in &self.needs {
-            needs |= match need.as_str() {
-                "topology" => Needs::TOPOLOGY,
-                "hosts" => Needs::HOSTS,
-                "paths" => Needs::PATHS,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "needs: {other:?} is not \"topology\", \"hosts\" or \"paths\""
-                    )));
-                }
-            };
-        }
-        let forwards = match self.forwards.as_str() {
-            "unknown" => Forwards::Unknown,
-            "all" => Forwards::All,
-            "selected" => Forwards::Selected,
-            "nothing" => Forwards::Nothing,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "forwards: {other:?} is not \"unknown\", \"all\", \"selected\" or \"nothing\""
-                )));
-            }
-        };
-        Ok(DetachedSettings {
-            counters: self.static_counters()?,
-            name: self.name.clone(),
-            forwards,
-            needs,
-            keeps_flows: self.keeps_flows,
-            wanted: Wanted {
-                packet_ins: self.wants_packet_ins,
-                port_status: true,
-                flow_removed: true,
-                tick: true,
-            },
-        })
-    }
-}
-
-impl AppOptions {
-    fn static_counters(&self) -> PyResult<Vec<(&'static str, &'static str)>> {
-        let wrong = |text: String| Err(PyValueError::new_err(format!("counters: {text}")));
-        if self.counters.len() > MAX_COUNTERS {
-            return wrong(format!("{MAX_COUNTERS} is the maximum, not {}", self.counters.len()));
-        }
-        let is_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        for (name, meaning) in &self.counters {
-            if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_char) {
-                return wrong(format!("{name:?} is no name; give one such as packets_blocked"));
-            }
-            if name.len() > MAX_COUNTER_BYTES || meaning.len() > MAX_COUNTER_BYTES {
-                return wrong(format!("{MAX_COUNTER_BYTES} bytes are the maximum for {name:?}"));
-            }
-            if DETACHED_COUNTERS.iter().any(|(taken, _)| taken == name) {
-                return wrong(format!("each app in Python has {name:?} already"));
-            }
-        }
-        let counters = self.counters.iter();
-        Ok(counters.map(|(name, meaning)| (interned(name), interned(meaning))).collect())
-    }
-}
-
-/// Keeps a text as long as the process. Equal ones are kept once, so a program that makes many labs
-/// does not grow.
-fn interned(text: &str) -> &'static str {
-    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = texts.get(text) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(Box::from(text));
-    texts.insert(kept);
-    kept
 }
 
 impl Runner {
@@ -346,15 +252,20 @@ impl Runner {
     }
 
     fn handle(&self, py: Python<'_>, Delivery { link, event }: Delivery) -> PyResult<()> {
-        if let DetachedEvent::SwitchUp(info) = event {
-            return self.switch_up(py, &link, info);
+        if let DetachedEvent::SwitchUp(info, to_adopt) = event {
+            return self.switch_up(py, &link, info, &to_adopt);
         }
         let handlers = self.links().get(&link.number()).map(Arc::clone);
         let Some(handlers) = handlers else { return Ok(()) };
         let h = &*handlers;
         let switch = h.switch.bind(py);
         match event {
-            DetachedEvent::SwitchUp(_) => Ok(()),
+            DetachedEvent::SwitchUp(..) => Ok(()),
+            DetachedEvent::Adopt(flow) => {
+                self.adopt(py, &link, h, &flow)?;
+                self.shared.writers().post();
+                Ok(())
+            }
             DetachedEvent::PacketIns(messages) => self.packet_ins(py, &link, h, &messages),
             DetachedEvent::PortStatus(status, info) => {
                 switch.get().set_info(info);
@@ -400,6 +311,7 @@ impl Runner {
         py: Python<'_>,
         link: &Arc<SwitchLink>,
         info: Arc<SwitchInfo>,
+        to_adopt: &[u8],
     ) -> PyResult<()> {
         let of_link = |app: &RunnerApp| {
             app.network.get().and_then(Network::app_id).is_some_and(|id| id == link.app())
@@ -425,8 +337,47 @@ impl Runner {
             }
         };
         let handlers = Handlers::of(&handler, switch, place);
+        self.adopt(py, link, &handlers, to_adopt)?;
         self.links().insert(link.number(), Arc::new(handlers));
         self.shared.writers().post();
+        Ok(())
+    }
+
+    /// Asks the handler about flows of an earlier run, and removes those that it does not adopt. The
+    /// removals are sent before all that the handler has written: it may have installed the same flow.
+    fn adopt(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        handlers: &Handlers,
+        messages: &[u8],
+    ) -> PyResult<()> {
+        let app = &self.apps[handlers.app];
+        let (network, switch) = (app.network()?, handlers.switch.bind(py));
+        let (mut adopted, mut removed) = (0, Vec::new());
+        for flow in whole(messages).filter_map(reported_flow) {
+            self.shared.writers().begin();
+            let answer = handlers.adopt.as_ref().map(|method| {
+                let stats = PyFlowStats::own(network, &flow);
+                method.bind(py).call1((switch, stats)).and_then(|answer| answer.is_truthy())
+            });
+            match answer.transpose() {
+                Ok(Some(true)) => adopted += 1,
+                Ok(_) => removed.push(flow),
+                Err(error) => {
+                    removed.push(flow);
+                    self.fail(py, link, handlers.app, error)?;
+                }
+            }
+        }
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let (dpid, app, count) = (link.dpid(), &app.name, removed.len());
+        info!(%dpid, app, adopted, removed = count, "flows of an earlier run");
+        if let Err(error) = switch.get().remove_first(&removed) {
+            self.fail(py, link, handlers.app, error)?;
+        }
         Ok(())
     }
 
@@ -544,6 +495,16 @@ impl Runner {
 
     fn links(&self) -> MutexGuard<'_, HashMap<u64, Arc<Handlers>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The flow of a message of [`DetachedEvent::Adopt`].
+fn reported_flow(message: &[u8]) -> Option<FlowStats<'_>> {
+    match FromSwitch::decode(message).ok()?.body {
+        FromSwitch::MultipartReply(MultipartReply { body: ReplyBody::Flow(flows), .. }) => {
+            flows.iter().next()
+        }
+        _ => None,
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellrock::openflow::xid::XidSource;
 use bellrock::{
-    Action, Error, Flow, FlowCommand, FlowFlags, MacAddr, Match, Network, Port, PriorityBand,
-    Switch, SwitchInfo,
+    Action, Error, Flow, FlowCommand, FlowFlags, FlowMod, FlowStats, MacAddr, Match, Network, Port,
+    PriorityBand, Switch, SwitchInfo,
 };
-use bellrock_detached::SwitchLink;
+use bellrock_detached::{SwitchLink, Writer};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
@@ -24,6 +24,9 @@ use crate::matching::{PyMatch, named_fields};
 use crate::packet::PyPacketIn;
 use crate::packets::PyPacketIns;
 use crate::runner::Shared;
+
+/// Number of bytes of removals that are sent together.
+const PARCEL_BYTES: usize = 64 << 10;
 
 /// A switch that is up. Its methods write messages, which are sent after the event, in order.
 ///
@@ -82,6 +85,30 @@ impl PySwitch {
         let State { info, xids } = &mut *self.state();
         let (to, clock) = ((&self.link, &self.network), (xids, self.network.now()));
         self.shared.writers().write(to, info, clock, write).map_err(command_error)
+    }
+}
+
+impl PySwitch {
+    /// Removes exactly these flows of the app, before what was written for the current event.
+    ///
+    /// # Errors
+    /// `Error`: they cannot be sent. Some may be.
+    pub(crate) fn remove_first(&self, flows: &[FlowStats<'_>]) -> PyResult<()> {
+        let mut writer = Writer::default();
+        let State { info, xids } = &mut *self.state();
+        for flow in flows {
+            let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);
+            let old = if info.version.names_tables() { old.table(flow.table) } else { old };
+            let clock = (&mut *xids, self.network.now());
+            writer
+                .write(&self.link, info, clock, |switch| switch.install(&old))
+                .map_err(command_error)?;
+            if writer.written() > PARCEL_BYTES {
+                writer.post(&self.link, &self.network);
+            }
+        }
+        writer.post(&self.link, &self.network);
+        Ok(())
     }
 }
 
@@ -176,8 +203,7 @@ impl PySwitch {
         let view = packet.map(PyPacketIn::view).transpose()?;
         let buffer_id = view.as_ref().and_then(|view| view.buffer_id());
         let xid = self.write(|switch| {
-            let install =
-                |flow_mod: &bellrock::FlowMod<'_>| switch.install(&flow_mod.buffer_id(buffer_id));
+            let install = |flow_mod: &FlowMod<'_>| switch.install(&flow_mod.buffer_id(buffer_id));
             flow.with_flow_mod(FlowCommand::Add, install)
         })?;
         if let Some(view) = view.filter(|view| view.buffer_id().is_none()) {
