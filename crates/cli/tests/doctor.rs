@@ -270,3 +270,76 @@ fn doctor_names_files_that_others_can_read_or_write_and_a_place_without_a_direct
     // It always has an answer about the clock, whatever that is.
     assert_eq!(findings(&mut doctor("none"), "time of day").len(), 1);
 }
+
+/// Makes a package `bellrock` of these modules in a folder of its own. Returns the folder.
+fn package(place: &Place, folder: &str, init: &str) -> String {
+    let path = place.file(folder);
+    fs::create_dir_all(format!("{path}/bellrock")).unwrap();
+    fs::write(format!("{path}/bellrock/__init__.py"), init).unwrap();
+    fs::write(format!("{path}/bellrock/_command.py"), "").unwrap();
+    path
+}
+
+/// Finds an interpreter without any package `bellrock`: that of the machine, in an environment of its own.
+fn interpreter(place: &Place) -> String {
+    let environment = place.file("environment");
+    let mut make = Command::new("python3");
+    let made = make.args(["-m", "venv", "--without-pip", &environment]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    format!("{environment}/bin/python3")
+}
+
+#[test]
+fn doctor_asks_the_interpreter_of_apps_in_python_for_its_package() {
+    let place = Place::new("doctor-python");
+    let app = place.write("my_app.py", "raise SystemExit('doctor does not load it')");
+    let python = interpreter(&place);
+    let doctor = |chain: &str, python: &str, packages: &str| {
+        let mut command = bellrock(&["doctor", "--app", chain, "--listen", "127.0.0.1:0"]);
+        command.args(["--control", "none"]).env("BELLROCK_PYTHON", python);
+        command.env("PYTHONPATH", packages);
+        command
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    let right = package(&place, "right", &format!("print('loaded')\n__version__ = '{own}'"));
+    let found = findings(&mut doctor(&app, &python, &right), "python");
+    assert_eq!((found.len(), &*found[0].0), (1, "good"), "{found:?}");
+    assert!(found[0].1.contains(&format!("has the package bellrock {own}")), "{found:?}");
+    assert!(found[0].1.starts_with(&python), "{found:?}");
+    // A chain without such apps needs no Python.
+    assert!(findings(&mut doctor("learning", "/nowhere/python", ""), "python").is_empty());
+    // The file of a configuration counts, and `python3` of PATH is the interpreter.
+    let file = place.write("bellrock.yaml", &format!("apps: [{app}]\nlisten: 127.0.0.1:0\n"));
+    let mut by_file = bellrock(&["doctor", "--config", &file, "--control", "none"]);
+    by_file.env("PATH", place.file("environment/bin")).env_remove("BELLROCK_PYTHON");
+    by_file.env("PYTHONPATH", &right);
+    assert_eq!(findings(&mut by_file, "python")[0].0, "good");
+
+    let nowhere = place.file("nowhere");
+    let old = package(&place, "old", "");
+    let other = package(&place, "other", "__version__ = '0.0.1'");
+    let broken = package(&place, "broken", "import no_such_module");
+    let ends = package(&place, "ends", "raise SystemExit('it ends')");
+    let script = place.write(
+        "old-python",
+        "#!/bin/sh\necho '{\"executable\": \"/old\", \"python\": [3, 9, 2], \
+         \"package\": null, \"error\": \"syntax\", \"is_missing\": false}'\n",
+    );
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let install = format!("-m pip install bellrock=={own}");
+    for (python, packages, part, advice) in [
+        ("/nowhere/python", &right, "/nowhere/python: No such file", "install Python 3.10"),
+        (&*python, &nowhere, "has no package bellrock", &*install),
+        (&python, &other, "has the package bellrock 0.0.1, not", &install),
+        (&python, &old, "bellrock of an unknown version, not", &install),
+        (&python, &broken, "cannot load its package: No module named 'no_such_module'", &install),
+        (&python, &ends, "exit status: 1: it ends", "set BELLROCK_PYTHON"),
+        ("/bin/true", &right, "exit status: 0: it reports nothing", "set BELLROCK_PYTHON"),
+        (&script, &right, "/old (Python 3.9.2) is too old", "set BELLROCK_PYTHON"),
+    ] {
+        let found = findings(&mut doctor(&app, python, packages), "python").remove(0);
+        assert!(found.0 == "problem" && found.1.contains(part), "{part}: {found:?}");
+        assert!(found.2.contains(advice), "{advice}: {found:?}");
+        assert_eq!(output(&mut doctor(&app, python, packages)).0, 1);
+    }
+}

@@ -4,7 +4,8 @@ use bellrock_config::Config;
 use bellrock_engine::Pinning;
 
 use super::machine::{ClockState, Machine};
-use super::{Finding, addresses, private};
+use super::{Finding, addresses, private, python};
+use crate::python::interpreter;
 
 /// Open files of the controller beside the connections of switches: listeners, pollers, sockets of
 /// operators, files.
@@ -28,6 +29,7 @@ pub(super) fn all(machine: &Machine, config: &Config) -> Vec<Finding> {
     findings.extend(addresses::control(config, running.as_ref()));
     findings.extend(private::files(config));
     findings.extend(private::state(config));
+    findings.extend(python::package(config, &interpreter()));
     findings
 }
 

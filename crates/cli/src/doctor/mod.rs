@@ -1,13 +1,14 @@
 //! `bellrock doctor`: whether this machine suits the controller, and what to do if it does not.
 //!
 //! `machine` reads what the kernel says, and `checks` draws conclusions: `addresses` about ports and
-//! the control socket, `private` about files that others must not read. It changes nothing, and needs no
-//! running controller.
+//! the control socket, `private` about files that others must not read, `python` about the interpreter
+//! of apps in Python. It changes nothing, and needs no running controller.
 
 mod addresses;
 mod checks;
 mod machine;
 mod private;
+mod python;
 
 use std::path::PathBuf;
 

@@ -15,13 +15,23 @@ use bellrock_config::Config;
 use crate::Failure;
 
 /// Variable with another interpreter.
-const VARIABLE: &str = "BELLROCK_PYTHON";
+pub(crate) const VARIABLE: &str = "BELLROCK_PYTHON";
 
 /// The interpreter, found in PATH. In an active virtual environment it is that of the environment.
 const INTERPRETER: &str = "python3";
 
 /// What the interpreter runs: it says so if the package is missing, and else calls it.
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
+
+/// Returns the interpreter that the variable names, if it names one.
+fn chosen() -> Option<OsString> {
+    env::var_os(VARIABLE).filter(|chosen| !chosen.is_empty())
+}
+
+/// Returns the interpreter that runs apps in Python.
+pub(crate) fn interpreter() -> OsString {
+    chosen().unwrap_or_else(|| OsString::from(INTERPRETER))
+}
 
 /// Replaces this process by Python, which runs the controller.
 ///
@@ -33,9 +43,8 @@ pub(crate) fn run(
     warnings: Vec<String>,
 ) -> Result<(), Failure> {
     let run = PythonRun::new(options, warnings).to_text()?;
-    let chosen = env::var_os(VARIABLE).filter(|chosen| !chosen.is_empty());
-    let interpreter = chosen.clone().unwrap_or_else(|| OsString::from(INTERPRETER));
-    let error = Command::new(&interpreter).args(["-c", BOOTSTRAP, &run]).exec();
+    let chosen = chosen();
+    let error = Command::new(interpreter()).args(["-c", BOOTSTRAP, &run]).exec();
     let file = config.python_files().next().map(|file| file.path().display().to_string());
     let file = file.unwrap_or_default();
     Err(Failure::Failed(match (chosen, error.kind()) {
