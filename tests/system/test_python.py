@@ -3,14 +3,13 @@
 import os
 import signal
 import subprocess
-from pathlib import Path
 
 from harness.case import SystemTest, on_both_versions
 from harness.controller import Controller
 from harness.network import Line
+from harness.python import ROOT, python
 from harness.waiting import until
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "python" / "examples"
 LEARNING = str(EXAMPLES / "learning.py")
 LIMIT_S = 30
@@ -31,15 +30,6 @@ CLIENT = ("import socket\n"
           "try:\n"
           "    with socket.create_connection(('{ip}', {port}), 5) as server: print(server.recv(99).decode(), end='')\n"
           "except OSError as error: print(type(error).__name__, end='')\n")
-
-
-def python():
-    """The interpreter that has the wheel."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    interpreter = target / "python" / "tests" / "bin" / "python"
-    if not interpreter.exists():
-        raise AssertionError(f"{interpreter} is missing; scripts/python test makes it")
-    return str(interpreter)
 
 
 class Program(Controller):
