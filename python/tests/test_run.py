@@ -12,10 +12,21 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from switch import ECHO_REPLY, ECHO_REQUEST, PACKET_OUT, SwitchEnd
+from switch import ECHO_REPLY, ECHO_REQUEST, FLOW_MOD, PACKET_OUT, LateSwitch, SwitchEnd
 
 import bellrock
-from bellrock import AnyApp, App, Controller, PacketIn, Port, Switch
+from bellrock import (
+    Action,
+    AnyApp,
+    App,
+    Controller,
+    Flow,
+    FlowStats,
+    Match,
+    PacketIn,
+    Port,
+    Switch,
+)
 
 FRAME = bytes.fromhex("ffffffffffff 020000000001 0800") + bytes(46)
 
@@ -78,6 +89,39 @@ def test_what_is_written_outside_of_an_event_is_sent_at_once() -> None:
             return switch.receive(PACKET_OUT)
 
     assert asyncio.run(_with(Later(), body)).endswith(FRAME)
+
+
+def test_flows_that_a_switch_reports_late_are_asked_about_too() -> None:
+    delete_strict = 4
+
+    class Adopts(App):
+        asked: list[int] = []
+
+        def adopt(self, switch: Switch, flow: FlowStats) -> bool:
+            self.asked.append(flow.matching["in_port"])
+            return bool(flow.matching["in_port"] == 1)
+
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            switch.install(Flow(Match(in_port=packet.in_port), Action.output(Port.FLOOD)), packet)
+
+    def command(flow_mod: bytes) -> int:
+        return int.from_bytes(flow_mod[48:50], "big")
+
+    def body(address: str) -> None:
+        flow_mods = []
+        with SwitchEnd(address) as switch:
+            for in_port in (1, 2):
+                switch.packet_in(FRAME, in_port)
+                flow_mods.append(switch.receive(FLOW_MOD))
+        with LateSwitch(address, FRAME, in_port=3) as late:
+            # The switch is up: its packet is answered before it has reported its flows.
+            assert command(late.receive(FLOW_MOD)) == 0 and Adopts.asked == []
+            late.report(flow_mods, seconds=1000)
+            removal = late.receive(FLOW_MOD)
+            assert command(removal) == delete_strict and removal[:40] == flow_mods[1][:40]
+            assert Adopts.asked == [1, 2]
+
+    asyncio.run(_with(Adopts(), body))
 
 
 def _program(text: str) -> subprocess.Popen[str]:
