@@ -8,6 +8,7 @@
 //! # What it is not
 //! It sends nothing to switches: it orders roles. It writes no consensus of its own: etcd has one.
 
+pub mod etcd;
 pub mod heartbeat;
 pub mod mastership;
 pub mod node;
