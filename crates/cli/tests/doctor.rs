@@ -49,6 +49,15 @@ fn findings(command: &mut Command, topic: &str) -> Vec<(String, String, String)>
     of_topic.map(|it| (text(&it["verdict"]), text(&it["found"]), text(&it["advice"]))).collect()
 }
 
+/// A cluster, without the files that it names.
+const CLUSTER: &str = "\
+cluster.name: lab
+cluster.node: a
+cluster.peers: {b: 127.0.0.1:6641, c: 127.0.0.1:6642}
+cluster.etcd.endpoints: https://localhost:2379
+cluster.etcd.user: bellrock
+";
+
 /// A configuration with every kind of file, and one of its values replaced.
 struct Files {
     place: Place,
@@ -58,6 +67,7 @@ struct Files {
 impl Files {
     fn new(name: &str) -> Self {
         let place = Place::new(name);
+        let (node, node_key) = certificate(&place, "node");
         let (certificate, key) = certificate(&place, "http");
         let values = vec![
             ("http.certificate", certificate),
@@ -66,6 +76,13 @@ impl Files {
             ("discovery_key_file", place.write("discovery.key", &"0f".repeat(32))),
             ("apps.quarantine.file", place.write("blocked", "10.0.0.7\n")),
             ("apps.static.store", place.file("static.json")),
+            ("cluster.tls.certificate", node.clone()),
+            ("cluster.tls.key", node_key.clone()),
+            ("cluster.tls.ca", node.clone()),
+            ("cluster.etcd.certificate", node.clone()),
+            ("cluster.etcd.key", node_key),
+            ("cluster.etcd.ca", node),
+            ("cluster.etcd.password_file", place.write("password", "word\n")),
         ];
         Files { place, values }
     }
@@ -79,7 +96,7 @@ impl Files {
         let text = format!(
             "http.listen: 127.0.0.1:0\nhttp.certificate: {}\nhttp.key: {}\nhttp.tokens: {}\n\
              discovery_key_file: {}\nservices: topology\nswitches: {{core: a1}}\napps:\n- quarantine:\n    file: {}\n\
-             - static:\n    store: {}\n- learning\n",
+             - static:\n    store: {}\n- learning\n{CLUSTER}",
             value("http.certificate"),
             value("http.key"),
             value("http.tokens"),
@@ -87,6 +104,13 @@ impl Files {
             value("apps.quarantine.file"),
             value("apps.static.store"),
         );
+        let of_cluster = ["tls.certificate", "tls.key", "tls.ca", "etcd.certificate", "etcd.key"];
+        let of_cluster = of_cluster.iter().chain(&["etcd.ca", "etcd.password_file"]);
+        let of_cluster = of_cluster.map(|name| {
+            let key = format!("cluster.{name}");
+            format!("{key}: {}\n", value(&key))
+        });
+        let text: String = [text].into_iter().chain(of_cluster).collect();
         self.place.write("bellrock.yaml", &text);
         1 + text.lines().position(|line| !to.is_empty() && line.ends_with(to)).unwrap_or(0)
     }
@@ -120,6 +144,14 @@ fn a_file_that_the_start_cannot_use_is_found_before_with_its_place() {
         ("discovery_key_file", &missing, "No such file"),
         ("apps.quarantine.file", &missing, "No such file"),
         ("apps.static.store", &nonsense, "mend it, or move it away"),
+        ("cluster.tls.certificate", &missing, "No such file or directory (os error 2); make it"),
+        ("cluster.tls.certificate", &nonsense, "it has no certificate in PEM"),
+        ("cluster.tls.key", &nonsense, "it has no private key in PEM"),
+        ("cluster.tls.ca", &missing, "No such file"),
+        ("cluster.etcd.certificate", &missing, "No such file"),
+        ("cluster.etcd.key", &other_key, "cluster.etcd.key must be the key that"),
+        ("cluster.etcd.ca", &nonsense, "it has no certificate in PEM"),
+        ("cluster.etcd.password_file", &missing, "No such file"),
         ("apps.static.store", &nowhere, "make the directory, or name another file"),
     ] {
         let line = files.write(setting, value);

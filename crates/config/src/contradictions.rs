@@ -39,12 +39,18 @@ impl Contradiction {
     }
 }
 
-fn error(about: &[&str], text: String) -> Contradiction {
+pub(crate) fn error(about: &[&str], text: String) -> Contradiction {
     Contradiction { about: about.iter().map(ToString::to_string).collect(), is_error: true, text }
 }
 
-fn warning(about: &[&str], text: String) -> Contradiction {
+pub(crate) fn warning(about: &[&str], text: String) -> Contradiction {
     Contradiction { is_error: false, ..error(about, text) }
+}
+
+/// Whether a program that listens on one address prevents another one on the other.
+pub(crate) fn overlap(one: &SocketAddr, other: &SocketAddr) -> bool {
+    let same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.port() != 0 && one.is_ipv4() == other.is_ipv4() && same
 }
 
 impl Config {
@@ -59,6 +65,7 @@ impl Config {
             .chain(self.of_cores())
             .chain(self.of_control())
             .chain(self.of_http())
+            .chain(self.of_cluster())
             .chain(self.of_versions())
             .chain(self.of_services())
             .chain(self.apps.iter().flat_map(|app| self.of_app(app)))
@@ -119,22 +126,16 @@ impl Config {
     }
 
     fn of_listen(&self) -> impl Iterator<Item = Contradiction> {
-        let overlap = |one: &SocketAddr, other: &SocketAddr| {
-            let same =
-                one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
-            one.port() == other.port()
-                && one.port() != 0
-                && one.is_ipv4() == other.is_ipv4()
-                && same
-        };
         let of = |name: &'static str, addresses: &'_ [SocketAddr]| {
             addresses.iter().map(|address| (name, *address)).collect::<Vec<_>>()
         };
+        let cluster = [self.cluster.listen];
         let all = [
             of("listen", &self.listen),
             of("listen", &self.tls.listen),
             of("http.listen", &self.http.listen),
             of("http.ryu", &self.http.ryu),
+            of("cluster.listen", if self.cluster.is_on() { &cluster } else { &[] }),
         ]
         .concat();
         let pairs = (0..all.len()).filter_map(move |place| {
@@ -144,7 +145,7 @@ impl Config {
             let text = format!(
                 "`{other_name}` has {other}, and `{name}` {address}: the same port of the same address; leave one out"
             );
-            Some(error(&[name], text))
+            Some(error(&[name, *other_name], text))
         });
         pairs.take(1)
     }

@@ -1,5 +1,5 @@
-//! The files that settings name: the key of discovery, the block list of `quarantine`, apps in Python. Those of
-//! other crates are read by [`Sources::check_with`](crate::Sources::check_with).
+//! The files that settings name: the key of discovery, the block list of `quarantine`, the password of etcd, apps
+//! in Python. Those of other crates are read by [`Sources::check_with`](crate::Sources::check_with).
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,6 +13,9 @@ use super::apps::AppChoice;
 
 /// Maximum number of bytes read from a key file.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
+
+/// Maximum number of bytes read from the file of a password.
+const MAX_PASSWORD_FILE_BYTES: u64 = 4096;
 
 /// Maximum size of a block list, in bytes. A larger file is probably something else.
 pub const MAX_BLOCK_LIST_BYTES: u64 = 4 << 20;
@@ -36,6 +39,39 @@ pub enum KeyFileError {
         /// Why.
         error: ParseKeyError,
     },
+}
+
+/// Why the password of etcd's user cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordFileError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// It has no password, or more than one.
+    #[error("{}: it has no single line with a password", .0.display())]
+    NoPassword(PathBuf),
+}
+
+/// Reads the password of etcd's user: the only line of a file.
+///
+/// # Errors
+/// [`PasswordFileError`].
+pub fn read_password(path: &Path) -> Result<String, PasswordFileError> {
+    let unreadable = |error| PasswordFileError::Unreadable { path: path.to_owned(), error };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_PASSWORD_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    let is_whole = text.len() as u64 <= MAX_PASSWORD_FILE_BYTES;
+    let mut lines = text.lines();
+    match (lines.next(), lines.next()) {
+        (Some(password), None) if !password.is_empty() && is_whole => Ok(password.to_owned()),
+        _ => Err(PasswordFileError::NoPassword(path.to_owned())),
+    }
 }
 
 /// Why a file is no block list.
@@ -149,6 +185,16 @@ pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item 
             text: format!("{error}{remedy}"),
         }
     });
+    let password = config.cluster.etcd.password_file.as_deref();
+    let password = password.and_then(|file| read_password(file).err()).map(|error| {
+        let remedy = match &error {
+            PasswordFileError::Unreadable { error, .. } => remedy(error),
+            PasswordFileError::NoPassword(_) => "; write the password alone into it",
+        };
+        let setting = "cluster.etcd.password_file";
+        let text = format!("{setting}: {error}{remedy}");
+        WrongFile { setting: Some(setting.to_owned()), text }
+    });
     let python = config.python_files().filter_map(move |file| {
         let error = read_python(file.path()).err()?;
         let name = file.path().display();
@@ -156,5 +202,5 @@ pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item 
         let text = format!("{of_apps}: {name}: {error}{remedy}");
         Some(WrongFile { setting: Some(format!("apps.{name}")), text })
     });
-    block_lists.chain(key).chain(python)
+    block_lists.chain(key).chain(password).chain(python)
 }

@@ -18,6 +18,7 @@
 
 mod allow;
 pub mod apps;
+mod cluster;
 mod contradictions;
 mod difference;
 pub mod files;
@@ -52,6 +53,10 @@ use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
 pub use allow::AppLimits;
+pub use cluster::{
+    CLUSTER_NODES, ClusterConfig, ClusterTlsConfig, EtcdConfig, EtcdEndpoint,
+    MAX_CLUSTER_NAME_BYTES, MAX_ETCD_ENDPOINTS,
+};
 pub use difference::{Difference, SettingChange};
 pub use form::{Change, Form, MapForm, Setting};
 pub use http::HttpConfig;
@@ -97,6 +102,8 @@ pub struct Config {
     pub control: Control,
     /// The HTTP server.
     pub http: HttpConfig,
+    /// The cluster that this controller is a node of.
+    pub cluster: ClusterConfig,
     /// Network services.
     pub services: ServiceConfig,
     /// Limits of connections, reads and waiting bytes.
@@ -145,6 +152,7 @@ impl Default for Config {
             log_format: LogFormat::Human,
             control: Control::Auto,
             http: HttpConfig::default(),
+            cluster: ClusterConfig::default(),
             services: ServiceConfig::default(),
             limits: engine.worker.limits,
             table_memory_bytes: 1 << 30,

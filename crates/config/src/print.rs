@@ -39,17 +39,20 @@ pub fn default_yaml() -> String {
         let mut section = "";
         for setting in group.settings {
             let own = setting.key.rsplit_once('.').map_or("", |(section, _)| section);
-            if own != std::mem::replace(&mut section, own) && !own.is_empty() {
-                file.line("");
-                file.line(&format!("{own}:"));
-            }
-            file.setting(if own.is_empty() { "" } else { "  " }, "", setting, &config);
+            file.open_sections(std::mem::replace(&mut section, own), own);
+            file.setting(&indent(own), "", setting, &config);
         }
         if n == 0 {
             file.chain(&config.apps);
         }
     }
     file.0
+}
+
+/// What stands before the settings of a section.
+fn indent(section: &str) -> String {
+    let levels = if section.is_empty() { 0 } else { section.split('.').count() };
+    "  ".repeat(levels)
 }
 
 #[derive(Default)]
@@ -85,6 +88,23 @@ impl File {
         self.line("");
         let rule = "-".repeat(WIDTH.saturating_sub(heading.len() + 3));
         self.line(&format!("# {heading} {rule}"));
+    }
+
+    /// Writes the heads of the sections that begin between a setting of one section and one of the next.
+    fn open_sections(&mut self, before: &str, section: &str) {
+        let mut outer = "";
+        for (end, _) in section.match_indices('.').chain([(section.len(), "")]) {
+            let inner = section.get(..end).unwrap_or(section);
+            let is_open = before == inner || before.starts_with(&format!("{inner}."));
+            if !is_open && !inner.is_empty() {
+                if outer.is_empty() {
+                    self.line("");
+                }
+                let name = inner.rsplit('.').next().unwrap_or(inner);
+                self.line(&format!("{}{name}:", indent(outer)));
+            }
+            outer = inner;
+        }
     }
 
     /// Writes a setting and its description. `off` is `#` if the setting is commented out.

@@ -11,6 +11,7 @@ use bellrock_engine::session::Versions;
 use bellrock_engine::{IdleMode, Limits, MAX_WORKERS, Pinning, WriteMode};
 
 use super::allow::ALLOW;
+use super::cluster::CLUSTER;
 use super::form::{Change, Form, Setting};
 use super::http::HTTP;
 use super::names::NAMES;
@@ -41,6 +42,7 @@ pub const GROUPS: &[Group] = &[
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
     Group { heading: "HTTP", settings: HTTP },
+    Group { heading: "Cluster", settings: CLUSTER },
     Group { heading: "Network services", settings: SERVICES },
     Group { heading: "Limits", settings: LIMITS },
     Group { heading: "OpenFlow sessions", settings: SESSIONS },
@@ -168,7 +170,7 @@ const WORKERS: RangeInclusive<u64> = 1..=MAX_WORKERS as u64;
 const CORES: RangeInclusive<u64> = 0..=4095;
 const IDLE_MODES: &[(&str, IdleMode)] =
     &[("adaptive", IdleMode::Adaptive), ("sleep", IdleMode::Sleep), ("spin", IdleMode::Spin)];
-const BOOLS: &[(&str, bool)] = &[("true", true), ("false", false)];
+pub(crate) const BOOLS: &[(&str, bool)] = &[("true", true), ("false", false)];
 const WRITE_MODES: &[(&str, WriteMode)] =
     &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];
 

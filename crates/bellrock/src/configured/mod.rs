@@ -28,6 +28,7 @@
 //!
 //! - `builder` makes the controller, and `reload` holds the handles of what can change.
 //! - `named_files` checks the files that settings name, and `renewed` notices that they have other content.
+//! - `cluster_files` checks the files of TLS between nodes, and towards etcd.
 //! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app `quarantine`.
 //! - `python_run` is what the command hands over to Python for a chain with apps in Python.
 //! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
@@ -35,6 +36,7 @@
 mod announce;
 mod block_list;
 mod builder;
+mod cluster_files;
 mod log;
 mod named_files;
 mod python_run;

@@ -15,7 +15,7 @@ use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use rustix::fs::{Access, access};
 
 use super::builder::{static_entries, static_store_path, tls_files};
-use super::switch_tls;
+use super::{cluster_files, switch_tls};
 use crate::tls::TlsServer;
 use crate::{StaticStore, StaticStoreError};
 
@@ -38,6 +38,7 @@ pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
         let mut wrong: Vec<_> =
             [certificate(config), tokens_file(config), switch_certificate(config)]
                 .into_iter()
+                .chain(cluster_files::wrong(config))
                 .flatten()
                 .collect();
         if store == Store::Free {
@@ -120,6 +121,10 @@ fn static_file(config: &Config) -> Option<WrongFile> {
     Some(wrong(setting, &format!("{}: {error}", directory.display()), remedy))
 }
 
-fn wrong(setting: &'static str, error: &dyn std::fmt::Display, remedy: &str) -> WrongFile {
+pub(super) fn wrong(
+    setting: &'static str,
+    error: &dyn std::fmt::Display,
+    remedy: &str,
+) -> WrongFile {
     WrongFile { setting: Some(setting.to_owned()), text: format!("{setting}: {error}{remedy}") }
 }

@@ -40,7 +40,8 @@ pub(super) fn running(config: &Config) -> Option<Running> {
 /// Whether the addresses can be had, or the running controller has them.
 pub(super) fn ports(machine: &Machine, config: &Config, running: Option<&Running>) -> Vec<Finding> {
     let http = config.http.listen.iter().chain(&config.http.ryu);
-    let addresses = config.listen.iter().chain(&config.tls.listen).chain(http);
+    let cluster = config.cluster.is_on().then_some(&config.cluster.listen);
+    let addresses = config.listen.iter().chain(&config.tls.listen).chain(http).chain(cluster);
     addresses.map(|address| port(machine, *address, running)).collect()
 }
 

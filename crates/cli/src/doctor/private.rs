@@ -19,18 +19,28 @@ const OPEN_TO_OTHERS: u32 = 0o026;
 /// The same for a file that anybody may read.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Whether others can read keys, or write tokens. Files that cannot be read are errors of the
+/// Whether others can read keys or passwords, or write tokens. Files that cannot be read are errors of the
 /// configuration already.
 pub(super) fn files(config: &Config) -> Vec<Finding> {
-    let secret = [&config.http.key, &config.tls.key, &config.services.key_file];
+    let cluster = &config.cluster;
+    let secret = [
+        &config.http.key,
+        &config.tls.key,
+        &config.services.key_file,
+        &cluster.tls.key,
+        &cluster.etcd.key,
+    ];
     let secret = secret.into_iter().flatten().filter_map(|path| {
         file(path, OPEN_TO_OTHERS, "others can read or write this key", "chmod 600")
+    });
+    let password = cluster.etcd.password_file.iter().filter_map(|path| {
+        file(path, OPEN_TO_OTHERS, "others can read or write this password", "chmod 600")
     });
     // It has hashes only. But who writes it makes tokens.
     let tokens = config.http.tokens.iter().filter_map(|path| {
         file(path, WRITABLE_BY_OTHERS, "others can write tokens into it", "chmod go-w")
     });
-    secret.chain(tokens).collect()
+    secret.chain(password).chain(tokens).collect()
 }
 
 fn file(path: &Path, forbidden: u32, found: &str, command: &str) -> Option<Finding> {

@@ -11,6 +11,7 @@ use super::apps::{AppChoice, KNOWN};
 use super::yaml::Place;
 use super::*;
 
+mod cluster;
 mod python;
 mod wrong;
 
@@ -238,6 +239,13 @@ log_level: trace
 log_format: json
 control: /a/b
 http: {listen: ['127.0.0.1:1', '[::]:2'], ryu: 127.0.0.1:3, certificate: /c, key: /k, tokens: /t, poll_ports: 15 s, poll_flows: 60 s}
+cluster:
+  name: campus
+  node: a
+  listen: 0.0.0.0:6641
+  peers: {b: 192.0.2.2:6640, c: '[2001:db8::3]:6640'}
+  etcd: {endpoints: ['https://192.0.2.1:2379', 'http://[::1]:2379'], user: u, password_file: /p, certificate: /c, key: /k, ca: /a, allow_plain: true}
+  tls: {certificate: /c, key: /k, ca: /a}
 max_connections: 1
 max_switches_per_worker: 2
 bytes_per_turn: 8 KiB
