@@ -102,6 +102,9 @@ pub enum NotRun {
     /// TLS towards switches cannot be set up.
     #[error(transparent)]
     SwitchTls(#[from] SwitchTlsError),
+    /// A file of the cluster cannot be used.
+    #[error("{0}")]
+    Cluster(String),
     /// The chain has apps in Python, and this program does not run Python.
     #[error("{0}: apps in Python need Python; `bellrock run` starts it")]
     Python(String),
@@ -198,6 +201,12 @@ impl Configured {
         mut add: impl FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun>,
     ) -> Result<Self, NotRun> {
         let RunOptions { sources, watch_config, shared_table } = options;
+        if let Some(wrong) = cluster_files::wrong(&config).into_iter().flatten().next() {
+            return Err(NotRun::Cluster(wrong.text));
+        }
+        if config.cluster.is_on() {
+            warn!("the settings of `cluster` are checked, and not used: this controller is alone");
+        }
         let (builder, parts) = builder::builder(&config, shared_table, &mut add)?;
         if config.python_files().next().is_some() {
             // The check of the configuration knew nothing of these apps.
