@@ -149,7 +149,7 @@ fn a_file_that_the_start_cannot_use_is_found_before_with_its_place() {
         ("cluster.tls.key", &nonsense, "it has no private key in PEM"),
         ("cluster.tls.ca", &missing, "No such file"),
         ("cluster.etcd.certificate", &missing, "No such file"),
-        ("cluster.etcd.key", &other_key, "cluster.etcd.key must be the key that"),
+        ("cluster.etcd.key", &nonsense, "it has no private key in PEM"),
         ("cluster.etcd.ca", &nonsense, "it has no certificate in PEM"),
         ("cluster.etcd.password_file", &missing, "No such file"),
         ("apps.static.store", &nowhere, "make the directory, or name another file"),
