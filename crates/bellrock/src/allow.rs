@@ -5,7 +5,8 @@ use bellrock_api::runtime::{AllowedApp, DynApp};
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
 
-use crate::controller::{ControllerBuilder, Result, RunError};
+use crate::controller::ControllerBuilder;
+use crate::run_error::{Result, RunError};
 
 impl ControllerBuilder {
     /// Lets the app with this name do only what the allowance says, for an app of somebody else's

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "control")]
 use std::collections::BTreeMap;
-use std::fmt;
 use std::mem;
 use std::net::SocketAddr;
 #[cfg(feature = "control")]
@@ -20,18 +19,19 @@ use bellrock_apps::{
     bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists,
     static_entries::StaticEntries,
 };
+#[cfg(feature = "cluster")]
+use bellrock_cluster::{Cluster, ClusterSettings};
 #[cfg(feature = "control")]
-use bellrock_control::{Server, ServerError, default_path};
+use bellrock_control::{Server, default_path};
 #[cfg(feature = "tls")]
 use bellrock_engine::TlsSettings;
 use bellrock_engine::session::FirstRole;
-use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, StartError, WriteMode};
+use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, WriteMode};
 #[cfg(feature = "http")]
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
 use bellrock_query::Operator;
 use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, chain, check};
-use bellrock_services::discovery::NoRandomness;
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
 
@@ -47,52 +47,10 @@ use crate::handles::{LimitsHandle, Liveness};
 use crate::log::log_to_stderr;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
+use crate::run_error::{Result, RunError};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
 use crate::table_log::log_tables;
-
-/// What `main` of your own program returns.
-pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
-
-/// Why a controller could not run. `Debug` prints the same sentence as `Display`, because a `main`
-/// that returns the error prints it with `Debug`.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The engine did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// An app would get no packets at its place in the chain.
-    #[error("{0}")]
-    Chain(String),
-    /// A service that an app needs cannot be made.
-    #[error(transparent)]
-    Services(#[from] NoRandomness),
-    /// The control socket cannot be opened.
-    #[cfg(feature = "control")]
-    #[error(transparent)]
-    Control(#[from] ServerError),
-    /// The control socket has no default path.
-    #[cfg(feature = "control")]
-    #[error("there is no place for the control socket: {0}; choose one with --control")]
-    ControlPlace(#[source] std::io::Error),
-    /// The HTTP server cannot start.
-    #[cfg(feature = "http")]
-    #[error(transparent)]
-    Http(#[from] bellrock_northbound::ServerError),
-    /// No handler for the signals that stop the controller can be installed.
-    #[error("signals cannot be handled: {0}")]
-    Signals(#[source] std::io::Error),
-    /// A thread of the engine has failed, and the others were stopped.
-    #[error("the controller has failed; its log says why")]
-    Failed,
-}
-
-impl fmt::Debug for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Runs a controller with this one app: short for `Controller::builder().app(app).run()`.
 ///
@@ -133,6 +91,8 @@ pub struct ControllerBuilder {
     #[cfg(feature = "tls")]
     tls: Option<TlsSettings>,
     services: ServiceSettings,
+    #[cfg(feature = "cluster")]
+    cluster: Option<ClusterSettings>,
     #[cfg(feature = "control")]
     control: Option<ControlPlace>,
     #[cfg(feature = "control")]
@@ -250,6 +210,14 @@ impl ControllerBuilder {
     /// switch comes up when [`Controller::set_role`] makes this controller its master or equal.
     pub fn standby(self) -> Self {
         self.change(|settings| settings.worker.session.first_role = FirstRole::Standby)
+    }
+
+    /// Makes this controller a node of a cluster: it begins as a standby at every switch, and is
+    /// master of those that are its own (feature `cluster`).
+    #[cfg(feature = "cluster")]
+    pub fn cluster(mut self, settings: ClusterSettings) -> Self {
+        self.cluster = Some(settings);
+        self.standby()
     }
 
     /// Settings of discovery, host tracking and paths, and which of them run if no app needs them.
@@ -438,6 +406,8 @@ impl ControllerBuilder {
         }
         #[cfg(feature = "control")]
         log_tables(&network, &self.app_tables);
+        #[cfg(feature = "cluster")]
+        let cluster = self.cluster.take().map(|settings| Cluster::start(settings, network.clone()));
         let versions = settings.worker.session.versions;
         for address in engine.plain_addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
@@ -472,6 +442,8 @@ impl ControllerBuilder {
         #[cfg(feature = "http")]
         let http = self.http.map(|settings| serve_http(&settings, &operator, &http_counters));
         Ok(Controller {
+            #[cfg(feature = "cluster")]
+            cluster: cluster.transpose()?,
             #[cfg(feature = "http")]
             http: http.transpose()?,
             #[cfg(feature = "control")]
@@ -505,6 +477,8 @@ fn serve_http(
 /// A running controller, in its own threads.
 #[must_use = "it is to be stopped"]
 pub struct Controller {
+    #[cfg(feature = "cluster")]
+    cluster: Option<Cluster>,
     #[cfg(feature = "http")]
     http: Option<bellrock_northbound::Server>,
     #[cfg(feature = "control")]
@@ -567,6 +541,13 @@ impl Controller {
         self.network().standbys().load()
     }
 
+    /// This node of the cluster, if it is one (feature `cluster`).
+    #[cfg(feature = "cluster")]
+    #[must_use]
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
     /// Replaces the names of switches and hosts (feature `control`).
     #[cfg(feature = "control")]
     pub fn set_names(&self, names: Names) {
@@ -600,6 +581,9 @@ impl Controller {
         drop(self.http);
         #[cfg(feature = "control")]
         drop(self.control);
+        // It orders no more roles. The other nodes take over when the connections end.
+        #[cfg(feature = "cluster")]
+        drop(self.cluster);
         self.engine.stop();
     }
 }

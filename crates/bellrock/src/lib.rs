@@ -29,6 +29,8 @@ use bellrock_api::runtime;
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
+#[cfg(feature = "cluster")]
+pub use bellrock_cluster as cluster;
 #[cfg(feature = "config")]
 pub use bellrock_config as config;
 pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
@@ -37,7 +39,7 @@ pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;
-pub use controller::{Controller, ControllerBuilder, Result, RunError, run};
+pub use controller::{Controller, ControllerBuilder, run};
 #[cfg(feature = "control")]
 pub use handles::NamesHandle;
 #[cfg(feature = "tls")]
@@ -47,6 +49,7 @@ pub use log::log_to_stderr;
 #[cfg(feature = "control")]
 pub use operator::{ReloadFn, StaticStore, StaticStoreError};
 pub use per_switch::{PerSwitch, per_switch};
+pub use run_error::{Result, RunError};
 pub use signals::{Signal, Signals};
 
 mod allow;
@@ -65,6 +68,7 @@ mod operator;
 mod per_switch;
 #[cfg(feature = "tls")]
 mod pin_file;
+mod run_error;
 mod signals;
 #[cfg(any(feature = "control", feature = "tls"))]
 mod state_file;

@@ -3,14 +3,22 @@
 //! Every switch connects to every controller (a *node* of the cluster), and obeys one of them: its
 //! master. etcd keeps, for each switch, the order in which nodes are its master.
 //!
-//! [`mastership`] decides, without I/O, which switches this node is master of.
+//! - [`mastership`] decides, without I/O, which switches this node is master of.
+//! - [`link`] connects the nodes, and [`etcd`] is the client of the store.
+//! - [`Cluster`] puts them together, in a thread of its own.
 //!
 //! # What it is not
 //! It sends nothing to switches: it orders roles. It writes no consensus of its own: etcd has one.
 
 pub mod etcd;
 pub mod heartbeat;
+pub mod link;
 pub mod mastership;
 pub mod node;
 mod peers;
 pub mod record;
+mod runtime;
+
+pub use runtime::{
+    Cluster, ClusterSettings, NodeStatus, OrderError, StartError, Status, SwitchStatus,
+};

@@ -71,6 +71,16 @@ impl NodeSet {
         self.0 == 0
     }
 
+    /// The set as bits: the lowest is that of the first node.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set of these bits. Bits that are no node are left out.
+    pub(crate) fn from_bits(bits: u16) -> Self {
+        NodeSet(bits & ((1 << MAX_NODES) - 1))
+    }
+
     /// The nodes of the set, in their order.
     pub fn iter(self) -> impl Iterator<Item = NodeId> {
         NodeId::all(MAX_NODES).filter(move |&node| self.contains(node))

@@ -157,7 +157,12 @@ impl Peers {
         (!peer.is_lost).then(|| peer.heard.unwrap_or(self.started) + SILENCE)
     }
 
-    fn has_heard(&self, node: NodeId) -> bool {
+    /// When a peer was last heard.
+    pub(crate) fn heard(&self, node: NodeId) -> Option<Duration> {
+        self.peers.get(node.index()).and_then(|peer| peer.heard)
+    }
+
+    pub(crate) fn has_heard(&self, node: NodeId) -> bool {
         self.peers.get(node.index()).is_some_and(|peer| peer.heard.is_some())
     }
 

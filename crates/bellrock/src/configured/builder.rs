@@ -16,6 +16,7 @@ use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
 use super::block_list::BlockListFile;
+use super::cluster;
 use super::reload::Parts;
 use super::switch_tls;
 use super::{NotRun, SharedTableKind};
@@ -44,6 +45,9 @@ pub(super) fn builder(
     let certificate = tls_files(&config.http).map(|files| Certificate::read(&files)).transpose()?;
     if let Some(settings) = http(&config.http, certificate.clone()) {
         builder = builder.http(settings);
+    }
+    if let Some(settings) = cluster::settings(&config.cluster)? {
+        builder = builder.cluster(settings);
     }
     if let Some(tls) = switch_tls::settings(&config.tls)? {
         builder = builder.tls(tls);

@@ -36,6 +36,7 @@
 mod announce;
 mod block_list;
 mod builder;
+mod cluster;
 mod cluster_files;
 mod log;
 mod named_files;
@@ -60,6 +61,7 @@ use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
 pub use builder::static_store_path;
+pub use cluster::PasswordFileError;
 pub use log::{LogLevel, start_log};
 pub use named_files::{Store, check};
 pub use python_run::{PythonRun, PythonRunError};
@@ -99,6 +101,9 @@ pub enum NotRun {
     /// The certificate of the HTTP server cannot be used.
     #[error(transparent)]
     Certificate(#[from] TlsError),
+    /// The node of a cluster lacks its password for etcd.
+    #[error(transparent)]
+    Cluster(#[from] PasswordFileError),
     /// TLS towards switches cannot be set up.
     #[error(transparent)]
     SwitchTls(#[from] SwitchTlsError),

@@ -157,7 +157,8 @@ impl Mastership {
         self.is_master(dpid) && self.record(dpid).and_then(Record::first) == Some(self.me)
     }
 
-    fn can_take(&self, node: NodeId, dpid: Dpid) -> bool {
+    /// Whether a peer could be master of a switch.
+    pub(crate) fn can_take(&self, node: NodeId, dpid: Dpid) -> bool {
         node != self.me
             && self.may_serve(node)
             && !self.is_draining(node)

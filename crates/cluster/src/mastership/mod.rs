@@ -167,6 +167,21 @@ pub enum Notice {
     Unfit(Dpid),
 }
 
+/// What a node is, as another one sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// It may be master.
+    Serving,
+    /// It may be master, and gives its switches to others.
+    Draining,
+    /// It is there, and stands by: it has no majority, or has not read etcd.
+    StandingBy,
+    /// This node does not hear it. Whether it is dead is not known.
+    Silent,
+    /// A majority does not hear it.
+    Dead,
+}
+
 /// What a node is at one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchRole {
@@ -310,6 +325,38 @@ impl Mastership {
     #[must_use]
     pub fn is_serving(&self) -> bool {
         self.serving
+    }
+
+    /// All switches that are known: their order of masters, and what this node is there.
+    pub fn switches(&self) -> impl Iterator<Item = (Dpid, Option<&Record>, SwitchRole)> {
+        self.switches.iter().map(|(&dpid, entry)| {
+            let role = entry.here.as_ref().map_or(SwitchRole::Away, |here| here.role.public());
+            (dpid, entry.record.as_ref(), role)
+        })
+    }
+
+    /// What a node is, as this one sees it.
+    #[must_use]
+    pub fn node_state(&self, node: NodeId) -> NodeState {
+        if self.view.dead.contains(node) {
+            NodeState::Dead
+        } else if self.view.suspects.contains(node)
+            || !self.peers.has_heard(node) && node != self.me
+        {
+            NodeState::Silent
+        } else if !self.may_serve(node) {
+            NodeState::StandingBy
+        } else if self.is_draining(node) {
+            NodeState::Draining
+        } else {
+            NodeState::Serving
+        }
+    }
+
+    /// When a node was last heard.
+    #[must_use]
+    pub fn heard(&self, node: NodeId) -> Option<Duration> {
+        self.peers.heard(node)
     }
 
     /// Number of switches that a node is to be master of, by the records.

@@ -1,0 +1,200 @@
+//! What nodes send to each other: frames of JSON behind their length.
+//!
+//! ```text
+//!  0                   4
+//! +-------------------+----------------- - -
+//! | length, big-endian|  JSON, of that length
+//! +-------------------+----------------- - -
+//! ```
+
+use std::io;
+
+use bellrock_api::Dpid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::heartbeat::{Heartbeat, SwitchReport};
+use crate::node::NodeSet;
+
+/// Version of the messages between nodes. Nodes of different versions refuse each other.
+pub(super) const VERSION: u32 = 1;
+/// Maximum length of a message, in bytes: a list of some 50,000 switches.
+const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// The first message of a connection, of the node that connects.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub(super) version: u32,
+    pub(super) cluster: String,
+    /// The node that connects.
+    pub(super) node: String,
+    /// The node that it wants.
+    pub(super) to: String,
+    /// All nodes of the cluster, sorted by name.
+    pub(super) nodes: Vec<String>,
+    /// A random number of its process.
+    pub(super) incarnation: u64,
+}
+
+/// The answer to [`Hello`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Welcome {
+    /// Why the connection is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused: Option<String>,
+}
+
+/// A [`Heartbeat`] as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireHeartbeat {
+    serving: bool,
+    draining: bool,
+    suspects: u16,
+    switches: WireReport,
+    known: Option<u64>,
+    offer: Option<u64>,
+    accept: Option<u64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum WireReport {
+    Same { version: u64 },
+    Changes { from: u64, to: u64, joined: Vec<u64>, left: Vec<u64> },
+    All { version: u64, switches: Vec<u64> },
+}
+
+impl From<&Heartbeat> for WireHeartbeat {
+    fn from(heartbeat: &Heartbeat) -> Self {
+        let numbers = |dpids: &[Dpid]| dpids.iter().map(|dpid| dpid.0).collect();
+        WireHeartbeat {
+            serving: heartbeat.serving,
+            draining: heartbeat.draining,
+            suspects: heartbeat.suspects.bits(),
+            switches: match &heartbeat.switches {
+                SwitchReport::Same { version } => WireReport::Same { version: *version },
+                SwitchReport::Changes { from, to, joined, left } => WireReport::Changes {
+                    from: *from,
+                    to: *to,
+                    joined: numbers(joined),
+                    left: numbers(left),
+                },
+                SwitchReport::All { version, switches } => {
+                    WireReport::All { version: *version, switches: numbers(switches) }
+                }
+            },
+            known: heartbeat.known,
+            offer: heartbeat.offer.map(|dpid| dpid.0),
+            accept: heartbeat.accept.map(|dpid| dpid.0),
+        }
+    }
+}
+
+impl From<WireHeartbeat> for Heartbeat {
+    fn from(wire: WireHeartbeat) -> Self {
+        let dpids = |numbers: Vec<u64>| numbers.into_iter().map(Dpid).collect();
+        Heartbeat {
+            serving: wire.serving,
+            draining: wire.draining,
+            suspects: NodeSet::from_bits(wire.suspects),
+            switches: match wire.switches {
+                WireReport::Same { version } => SwitchReport::Same { version },
+                WireReport::Changes { from, to, joined, left } => {
+                    SwitchReport::Changes { from, to, joined: dpids(joined), left: dpids(left) }
+                }
+                WireReport::All { version, switches } => {
+                    SwitchReport::All { version, switches: dpids(switches) }
+                }
+            },
+            known: wire.known,
+            offer: wire.offer.map(Dpid),
+            accept: wire.accept.map(Dpid),
+        }
+    }
+}
+
+/// Writes one message.
+pub(super) async fn write<M: Serialize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &M,
+) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME_BYTES);
+    let length = length.ok_or_else(|| too_long(body.len()))?;
+    let mut frame = Vec::with_capacity(4 + body.len());
+    frame.extend_from_slice(&length.to_be_bytes());
+    frame.extend_from_slice(&body);
+    stream.write_all(&frame).await?;
+    stream.flush().await
+}
+
+/// Reads one message. `None`: the connection has ended between two messages.
+pub(super) async fn read<M: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Option<M>> {
+    let mut length = [0; 4];
+    // A first byte, or none.
+    if stream.read(&mut length[..1]).await? == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut length[1..]).await?;
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if length > MAX_FRAME_BYTES {
+        return Err(too_long(length));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
+
+fn too_long(length: usize) -> io::Error {
+    let text = format!("a message of {length} bytes: at most {MAX_FRAME_BYTES} are allowed");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn a_heartbeat_is_read_as_it_was_written() {
+        let dpids = vec![Dpid(0), Dpid(u64::MAX)];
+        let reports = [
+            SwitchReport::Same { version: u64::MAX },
+            SwitchReport::Changes { from: 1, to: 2, joined: dpids.clone(), left: vec![] },
+            SwitchReport::All { version: 3, switches: dpids },
+        ];
+        for switches in reports {
+            let heartbeat = Heartbeat {
+                serving: true,
+                draining: false,
+                suspects: NodeSet::from_bits(5),
+                switches,
+                known: Some(u64::MAX),
+                offer: Some(Dpid(u64::MAX)),
+                accept: None,
+            };
+            let mut bytes = Vec::new();
+            run(write(&mut bytes, &WireHeartbeat::from(&heartbeat))).unwrap();
+            let mut rest = bytes.as_slice();
+            let again: WireHeartbeat = run(read(&mut rest)).unwrap().unwrap();
+            assert_eq!(Heartbeat::from(again), heartbeat);
+            let end: Option<WireHeartbeat> = run(read(&mut rest)).unwrap();
+            assert!(end.is_none());
+            // Every truncation is an error.
+            for end in 1..bytes.len() {
+                assert!(run(read::<WireHeartbeat>(&mut &bytes[..end])).is_err(), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_too_large_is_refused_before_memory_is_taken() {
+        let error = run(read::<Welcome>(&mut [0xff; 8].as_slice())).unwrap_err();
+        assert_eq!(error.to_string(), "a message of 4294967295 bytes: at most 1048576 are allowed");
+    }
+}

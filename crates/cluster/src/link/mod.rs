@@ -1,0 +1,469 @@
+//! Connections between the nodes.
+//!
+//! Each node connects to each other one, and sends its heartbeats there; it reads those of the
+//! others on the connections that they have made. A connection begins with a greeting, in which the
+//! receiver refuses nodes that do not belong to it: another cluster, an unknown node, another
+//! version, a second process of the same name.
+//!
+//! With TLS both ends show a certificate, which must have the node's name. Without it, only loopback
+//! addresses are possible.
+
+mod frame;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::heartbeat::Heartbeat;
+use crate::mastership::SILENCE;
+use crate::node::{MAX_NODES, NodeId};
+use frame::{Hello, VERSION, Welcome, WireHeartbeat};
+pub use tls::{TlsError, TlsFiles};
+
+/// Time limit for a connection with its handshakes.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+/// Time limit for sending one heartbeat.
+const SEND_LIMIT: Duration = Duration::from_secs(2);
+/// A connection on which nothing comes for so long is closed.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+/// Pauses between two attempts to connect: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum number of connections that are in their handshakes.
+const MAX_GREETINGS: usize = 4 * MAX_NODES;
+
+/// What a node's links are.
+#[derive(Clone, Debug)]
+pub struct LinkSettings {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Names and addresses of all nodes, sorted by name.
+    pub nodes: Vec<(String, SocketAddr)>,
+    /// This node.
+    pub me: NodeId,
+    /// Where the others connect.
+    pub listen: SocketAddr,
+    /// Files for TLS. `None`: only loopback addresses.
+    pub tls: Option<TlsFiles>,
+    /// A random number of this process.
+    pub incarnation: u64,
+}
+
+/// What happens on the links.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A heartbeat of a node.
+    Heard(NodeId, Heartbeat),
+    /// A node's connection has ended.
+    Lost(NodeId),
+    /// This node cannot connect to another one, or refuses one. Reported when the reason changes.
+    Trouble(String),
+    /// This node has connected to another one.
+    Connected(NodeId),
+}
+
+/// Why the links cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The address cannot be used.
+    #[error("the other nodes cannot connect to {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Another machine, without TLS.
+    #[error(
+        "{0} is not this machine: nodes on several machines need TLS (certificate, key and ca of the \
+         section cluster.tls)"
+    )]
+    Plain(SocketAddr),
+    /// The files of TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// The links of this node. They end when this is dropped.
+#[derive(Debug)]
+pub struct Links {
+    /// The next heartbeat, by node.
+    outgoing: Vec<Option<watch::Sender<Option<Heartbeat>>>>,
+    tasks: Tasks,
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.tasks.lock().abort_all();
+    }
+}
+
+/// All tasks of the links.
+#[derive(Clone, Debug, Default)]
+struct Tasks(Arc<std::sync::Mutex<JoinSet<()>>>);
+
+impl Tasks {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let mut tasks = self.lock();
+        // Those that have ended are forgotten.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        // A panic under this lock leaves the set whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What all connections share.
+struct Shared {
+    settings: LinkSettings,
+    events: mpsc::Sender<LinkEvent>,
+    acceptor: Option<TlsAcceptor>,
+    connector: Option<TlsConnector>,
+    /// The connection that each node is heard on.
+    heard: Mutex<Vec<Option<Incoming>>>,
+    serials: AtomicU64,
+    tasks: Tasks,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    serial: u64,
+    incarnation: u64,
+    from: SocketAddr,
+    last: Instant,
+    task: AbortHandle,
+}
+
+/// A connection, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Links {
+    /// Listens, and connects to the other nodes.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn start(
+        settings: LinkSettings,
+        events: mpsc::Sender<LinkEvent>,
+    ) -> Result<Self, LinkError> {
+        let me = settings.nodes.get(settings.me.index()).map_or("", |(name, _)| name.as_str());
+        let (acceptor, connector) = match &settings.tls {
+            Some(files) => {
+                let (acceptor, connector) = tls::ends(files, me)?;
+                (Some(acceptor), Some(connector))
+            }
+            None => {
+                let all = settings.nodes.iter().map(|&(_, address)| address);
+                let other = all.chain([settings.listen]).find(|it| !it.ip().is_loopback());
+                if let Some(other) = other {
+                    return Err(LinkError::Plain(other));
+                }
+                (None, None)
+            }
+        };
+        let address = settings.listen;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| LinkError::Listen { address, error })?;
+        let nodes = settings.nodes.len();
+        let shared = Arc::new(Shared {
+            events,
+            acceptor,
+            connector,
+            heard: Mutex::new((0..nodes).map(|_| None).collect()),
+            serials: AtomicU64::new(0),
+            tasks: Tasks::default(),
+            settings,
+        });
+        let tasks = shared.tasks.clone();
+        tasks.spawn(accept(Arc::clone(&shared), listener));
+        let outgoing = NodeId::all(nodes).map(|node| {
+            if node == shared.settings.me {
+                return None;
+            }
+            let (sender, receiver) = watch::channel(None);
+            tasks.spawn(send_all(Arc::clone(&shared), node, receiver));
+            Some(sender)
+        });
+        let outgoing = outgoing.collect();
+        Ok(Links { outgoing, tasks })
+    }
+
+    /// Sends a heartbeat. One that was not sent yet is replaced.
+    pub fn send(&self, node: NodeId, heartbeat: Heartbeat) {
+        if let Some(Some(sender)) = self.outgoing.get(node.index()) {
+            sender.send_replace(Some(heartbeat));
+        }
+    }
+}
+
+/// Connects to a node again and again, and sends it what there is to say.
+async fn send_all(
+    shared: Arc<Shared>,
+    node: NodeId,
+    mut heartbeats: watch::Receiver<Option<Heartbeat>>,
+) {
+    let mut pause = FIRST_PAUSE;
+    let mut last_trouble = String::new();
+    loop {
+        let trouble = match timeout(CONNECT_LIMIT, connect(&shared, node)).await {
+            Ok(Ok(mut stream)) => {
+                last_trouble.clear();
+                pause = FIRST_PAUSE;
+                if shared.events.send(LinkEvent::Connected(node)).await.is_err() {
+                    return;
+                }
+                match send_to(&mut stream, &mut heartbeats).await {
+                    Ok(()) => return,
+                    Err(error) => error.to_string(),
+                }
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("it did not answer within {} s", CONNECT_LIMIT.as_secs()),
+        };
+        if trouble != last_trouble {
+            let name = shared.name(node);
+            let address = shared.settings.nodes.get(node.index()).map(|&(_, address)| address);
+            let address = address.map_or(String::new(), |address| format!(" ({address})"));
+            let text = format!("node {name}{address}: {trouble}");
+            if shared.events.send(LinkEvent::Trouble(text)).await.is_err() {
+                return;
+            }
+            last_trouble = trouble;
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+}
+
+/// Connects to a node, and greets it.
+async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
+    let Some((name, address)) = shared.settings.nodes.get(node.index()) else {
+        return Err(io::Error::other("there is no such node"));
+    };
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let mut stream: Box<dyn Stream> = match &shared.connector {
+        Some(connector) => {
+            let name =
+                tls::server_name(name).ok_or_else(|| io::Error::other("it has no name of DNS"))?;
+            Box::new(connector.connect(name, stream).await?)
+        }
+        None => Box::new(stream),
+    };
+    let hello = Hello {
+        version: VERSION,
+        cluster: shared.settings.cluster.clone(),
+        node: shared.name(shared.settings.me).into(),
+        to: name.clone(),
+        nodes: shared.names(),
+        incarnation: shared.settings.incarnation,
+    };
+    frame::write(&mut stream, &hello).await?;
+    match frame::read::<Welcome>(&mut stream).await? {
+        Some(Welcome { refused: None }) => Ok(stream),
+        Some(Welcome { refused: Some(why) }) => {
+            Err(io::Error::other(format!("it refuses this node: {why}")))
+        }
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Sends heartbeats until the connection fails. Ends without an error when there will be no more.
+async fn send_to(
+    stream: &mut Box<dyn Stream>,
+    heartbeats: &mut watch::Receiver<Option<Heartbeat>>,
+) -> io::Result<()> {
+    // What was to be sent before is old.
+    heartbeats.mark_unchanged();
+    while heartbeats.changed().await.is_ok() {
+        let heartbeat = heartbeats.borrow_and_update().as_ref().map(WireHeartbeat::from);
+        if let Some(heartbeat) = heartbeat {
+            let sent = timeout(SEND_LIMIT, frame::write(stream, &heartbeat)).await;
+            sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        }
+    }
+    let _ = stream.shutdown().await;
+    Ok(())
+}
+
+async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+    let greetings = Arc::new(Semaphore::new(MAX_GREETINGS));
+    loop {
+        let Ok(permit) = Arc::clone(&greetings).acquire_owned().await else { return };
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, mostly: connections that end make space.
+                let _ = shared.events.send(LinkEvent::Trouble(format!("accept: {error}"))).await;
+                sleep(LONGEST_PAUSE).await;
+                continue;
+            }
+        };
+        let tasks = shared.tasks.clone();
+        let shared = Arc::clone(&shared);
+        tasks.spawn(async move {
+            let greeted = timeout(CONNECT_LIMIT, greet(&shared, stream, from)).await;
+            drop(permit);
+            match greeted {
+                Ok(Ok((node, incarnation, stream))) => {
+                    begin(&shared, node, incarnation, from, stream).await;
+                }
+                Ok(Err(error)) => {
+                    let text = format!("a connection from {from}: {error}");
+                    let _ = shared.events.send(LinkEvent::Trouble(text)).await;
+                }
+                Err(_) => {}
+            }
+        });
+    }
+}
+
+/// Finds out which node connects.
+async fn greet(
+    shared: &Shared,
+    stream: TcpStream,
+    from: SocketAddr,
+) -> io::Result<(NodeId, u64, Box<dyn Stream>)> {
+    stream.set_nodelay(true)?;
+    let mut certificate = None;
+    let mut stream: Box<dyn Stream> = match &shared.acceptor {
+        Some(acceptor) => {
+            let stream = acceptor.accept(stream).await?;
+            let shown = stream.get_ref().1.peer_certificates();
+            certificate =
+                shown.and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
+            Box::new(stream)
+        }
+        None => Box::new(stream),
+    };
+    let Some(hello) = frame::read::<Hello>(&mut stream).await? else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let has_name = certificate.is_none_or(|leaf| tls::has_name(&leaf, &hello.node));
+    let admitted = match shared.admit(&hello, has_name) {
+        Ok(node) => shared.is_alone(node, &hello, from).await.map(|()| node),
+        Err(why) => Err(why),
+    };
+    let welcome = Welcome { refused: admitted.as_ref().err().cloned() };
+    frame::write(&mut stream, &welcome).await?;
+    admitted.map(|node| (node, hello.incarnation, stream)).map_err(io::Error::other)
+}
+
+/// Reads the heartbeats of a connection from now on, in place of an earlier one.
+async fn begin(
+    shared: &Arc<Shared>,
+    node: NodeId,
+    incarnation: u64,
+    from: SocketAddr,
+    stream: Box<dyn Stream>,
+) {
+    let serial = shared.serials.fetch_add(1, Ordering::Relaxed);
+    let mut heard = shared.heard.lock().await;
+    let task = shared.tasks.spawn(hear(Arc::clone(shared), node, serial, stream));
+    let last = Instant::now();
+    if let Some(place) = heard.get_mut(node.index())
+        && let Some(before) = place.replace(Incoming { serial, incarnation, from, last, task })
+    {
+        before.task.abort();
+    }
+}
+
+async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut stream: Box<dyn Stream>) {
+    while let Ok(Ok(Some(heartbeat))) =
+        timeout(READ_LIMIT, frame::read::<WireHeartbeat>(&mut stream)).await
+    {
+        if let Some(Some(incoming)) = shared.heard.lock().await.get_mut(node.index()) {
+            incoming.last = Instant::now();
+        }
+        let event = LinkEvent::Heard(node, heartbeat.into());
+        if shared.events.send(event).await.is_err() {
+            return;
+        }
+    }
+    let mut heard = shared.heard.lock().await;
+    if let Some(place) = heard.get_mut(node.index())
+        && place.as_ref().is_some_and(|incoming| incoming.serial == serial)
+    {
+        *place = None;
+        drop(heard);
+        let _ = shared.events.send(LinkEvent::Lost(node)).await;
+    }
+}
+
+impl Shared {
+    fn name(&self, node: NodeId) -> &str {
+        self.settings.nodes.get(node.index()).map_or("", |(name, _)| name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.settings.nodes.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The node that greets, or why it is refused.
+    fn admit(&self, hello: &Hello, has_name: bool) -> Result<NodeId, String> {
+        let Hello { version, cluster, node, to, nodes, .. } = hello;
+        let me = self.name(self.settings.me);
+        if *version != VERSION {
+            return Err(format!(
+                "node {node} speaks version {version} of the messages between nodes, and {me} version \
+                 {VERSION}: upgrade the older one"
+            ));
+        }
+        if *cluster != self.settings.cluster {
+            let ours = &self.settings.cluster;
+            return Err(format!("node {node} is of the cluster {cluster:?}, and {me} of {ours:?}"));
+        }
+        if to != me {
+            return Err(format!(
+                "node {node} looks for {to}, and this is {me}: compare cluster.peers"
+            ));
+        }
+        if *nodes != self.names() {
+            return Err(format!(
+                "node {node} has the nodes {}, and {me} has {}: cluster.peers must name the same ones",
+                nodes.join(" "),
+                self.names().join(" ")
+            ));
+        }
+        if !has_name {
+            return Err(format!(
+                "the certificate of node {node} does not have the DNS name {node}"
+            ));
+        }
+        let place = self.settings.nodes.iter().position(|(name, _)| name == node);
+        let node = place.and_then(NodeId::new).filter(|&node| node != self.settings.me);
+        node.ok_or_else(|| {
+            format!("{me} connects to itself: compare cluster.node and cluster.peers")
+        })
+    }
+
+    /// Refuses a second process with the name of one that is heard.
+    async fn is_alone(&self, node: NodeId, hello: &Hello, from: SocketAddr) -> Result<(), String> {
+        let heard = self.heard.lock().await;
+        let Some(Some(other)) = heard.get(node.index()) else { return Ok(()) };
+        if other.incarnation == hello.incarnation || other.last.elapsed() > SILENCE {
+            return Ok(());
+        }
+        Err(format!(
+            "node {} is connected already, from {}, and again from {from}: two controllers have the same \
+             cluster.node",
+            hello.node, other.from
+        ))
+    }
+}

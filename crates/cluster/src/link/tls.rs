@@ -1,0 +1,85 @@
+//! Both ends of TLS between nodes. A node's certificate has its name as a DNS name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bellrock_tls::{TlsFileError, files};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// Files in PEM, for TLS between the nodes.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// Certificate of this node, with its chain. It has the node's name as a DNS name.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities that sign the nodes' certificates.
+    pub authorities: PathBuf,
+}
+
+/// Why TLS between the nodes cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read, or does not have what it should have.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
+    /// Certificate and key do not fit, or the key is of an unknown kind.
+    #[error("the certificate of the node cannot be used with its key: {0}")]
+    Pair(#[from] rustls::Error),
+    /// The authorities are none.
+    #[error("the authorities of the nodes cannot be used: {0}")]
+    Authorities(String),
+    /// Others would refuse the certificate.
+    #[error(
+        "the certificate {path} does not have the DNS name {node}, by which the other nodes know this \
+         one: sign one with it"
+    )]
+    OtherName {
+        /// The file.
+        path: PathBuf,
+        /// Name of this node.
+        node: String,
+    },
+}
+
+/// Both ends, by the files of this node.
+pub(super) fn ends(of: &TlsFiles, node: &str) -> Result<(TlsAcceptor, TlsConnector), TlsError> {
+    let TlsFiles { certificate, key, authorities } = of;
+    let chain = files::certificates(certificate)?;
+    if !chain.first().is_some_and(|leaf| has_name(leaf, node)) {
+        return Err(TlsError::OtherName { path: certificate.clone(), node: node.into() });
+    }
+    let roots = files::root_store(authorities, files::certificates(authorities)?)?;
+    let roots = Arc::new(roots);
+    let provider = Arc::new(ring::default_provider());
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| TlsError::Authorities(error.to_string()))?;
+    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain.clone(), files::private_key(key)?)?;
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, files::private_key(key)?)?;
+    Ok((TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client))))
+}
+
+/// The name that a node's certificate must have.
+pub(super) fn server_name(node: &str) -> Option<ServerName<'static>> {
+    ServerName::try_from(node.to_owned()).ok()
+}
+
+/// Whether a certificate has this DNS name.
+pub(super) fn has_name(certificate: &CertificateDer<'_>, node: &str) -> bool {
+    let Some(name) = server_name(node) else { return false };
+    let parsed = rustls::server::ParsedCertificate::try_from(certificate);
+    parsed.is_ok_and(|certificate| rustls::client::verify_server_name(&certificate, &name).is_ok())
+}

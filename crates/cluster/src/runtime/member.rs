@@ -1,0 +1,363 @@
+//! The loop of the thread: events in, and what [`Mastership`] says out.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::runtime::RoleControl;
+use bellrock_api::{Dpid, Network, RoleError, RoleOrder, SwitchInfo};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info, warn};
+
+use super::store::{NewRecord, Store, StoreEvent};
+use super::switches::{self, SwitchEvent};
+use super::{Command, NodeStatus, OrderError, Status, SwitchStatus};
+use crate::etcd::Client;
+use crate::link::{LinkEvent, Links};
+use crate::mastership::{
+    Input, Mastership, MemberSettings, NodeState, Notice, Output, SwitchRole, WriteResult,
+};
+use crate::node::NodeId;
+use crate::record::{Generation, Record};
+
+/// Events that are taken before the outputs of all of them are carried out.
+const EVENTS_PER_TURN: usize = 256;
+/// Roles are compared with the switches so often, in case an event was missed.
+const COMPARE: Duration = Duration::from_secs(1);
+
+/// What comes to the thread.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Link(LinkEvent),
+    Store(StoreEvent),
+    Switch(SwitchEvent),
+    Written(Dpid, WriteResult),
+    Command(Command),
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Command")
+    }
+}
+
+/// A node.
+pub(crate) struct Member {
+    cluster: String,
+    nodes: Vec<(String, SocketAddr)>,
+    me: NodeId,
+    machine: Mastership,
+    links: Links,
+    store: Store,
+    network: Network,
+    /// For what is done beside the loop.
+    events: mpsc::Sender<Event>,
+    started: Instant,
+    /// Switches that are connected.
+    connected: BTreeMap<Dpid, Arc<SwitchInfo>>,
+    /// Switches that stood by at the last comparison, though this node was their master.
+    doubtful: Vec<Dpid>,
+    next_comparison: Duration,
+    store_trouble: Option<String>,
+}
+
+impl Member {
+    pub(crate) fn new(
+        cluster: String,
+        nodes: Vec<(String, SocketAddr)>,
+        settings: MemberSettings,
+        links: Links,
+        client: Client,
+        network: Network,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        let names = nodes.iter().map(|(name, _)| name.clone()).collect();
+        Member {
+            cluster,
+            nodes,
+            me: settings.me,
+            machine: Mastership::new(settings, Duration::ZERO),
+            links,
+            store: Store::new(client, names),
+            network,
+            events,
+            started: Instant::now(),
+            connected: BTreeMap::new(),
+            doubtful: Vec::new(),
+            next_comparison: COMPARE,
+            store_trouble: Some("it was not read yet".into()),
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        info!(cluster = self.cluster, node = self.name(self.me), "a node of a cluster starts");
+        tokio::task::spawn_local(switches::follow(self.network.clone(), self.events.clone()));
+        tokio::task::spawn_local(self.store.clone().follow(self.events.clone()));
+        let mut out = Vec::new();
+        loop {
+            let wake = self.machine.next_wake(self.now()).min(self.next_comparison);
+            tokio::select! {
+                biased;
+                event = events.recv() => match event {
+                    None | Some(Event::Command(Command::Stop)) => return,
+                    Some(event) => self.take(event, &mut out),
+                },
+                () = sleep_until(self.started + wake) => {}
+            }
+            for _ in 0..EVENTS_PER_TURN {
+                match events.try_recv() {
+                    Ok(Event::Command(Command::Stop)) => return,
+                    Ok(event) => self.take(event, &mut out),
+                    Err(_) => break,
+                }
+            }
+            self.compare(&mut out);
+            self.machine.advance(self.now(), &mut out);
+            self.carry_out(&mut out);
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.nodes.get(node.index()).map_or("", |(name, _)| name)
+    }
+
+    fn take(&mut self, event: Event, out: &mut Vec<Output>) {
+        let input = match event {
+            Event::Link(LinkEvent::Heard(node, heartbeat)) => Input::Heard(node, heartbeat),
+            Event::Link(LinkEvent::Lost(node)) => Input::PeerLost(node),
+            Event::Link(LinkEvent::Connected(node)) => {
+                return info!(node = self.name(node), "connected to a node of the cluster");
+            }
+            Event::Link(LinkEvent::Trouble(what)) => {
+                return warn!("no link of the cluster: {what}");
+            }
+            Event::Store(StoreEvent::Read(records)) => Input::Read(records),
+            Event::Store(StoreEvent::Changed(dpid, record)) => Input::Changed(dpid, record),
+            Event::Store(StoreEvent::Reachable(reachable)) => return self.reached(reachable.err()),
+            Event::Written(dpid, result) => Input::Written(dpid, result),
+            Event::Switch(event) => match self.input_of(event) {
+                Some(input) => input,
+                None => return,
+            },
+            Event::Command(command) => match self.command(command) {
+                Some(input) => input,
+                None => return,
+            },
+        };
+        self.machine.handle(self.now(), input, out);
+    }
+
+    fn reached(&mut self, trouble: Option<String>) {
+        if trouble == self.store_trouble {
+            return;
+        }
+        match &trouble {
+            None => info!("etcd serves this node"),
+            Some(trouble) => warn!("etcd does not serve this node: {trouble}"),
+        }
+        self.store_trouble = trouble;
+    }
+
+    fn input_of(&mut self, event: SwitchEvent) -> Option<Input> {
+        match event {
+            SwitchEvent::Connected(info, newest) => {
+                let dpid = info.dpid;
+                // It may be gone again.
+                let now = self.network.connected().load();
+                if !now.get(dpid).is_some_and(|it| Arc::ptr_eq(it, &info)) {
+                    return None;
+                }
+                self.connected.insert(dpid, info);
+                Some(Input::Connected(dpid, newest))
+            }
+            SwitchEvent::Disconnected(dpid) => {
+                self.connected.remove(&dpid)?;
+                Some(Input::Disconnected(dpid))
+            }
+            SwitchEvent::StandsBy(dpid) => {
+                let is_master = matches!(self.machine.role(dpid), SwitchRole::Master(_));
+                is_master.then_some(Input::Demoted(dpid))
+            }
+            SwitchEvent::Claimed(dpid, generation, answer) => match answer {
+                Ok(()) => Some(Input::Granted(dpid, generation)),
+                Err(RoleError::Stale { newest }) => {
+                    Some(Input::Stale(dpid, newest.map(Generation)))
+                }
+                // The end of the connection is reported.
+                Err(RoleError::Disconnected) => None,
+                Err(error) => {
+                    warn!(%dpid, "the switch does not make this node its master: {error}");
+                    Some(Input::Refused(dpid))
+                }
+            },
+        }
+    }
+
+    /// Finds switches that stand by for some time, though this node takes itself for their master.
+    fn compare(&mut self, out: &mut Vec<Output>) {
+        let now = self.now();
+        if now < self.next_comparison {
+            return;
+        }
+        self.next_comparison = now + COMPARE;
+        let standbys = self.network.standbys().load();
+        let masters = standbys.iter().map(|info| info.dpid);
+        let masters: Vec<Dpid> = masters
+            .filter(|&dpid| matches!(self.machine.role(dpid), SwitchRole::Master(_)))
+            .collect();
+        for &dpid in masters.iter().filter(|dpid| self.doubtful.contains(dpid)) {
+            self.machine.handle(now, Input::Demoted(dpid), out);
+        }
+        self.doubtful = masters;
+    }
+
+    fn carry_out(&mut self, out: &mut Vec<Output>) {
+        let mut records = Vec::new();
+        for output in out.drain(..) {
+            match output {
+                Output::Send(node, heartbeat) => self.links.send(node, heartbeat),
+                Output::Order(dpid, RoleOrder::Master { generation_id }) => {
+                    let network = self.network.clone();
+                    let generation = Generation(generation_id);
+                    let claim = switches::claim(network, dpid, generation, self.events.clone());
+                    tokio::task::spawn_local(claim);
+                }
+                // It takes effect whatever the switch answers.
+                Output::Order(dpid, order) => drop(self.network.set_role(dpid, order)),
+                Output::Write { dpid, masters, floor, expected } => {
+                    records.push(NewRecord { dpid, masters, floor, expected });
+                }
+                Output::Notice(notice) => self.report(notice),
+            }
+        }
+        if records.is_empty() {
+            return;
+        }
+        let (store, events) = (self.store.clone(), self.events.clone());
+        tokio::task::spawn_local(async move {
+            for (dpid, result) in store.write(&records).await {
+                if events.send(Event::Written(dpid, result)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn report(&self, notice: Notice) {
+        match notice {
+            Notice::Serving => info!("this node serves: it hears a majority of the cluster"),
+            Notice::LostMajority => {
+                error!(
+                    "this node stands by at all switches: it does not hear a majority of the cluster"
+                );
+            }
+            Notice::Dead(node) if node == self.me => {
+                error!("a majority of the cluster does not hear this node");
+            }
+            Notice::Dead(node) => {
+                warn!(node = self.name(node), "a majority of the cluster does not hear a node");
+            }
+            Notice::Alive(node) => info!(node = self.name(node), "a node of the cluster is back"),
+            Notice::Master(dpid, before) => {
+                let before = before.map_or("none", |node| self.name(node));
+                info!(%dpid, before, "master of a switch");
+            }
+            Notice::Fenced(dpid) => {
+                warn!(%dpid, "the switch obeys another node, which has taken it over");
+            }
+            Notice::Jumped(dpid, Generation(generation)) => warn!(
+                %dpid,
+                generation,
+                "the switch had seen a newer election than etcd: etcd was restored from an old snapshot, \
+                 or another cluster has the same switch"
+            ),
+            Notice::Unfit(dpid) => {
+                warn!(%dpid, "the switch refuses this node as its master: others get it for a while");
+            }
+        }
+    }
+
+    /// Answers a command, or makes an input of it.
+    fn command(&self, command: Command) -> Option<Input> {
+        match command {
+            Command::Status(answer) => {
+                // Nobody may wait for it any more.
+                let _ = answer.send(self.status());
+                None
+            }
+            Command::Switches(answer) => {
+                let _ = answer.send(self.switches());
+                None
+            }
+            Command::Drain(draining) => {
+                info!(draining, "an operator drains this node");
+                Some(Input::Drain(draining))
+            }
+            Command::Move { dpid, to, answer } => {
+                let node = self.movable(dpid, &to);
+                let input = node.as_ref().ok().map(|&node| Input::Move(dpid, node));
+                let _ = answer.send(node.map(drop));
+                input
+            }
+            Command::Stop => None,
+        }
+    }
+
+    /// The node that a switch can be moved to.
+    fn movable(&self, dpid: Dpid, to: &str) -> Result<NodeId, OrderError> {
+        let place = self.nodes.iter().position(|(name, _)| name == to);
+        let node = place.and_then(NodeId::new).ok_or_else(|| {
+            let known: Vec<&str> = self.nodes.iter().map(|(name, _)| name.as_str()).collect();
+            OrderError::UnknownNode { name: to.into(), known: known.join(" ") }
+        })?;
+        if !matches!(self.machine.role(dpid), SwitchRole::Master(_)) {
+            let master = self.machine.record(dpid).and_then(Record::first);
+            let master = master.map(|node| self.name(node).into());
+            return Err(OrderError::NotMaster { dpid, master });
+        }
+        if node != self.me && !self.machine.can_take(node, dpid) {
+            return Err(OrderError::CannotTake { dpid, node: to.into() });
+        }
+        Ok(node)
+    }
+
+    fn status(&self) -> Status {
+        let now = self.now();
+        let nodes = self.nodes.iter().enumerate().filter_map(|(place, (name, address))| {
+            let node = NodeId::new(place)?;
+            let state = self.machine.node_state(node);
+            let heard_ago = self.machine.heard(node).map(|at| now.saturating_sub(at));
+            let switches = self.machine.load(node);
+            Some(NodeStatus { name: name.clone(), address: *address, state, heard_ago, switches })
+        });
+        let mastered =
+            self.machine.switches().filter(|(.., role)| matches!(role, SwitchRole::Master(_)));
+        Status {
+            cluster: self.cluster.clone(),
+            node: self.name(self.me).into(),
+            is_serving: self.machine.is_serving(),
+            is_draining: self.machine.node_state(self.me) == NodeState::Draining,
+            nodes: nodes.collect(),
+            has_store: self.store_trouble.is_none(),
+            store_trouble: self.store_trouble.clone().unwrap_or_default(),
+            connected: self.connected.len(),
+            mastered: mastered.count(),
+        }
+    }
+
+    fn switches(&self) -> Vec<SwitchStatus> {
+        let all = self.machine.switches().map(|(dpid, record, role)| {
+            let masters = record.map_or(&[][..], |record| &record.masters);
+            let masters = masters.iter().map(|&node| self.name(node).to_owned()).collect();
+            SwitchStatus { dpid, masters, epoch: record.map(Record::epoch), role }
+        });
+        all.collect()
+    }
+}

@@ -1,0 +1,296 @@
+//! A node at work: a thread that feeds [`Mastership`](crate::mastership) and does what it says.
+//!
+//! ```text
+//! switches (roles, by the network) ---+                 +--> role requests
+//! other nodes (heartbeats) -----------+--> Mastership --+--> heartbeats
+//! etcd (records) ---------------------+                 +--> records
+//! ```
+//!
+//! The thread has an async runtime of its own. Workers never wait for it: orders of roles go through
+//! their mailboxes, and what has happened to switches is read from watches.
+
+mod member;
+mod store;
+mod switches;
+
+use std::net::SocketAddr;
+use std::sync::mpsc as blocking;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bellrock_api::{Dpid, Network};
+use tokio::sync::mpsc;
+
+use crate::etcd;
+use crate::link::{LinkError, LinkSettings, Links, TlsFiles};
+use crate::mastership::{MemberSettings, NodeState, SwitchRole};
+use crate::node::{MAX_NODES, NodeId};
+use member::{Event, Member};
+
+/// Maximum number of events that wait for the thread.
+const MAX_EVENTS: usize = 4096;
+/// The thread answers a question within this time, or something is very wrong.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
+/// What a node of a cluster is told.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// Name of the cluster. Its keys in etcd begin with `/bellrock/NAME/`.
+    pub name: String,
+    /// Name of this node.
+    pub node: String,
+    /// Where the other nodes connect.
+    pub listen: SocketAddr,
+    /// Names and addresses of the other nodes: 2, 4, 6 or 8 of them, so that there is a majority.
+    pub peers: Vec<(String, SocketAddr)>,
+    /// Files of TLS between the nodes. `None`: only for loopback addresses.
+    pub tls: Option<TlsFiles>,
+    /// How etcd is reached. Its prefix is replaced by that of the cluster.
+    pub etcd: etcd::Settings,
+}
+
+/// Why a node cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Two nodes have one name.
+    #[error("the cluster has two nodes named {0:?}: give each one a name of its own")]
+    SameName(String),
+    /// There would be no majority.
+    #[error(
+        "a cluster has 3, 5, 7 or 9 nodes, so that a majority survives the loss of one; this one has {0}"
+    )]
+    Size(usize),
+    /// The settings of etcd.
+    #[error(transparent)]
+    Etcd(#[from] etcd::SettingsError),
+    /// The links to the other nodes.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The thread, or its runtime.
+    #[error("the thread of the cluster cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Why a question or an order was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrderError {
+    /// The thread has ended, or does not answer.
+    #[error("this node of the cluster is ending, or does not answer")]
+    Gone,
+    /// There is no node of this name.
+    #[error("the cluster has no node {name:?}: its nodes are {known}")]
+    UnknownNode {
+        /// As given.
+        name: String,
+        /// Names of the nodes.
+        known: String,
+    },
+    /// Only the master gives a switch away.
+    #[error("{dpid} is not this node's to move: its master is {}", master.as_deref().unwrap_or("unknown"))]
+    NotMaster {
+        /// The switch.
+        dpid: Dpid,
+        /// Its master, by the record.
+        master: Option<String>,
+    },
+    /// The other node could not be its master.
+    #[error("{node} cannot take {dpid}: it does not serve, drains, or does not have the switch")]
+    CannotTake {
+        /// The switch.
+        dpid: Dpid,
+        /// The other node.
+        node: String,
+    },
+}
+
+/// What an operator sees of a cluster, at one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// This node.
+    pub node: String,
+    /// Whether this node may be master: it has a majority, and has read etcd.
+    pub is_serving: bool,
+    /// Whether this node gives its switches to others.
+    pub is_draining: bool,
+    /// All nodes, sorted by name.
+    pub nodes: Vec<NodeStatus>,
+    /// Whether etcd answers.
+    pub has_store: bool,
+    /// What was last wrong with etcd; empty: nothing.
+    pub store_trouble: String,
+    /// Number of switches that are connected to this node.
+    pub connected: usize,
+    /// Number of switches that this node is master of.
+    pub mastered: usize,
+}
+
+/// A node, as this one sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What it is.
+    pub state: NodeState,
+    /// How long ago it was heard. `None`: it is this one, or was never heard.
+    pub heard_ago: Option<Duration>,
+    /// Number of switches whose record has it in front.
+    pub switches: usize,
+}
+
+/// A switch, as this node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchStatus {
+    /// The switch.
+    pub dpid: Dpid,
+    /// The order of its masters.
+    pub masters: Vec<String>,
+    /// The epoch of that order. `None`: there is none yet.
+    pub epoch: Option<u64>,
+    /// What this node is there.
+    pub role: SwitchRole,
+}
+
+/// What is asked of the thread.
+pub(crate) enum Command {
+    Status(blocking::Sender<Status>),
+    Switches(blocking::Sender<Vec<SwitchStatus>>),
+    Drain(bool),
+    Move { dpid: Dpid, to: String, answer: blocking::Sender<Result<(), OrderError>> },
+    Stop,
+}
+
+/// A node of a cluster at work. Dropping it stops the thread; the roles stay as they are, and the
+/// other nodes take over when the switches' connections end.
+#[derive(Debug)]
+pub struct Cluster {
+    events: mpsc::Sender<Event>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Cluster {
+    /// Starts the thread of a node. The controller must begin at its switches as a standby.
+    ///
+    /// # Errors
+    /// [`StartError`]. That etcd or other nodes cannot be reached is none: this node stands by.
+    pub fn start(settings: ClusterSettings, network: Network) -> Result<Self, StartError> {
+        let nodes = all_nodes(&settings)?;
+        let place = nodes.iter().position(|(name, _)| *name == settings.node);
+        let me = place.and_then(NodeId::new).ok_or(StartError::Size(nodes.len()))?;
+        let prefix = format!("/bellrock/{}/", settings.name);
+        let client = etcd::Client::new(&etcd::Settings { prefix, ..settings.etcd })?;
+        let incarnation = getrandom::u64().map_err(std::io::Error::other)?;
+        let links = LinkSettings {
+            cluster: settings.name.clone(),
+            nodes: nodes.clone(),
+            me,
+            listen: settings.listen,
+            tls: settings.tls,
+            incarnation,
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let (events, receiver) = mpsc::channel(MAX_EVENTS);
+        let links = runtime.block_on(start_links(links, events.clone()))?;
+        let member = MemberSettings { me, nodes: nodes.len(), incarnation };
+        let own = events.clone();
+        let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
+            let local = tokio::task::LocalSet::new();
+            let member = Member::new(settings.name, nodes, member, links, client, network, own);
+            local.block_on(&runtime, member.run(receiver));
+        })?;
+        Ok(Cluster { events, thread: Some(thread) })
+    }
+
+    /// What this node sees of the cluster.
+    ///
+    /// # Errors
+    /// [`OrderError::Gone`].
+    pub fn status(&self) -> Result<Status, OrderError> {
+        self.ask(Command::Status)
+    }
+
+    /// All switches that the cluster knows.
+    ///
+    /// # Errors
+    /// [`OrderError::Gone`].
+    pub fn switches(&self) -> Result<Vec<SwitchStatus>, OrderError> {
+        self.ask(Command::Switches)
+    }
+
+    /// Gives all switches of this node to others, or stops that.
+    ///
+    /// # Errors
+    /// [`OrderError::Gone`].
+    pub fn drain(&self, draining: bool) -> Result<(), OrderError> {
+        self.send(Command::Drain(draining))
+    }
+
+    /// Gives a switch of this node to another one.
+    ///
+    /// # Errors
+    /// [`OrderError`].
+    pub fn move_switch(&self, dpid: Dpid, to: &str) -> Result<(), OrderError> {
+        self.ask(|answer| Command::Move { dpid, to: to.into(), answer })?
+    }
+
+    fn ask<T>(
+        &self,
+        command: impl FnOnce(blocking::Sender<T>) -> Command,
+    ) -> Result<T, OrderError> {
+        let (answer, answered) = blocking::channel();
+        self.send(command(answer))?;
+        answered.recv_timeout(ANSWER_LIMIT).map_err(|_| OrderError::Gone)
+    }
+
+    fn send(&self, command: Command) -> Result<(), OrderError> {
+        self.events.try_send(Event::Command(command)).map_err(|_| OrderError::Gone)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // A full queue means that the thread is stuck: it is not waited for then.
+        if self.send(Command::Stop).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Names and addresses of all nodes, sorted by name.
+fn all_nodes(settings: &ClusterSettings) -> Result<Vec<(String, SocketAddr)>, StartError> {
+    let mut nodes = settings.peers.clone();
+    nodes.push((settings.node.clone(), settings.listen));
+    nodes.sort();
+    if let Some(pair) = nodes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(StartError::SameName(pair[0].0.clone()));
+    }
+    if nodes.len().is_multiple_of(2) || nodes.len() < 3 || nodes.len() > MAX_NODES {
+        return Err(StartError::Size(nodes.len()));
+    }
+    Ok(nodes)
+}
+
+/// Starts the links, whose events become those of the thread.
+async fn start_links(
+    settings: LinkSettings,
+    events: mpsc::Sender<Event>,
+) -> Result<Links, LinkError> {
+    let (sender, mut receiver) = mpsc::channel(MAX_EVENTS);
+    let links = Links::start(settings, sender).await?;
+    tokio::spawn(async move {
+        while let Some(event) = receiver.recv().await {
+            if events.send(Event::Link(event)).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(links)
+}

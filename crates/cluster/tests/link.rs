@@ -1,0 +1,243 @@
+//! Links between nodes, on loopback: what they carry, and whom they refuse.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use bellrock_api::Dpid;
+use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
+use bellrock_cluster::link::{LinkError, LinkEvent, LinkSettings, Links, TlsError, TlsFiles};
+use bellrock_cluster::node::{NodeId, NodeSet};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// A test that waits for longer fails.
+const LIMIT: Duration = Duration::from_secs(30);
+
+type Events = mpsc::Receiver<LinkEvent>;
+
+/// Free addresses of the loopback for nodes a, b and c.
+async fn addresses() -> Vec<(String, SocketAddr)> {
+    let mut nodes = Vec::new();
+    let mut held = Vec::new();
+    for name in ["a", "b", "c"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        nodes.push((name.to_owned(), listener.local_addr().unwrap()));
+        held.push(listener);
+    }
+    nodes
+}
+
+fn settings(nodes: &[(String, SocketAddr)], me: usize) -> LinkSettings {
+    LinkSettings {
+        cluster: "campus".into(),
+        nodes: nodes.to_vec(),
+        me: NodeId::new(me).unwrap(),
+        listen: nodes[me].1,
+        tls: None,
+        incarnation: me as u64,
+    }
+}
+
+async fn start(settings: LinkSettings) -> (Links, Events) {
+    let begun = async {
+        loop {
+            let (sender, receiver) = mpsc::channel(64);
+            match Links::start(settings.clone(), sender).await {
+                Ok(links) => return (links, receiver),
+                // The links before this one are just ending.
+                Err(LinkError::Listen { .. }) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    timeout(LIMIT, begun).await.unwrap()
+}
+
+async fn next(events: &mut Events, wanted: impl Fn(&LinkEvent) -> bool) -> LinkEvent {
+    let found = async {
+        loop {
+            let event = events.recv().await.unwrap();
+            if wanted(&event) {
+                return event;
+            }
+        }
+    };
+    timeout(LIMIT, found).await.unwrap()
+}
+
+async fn trouble(events: &mut Events, part: &str) {
+    let is_it =
+        |event: &LinkEvent| matches!(event, LinkEvent::Trouble(text) if text.contains(part));
+    next(events, is_it).await;
+}
+
+fn heartbeat(known: u64) -> Heartbeat {
+    Heartbeat {
+        serving: true,
+        draining: false,
+        suspects: NodeSet::EMPTY,
+        switches: SwitchReport::All { version: 1, switches: vec![Dpid(7)] },
+        known: Some(known),
+        offer: None,
+        accept: None,
+    }
+}
+
+/// Sends from one node to another until it is heard.
+async fn exchange(from: &Links, to: usize, events: &mut Events, known: u64) -> NodeId {
+    let sent = heartbeat(known);
+    loop {
+        from.send(NodeId::new(to).unwrap(), sent.clone());
+        let heard = timeout(Duration::from_millis(50), async {
+            loop {
+                if let LinkEvent::Heard(node, heartbeat) = events.recv().await.unwrap()
+                    && heartbeat.known == sent.known
+                {
+                    assert_eq!(heartbeat, sent);
+                    return node;
+                }
+            }
+        });
+        if let Ok(node) = heard.await {
+            return node;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nodes_hear_each_other_and_the_end_of_each_other() {
+    let nodes = addresses().await;
+    let (a, mut a_events) = start(settings(&nodes, 0)).await;
+    let (b, mut b_events) = start(settings(&nodes, 1)).await;
+    timeout(LIMIT, async {
+        assert_eq!(exchange(&a, 1, &mut b_events, 1).await.index(), 0);
+        assert_eq!(exchange(&b, 0, &mut a_events, 2).await.index(), 1);
+        drop(b);
+        next(&mut a_events, |event| matches!(event, LinkEvent::Lost(node) if node.index() == 1))
+            .await;
+        // The next process of that name.
+        let again = LinkSettings { incarnation: 99, ..settings(&nodes, 1) };
+        let (_b, mut b_events) = start(again).await;
+        assert_eq!(exchange(&a, 1, &mut b_events, 3).await.index(), 0);
+    })
+    .await
+    .expect("within the limit");
+}
+
+#[tokio::test]
+async fn strangers_are_refused_with_the_reason() {
+    let nodes = addresses().await;
+    let (_a, mut a_events) = start(settings(&nodes, 0)).await;
+    let other = LinkSettings { cluster: "lab".into(), ..settings(&nodes, 1) };
+    let (b, mut b_events) = start(other).await;
+    trouble(&mut b_events, "node b is of the cluster \"lab\", and a of \"campus\"").await;
+    trouble(&mut a_events, "node b is of the cluster \"lab\", and a of \"campus\"").await;
+    drop(b);
+    let mut two = settings(&nodes, 1);
+    two.nodes[2].0 = "d".into();
+    let (b, mut b_events) = start(two).await;
+    trouble(&mut b_events, "node b has the nodes a b d, and a has a b c").await;
+    drop(b);
+    // b takes a's address for that of c.
+    let mut crossed = settings(&nodes, 1);
+    crossed.nodes[2].1 = nodes[0].1;
+    let (_b, mut b_events) = start(crossed).await;
+    trouble(&mut b_events, "node b looks for c, and this is a").await;
+}
+
+#[tokio::test]
+async fn a_second_process_of_a_name_is_refused_while_the_first_lives() {
+    let nodes = addresses().await;
+    let (_a, mut a_events) = start(settings(&nodes, 0)).await;
+    let (b, _b_events) = start(settings(&nodes, 1)).await;
+    timeout(LIMIT, exchange(&b, 0, &mut a_events, 1)).await.expect("heard");
+    let listen = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let twin = LinkSettings { listen, incarnation: 77, ..settings(&nodes, 1) };
+    let (_twin, mut twin_events) = start(twin).await;
+    let refused = async {
+        loop {
+            b.send(NodeId::new(0).unwrap(), heartbeat(2));
+            let part = "two controllers have the same cluster.node";
+            let event = timeout(Duration::from_millis(50), trouble(&mut twin_events, part));
+            if event.await.is_ok() {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, refused).await.expect("the second one is refused");
+}
+
+#[tokio::test]
+async fn without_tls_other_machines_are_refused() {
+    let nodes = addresses().await;
+    let mut far = settings(&nodes, 0);
+    far.nodes[1].1 = "192.0.2.2:6640".parse().unwrap();
+    let (sender, _events) = mpsc::channel(1);
+    let refused = Links::start(far, sender).await;
+    assert!(
+        matches!(refused, Err(LinkError::Plain(address)) if address.ip().to_string() == "192.0.2.2")
+    );
+}
+
+/// An authority, which writes certificates into a folder.
+struct Authority<'a> {
+    folder: &'a Path,
+    name: &'a str,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl<'a> Authority<'a> {
+    fn new(folder: &'a Path, name: &'a str) -> Self {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(folder.join(name), issuer.pem()).unwrap();
+        Authority { folder, name, issuer }
+    }
+
+    /// Signs a certificate with this DNS name.
+    fn sign(&self, file: &str, node: &str) -> TlsFiles {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![node.to_owned()]).unwrap();
+        let signed = params.signed_by(&key, &self.issuer).unwrap();
+        let path = |kind: &str| self.folder.join(format!("{file}.{kind}"));
+        std::fs::write(path("pem"), signed.pem()).unwrap();
+        std::fs::write(path("key"), key.serialize_pem()).unwrap();
+        TlsFiles {
+            certificate: path("pem"),
+            key: path("key"),
+            authorities: self.folder.join(self.name),
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_tls_each_node_shows_a_certificate_of_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let stranger = Authority::new(folder.path(), "other");
+    let nodes = addresses().await;
+    let with = |me, tls| LinkSettings { tls: Some(tls), ..settings(&nodes, me) };
+    let (_a, mut a_events) = start(with(0, authority.sign("a", "a"))).await;
+    let (b, _events) = start(with(1, authority.sign("b", "b"))).await;
+    timeout(LIMIT, exchange(&b, 0, &mut a_events, 1)).await.expect("heard");
+    drop(b);
+    // Another authority.
+    let (b, _events) = start(with(1, stranger.sign("b2", "b"))).await;
+    trouble(&mut a_events, "a connection from").await;
+    drop(b);
+    // No TLS at all.
+    let (b, _events) = start(settings(&nodes, 1)).await;
+    trouble(&mut a_events, "a connection from").await;
+    drop(b);
+    // The certificate of another node: this one notices it itself.
+    let (sender, _events) = mpsc::channel(1);
+    let refused = Links::start(with(1, authority.sign("c", "c")), sender).await;
+    assert!(
+        matches!(refused, Err(LinkError::Tls(TlsError::OtherName { node, .. })) if node == "b")
+    );
+}
