@@ -46,7 +46,8 @@ pub(super) fn builder(
     if let Some(settings) = http(&config.http, certificate.clone()) {
         builder = builder.http(settings);
     }
-    if let Some(settings) = cluster::settings(&config.cluster)? {
+    let cluster = cluster::settings(&config.cluster);
+    if let Some(settings) = cluster.map_err(|error| NotRun::Cluster(error.to_string()))? {
         builder = builder.cluster(settings);
     }
     if let Some(tls) = switch_tls::settings(&config.tls)? {

@@ -61,7 +61,6 @@ use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
 pub use builder::static_store_path;
-pub use cluster::PasswordFileError;
 pub use log::{LogLevel, start_log};
 pub use named_files::{Store, check};
 pub use python_run::{PythonRun, PythonRunError};
@@ -101,9 +100,6 @@ pub enum NotRun {
     /// The certificate of the HTTP server cannot be used.
     #[error(transparent)]
     Certificate(#[from] TlsError),
-    /// The node of a cluster lacks its password for etcd.
-    #[error(transparent)]
-    Cluster(#[from] PasswordFileError),
     /// TLS towards switches cannot be set up.
     #[error(transparent)]
     SwitchTls(#[from] SwitchTlsError),
@@ -208,9 +204,6 @@ impl Configured {
         let RunOptions { sources, watch_config, shared_table } = options;
         if let Some(wrong) = cluster_files::wrong(&config).into_iter().flatten().next() {
             return Err(NotRun::Cluster(wrong.text));
-        }
-        if config.cluster.is_on() {
-            warn!("the settings of `cluster` are checked, and not used: this controller is alone");
         }
         let (builder, parts) = builder::builder(&config, shared_table, &mut add)?;
         if config.python_files().next().is_some() {
