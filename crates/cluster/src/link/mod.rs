@@ -319,7 +319,8 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
         let shared = Arc::clone(&shared);
         tasks.spawn(async move {
             let greeted = timeout(CONNECT_LIMIT, greet(&shared, stream, from)).await;
-            drop(permit);
+            // Until its refusal is reported a stranger counts: they cannot pile up.
+            let _permit = permit;
             match greeted {
                 Ok(Ok((node, incarnation, stream))) => {
                     begin(&shared, node, incarnation, from, stream).await;
