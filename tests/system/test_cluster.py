@@ -98,7 +98,7 @@ class Cluster(SystemTest):
 
     def test_a_killed_master_is_replaced(self):
         """Established flows lose nothing, and new ones go on."""
-        self.attach(Line(hosts=(1, 1, 1)))
+        self.attach(Line(switches=3, hosts=(1, 2, 3)))
         self.assertEqual(self.net.ping_all(), 0.0)
         lost = self.masters()["s1"]
         self.kill(lost)
@@ -164,6 +164,35 @@ class Cluster(SystemTest):
         self.nodes[again].start()
         self.await_masters([last, again])
         self.assertEqual(self.net.unreachable(), [])
+
+    def test_an_operator_sees_moves_and_drains(self):
+        """`bellrock cluster` lists nodes and masters, moves a switch, and empties a node."""
+        self.attach(Line(switches=3, hosts=(1, 3)))
+        status = self.nodes["a"].ask("cluster")
+        self.assertEqual([(node["name"], node["state"]) for node in status["nodes"]],
+                         [("a", "serving"), ("b", "serving"), ("c", "serving")])
+        self.assertTrue(status["store"]["reachable"])
+
+        def masters():
+            return {row["dpid"]: row["obeys"] for row in self.nodes["a"].ask("cluster", "--switches")}
+        self.assertEqual(len(masters()), 3)
+        switch = "0000000000000001"
+        before = masters()[switch]
+        after, other = (name for name in NODES if name != before)
+        self.assertIn("its master is", self.nodes[after].refused("cluster", "move", switch, other))
+        self.assertIn("there is no node", self.nodes[before].refused("cluster", "move", switch, "nobody"))
+        self.nodes[before].ask("cluster", "move", switch, after)
+        until(lambda: masters()[switch] == after, LIMIT_S, "the switch is moved")
+        self.assertEqual(self.net.unreachable(), [])
+
+        self.nodes[after].ask("cluster", "drain")
+        until(lambda: after not in masters().values(), LIMIT_S, "the node has no switch any more")
+        self.assertEqual(self.net.unreachable(), [])
+        states = {node["name"]: node["state"] for node in self.nodes[other].ask("cluster")["nodes"]}
+        self.assertEqual(states[after], "draining")
+        self.nodes[after].ask("cluster", "drain", "--undo")
+        until(lambda: self.nodes[other].ask("cluster")["nodes"] and all(
+            node["state"] == "serving" for node in self.nodes[other].ask("cluster")["nodes"]), LIMIT_S, "it serves again")
 
     def test_a_cluster_of_the_same_name_is_refused(self):
         """A fourth controller, of another cluster by mistake, has the same name and the same etcd."""

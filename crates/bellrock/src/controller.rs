@@ -6,7 +6,7 @@ use std::mem;
 use std::net::SocketAddr;
 #[cfg(feature = "control")]
 use std::path::PathBuf;
-#[cfg(any(feature = "control", feature = "tls"))]
+#[cfg(any(feature = "cluster", feature = "control", feature = "tls"))]
 use std::sync::Arc;
 
 #[cfg(feature = "control")]
@@ -36,6 +36,8 @@ use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, chain, ch
 use bellrock_tables::Budget;
 
 use crate::allow::restrict;
+#[cfg(all(feature = "cluster", feature = "control"))]
+use crate::cluster_node::ClusterNode;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
 use crate::expiry_log::log_expiry;
@@ -101,7 +103,7 @@ pub struct ControllerBuilder {
     #[cfg(feature = "control")]
     pub(crate) app_tables: BTreeMap<String, Budget>,
     #[cfg(feature = "control")]
-    handles: Handles,
+    pub(crate) handles: Handles,
     limits: LimitsHandle,
     #[cfg(feature = "control")]
     names: NamesHandle,
@@ -408,6 +410,12 @@ impl ControllerBuilder {
         log_tables(&network, &self.app_tables);
         #[cfg(feature = "cluster")]
         let cluster = self.cluster.take().map(|settings| Cluster::start(settings, network.clone()));
+        #[cfg(feature = "cluster")]
+        let cluster = cluster.transpose()?.map(Arc::new);
+        #[cfg(all(feature = "cluster", feature = "control"))]
+        if let Some(cluster) = &cluster {
+            self.handles.cluster = Some(Arc::new(ClusterNode(Arc::clone(cluster))));
+        }
         let versions = settings.worker.session.versions;
         for address in engine.plain_addresses() {
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
@@ -443,7 +451,7 @@ impl ControllerBuilder {
         let http = self.http.map(|settings| serve_http(&settings, &operator, &http_counters));
         Ok(Controller {
             #[cfg(feature = "cluster")]
-            cluster: cluster.transpose()?,
+            cluster,
             #[cfg(feature = "http")]
             http: http.transpose()?,
             #[cfg(feature = "control")]
@@ -478,7 +486,7 @@ fn serve_http(
 #[must_use = "it is to be stopped"]
 pub struct Controller {
     #[cfg(feature = "cluster")]
-    cluster: Option<Cluster>,
+    cluster: Option<Arc<Cluster>>,
     #[cfg(feature = "http")]
     http: Option<bellrock_northbound::Server>,
     #[cfg(feature = "control")]
@@ -545,7 +553,7 @@ impl Controller {
     #[cfg(feature = "cluster")]
     #[must_use]
     pub fn cluster(&self) -> Option<&Cluster> {
-        self.cluster.as_ref()
+        self.cluster.as_deref()
     }
 
     /// Replaces the names of switches and hosts (feature `control`).
@@ -583,7 +591,9 @@ impl Controller {
         drop(self.control);
         // It orders no more roles. The other nodes take over when the connections end.
         #[cfg(feature = "cluster")]
-        drop(self.cluster);
+        if let Some(cluster) = &self.cluster {
+            cluster.stop();
+        }
         self.engine.stop();
     }
 }

@@ -7,6 +7,11 @@ use bellrock_api::{Names, Publisher};
 use bellrock_engine::Monitor;
 #[cfg(feature = "tls")]
 use bellrock_engine::{IdentityMap, TlsServer, TlsSettings, UnnamedIdentity};
+#[cfg(feature = "control")]
+use bellrock_query::ClusterHandle;
+
+#[cfg(feature = "control")]
+use crate::controller::ControllerBuilder;
 
 /// Replaces the names of switches and hosts while the controller runs (feature `control`). All clones
 /// are of one controller.
@@ -19,6 +24,16 @@ impl NamesHandle {
     /// Replaces all names.
     pub fn set(&self, names: Names) {
         self.0.publish(names);
+    }
+}
+
+#[cfg(feature = "control")]
+impl ControllerBuilder {
+    /// Lets operators ask a cluster that is run elsewhere in this program, and move its switches
+    /// (feature `control`). One of [`ControllerBuilder::cluster`] takes its place.
+    pub fn cluster_handle(mut self, cluster: Arc<dyn ClusterHandle>) -> Self {
+        self.handles.cluster = Some(cluster);
+        self
     }
 }
 

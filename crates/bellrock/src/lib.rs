@@ -53,6 +53,8 @@ pub use run_error::{Result, RunError};
 pub use signals::{Signal, Signals};
 
 mod allow;
+#[cfg(all(feature = "cluster", feature = "control"))]
+mod cluster_node;
 #[cfg(feature = "config")]
 pub mod configured;
 mod controller;

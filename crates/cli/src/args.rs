@@ -20,6 +20,7 @@ use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::new::NewArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
+use super::operate::cluster::ClusterArgs;
 use super::operate::flows::FlowsArgs;
 use super::operate::identities::IdentitiesArgs;
 use super::operate::messages::{RequestArgs, SendArgs};
@@ -114,6 +115,7 @@ pub(super) enum Command {
     Reservations(Ask),
     Relays(RelaysArgs),
     Identities(IdentitiesArgs),
+    Cluster(ClusterArgs),
     Pki(PkiArgs),
     Request(RequestArgs),
     Send(SendArgs),

@@ -170,6 +170,7 @@ fn main() -> ExitCode {
         Command::Reservations(asked) => {
             ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
         }
+        Command::Cluster(args) => operate::cluster::run(&args),
         Command::Relays(args) => operate::relays::run(&args.command),
         Command::Identities(args) => match args.command {
             IdentitiesCommand::List(asked) => {

@@ -195,6 +195,10 @@ impl From<QueryError> for Problem {
                 let title = "The app does not run";
                 Problem::new(StatusCode::CONFLICT, "urn:bellrock:app_not_running", title, message)
             }
+            ErrorKind::NoCluster => {
+                let title = "The controller is alone";
+                Problem::new(StatusCode::CONFLICT, "urn:bellrock:no_cluster", title, message)
+            }
             ErrorKind::Timeout => {
                 let title = "A switch or an app did not answer in time";
                 Problem::new(StatusCode::GATEWAY_TIMEOUT, "urn:bellrock:timeout", title, message)

@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Refused,
     /// The controller does not run the app that answers this request.
     AppNotRunning,
+    /// The controller is not a node of a cluster.
+    NoCluster,
     /// A switch or an app did not answer in time.
     Timeout,
     /// Too many clients ask at the same time.
@@ -64,6 +66,7 @@ impl ErrorKind {
             ErrorKind::NotFound => "not_found",
             ErrorKind::Refused => "refused",
             ErrorKind::AppNotRunning => "app_not_running",
+            ErrorKind::NoCluster => "no_cluster",
             ErrorKind::Timeout => "timeout",
             ErrorKind::Busy => "busy",
             ErrorKind::Version => "version",

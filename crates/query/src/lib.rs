@@ -19,6 +19,7 @@ mod audit;
 mod bandwidth;
 mod by_name;
 mod circuits;
+mod cluster;
 mod configuration;
 mod error;
 mod flows;
@@ -49,6 +50,10 @@ pub use bandwidth::{
 };
 pub use by_name::ByName;
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
+pub use cluster::{
+    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode, GetCluster,
+    ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
+};
 pub use configuration::{Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};

@@ -5,15 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, AskSwitch, Block, BlockedList, CircuitRow, CountFlows, CounterMeaning, Counters,
-    DescribeCounters, EventRow, EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCounters,
-    GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
-    ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
+    AppRow, AskSwitch, Block, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CountFlows,
+    CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow, EventsAfter, FlowPage,
+    FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetStatus, GetTopology, GroupRow,
+    HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
+    ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
     ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
-    ListSwitches, ListTasks, MeterRow, PinRow, PortStatsRow, QuarantineAnswer, RelayRow, Release,
-    Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetStatic,
-    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer,
-    Unblock,
+    ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow, PortStatsRow, QuarantineAnswer,
+    RelayRow, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages,
+    SentMessages, SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow,
+    TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -179,6 +180,14 @@ queries! {
     "list_identities" ListIdentities -> Rows<PinRow>;
     /// Frees a datapath id from its certificate. The answer is what is forgotten.
     "forget_identity" ForgetIdentity -> PinRow, order;
+    /// The cluster, as this node sees it.
+    "get_cluster" GetCluster -> ClusterStatus;
+    /// The switches of the cluster and their masters.
+    "list_cluster_switches" ListClusterSwitches -> Rows<ClusterSwitchRow>;
+    /// Gives a switch to another node.
+    "move_switch" MoveSwitch -> ClusterSwitchRow, order;
+    /// Gives all switches of this node to others, or ends that.
+    "drain_node" DrainNode -> ClusterStatus, order;
     /// Reads the configuration again, and applies what has changed.
     "reload" Reload -> ReloadAnswer, order;
 }

@@ -2,14 +2,15 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, AskSwitch, Block, CountFlows, DescribeCounters, ErrorKind, FlowPage, FlowRow,
-    FollowEvents, ForgetIdentity, GetCounters, GetStatus, GetTopology, GroupKind, JudgeRelay,
-    LinkRow, ListApps, ListBlocked, ListCircuits, ListEvents, ListFlows, ListGroups, ListHosts,
-    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations,
-    ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, Operator, Page, PortState,
-    QueryError, RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve,
-    Rows, SendMessages, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
-    StaticMeter, SwitchRef, Unblock,
+    Answer, AskSwitch, Block, ClusterSwitchRow, CountFlows, DescribeCounters, DrainNode, ErrorKind,
+    FlowPage, FlowRow, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetStatus,
+    GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits,
+    ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
+    ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
+    ListSwitches, ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page,
+    PortState, QueryError, RelayVerdict, Release, Reload, Request, ReservationRow,
+    ReservationState, Reserve, Rows, SendMessages, SetStatic, StaticBand, StaticBucket,
+    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -139,6 +140,10 @@ fn every_request_is_read_as_it_was_written() {
         SendMessages { switch: switch.clone(), messages: vec![message.clone(), message] }.into(),
         ListIdentities { page }.into(),
         ForgetIdentity { switch }.into(),
+        GetCluster {}.into(),
+        ListClusterSwitches { page }.into(),
+        MoveSwitch { switch: SwitchRef::Dpid(Dpid(0xa1)), node: "b".to_owned() }.into(),
+        DrainNode { draining: true }.into(),
         Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();
@@ -241,6 +246,28 @@ fn answers_have_the_text_that_operators_write() {
     let form = serde_json::to_value(&page).unwrap();
     assert_eq!((&form["version"], &form["rows"][0]["match"]), (&json!("1.3"), &json!("in_port=1")));
     assert_eq!(serde_json::from_value::<FlowPage>(form).unwrap(), page);
+}
+
+#[test]
+fn a_switch_of_a_cluster_has_its_masters_and_its_role() {
+    let row = ClusterSwitchRow {
+        dpid: Dpid(0xa1),
+        name: Some("core-1".to_owned()),
+        masters: vec!["b".to_owned(), "a".to_owned()],
+        epoch: Some(7),
+        obeys: Some("b".to_owned()),
+        role: NodeRole::Standby,
+    };
+    let form = json!({
+        "dpid": "00000000000000a1", "name": "core-1", "masters": ["b", "a"], "epoch": 7, "obeys": "b",
+        "role": "standby",
+    });
+    assert_eq!(serde_json::to_value(&row).unwrap(), form);
+    assert_eq!(serde_json::from_value::<ClusterSwitchRow>(form).unwrap(), row);
+    let order = json!({"move_switch": {"switch": "core-1", "node": "b"}});
+    let order: Request = serde_json::from_value(order).unwrap();
+    assert!(order.is_order() && !Request::from(GetCluster {}).is_order());
+    assert_eq!(ErrorKind::NoCluster.name(), "no_cluster");
 }
 
 #[test]

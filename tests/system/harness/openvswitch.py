@@ -25,7 +25,7 @@ def command(*words):
     """Runs a command of Open vSwitch and returns its output."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
     if done.returncode != 0:
-        raise AssertionError(f"`{' '.join(words)}` failed with {done.returncode}: {done.stderr}")
+        raise AssertionError(f"`{' '.join(map(str, words))}` failed with {done.returncode}: {done.stderr}")
     return done.stdout
 
 

@@ -2,6 +2,7 @@
 
 mod ask;
 mod bandwidth;
+mod cluster;
 mod events;
 mod flows;
 mod groups;
@@ -42,10 +43,10 @@ use bellrock_engine::{
 #[cfg(feature = "tls")]
 use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
-    Answer, AppRow, AppTables, CounterMeaning, CounterPart, Counters, ErrorKind, IdentityRow,
-    ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow, Reload,
-    ReloadAnswer, Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow, TableMemory,
-    TaskRow, TaskState,
+    Answer, AppRow, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters, ErrorKind,
+    IdentityRow, ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow,
+    Reload, ReloadAnswer, Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow,
+    TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
@@ -65,6 +66,7 @@ pub(crate) struct Handles {
     pub(crate) circuits: Option<Circuits>,
     pub(crate) static_entries: Option<StaticHandle>,
     pub(crate) reload: Option<ReloadFn>,
+    pub(crate) cluster: Option<Arc<dyn ClusterHandle>>,
     #[cfg(feature = "tls")]
     pub(crate) identities: Option<Identities>,
     #[cfg(feature = "tls")]
@@ -195,6 +197,18 @@ impl Operator for ControllerOperator {
             }
             #[cfg(not(feature = "tls"))]
             Request::ListIdentities(_) | Request::ForgetIdentity(_) => return Err(no_tls()),
+            Request::GetCluster(_) => Answer::GetCluster(self.cluster()?.status()?),
+            Request::ListClusterSwitches(query) => {
+                Answer::ListClusterSwitches(cluster::list(self.cluster()?, names, query.page)?)
+            }
+            Request::MoveSwitch(order) => {
+                let cluster = self.cluster()?;
+                let dpid = self.dpid(names, &order.switch)?;
+                Answer::MoveSwitch(cluster::move_switch(cluster, names, dpid, &order)?)
+            }
+            Request::DrainNode(order) => {
+                Answer::DrainNode(cluster::drain(self.cluster()?, &order)?)
+            }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))

@@ -4,6 +4,7 @@
 //! punctuation or a plain space is written as an escape.
 
 mod circuits;
+mod cluster;
 mod flows;
 mod groups;
 mod hosts;
@@ -28,6 +29,7 @@ use bellrock_query::{
 };
 
 pub(crate) use circuits::circuits;
+pub(crate) use cluster::{cluster, cluster_switches};
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;

@@ -14,7 +14,7 @@ mod store;
 mod switches;
 
 use std::net::SocketAddr;
-use std::sync::mpsc as blocking;
+use std::sync::{Mutex, PoisonError, mpsc as blocking};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub struct Cluster {
     events: mpsc::Sender<Event>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Cluster {
@@ -204,7 +204,7 @@ impl Cluster {
             let member = Member::new(settings.name, nodes, member, links, client, network, own);
             local.block_on(&runtime, member.run(receiver));
         })?;
-        Ok(Cluster { events, thread: Some(thread) })
+        Ok(Cluster { events, thread: Mutex::new(Some(thread)) })
     }
 
     /// What this node sees of the cluster.
@@ -239,6 +239,17 @@ impl Cluster {
         self.ask(|answer| Command::Move { dpid, to: to.into(), answer })?
     }
 
+    /// Ends the thread, and with it the connections to the other nodes. The roles stay as they are.
+    pub fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A full queue means that the thread is stuck: it is not waited for then.
+        if let Some(thread) = thread
+            && self.send(Command::Stop).is_ok()
+        {
+            let _ = thread.join();
+        }
+    }
+
     fn ask<T>(
         &self,
         command: impl FnOnce(blocking::Sender<T>) -> Command,
@@ -255,12 +266,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // A full queue means that the thread is stuck: it is not waited for then.
-        if self.send(Command::Stop).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }
 

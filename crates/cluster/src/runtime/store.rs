@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::member::Event;
-use crate::etcd::{self, Change, Client, Outcome, Transaction, WatchEvent, Write};
+use crate::etcd::{self, Change, Client, Outcome, ReadNeeded, Transaction, WatchEvent, Write};
 use crate::mastership::WriteResult;
 use crate::node::NodeId;
 use crate::record::Record;
@@ -30,6 +30,25 @@ pub(crate) enum StoreEvent {
     Changed(Dpid, Option<Record>),
     /// Whether etcd serves this node, and what is wrong if not.
     Reachable(Result<(), String>),
+}
+
+/// Why etcd does not serve this node.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    /// An old snapshot was restored.
+    #[error("{0}")]
+    WentBack(etcd::Error),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<etcd::Error> for Trouble {
+    fn from(error: etcd::Error) -> Self {
+        match error {
+            etcd::Error::WentBack { .. } => Trouble::WentBack(error),
+            error => Trouble::Other(error.to_string()),
+        }
+    }
 }
 
 /// A record as etcd keeps it.
@@ -67,6 +86,12 @@ impl Store {
                 Ok(()) => return,
                 Err(trouble) => trouble,
             };
+            if matches!(trouble, Trouble::WentBack(_)) {
+                // It was reported, and the old snapshot is what there is: epochs go on from the
+                // newest that a node or switch knows.
+                self.client.forget_history();
+            }
+            let trouble = trouble.to_string();
             let event = Event::Store(StoreEvent::Reachable(Err(trouble)));
             if events.send(event).await.is_err() {
                 return;
@@ -75,12 +100,9 @@ impl Store {
         }
     }
 
-    async fn follow_once(&self, events: &mpsc::Sender<Event>) -> Result<(), String> {
-        let text = |error: etcd::Error| error.to_string();
-        // An old snapshot that was restored is noticed, and then it is what there is.
-        self.client.forget_history();
+    async fn follow_once(&self, events: &mpsc::Sender<Event>) -> Result<(), Trouble> {
         self.check_nodes().await?;
-        let snapshot = self.client.read(MASTERS).await.map_err(text)?;
+        let snapshot = self.client.read(MASTERS).await?;
         let records = snapshot.entries.iter();
         let records = records.filter_map(|entry| {
             let key = entry.key.as_slice();
@@ -103,7 +125,8 @@ impl Store {
                     changes.into_iter().filter_map(|change| self.changed(change)).collect()
                 }
                 WatchEvent::Progress { .. } => Vec::new(),
-                WatchEvent::ReadNeeded(why) => return Err(why.to_string()),
+                WatchEvent::ReadNeeded(ReadNeeded::WentBack(error)) => return Err(error.into()),
+                WatchEvent::ReadNeeded(why) => return Err(Trouble::Other(why.to_string())),
             };
             for event in reported {
                 if events.send(Event::Store(event)).await.is_err() {
@@ -111,33 +134,33 @@ impl Store {
                 }
             }
         }
-        Err("the watch of etcd has ended".into())
+        Err(Trouble::Other("the watch of etcd has ended".into()))
     }
 
     /// Refuses an etcd whose cluster of this name has other nodes.
-    async fn check_nodes(&self) -> Result<(), String> {
-        let ours = serde_json::to_vec(&self.nodes).map_err(|error| error.to_string())?;
+    async fn check_nodes(&self) -> Result<(), Trouble> {
+        let ours =
+            serde_json::to_vec(&self.nodes).map_err(|error| Trouble::Other(error.to_string()))?;
         loop {
-            let entry =
-                self.client.read_key(NODES.as_bytes()).await.map_err(|error| error.to_string())?;
+            let entry = self.client.read_key(NODES.as_bytes()).await?;
             let Some(entry) = entry else {
                 let create = Transaction::new().unchanged(NODES, 0).put(NODES, ours.clone());
                 match self.client.transact(&create).await {
                     Ok(Outcome::Committed { .. }) => return Ok(()),
                     Ok(Outcome::Conflict { .. }) => continue,
-                    Ok(Outcome::Unknown { why }) | Err(why) => return Err(why.to_string()),
+                    Ok(Outcome::Unknown { why }) | Err(why) => return Err(why.into()),
                 }
             };
             let theirs: Vec<String> = serde_json::from_slice(&entry.value).unwrap_or_default();
             if theirs == self.nodes {
                 return Ok(());
             }
-            return Err(format!(
+            return Err(Trouble::Other(format!(
                 "in etcd this cluster has the nodes {}, and here {}: another cluster has the same name, \
                  or its nodes have changed (then stop all nodes, and remove the key {NODES} of the cluster)",
                 theirs.join(" "),
                 self.nodes.join(" ")
-            ));
+            )));
         }
     }
 
@@ -153,10 +176,10 @@ impl Store {
 
     /// Writes records, each on condition of its revision.
     pub(crate) async fn write(&self, records: &[NewRecord]) -> Vec<(Dpid, WriteResult)> {
-        let writes: Vec<Write> =
-            records.iter().filter_map(|record| self.write_of(record)).collect();
+        let with_writes = records.iter().filter_map(|new| Some((new, self.write_of(new)?)));
+        let (records, writes): (Vec<&NewRecord>, Vec<Write>) = with_writes.unzip();
         let outcomes = self.client.write_each(&writes).await;
-        let results = records.iter().zip(outcomes).map(|(new, outcome)| {
+        let results = records.into_iter().zip(outcomes).map(|(new, outcome)| {
             let result = match outcome {
                 Ok(Outcome::Committed { revision }) => WriteResult::Written(Record {
                     masters: new.masters.clone(),

@@ -9,7 +9,7 @@ use std::fmt;
 
 use bellrock_query::{
     AppRow, BlockGap, BlockGapState, CircuitState, CounterMeaning, CounterPart, LatencyRow,
-    PortCounters, PortState, ReservationState,
+    NodeRole, PortCounters, PortState, ReservationState,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -44,6 +44,7 @@ impl Collector for Families {
         self.ports(&mut output)?;
         self.flows(&mut output)?;
         self.apps(&mut output)?;
+        self.cluster(&mut output)?;
         self.latencies(&mut output)?;
         self.counters(&mut output)
     }
@@ -431,6 +432,41 @@ impl Families {
             output.counter(&format!("bellrock_{prefix}{}", row.name), &row.meaning, values)?;
         }
         self.counters_of_apps(output)
+    }
+
+    /// The cluster, unless the controller is alone.
+    fn cluster(&self, output: &mut Output<'_, '_>) -> fmt::Result {
+        let Some((status, switches)) = &self.readings.cluster else { return Ok(()) };
+        output.gauge(
+            "bellrock_cluster_serving",
+            "1 if this node may be master of switches: it has a majority, and has read etcd.",
+            alone(u64::from(status.serving)),
+        )?;
+        output.gauge(
+            "bellrock_cluster_nodes",
+            "Number of nodes of the cluster.",
+            alone(status.nodes.len() as u64),
+        )?;
+        output.gauge(
+            "bellrock_cluster_nodes_alive",
+            "Number of nodes of the cluster that run, as far as this node knows.",
+            alone(status.nodes.iter().filter(|node| node.state.is_alive()).count() as u64),
+        )?;
+        let known = [NodeRole::Away, NodeRole::Standby, NodeRole::Claiming, NodeRole::Master];
+        let roles = by_state(&known, Some(switches.iter().map(|row| row.role)));
+        let of_role = |(labels, n): (Labels, u64)| {
+            (labels.into_iter().map(|(_, role)| ("role", role)).collect(), n)
+        };
+        output.gauge(
+            "bellrock_cluster_switches",
+            "Number of switches of the cluster, by what this node is there.",
+            roles.into_iter().map(of_role),
+        )?;
+        output.gauge(
+            "bellrock_cluster_store_up",
+            "1 if etcd answers this node.",
+            alone(u64::from(status.store.reachable)),
+        )
     }
 
     /// How long things take, as histograms.

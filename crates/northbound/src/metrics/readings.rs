@@ -1,10 +1,10 @@
 //! What a scrape asks the operator for.
 
 use bellrock_query::{
-    AppRow, BlockedList, CircuitRow, CounterMeaning, Counters, DescribeCounters, ErrorKind,
-    GetCounters, GetStatus, GetTopology, LatencyRow, ListApps, ListBlocked, ListCircuits,
-    ListLatencies, ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow,
-    Status, SwitchRow, TopologyAnswer,
+    AppRow, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CounterMeaning, Counters,
+    DescribeCounters, ErrorKind, GetCluster, GetCounters, GetStatus, GetTopology, LatencyRow,
+    ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListLatencies, ListReservations,
+    ListSwitches, Operator, Page, QueryError, ReservationRow, Status, SwitchRow, TopologyAnswer,
 };
 
 use crate::answer::all_pages;
@@ -23,6 +23,8 @@ pub(super) struct Readings {
     pub(super) circuits: Option<Vec<CircuitRow>>,
     pub(super) reservations: Option<Vec<ReservationRow>>,
     pub(super) blocked: Option<BlockedList>,
+    /// `None`: the controller is alone.
+    pub(super) cluster: Option<(ClusterStatus, Vec<ClusterSwitchRow>)>,
 }
 
 pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
@@ -37,6 +39,7 @@ pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
         circuits: if_runs(all_pages(|page| operator.ask(ListCircuits { page })))?,
         reservations: if_runs(all_pages(|page| operator.ask(ListReservations { page })))?,
         blocked: if_runs(operator.ask(ListBlocked { page: Page::largest(0) }))?,
+        cluster: if_runs(cluster(operator))?,
     })
 }
 
@@ -45,11 +48,19 @@ pub(super) fn all_switches(operator: &dyn Operator) -> Result<Vec<SwitchRow>, Qu
     all_pages(|page| operator.ask(ListSwitches { switch: None, page }))
 }
 
-/// The answer of an app. `None` if the app does not run.
+/// The cluster and its switches.
+fn cluster(operator: &dyn Operator) -> Result<(ClusterStatus, Vec<ClusterSwitchRow>), QueryError> {
+    let status = operator.ask(GetCluster {})?;
+    Ok((status, all_pages(|page| operator.ask(ListClusterSwitches { page }))?))
+}
+
+/// The answer of an app or of the cluster. `None` if the app does not run, or the controller is alone.
 fn if_runs<T>(answer: Result<T, QueryError>) -> Result<Option<T>, QueryError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.kind == ErrorKind::AppNotRunning => Ok(None),
+        Err(error) if matches!(error.kind, ErrorKind::AppNotRunning | ErrorKind::NoCluster) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,6 +1,7 @@
 //! The routes, and the document of them.
 #![allow(unused_qualifications, reason = "what the macros of utoipa make")]
 
+mod cluster;
 mod identities;
 mod messages;
 mod network;
@@ -75,6 +76,10 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(system::events))
         .routes(routes!(system::token))
         .routes(routes!(system::reload))
+        .routes(routes!(cluster::cluster))
+        .routes(routes!(cluster::cluster_switches))
+        .routes(routes!(cluster::move_switch))
+        .routes(routes!(cluster::drain_node))
         .routes(routes!(network::switches))
         .routes(routes!(network::switch))
         .routes(routes!(network::switch_ports))

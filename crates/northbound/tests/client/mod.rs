@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
-    Answer, AppRow, BlockGap, BlockGapState, BlockedList, Counters, ErrorKind, EventRow,
-    EventsAfter, FlowPage, FollowEvents, MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome,
-    MessageState, Operator, PinRow, QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request,
-    ReservationRow, ReservationState, Rows, SentMessages, StaticAnswer, StaticEntry, Status,
-    SwitchReply, SwitchRow, TopologyAnswer,
+    Answer, AppRow, BlockGap, BlockGapState, BlockedList, ClusterStatus, ClusterSwitchRow,
+    Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents, MAX_EVENTS_AT_ONCE,
+    MessageBytes, MessageOutcome, MessageState, Operator, PinRow, QuarantineAnswer, QueryError,
+    RelayRow, ReloadAnswer, Request, ReservationRow, ReservationState, Rows, SentMessages,
+    StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -103,6 +103,27 @@ fn relay_row() -> RelayRow {
         "from_dpid": "00000000000000a1", "from_name": "s1", "from_port": "3", "to_dpid": "00000000000000a2",
         "to_port": "3", "evidence": "a host was seen at 00000000000000a1:3", "evidence_seconds": 7,
         "verdict": "none", "up": false,
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn cluster() -> ClusterStatus {
+    let row = json!({
+        "name": "campus", "node": "a", "serving": true,
+        "nodes": [
+            {"name": "a", "address": "127.0.0.1:6640", "state": "serving", "switches": 1},
+            {"name": "b", "address": "127.0.0.1:6641", "state": "draining", "last_heard_ms": 7, "switches": 1},
+            {"name": "c", "address": "127.0.0.1:6642", "state": "dead", "last_heard_ms": 900, "switches": 0},
+        ],
+        "store": {"reachable": false, "last_error": "timed out"},
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn cluster_switch() -> ClusterSwitchRow {
+    let row = json!({
+        "dpid": "00000000000000a1", "name": "s1", "masters": ["a", "b"], "epoch": 3, "obeys": "a",
+        "role": "master",
     });
     serde_json::from_value(row).unwrap()
 }
@@ -315,6 +336,15 @@ impl Operator for Fixed {
                 Answer::ListIdentities(Rows::of([pin_row()], query.page))
             }
             Request::ForgetIdentity(_) => Answer::ForgetIdentity(pin_row()),
+            Request::GetCluster(_) => Answer::GetCluster(cluster()),
+            Request::ListClusterSwitches(query) => {
+                Answer::ListClusterSwitches(Rows::of([cluster_switch()], query.page))
+            }
+            Request::MoveSwitch(order) if order.node != "b" => {
+                return Err(QueryError::not_found("node", "there is no such node"));
+            }
+            Request::MoveSwitch(_) => Answer::MoveSwitch(cluster_switch()),
+            Request::DrainNode(_) => Answer::DrainNode(cluster()),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
                 return Err(QueryError::new(ErrorKind::AppNotRunning, why));

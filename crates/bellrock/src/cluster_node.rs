@@ -1,0 +1,96 @@
+//! What operators see of a node of a cluster.
+
+use std::sync::Arc;
+
+use bellrock_api::Dpid;
+use bellrock_cluster::mastership::{NodeState as Seen, SwitchRole};
+use bellrock_cluster::{Cluster, OrderError, SwitchStatus};
+use bellrock_query::{
+    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, ErrorKind, NodeRole, NodeRow,
+    NodeState, QueryError,
+};
+
+/// A node, as operators ask it.
+pub(crate) struct ClusterNode(pub(crate) Arc<Cluster>);
+
+impl ClusterHandle for ClusterNode {
+    fn status(&self) -> Result<ClusterStatus, QueryError> {
+        let status = self.0.status().map_err(|error| refused(&error))?;
+        let nodes = status.nodes.into_iter().map(|node| NodeRow {
+            name: node.name,
+            address: node.address,
+            state: match node.state {
+                Seen::Serving => NodeState::Serving,
+                Seen::Draining => NodeState::Draining,
+                Seen::StandingBy => NodeState::NoMajority,
+                Seen::Dead => NodeState::Dead,
+                Seen::Silent => NodeState::Unknown,
+            },
+            last_heard_ms: node
+                .heard_ago
+                .map(|ago| u64::try_from(ago.as_millis()).unwrap_or(u64::MAX)),
+            switches: node.switches,
+        });
+        Ok(ClusterStatus {
+            name: status.cluster,
+            node: status.node,
+            serving: status.is_serving,
+            nodes: nodes.collect(),
+            store: ClusterStoreRow {
+                reachable: status.has_store,
+                last_error: Some(status.store_trouble).filter(|trouble| !trouble.is_empty()),
+            },
+        })
+    }
+
+    fn switches(&self) -> Result<Vec<ClusterSwitchRow>, QueryError> {
+        let node = self.0.status().map_err(|error| refused(&error))?.node;
+        let switches = self.0.switches().map_err(|error| refused(&error))?;
+        Ok(switches.into_iter().map(|switch| row(switch, &node)).collect())
+    }
+
+    fn move_switch(&self, dpid: Dpid, node: &str) -> Result<ClusterSwitchRow, QueryError> {
+        self.0.move_switch(dpid, node).map_err(|error| refused(&error))?;
+        let found = self.switches()?.into_iter().find(|row| row.dpid == dpid);
+        found.ok_or_else(|| QueryError::not_found("switch", "the cluster does not know the switch"))
+    }
+
+    fn drain(&self, draining: bool) -> Result<ClusterStatus, QueryError> {
+        self.0.drain(draining).map_err(|error| refused(&error))?;
+        self.status()
+    }
+}
+
+/// A switch, as the node of this name sees it.
+fn row(switch: SwitchStatus, node: &str) -> ClusterSwitchRow {
+    let SwitchStatus { dpid, masters, epoch, role } = switch;
+    // The record is what the nodes have agreed on. The switch may have obeyed the next one for a
+    // moment.
+    let by_record = masters.first().cloned();
+    ClusterSwitchRow {
+        dpid,
+        name: None,
+        epoch,
+        obeys: if matches!(role, SwitchRole::Master(_)) {
+            Some(node.to_owned())
+        } else {
+            by_record
+        },
+        masters,
+        role: match role {
+            SwitchRole::Away => NodeRole::Away,
+            SwitchRole::Standby => NodeRole::Standby,
+            SwitchRole::Claiming => NodeRole::Claiming,
+            SwitchRole::Master(_) => NodeRole::Master,
+        },
+    }
+}
+
+fn refused(error: &OrderError) -> QueryError {
+    let kind = match error {
+        OrderError::UnknownNode { .. } => ErrorKind::NotFound,
+        OrderError::NotMaster { .. } | OrderError::CannotTake { .. } => ErrorKind::Refused,
+        _ => ErrorKind::Timeout,
+    };
+    QueryError { kind, field: None, message: error.to_string() }
+}

@@ -1,0 +1,133 @@
+//! A controller with a cluster, and one without: what operators are answered.
+#![cfg(feature = "control")]
+#![allow(clippy::unwrap_used, reason = "a test fails so")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bellrock::prelude::*;
+use bellrock::query::{
+    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode, ErrorKind,
+    GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState, QueryError,
+    SwitchRef,
+};
+use bellrock::{Controller, ControllerBuilder, Names};
+
+struct Nothing;
+impl Handler for Nothing {}
+
+/// Three nodes, of which this one is `a`, and a switch of each of two.
+#[derive(Default)]
+struct Fake {
+    draining: AtomicBool,
+}
+
+fn switch(dpid: u64, master: &str) -> ClusterSwitchRow {
+    let other = if master == "a" { "b" } else { "a" };
+    ClusterSwitchRow {
+        dpid: Dpid(dpid),
+        name: None,
+        masters: vec![master.to_owned(), other.to_owned()],
+        epoch: Some(7),
+        obeys: Some(master.to_owned()),
+        role: if master == "a" { NodeRole::Master } else { NodeRole::Standby },
+    }
+}
+
+impl ClusterHandle for Fake {
+    fn status(&self) -> Result<ClusterStatus, QueryError> {
+        let state = |name: &str| match name {
+            "a" if self.draining.load(Ordering::Relaxed) => NodeState::Draining,
+            "c" => NodeState::Dead,
+            _ => NodeState::Serving,
+        };
+        let node = |name: &str| NodeRow {
+            name: name.to_owned(),
+            address: SocketAddr::from(([127, 0, 0, 1], 6640)),
+            state: state(name),
+            last_heard_ms: None,
+            switches: 1,
+        };
+        Ok(ClusterStatus {
+            name: "lab".to_owned(),
+            node: "a".to_owned(),
+            serving: true,
+            nodes: ["a", "b", "c"].map(node).into(),
+            store: ClusterStoreRow { reachable: true, ..ClusterStoreRow::default() },
+        })
+    }
+
+    fn switches(&self) -> Result<Vec<ClusterSwitchRow>, QueryError> {
+        Ok(vec![switch(0xa1, "a"), switch(0xa2, "b")])
+    }
+
+    fn move_switch(&self, dpid: Dpid, node: &str) -> Result<ClusterSwitchRow, QueryError> {
+        match self.switches()?.iter().find(|row| row.dpid == dpid) {
+            Some(row) if row.role == NodeRole::Master => Ok(switch(dpid.0, node)),
+            _ => Err(QueryError::new(ErrorKind::Refused, "this node is not its master")),
+        }
+    }
+
+    fn drain(&self, draining: bool) -> Result<ClusterStatus, QueryError> {
+        self.draining.store(draining, Ordering::Relaxed);
+        self.status()
+    }
+}
+
+fn start(change: impl FnOnce(ControllerBuilder) -> ControllerBuilder) -> Controller {
+    let builder = Controller::builder().app(per_switch("nothing", |_| Nothing)).workers(1);
+    change(builder.listen(([127, 0, 0, 1], 0))).start().unwrap()
+}
+
+#[test]
+fn operators_ask_the_cluster_and_give_it_orders() {
+    let mut names = Names::default();
+    names.add_switch("core-1", Dpid(0xa1)).unwrap();
+    let controller =
+        start(|builder| builder.names(names).cluster_handle(Arc::new(Fake::default())));
+    let operator = controller.operator();
+    let status = operator.ask(GetCluster {}).unwrap();
+    assert_eq!((&*status.name, &*status.node, status.nodes.len()), ("lab", "a", 3));
+    let rows = operator.ask(ListClusterSwitches::default()).unwrap().rows;
+    let shown: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.role)).collect();
+    assert_eq!(shown, [(Some("core-1"), NodeRole::Master), (None, NodeRole::Standby)]);
+
+    let order = |switch: &str, node: &str| MoveSwitch {
+        switch: switch.parse::<SwitchRef>().unwrap(),
+        node: node.to_owned(),
+    };
+    let moved = operator.ask(order("core-1", "b")).unwrap();
+    assert_eq!((moved.name.as_deref(), moved.obeys.as_deref()), (Some("core-1"), Some("b")));
+    let error = operator.ask(order("core-1", "d")).unwrap_err();
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::NotFound, Some("node")));
+    assert!(error.message.ends_with("give one of a, b, c"), "{error}");
+    let error = operator.ask(order("core-9", "b")).unwrap_err();
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::NotFound, Some("switch")));
+    assert_eq!(operator.ask(order("a2", "a")).unwrap_err().kind, ErrorKind::Refused);
+
+    let state = |status: &ClusterStatus| status.nodes[0].state;
+    for (draining, expected) in [(true, NodeState::Draining), (false, NodeState::Serving)] {
+        assert_eq!(state(&operator.ask(DrainNode { draining }).unwrap()), expected);
+        assert_eq!(state(&operator.ask(GetCluster {}).unwrap()), expected);
+    }
+    controller.stop();
+}
+
+#[test]
+fn a_controller_that_is_alone_says_how_to_get_a_cluster() {
+    let controller = start(|builder| builder);
+    let operator = controller.operator();
+    let switch = SwitchRef::Dpid(Dpid(1));
+    let errors = [
+        operator.ask(GetCluster {}).unwrap_err(),
+        operator.ask(ListClusterSwitches::default()).unwrap_err(),
+        operator.ask(DrainNode { draining: true }).unwrap_err(),
+        operator.ask(MoveSwitch { switch, node: "b".to_owned() }).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind, ErrorKind::NoCluster);
+        assert!(error.message.contains("set `cluster.name`"), "{error}");
+    }
+    controller.stop();
+}

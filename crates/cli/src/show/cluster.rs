@@ -1,0 +1,117 @@
+//! The cluster, its nodes and their switches.
+
+use std::fmt::Write;
+
+use bellrock_query::{ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState};
+
+use super::{named, printable, table};
+
+/// The nodes of a cluster, and the connection to etcd.
+pub(crate) fn cluster(status: &ClusterStatus) -> String {
+    let ClusterStatus { name, node, nodes, store, .. } = status;
+    let mut text = format!("cluster {}, seen by the node {}\n", printable(name), printable(node));
+    let head = ["NODE", "ADDRESS", "STATE", "LAST HEARD", "SWITCHES"];
+    text.push_str(&table(&head, nodes.iter().map(|row| cells(row, row.name == *node))));
+    let state = if store.reachable { "answers" } else { "does not answer" };
+    let _ = writeln!(text, "etcd {state}");
+    if let Some(error) = &store.last_error {
+        let _ = writeln!(text, "latest error of etcd: {}", printable(error));
+    }
+    if !status.serving {
+        text.push_str(
+            "this node is master of no switch: it hears no majority, or has not read etcd\n",
+        );
+    }
+    text
+}
+
+fn cells(row: &NodeRow, is_asked: bool) -> Vec<String> {
+    let state = match row.state {
+        NodeState::Serving => "serving",
+        NodeState::Draining => "draining",
+        NodeState::NoMajority => "no majority",
+        NodeState::Dead => "dead",
+        _ => "unknown",
+    };
+    let heard = match row.last_heard_ms {
+        Some(ms) => format!("{ms} ms"),
+        None if is_asked => "-".to_owned(),
+        None => "never".to_owned(),
+    };
+    vec![
+        printable(&row.name),
+        row.address.to_string(),
+        state.to_owned(),
+        heard,
+        row.switches.to_string(),
+    ]
+}
+
+/// The switches of a cluster, and their masters.
+pub(crate) fn cluster_switches(rows: &[ClusterSwitchRow]) -> String {
+    if rows.is_empty() {
+        return "no switch has connected to the cluster\n".to_owned();
+    }
+    let row = |row: &ClusterSwitchRow| {
+        let role = match row.role {
+            NodeRole::Away => "not connected",
+            NodeRole::Standby => "standby",
+            NodeRole::Claiming => "claiming",
+            NodeRole::Master => "master",
+            _ => "unknown",
+        };
+        let masters: Vec<_> = row.masters.iter().map(|name| printable(name)).collect();
+        vec![
+            named(row.dpid, row.name.as_deref()),
+            row.obeys.as_deref().map_or_else(|| "-".to_owned(), printable),
+            role.to_owned(),
+            row.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string()),
+            masters.join(","),
+        ]
+    };
+    table(&["SWITCH", "OBEYS", "THIS NODE", "EPOCH", "ORDER OF MASTERS"], rows.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_a_table_of_its_nodes_and_a_line_about_etcd() {
+        let status = serde_json::json!({
+            "name": "campus", "node": "a", "serving": false,
+            "nodes": [
+                {"name": "a", "address": "0.0.0.0:6640", "state": "no_majority", "switches": 0},
+                {"name": "b", "address": "192.0.2.2:6640", "state": "dead", "last_heard_ms": 3100,
+                 "switches": 12},
+                {"name": "c", "address": "192.0.2.3:6640", "state": "unknown", "switches": 0,
+                 "round_trip_us": 210},
+            ],
+            "store": {"reachable": false, "last_error": "timed out\u{1b}"},
+        });
+        let expected = "\
+cluster campus, seen by the node a
+NODE  ADDRESS         STATE        LAST HEARD  ROUND TRIP  SWITCHES
+a     0.0.0.0:6640    no majority  -           -           0
+b     192.0.2.2:6640  dead         3100 ms     -           12
+c     192.0.2.3:6640  unknown      never       210 us      0
+etcd does not answer
+latest error of etcd: timed out\\u{1b}
+this node is master of no switch: it hears no majority, or has not read etcd
+";
+        assert_eq!(cluster(&serde_json::from_value(status).unwrap()), expected);
+        let rows = serde_json::json!([
+            {"dpid": "00000000000000a1", "name": "core-1", "masters": ["b", "a"], "epoch": 7,
+             "obeys": "b", "role": "standby"},
+            {"dpid": "00000000000000a2", "masters": [], "role": "claiming"},
+        ]);
+        let expected = "\
+SWITCH            OBEYS  THIS NODE  EPOCH  ORDER OF MASTERS
+core-1            b      standby    7      b,a
+00000000000000a2  -      claiming   -
+";
+        let rows: Vec<_> = serde_json::from_value(rows).unwrap();
+        assert_eq!(cluster_switches(&rows), expected);
+        assert_eq!(cluster_switches(&[]), "no switch has connected to the cluster\n");
+    }
+}

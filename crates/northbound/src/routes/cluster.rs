@@ -1,0 +1,90 @@
+//! The cluster that the controller is a node of.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use bellrock_query::{
+    ClusterStatus, ClusterSwitchRow, DrainNode, GetCluster, ListClusterSwitches, MoveSwitch, Rows,
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::PageParams;
+use super::network::switch_ref;
+use crate::access::Caller;
+use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged};
+use crate::problem::Problem;
+
+/// The node that is to be master of a switch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MoveBody {
+    /// Its name.
+    node: String,
+}
+
+/// The cluster, as this node sees it
+///
+/// A controller that is alone answers with the problem `no_cluster`.
+#[utoipa::path(get, path = "/v1/cluster", tag = "controller", responses(
+    (status = 200, description = "The nodes, and the connection to etcd.", body = ClusterStatus),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn cluster(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    known: Known,
+) -> Result<Tagged<ClusterStatus>, Problem> {
+    Ok(Tagged { answer: shared.ask(GetCluster {}).await?, known })
+}
+
+/// The switches of the cluster and their masters, by datapath id
+#[utoipa::path(get, path = "/v1/cluster/switches", tag = "controller", params(PageParams), responses(
+    (status = 200, description = "A page of the switches.", body = Rows<ClusterSwitchRow>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn cluster_switches(
+    State(shared): State<Arc<Shared>>,
+    Params(page): Params<PageParams>,
+    known: Known,
+) -> Result<Tagged<Rows<ClusterSwitchRow>>, Problem> {
+    Ok(Tagged { answer: shared.ask(ListClusterSwitches { page: page.page()? }).await?, known })
+}
+
+/// Give a switch to another node
+///
+/// Ask the node that is its master. The answer comes when the move has begun.
+#[utoipa::path(post, path = "/v1/cluster/switches/{switch}/move", tag = "controller", security(("token" = [])),
+    params(("switch" = String, Path, description = "Its datapath id or its name.")),
+    request_body = MoveBody,
+    responses(
+    (status = 200, description = "The move has begun.", body = ClusterSwitchRow),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn move_switch(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    Extension(caller): Extension<Caller>,
+    Part(switch): Part<String>,
+    Fields(body): Fields<MoveBody>,
+) -> Result<Json<ClusterSwitchRow>, Problem> {
+    let order = MoveSwitch { switch: switch_ref(&switch), node: body.node };
+    Ok(Json(shared.order(caller, order).await?))
+}
+
+/// Give all switches of this node to others, before it is stopped, or end that
+#[utoipa::path(post, path = "/v1/cluster/drain", tag = "controller", security(("token" = [])),
+    request_body = DrainNode,
+    responses(
+    (status = 200, description = "The cluster, with the new state of this node.", body = ClusterStatus),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn drain_node(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    Extension(caller): Extension<Caller>,
+    Fields(order): Fields<DrainNode>,
+) -> Result<Json<ClusterStatus>, Problem> {
+    Ok(Json(shared.order(caller, order).await?))
+}
