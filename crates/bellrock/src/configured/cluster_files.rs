@@ -23,13 +23,21 @@ fn between_nodes(config: &Config) -> Option<WrongFile> {
         authorities: tls.ca?,
         revocations: None,
     };
-    let error = TlsServer::read(&files).err()?;
+    let Err(error) = TlsServer::read(&files) else { return name_of_node(config, files) };
     let setting = match error.path() {
         path if path == files.key => "cluster.tls.key",
         path if path == files.authorities => "cluster.tls.ca",
         _ => "cluster.tls.certificate",
     };
     Some(wrong_file(setting, &error, advice(&error)))
+}
+
+/// Whether the other nodes would know this one by its certificate.
+fn name_of_node(config: &Config, files: TlsFiles) -> Option<WrongFile> {
+    let TlsFiles { certificate, key, authorities, .. } = files;
+    let files = bellrock_cluster::link::TlsFiles { certificate, key, authorities };
+    let error = files.check(config.cluster.node.as_deref()?).err()?;
+    Some(wrong_file("cluster.tls.certificate", &error, ""))
 }
 
 fn certificate_for_etcd(config: &Config) -> Option<WrongFile> {

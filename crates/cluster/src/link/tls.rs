@@ -21,6 +21,16 @@ pub struct TlsFiles {
     pub authorities: PathBuf,
 }
 
+impl TlsFiles {
+    /// Checks that the files fit, and that the certificate has the name of this node.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn check(&self, node: &str) -> Result<(), TlsError> {
+        ends(self, node).map(drop)
+    }
+}
+
 /// Why TLS between the nodes cannot begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
