@@ -70,6 +70,12 @@ const MAX_REFUSED_CLAIMS: u32 = 3;
 /// A node that a switch refuses counts as not connected for so long.
 const UNFIT: Duration = Duration::from_secs(10);
 
+/// Maximum number of switches with a record. More get no master: who invents datapath ids must not
+/// fill etcd.
+pub const MAX_SWITCHES: usize = 20_000;
+/// A switch beyond that is looked at again after so long.
+const LOOK_FOR_PLACE: Duration = Duration::from_secs(60);
+
 /// What a node is.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberSettings {
@@ -165,6 +171,8 @@ pub enum Notice {
     Jumped(Dpid, Generation),
     /// A switch refuses this node as its master.
     Unfit(Dpid),
+    /// A new switch gets no record, since there are [`MAX_SWITCHES`].
+    TooMany(Dpid),
 }
 
 /// What a node is, as another one sees it.
@@ -204,6 +212,8 @@ pub struct Mastership {
     view: View,
     own: OwnSwitches,
     switches: BTreeMap<Dpid, Entry>,
+    /// Number of switches with a record.
+    records: usize,
     /// When switches want to be looked at again.
     timers: BTreeSet<(Duration, Dpid)>,
     /// Number of switches whose record has a node in front, by node.
@@ -234,6 +244,7 @@ impl Mastership {
             view: View::default(),
             own: OwnSwitches::new(incarnation),
             switches: BTreeMap::new(),
+            records: 0,
             timers: BTreeSet::new(),
             loads: [0; MAX_NODES],
             writing: [0; MAX_NODES],

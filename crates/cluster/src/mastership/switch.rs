@@ -5,8 +5,8 @@ use std::time::Duration;
 use bellrock_api::{Dpid, RoleOrder};
 
 use super::{
-    CONNECT_GRACE, MAX_REFUSED_CLAIMS, Mastership, NEW_SWITCH, Notice, Output, RECORD_FOLLOWS,
-    RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult, YIELD,
+    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, Mastership, NEW_SWITCH,
+    Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult, YIELD,
 };
 use crate::node::NodeId;
 use crate::record::{Generation, Record};
@@ -99,6 +99,13 @@ impl Mastership {
         self.own.set(dpid, false);
         if let Some(entry) = self.switches.get_mut(&dpid) {
             entry.here = None;
+            // Nothing is known of it that somebody could need.
+            if entry.record.is_none()
+                && entry.writing.is_none()
+                && let Some(Entry { wake: Some(at), .. }) = self.switches.remove(&dpid)
+            {
+                self.timers.remove(&(at, dpid));
+            }
         }
         self.moves.forget(dpid);
         self.next_heartbeat = Duration::ZERO;
@@ -135,6 +142,11 @@ impl Mastership {
         }
         let load = |record: &Option<Record>| record.as_ref().and_then(Record::first);
         let (before, after) = (load(&entry.record), load(&record));
+        match (&entry.record, &record) {
+            (None, Some(_)) => self.records += 1,
+            (Some(_), None) => self.records -= 1,
+            _ => {}
+        }
         if let Some(load) = before.and_then(|node| self.loads.get_mut(node.index())) {
             *load = load.saturating_sub(1);
         }
@@ -423,10 +435,18 @@ impl Mastership {
             self.write_with_me_first(dpid, now, out);
         } else if now < at {
             self.wake_at(dpid, at);
+        } else if self.record(dpid).is_none() && self.records + self.writing_new() >= MAX_SWITCHES {
+            out.push(Output::Notice(Notice::TooMany(dpid)));
+            self.wake_at(dpid, now + LOOK_FOR_PLACE);
         } else {
             let masters = self.placement(dpid);
             self.write(dpid, masters, now, out);
         }
+    }
+
+    /// Number of records that this node is writing. Few of them are not new.
+    fn writing_new(&self) -> usize {
+        self.writing.iter().sum()
     }
 
     fn write_with_me_first(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) -> bool {

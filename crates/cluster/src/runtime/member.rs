@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{Dpid, Network, RoleError, RoleOrder, SwitchInfo};
+use bellrock_pace::RateLimit;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
@@ -17,7 +18,8 @@ use super::{Command, NodeStatus, OrderError, Status, SwitchStatus};
 use crate::etcd::Client;
 use crate::link::{LinkEvent, Links};
 use crate::mastership::{
-    Input, Mastership, MemberSettings, NodeState, Notice, Output, SwitchRole, WriteResult,
+    Input, MAX_SWITCHES, Mastership, MemberSettings, NodeState, Notice, Output, SwitchRole,
+    WriteResult,
 };
 use crate::node::NodeId;
 use crate::record::{Generation, Record};
@@ -26,6 +28,11 @@ use crate::record::{Generation, Record};
 const EVENTS_PER_TURN: usize = 256;
 /// Roles are compared with the switches so often, in case an event was missed.
 const COMPARE: Duration = Duration::from_secs(1);
+
+/// Lines of the log about links and etcd: so many at once, and then one in each period. Whoever
+/// reaches the port of the links could write as many lines as connections.
+const LINES: u32 = 32;
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What comes to the thread.
 #[derive(Debug)]
@@ -61,6 +68,9 @@ pub(crate) struct Member {
     doubtful: Vec<Dpid>,
     next_comparison: Duration,
     store_trouble: Option<String>,
+    lines: RateLimit,
+    /// Lines that were left out since the last one.
+    left_out: u64,
 }
 
 impl Member {
@@ -88,6 +98,8 @@ impl Member {
             doubtful: Vec::new(),
             next_comparison: COMPARE,
             store_trouble: Some("it was not read yet".into()),
+            lines: RateLimit::new(LINES, LINE_EVERY),
+            left_out: 0,
         }
     }
 
@@ -136,7 +148,7 @@ impl Member {
                 return info!(node = self.name(node), "connected to a node of the cluster");
             }
             Event::Link(LinkEvent::Trouble(what)) => {
-                return warn!("no link of the cluster: {what}");
+                return self.warn(format_args!("no link of the cluster: {what}"));
             }
             Event::Store(StoreEvent::Read(records)) => Input::Read(records),
             Event::Store(StoreEvent::Changed(dpid, record)) => Input::Changed(dpid, record),
@@ -160,9 +172,21 @@ impl Member {
         }
         match &trouble {
             None => info!("etcd serves this node"),
-            Some(trouble) => warn!("etcd does not serve this node: {trouble}"),
+            Some(trouble) => self.warn(format_args!("etcd does not serve this node: {trouble}")),
         }
         self.store_trouble = trouble;
+    }
+
+    /// Writes a line, unless there were too many.
+    fn warn(&mut self, line: std::fmt::Arguments<'_>) {
+        if !self.lines.pass(self.now()) {
+            self.left_out += 1;
+            return;
+        }
+        match std::mem::take(&mut self.left_out) {
+            0 => warn!("{line}"),
+            left_out => warn!(left_out, "{line}"),
+        }
     }
 
     fn input_of(&mut self, event: SwitchEvent) -> Option<Input> {
@@ -250,7 +274,7 @@ impl Member {
         });
     }
 
-    fn report(&self, notice: Notice) {
+    fn report(&mut self, notice: Notice) {
         match notice {
             Notice::Serving => info!("this node serves: it hears a majority of the cluster"),
             Notice::LostMajority => {
@@ -278,6 +302,9 @@ impl Member {
                 "the switch had seen a newer election than etcd: etcd was restored from an old snapshot, \
                  or another cluster has the same switch"
             ),
+            Notice::TooMany(dpid) => self.warn(format_args!(
+                "the switch {dpid} gets no master: the cluster knows {MAX_SWITCHES} switches already"
+            )),
             Notice::Unfit(dpid) => {
                 warn!(%dpid, "the switch refuses this node as its master: others get it for a while");
             }
