@@ -1,0 +1,187 @@
+//! One node of three, by hand: what it claims, what it writes first, and the bounds of what it takes.
+#![allow(clippy::unwrap_used, reason = "a failing test panics")]
+
+use std::time::Duration;
+
+use bellrock_api::{Dpid, RoleOrder};
+use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
+use bellrock_cluster::mastership::{
+    HEARTBEAT, Input, MAX_SWITCHES, Mastership, MemberSettings, Notice, Output, WriteResult,
+};
+use bellrock_cluster::node::{NodeId, NodeSet};
+use bellrock_cluster::record::{Generation, Record};
+
+const SWITCH: Dpid = Dpid(0xa1);
+
+fn node(place: usize) -> NodeId {
+    NodeId::new(place).unwrap()
+}
+
+/// The first of three nodes, which hears both others.
+struct Node {
+    machine: Mastership,
+    now: Duration,
+}
+
+impl Node {
+    /// A node that serves, with this number of records in etcd, in which it is the second.
+    fn serving(records: usize) -> Self {
+        let record = |number: usize| {
+            let masters = vec![node(1), node(0), node(2)];
+            (Dpid(number as u64), Record { masters, floor: 0, revision: number as u64 + 1 })
+        };
+        Node::with((0..records).map(record).collect())
+    }
+
+    /// A node that serves, with these records in etcd.
+    fn with(records: Vec<(Dpid, Record)>) -> Self {
+        let settings = MemberSettings { me: node(0), nodes: 3, incarnation: 1 };
+        let machine = Mastership::new(settings, Duration::ZERO);
+        let mut node_0 = Node { machine, now: Duration::ZERO };
+        node_0.machine.handle(Duration::ZERO, Input::Read(records), &mut Vec::new());
+        node_0.run(Duration::from_secs(1));
+        assert!(node_0.machine.is_serving());
+        node_0
+    }
+
+    /// Lets time pass, with heartbeats of the others, and returns what the node does.
+    fn run(&mut self, time: Duration) -> Vec<Output> {
+        let mut out = Vec::new();
+        let end = self.now + time;
+        while self.now < end {
+            self.now += HEARTBEAT;
+            for peer in [1, 2] {
+                self.hears(peer, SwitchReport::Same { version: 0 }, &mut out);
+            }
+        }
+        out
+    }
+
+    /// Gets a heartbeat of another node, which serves.
+    fn hears(&mut self, peer: usize, switches: SwitchReport, out: &mut Vec<Output>) {
+        let heartbeat = Heartbeat {
+            serving: true,
+            draining: false,
+            suspects: NodeSet::EMPTY,
+            switches,
+            known: None,
+            offer: None,
+            accept: None,
+        };
+        self.machine.handle(self.now, Input::Heard(node(peer), heartbeat), out);
+    }
+}
+
+fn writes(out: &[Output]) -> Vec<Dpid> {
+    let written = out.iter().filter_map(|output| match output {
+        Output::Write { dpid, .. } => Some(*dpid),
+        _ => None,
+    });
+    written.collect()
+}
+
+/// Connects a switch whose record (epoch 7) has node 0 in front, and returns what node 0 does.
+fn connect(newest: Option<Generation>) -> (Node, Vec<Output>) {
+    let masters = vec![node(0), node(1), node(2)];
+    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, revision: 7 })]);
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Connected(SWITCH, newest), &mut out);
+    out.extend(node_0.run(Duration::from_millis(100)));
+    (node_0, out)
+}
+
+fn claims(out: &[Output]) -> Vec<u64> {
+    let claimed = out.iter().filter_map(|output| match output {
+        Output::Order(_, RoleOrder::Master { generation_id }) => Some(*generation_id),
+        _ => None,
+    });
+    claimed.collect()
+}
+
+#[test]
+fn a_switch_that_has_seen_less_is_claimed_without_a_record() {
+    for newest in [None, Some(Generation::new(6, 2))] {
+        let (_, out) = connect(newest);
+        assert_eq!((claims(&out), writes(&out)), (vec![0x700], vec![]), "{newest:?}");
+    }
+}
+
+#[test]
+fn a_generation_that_this_process_did_not_claim_is_exceeded_first() {
+    // The same one: of a process before, or of another node before etcd lost something.
+    for newest in [Generation::new(7, 0), Generation::new(9, 1)] {
+        let (mut node_0, out) = connect(Some(newest));
+        assert_eq!(claims(&out), [0; 0]);
+        let floor = newest.epoch() + 1;
+        let masters = vec![node(0), node(1), node(2)];
+        let write = Output::Write { dpid: SWITCH, masters: masters.clone(), floor, expected: 7 };
+        assert!(out.contains(&write), "{out:?}");
+        let written = WriteResult::Written(Record { masters, floor, revision: 8 });
+        let mut out = Vec::new();
+        node_0.machine.handle(node_0.now, Input::Written(SWITCH, written), &mut out);
+        assert_eq!(claims(&out), [floor.max(8) << 8]);
+    }
+}
+
+#[test]
+fn an_old_process_that_comes_back_claims_its_own_generation_again() {
+    let (mut node_0, out) = connect(None);
+    let [generation] = claims(&out)[..] else { unreachable!("{out:?}") };
+    let generation = Generation(generation);
+    let mut out = Vec::new();
+    for input in [
+        Input::Granted(SWITCH, generation),
+        Input::Disconnected(SWITCH),
+        Input::Connected(SWITCH, Some(generation)),
+    ] {
+        node_0.machine.handle(node_0.now, input, &mut out);
+    }
+    assert_eq!((claims(&out), writes(&out)), (vec![generation.0], vec![]));
+}
+
+#[test]
+fn after_a_stale_claim_the_record_of_the_newer_master_has_time_to_come() {
+    let (mut node_0, _) = connect(None);
+    let newer = Generation::new(7, 1);
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Stale(SWITCH, Some(newer)), &mut out);
+    out.extend(node_0.run(Duration::from_millis(400)));
+    assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
+    // It comes, and the other node is master.
+    let record = Record { masters: vec![node(1), node(0), node(2)], floor: 8, revision: 8 };
+    node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(record)), &mut out);
+    let switches = SwitchReport::All { version: 1, switches: vec![SWITCH] };
+    node_0.hears(1, switches, &mut out);
+    out.extend(node_0.run(Duration::from_secs(2)));
+    assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
+}
+
+#[test]
+fn invented_switches_do_not_fill_etcd() {
+    let new = Dpid(u64::MAX);
+    // With one record less, the new switch gets the last one.
+    let mut node_0 = Node::serving(MAX_SWITCHES - 1);
+    node_0.machine.handle(node_0.now, Input::Connected(new, None), &mut Vec::new());
+    assert_eq!(writes(&node_0.run(Duration::from_secs(1))), [new]);
+
+    let mut node_0 = Node::serving(MAX_SWITCHES);
+    node_0.machine.handle(node_0.now, Input::Connected(new, None), &mut Vec::new());
+    let out = node_0.run(Duration::from_secs(1));
+    assert_eq!(writes(&out), []);
+    assert!(out.contains(&Output::Notice(Notice::TooMany(new))));
+    // A record that is removed makes a place.
+    node_0.machine.handle(node_0.now, Input::Changed(Dpid(0), None), &mut Vec::new());
+    assert_eq!(writes(&node_0.run(Duration::from_secs(61))).first(), Some(&new));
+}
+
+#[test]
+fn switches_that_left_no_record_are_forgotten() {
+    let mut node_0 = Node::serving(0);
+    for number in 0..1000 {
+        let mut out = Vec::new();
+        node_0.machine.handle(node_0.now, Input::Connected(Dpid(number), None), &mut out);
+        node_0.machine.handle(node_0.now, Input::Disconnected(Dpid(number)), &mut out);
+        assert_eq!(writes(&out), []);
+    }
+    assert_eq!(node_0.machine.switches().count(), 0);
+}
