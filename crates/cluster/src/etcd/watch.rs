@@ -246,7 +246,7 @@ impl Watcher {
         index: usize,
     ) -> Result<(Requests<Bytes>, Incoming), End> {
         // It fails after an earlier answer went back.
-        self.client.history().revision()?;
+        let seen = self.client.history().revision()?.max(self.next - 1);
         let deadline = Instant::now() + self.client.total();
         self.token = self.client.token(index, deadline).await?;
         let mut revision = 0;
@@ -256,9 +256,10 @@ impl Watcher {
                 self.client.history().check_cluster(at.name(), status.header)
             })
             .await?;
-        if revision + 1 < self.next {
-            // It lags behind, or all went back: a linearizable read shows it.
-            self.client.history().seen(self.next - 1);
+        if revision < seen {
+            // It lags behind, or all went back: a linearizable read shows it. The newest revision may
+            // have been that of a write, whose change the watch has not shown yet.
+            self.client.history().seen(seen);
             self.client.read_key(b"-").await?;
         }
         let create = requests::watch(&self.prefix, self.next);

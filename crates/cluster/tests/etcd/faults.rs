@@ -138,11 +138,15 @@ async fn write(client: &Client, count: u32) {
 }
 
 async fn last_event(watch: &mut Watch) -> WatchEvent {
-    let mut last = None;
-    while let Some(event) = within(watch.next(), "the watch ends").await {
-        last = Some(event);
-    }
-    last.unwrap()
+    // Signs of life go on as long as the watch does, so all of it is bounded.
+    let all = async {
+        let mut last = None;
+        while let Some(event) = watch.next().await {
+            last = Some(event);
+        }
+        last.unwrap()
+    };
+    within(all, "the watch ends").await
 }
 
 /// Takes a snapshot, writes, and puts the snapshot in place of it.
@@ -180,6 +184,16 @@ async fn an_old_snapshot_is_noticed() {
     );
     client.forget_history();
     assert!(client.transact(&put).await.unwrap().is_committed());
+}
+
+#[tokio::test]
+async fn a_watch_notices_an_old_snapshot_by_what_its_client_has_written() {
+    let mut cluster = Cluster::start(1).await;
+    let client = cluster.client();
+    go_back(&mut cluster, &client, "etcd-cluster").await;
+    // It has shown nothing so far, and the next change that it wants is there.
+    let end = last_event(&mut client.watch("", 1)).await;
+    assert!(matches!(end, WatchEvent::ReadNeeded(ReadNeeded::WentBack(_))), "{end:?}");
 }
 
 #[tokio::test]
