@@ -106,7 +106,7 @@ impl Mastership {
     }
 
     /// Offers a switch to another node, if this one has too many.
-    pub(super) fn balance(&mut self, now: Duration, _out: &mut Vec<Output>) {
+    pub(super) fn balance(&mut self, now: Duration) {
         if let Some(offer) = self.moves.offer {
             let is_done = self.record(offer.dpid).and_then(Record::first) != Some(self.me);
             if is_done {

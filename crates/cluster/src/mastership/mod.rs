@@ -300,7 +300,7 @@ impl Mastership {
             }
             self.look_at(dpid, now, out);
         }
-        self.balance(now, out);
+        self.balance(now);
         if now >= self.next_heartbeat {
             self.next_heartbeat = now + HEARTBEAT;
             for peer in self.peers.nodes() {

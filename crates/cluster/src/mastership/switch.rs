@@ -26,8 +26,7 @@ pub(super) struct Entry {
     writing: Option<(NodeId, Duration)>,
     /// When the next record may be written.
     next_write: Duration,
-    /// Since when this node would be the one, but for living nodes that the switch is not connected
-    /// to.
+    /// Since when this node waits for nodes in front of it that live and lack the switch.
     missed_since: Option<Duration>,
 }
 

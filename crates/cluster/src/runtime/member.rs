@@ -103,7 +103,7 @@ impl Member {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Works until [`Command::Stop`].
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
         info!(cluster = self.cluster, node = self.name(self.me), "a node of a cluster starts");
         tokio::task::spawn_local(switches::follow(self.network.clone(), self.events.clone()));

@@ -32,7 +32,7 @@ const MAX_EVENTS: usize = 4096;
 /// The thread answers a question within this time, or something is very wrong.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a node of a cluster is told.
+/// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Name of the cluster. Its keys in etcd begin with `/bellrock/NAME/`.
