@@ -40,6 +40,10 @@ pub(super) fn text(error: &Error) -> String {
         }
         ErrorKind::ArgumentConflict => {
             let others = all(error, ContextKind::PriorArg).join(" and ");
+            if argument.is_empty() {
+                // A flag in front of a command that has its own.
+                return format!("`{command}`: write {others} behind the command that it is for");
+            }
             format!("`{command}` takes {argument} or {others}, and not both; leave one out")
         }
         ErrorKind::InvalidValue if value.is_empty() => {

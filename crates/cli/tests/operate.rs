@@ -224,3 +224,13 @@ fn events_are_listed_by_kind_and_alarms_alone() {
     assert!(status == 1 && error.contains("core"), "{error}");
     assert_eq!(output(controller.command("hosts").args(["--switch", "a1"])).0, 0);
 }
+
+#[test]
+fn a_flag_in_front_of_an_order_is_refused_with_the_place_where_it_belongs() {
+    let order = ["cluster", "--control", "/nowhere.sock", "drain"];
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_bellrock")).args(order).output();
+    let done = done.unwrap();
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{error}");
+    assert!(error.contains("write --control <PATH> behind the command"), "{error}");
+}
