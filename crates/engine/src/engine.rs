@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use std::time::Instant;
 use bellrock_api::Network;
 use bellrock_api::runtime::Chain;
 use bellrock_api::runtime::DynApp;
+use bellrock_tables::{Preparer, preparer};
 use bellrock_worker::{Admission, Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::{Parker, Unparker};
@@ -34,6 +36,9 @@ use crate::tls::{
 };
 use crate::waker::Sleeper;
 use crate::watchdog::Watchdog;
+
+/// It exists on machines whose cores have memory of their own.
+const SECOND_MEMORY_NODE: &str = "/sys/devices/system/node/node1";
 
 /// A running controller. Dropping it stops it.
 pub struct Engine {
@@ -114,9 +119,11 @@ impl Engine {
             watchdog: None,
         };
         for (index, (core, poll)) in cores.into_iter().zip(polls).enumerate() {
+            let (tables, preparer) = preparer();
             let start = ThreadStart {
                 index,
                 core,
+                tables,
                 settings: settings.worker,
                 idle: settings.idle,
                 shared: Arc::clone(&shared),
@@ -127,6 +134,8 @@ impl Engine {
             };
             let thread = engine.spawn(format!("worker-{index}"), move || run(start))?;
             engine.threads.push(thread);
+            let body = move || prepare_tables(preparer, core);
+            engine.threads.push(engine.spawn(format!("tables-{index}"), body)?);
         }
         let stop = Arc::clone(&halt);
         let body = move || {
@@ -272,6 +281,21 @@ impl Drop for Engine {
             inbox.clear();
         }
     }
+}
+
+/// Body of the thread that prepares memory for a worker's tables. It ends after the worker.
+fn prepare_tables(preparer: Preparer, core: Option<CoreId>) -> io::Result<()> {
+    // Memory is near to the core that touches it first. Elsewhere any idle core is better than the
+    // worker's own.
+    if let Some(core) = core
+        && Path::new(SECOND_MEMORY_NODE).exists()
+    {
+        // The worker reports the same failure.
+        core_affinity::set_for_current(core);
+    }
+    let_workers_go_first();
+    preparer.run();
+    Ok(())
 }
 
 /// Listens on all addresses: those without TLS first.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::LatencyHistogram;
+use bellrock_tables::PreparedTables;
 use bellrock_worker::{ConnectionKey, LOAD_WINDOW, SharedState, Worker, WorkerSettings};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
@@ -88,6 +89,8 @@ impl ConnectionInbox {
 pub(crate) struct ThreadStart {
     pub(crate) index: usize,
     pub(crate) core: Option<core_affinity::CoreId>,
+    /// Connects the worker's tables with the thread that prepares their memory.
+    pub(crate) tables: PreparedTables,
     pub(crate) settings: WorkerSettings,
     pub(crate) idle: IdleMode,
     pub(crate) shared: Arc<SharedState>,
@@ -152,6 +155,7 @@ pub(crate) fn run(start: ThreadStart) -> io::Result<()> {
     {
         warn!(worker = start.index, core = core.id, "the worker could not be pinned to its core");
     }
+    start.tables.install();
     let registry = start.poll.registry().try_clone()?;
     let stall_check = (start.settings.limits.stalled / LOOKS_PER_STALL).min(MAX_STALL_CHECK);
     let thread = WorkerThread {

@@ -4,16 +4,12 @@
 //! chunk of [`HUGE_PAGE_BYTES`] is aligned to a huge page, and the kernel is advised to use one;
 //! smaller chunks share them. The kernel may ignore the advice.
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::budget::{Advised, Budget};
-use crate::line::LINE_BYTES;
-use crate::slab::SlabSlot;
-
-/// Bytes of a huge page on `x86_64`, and usually elsewhere.
-pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+use crate::memory::{HUGE_PAGE_BYTES, Memory};
 
 /// Memory for up to `capacity` values of `T`, of which the first `len` are set. Like a `Vec` that
 /// never moves, with its own alignment.
@@ -21,8 +17,8 @@ pub(crate) struct Chunk<T> {
     start: NonNull<T>,
     len: usize,
     capacity: usize,
-    /// The part of a slab that holds the chunk; `None` for a chunk with its own allocation.
-    slot: Option<SlabSlot>,
+    /// `None` without capacity.
+    _memory: Option<Memory>,
     /// Counts the bytes that the kernel accepted for huge pages.
     _advised: Option<Advised>,
 }
@@ -37,36 +33,40 @@ unsafe impl<T: Sync> Sync for Chunk<T> {}
 impl<T> Chunk<T> {
     /// A chunk without capacity and memory.
     pub(crate) const fn empty() -> Self {
-        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, slot: None, _advised: None }
+        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, _memory: None, _advised: None }
+    }
+
+    /// The memory that a chunk for `capacity` values needs; `None` if that is too large to exist.
+    pub(crate) fn layout(capacity: usize) -> Option<Layout> {
+        let layout = Layout::array::<T>(capacity).ok()?;
+        let huge = layout.size() >= HUGE_PAGE_BYTES;
+        if huge { layout.align_to(HUGE_PAGE_BYTES).ok() } else { Some(layout) }
     }
 }
 
 impl<T: Copy> Chunk<T> {
+    /// A chunk in memory of [`Chunk::layout`] for `capacity` values.
+    pub(crate) fn new(capacity: usize, memory: Memory, budget: &Budget) -> Self {
+        let _advised = memory.advised_bytes().map(|bytes| budget.advised(bytes));
+        let start = memory.start().cast();
+        Chunk { start, len: 0, capacity, _memory: Some(memory), _advised }
+    }
+
     /// Allocates a chunk for `capacity` values; `None` if the allocator refuses.
+    #[cfg(test)]
     pub(crate) fn with_capacity(capacity: usize, budget: &Budget) -> Option<Self> {
-        let layout = layout::<T>(capacity)?;
+        let layout = Self::layout(capacity)?;
         if layout.size() == 0 {
             return Some(Chunk::empty());
         }
-        let slot = SlabSlot::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
-        let (start, advised) = match &slot {
-            Some(slot) => (slot.start(), slot.is_advised()),
-            None => {
-                // SAFETY: the size is not zero.
-                #[allow(unsafe_code)]
-                let start = NonNull::new(unsafe { alloc(layout) })?;
-                (start, layout.size() >= HUGE_PAGE_BYTES && advise(start, layout.size()))
-            }
-        };
-        let _advised = advised.then(|| budget.advised(layout.size()));
-        Some(Chunk { start: start.cast(), len: 0, capacity, slot, _advised })
+        Some(Self::new(capacity, Memory::allocate(layout)?, budget))
     }
 
     /// Sets up to `count` more values to `value`, within the capacity.
     pub(crate) fn fill(&mut self, count: usize, value: T) {
         let count = count.min(self.capacity - self.len);
         for at in self.len..self.len + count {
-            // SAFETY: `at` is below the capacity, so within the allocation.
+            // SAFETY: `at` is below the capacity, so within the memory.
             #[allow(unsafe_code)]
             unsafe {
                 self.start.add(at).write(value);
@@ -98,44 +98,6 @@ impl<T> DerefMut for Chunk<T> {
             std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len)
         }
     }
-}
-
-impl<T> Drop for Chunk<T> {
-    fn drop(&mut self) {
-        if self.slot.is_some() {
-            return;
-        }
-        if let Some(layout) = layout::<T>(self.capacity).filter(|layout| layout.size() > 0) {
-            // SAFETY: allocated by `with_capacity` with the same layout, since it is in no slab;
-            // `T` was `Copy` there, so nothing needs a drop.
-            #[allow(unsafe_code)]
-            unsafe {
-                dealloc(self.start.as_ptr().cast(), layout);
-            }
-        }
-    }
-}
-
-fn layout<T>(capacity: usize) -> Option<Layout> {
-    let layout = Layout::array::<T>(capacity).ok()?;
-    let huge = layout.size() >= HUGE_PAGE_BYTES;
-    if huge { layout.align_to(HUGE_PAGE_BYTES).ok() } else { Some(layout) }
-}
-
-/// Advises the kernel to use huge pages. Returns false if it does not support them.
-#[cfg(all(target_os = "linux", not(miri)))]
-pub(crate) fn advise(start: NonNull<u8>, bytes: usize) -> bool {
-    use rustix::mm::{Advice, madvise};
-    // SAFETY: the range was just allocated and starts on a page; advice changes no contents.
-    #[allow(unsafe_code)]
-    unsafe {
-        madvise(start.as_ptr().cast(), bytes, Advice::LinuxHugepage).is_ok()
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-pub(crate) fn advise(_: NonNull<u8>, _: usize) -> bool {
-    false
 }
 
 #[cfg(test)]

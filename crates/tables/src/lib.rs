@@ -8,7 +8,8 @@
 //! Properties:
 //! - **A look-up reads at most two cache lines**, four while the table is being resized.
 //! - **Every operation on one key does a bounded amount of work** ([`MAX_LINES_PER_INSERT`]). A
-//!   resize is spread over the insertions that follow it. There are no collision chains, because an
+//!   resize is spread over the insertions that follow it, and a second thread can prepare its memory
+//!   ([`preparer`]). There are no collision chains, because an
 //!   entry has only [`MAX_PROBE_SLOTS`] possible slots.
 //! - **Memory is bounded** by the table's bound on entries and by a [`Budget`] that all tables of
 //!   the process share. At its bound a table of more than 64 entries uses under 22 bytes an entry.
@@ -35,7 +36,9 @@ mod chunk;
 mod four;
 mod line;
 mod lines;
+mod memory;
 mod prefetch;
+mod preparer;
 mod seed;
 mod shared;
 mod slab;
@@ -47,6 +50,7 @@ mod work;
 pub use budget::Budget;
 pub use line::Entry;
 pub use lines::MAX_PROBE_SLOTS;
+pub use preparer::{PreparedTables, Preparer, preparer};
 pub use seed::{Hashed, Seed};
 pub use shared::{MAX_TRIES, NotReplaced, SharedInsert, SharedStats, SharedTable};
 pub use stamp::MAX_AGE_TICKS;

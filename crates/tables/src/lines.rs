@@ -7,10 +7,13 @@
 use std::hint::{cold_path, select_unpredictable};
 
 use crate::budget::{Budget, MemoryReservation};
-use crate::chunk::{Chunk, HUGE_PAGE_BYTES};
+use crate::chunk::Chunk;
 use crate::line::{Entry, LINE_BYTES, Line, SLOTS_PER_LINE};
+use crate::memory::{HUGE_PAGE_BYTES, Memory};
 use crate::prefetch;
+use crate::preparer::{OrderState, Ordered};
 use crate::seed::{Hashed, Seed};
+use crate::slab::MIN_SLOT_BYTES;
 
 /// Lines in which a key may be.
 const LINES_PER_KEY: usize = 2;
@@ -50,6 +53,8 @@ pub(crate) struct Lines<V> {
     target: usize,
     /// Lines before this one are empty, and their chunks are freed.
     drained: usize,
+    /// The memory of the next chunk, while another thread prepares it.
+    ordered: Option<Ordered>,
     reservation: Option<MemoryReservation>,
 }
 
@@ -59,7 +64,7 @@ pub(crate) struct OutOfMemory;
 impl<V> Default for Lines<V> {
     fn default() -> Self {
         let (only, chunks) = (Chunk::empty(), Vec::new());
-        Self { only, chunks, count: 0, target: 0, drained: 0, reservation: None }
+        Self { only, chunks, count: 0, target: 0, drained: 0, ordered: None, reservation: None }
     }
 }
 
@@ -75,15 +80,17 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         Some(Self { chunks, target, reservation: Some(reservation), ..Self::default() })
     }
 
-    /// Clears up to `count` more lines, within one chunk; returns true when all are cleared.
-    pub(crate) fn clear_some(&mut self, count: usize) -> Result<bool, OutOfMemory> {
+    /// Clears up to `count` more lines, within one chunk; returns true when all are cleared. With
+    /// `may_wait` it clears none while another thread prepares their memory.
+    pub(crate) fn clear_some(&mut self, count: usize, may_wait: bool) -> Result<bool, OutOfMemory> {
         let left = self.target - self.count;
         let filled = self.count % CHUNK_LINES;
         if filled == 0 && left > 0 {
+            let lines = left.min(CHUNK_LINES);
+            let Some(memory) = self.next_memory(lines, may_wait)? else { return Ok(false) };
             let budget =
                 self.reservation.as_ref().map(MemoryReservation::budget).ok_or(OutOfMemory)?;
-            let chunk = Chunk::with_capacity(left.min(CHUNK_LINES), budget);
-            let chunk = chunk.ok_or(OutOfMemory)?;
+            let chunk = Chunk::new(lines, memory, budget);
             // Within what was reserved, so this never allocates.
             if self.target > CHUNK_LINES { self.chunks.push(chunk) } else { self.only = chunk }
         }
@@ -93,6 +100,24 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.chunks.last_mut().unwrap_or(&mut self.only).fill(count, Line::empty());
         self.count += count;
         Ok(self.count == self.target)
+    }
+
+    /// Memory for the next chunk; `None` while another thread prepares it, with `may_wait`.
+    fn next_memory(&mut self, lines: usize, may_wait: bool) -> Result<Option<Memory>, OutOfMemory> {
+        let layout = Chunk::<Line<V>>::layout(lines).ok_or(OutOfMemory)?;
+        if self.ordered.is_none() && layout.size() >= MIN_SLOT_BYTES {
+            self.ordered = Ordered::place(layout);
+        }
+        let memory = match self.ordered.as_ref().map(Ordered::state) {
+            None => Memory::allocate(layout),
+            Some(OrderState::Waiting) if may_wait => return Ok(None),
+            Some(OrderState::Done(memory)) => memory,
+            // This thread must not touch a huge page. If the memory is still being prepared, the
+            // other thread frees it.
+            Some(OrderState::Waiting | OrderState::Lost) => Memory::allocate_small_pages(layout),
+        };
+        self.ordered = None;
+        memory.map(Some).ok_or(OutOfMemory)
     }
 
     /// Number of lines reserved, cleared or not.
@@ -326,8 +351,11 @@ mod tests {
     fn a_drained_chunk_is_given_back_before_the_last_line_is_drained() {
         let budget = Budget::unlimited();
         let mut lines = Lines::<u32>::reserve(CHUNK_LINES + 10, &budget).unwrap();
-        assert!(lines.clear_some(usize::MAX).is_ok_and(|all| !all), "a step stays in its chunk");
-        assert!(lines.clear_some(usize::MAX).is_ok_and(|all| all));
+        assert!(
+            lines.clear_some(usize::MAX, false).is_ok_and(|all| !all),
+            "a step stays in its chunk"
+        );
+        assert!(lines.clear_some(usize::MAX, false).is_ok_and(|all| all));
         assert_eq!(budget.used(), (CHUNK_LINES + 10) * 64);
         for _ in 0..CHUNK_LINES {
             assert!(!lines.line_drained());

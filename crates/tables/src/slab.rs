@@ -15,8 +15,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::chunk::{HUGE_PAGE_BYTES, advise};
 use crate::line::LINE_BYTES;
+use crate::memory::{HUGE_PAGE_BYTES, advise};
 
 /// Bytes of a slab. With so many huge pages, the unused rest at its end is relatively small. The
 /// kernel provides each page when it is first touched.
@@ -67,6 +67,17 @@ impl Drop for SlabSlot {
     fn drop(&mut self) {
         self.slab.free().give_back(self.range.clone());
     }
+}
+
+/// Touches the huge page behind the one that this thread used last, so that the next chunks find
+/// it ready. Does nothing if that was done before.
+pub(crate) fn touch_next_page() {
+    let _ = SLABS.try_with(|slabs| {
+        let slabs = slabs.borrow();
+        if let Some(slab) = slabs.slabs.get(slabs.next).and_then(Weak::upgrade) {
+            slab.touch_next_page();
+        }
+    });
 }
 
 /// The slabs of a thread.
@@ -126,6 +137,18 @@ impl Slab {
         Some(SlabSlot { slab: Arc::clone(self), range })
     }
 
+    fn touch_next_page(&self) {
+        let page = self.free().touch_next_page();
+        // Only this thread takes from the slab, so the page stays free without the lock.
+        if let Some(page) = page {
+            // SAFETY: the page is within the slab, and was never part of a slot.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.start.add(page).write_volatile(0);
+            }
+        }
+    }
+
     fn free(&self) -> MutexGuard<'_, Free> {
         // Nothing panics while the lock is held.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,40 +171,58 @@ fn layout() -> Option<Layout> {
     Layout::from_size_align(SLAB_BYTES, HUGE_PAGE_BYTES).ok()
 }
 
-/// The free ranges of a slab's bytes, in order; no two are adjacent.
-struct Free(Vec<Range<usize>>);
+/// The free bytes of a slab.
+struct Free {
+    /// The free ranges, in order; no two are adjacent.
+    ranges: Vec<Range<usize>>,
+    /// Bytes from here on were never part of a slot.
+    used: usize,
+    /// Bytes from here on were not touched ahead.
+    touched: usize,
+}
 
 impl Free {
     fn all() -> Self {
-        Free(std::iter::once(0..SLAB_BYTES).collect())
+        Free { ranges: std::iter::once(0..SLAB_BYTES).collect(), used: 0, touched: 0 }
     }
 
     /// Takes the first range that is long enough, or its beginning.
     fn take(&mut self, bytes: usize) -> Option<Range<usize>> {
-        let at = self.0.iter().position(|free| free.len() >= bytes)?;
-        let free = self.0.get_mut(at)?;
+        let at = self.ranges.iter().position(|free| free.len() >= bytes)?;
+        let free = self.ranges.get_mut(at)?;
         let taken = free.start..free.start + bytes;
         free.start = taken.end;
         if free.start == free.end {
-            self.0.remove(at);
+            self.ranges.remove(at);
         }
+        self.used = self.used.max(taken.end);
         Some(taken)
     }
 
+    /// Returns the first page without a used byte, if it is to be touched now.
+    fn touch_next_page(&mut self) -> Option<usize> {
+        let page = self.used.next_multiple_of(HUGE_PAGE_BYTES);
+        if page >= SLAB_BYTES || page < self.touched {
+            return None;
+        }
+        self.touched = page + HUGE_PAGE_BYTES;
+        Some(page)
+    }
+
     fn give_back(&mut self, mut range: Range<usize>) {
-        let mut at = self.0.partition_point(|free| free.start < range.start);
-        if let Some(behind) = self.0.get(at)
+        let mut at = self.ranges.partition_point(|free| free.start < range.start);
+        if let Some(behind) = self.ranges.get(at)
             && behind.start == range.end
         {
-            range.end = self.0.remove(at).end;
+            range.end = self.ranges.remove(at).end;
         }
         if let Some(before) = at.checked_sub(1)
-            && self.0.get(before).is_some_and(|before| before.end == range.start)
+            && self.ranges.get(before).is_some_and(|before| before.end == range.start)
         {
-            range.start = self.0.remove(before).start;
+            range.start = self.ranges.remove(before).start;
             at = before;
         }
-        self.0.insert(at, range);
+        self.ranges.insert(at, range);
     }
 }
 
@@ -229,6 +270,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_page_behind_the_used_ones_is_touched_once() {
+        let mut free = Free::all();
+        let slot = free.take(HUGE_PAGE_BYTES + 1).unwrap();
+        assert_eq!(free.touch_next_page(), Some(2 * HUGE_PAGE_BYTES));
+        assert_eq!(free.touch_next_page(), None);
+        // A page that was used once may be in use again at any time.
+        free.give_back(slot);
+        assert_eq!(free.touch_next_page(), None);
+        free.take(SLAB_BYTES).unwrap();
+        assert_eq!(free.touch_next_page(), None, "there is no page left");
+    }
+
     proptest! {
         #[test]
         fn no_byte_is_given_out_twice_and_none_is_lost(
@@ -245,12 +299,12 @@ mod tests {
                 } else if !taken.is_empty() {
                     free.give_back(taken.swap_remove(which.index(taken.len())));
                 }
-                prop_assert!(free.0.windows(2).all(|two| two[0].end < two[1].start));
-                let sum: usize = free.0.iter().chain(&taken).map(ExactSizeIterator::len).sum();
+                prop_assert!(free.ranges.windows(2).all(|two| two[0].end < two[1].start));
+                let sum: usize = free.ranges.iter().chain(&taken).map(ExactSizeIterator::len).sum();
                 prop_assert_eq!(sum, SLAB_BYTES);
             }
             taken.into_iter().for_each(|range| free.give_back(range));
-            prop_assert_eq!(free.0, Free::all().0);
+            prop_assert_eq!(free.ranges, Free::all().ranges);
         }
     }
 }

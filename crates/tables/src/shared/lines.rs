@@ -97,7 +97,7 @@ mod store {
 
     use super::super::line::SharedLine;
     use crate::budget::{Advised, Budget};
-    use crate::chunk::{HUGE_PAGE_BYTES, advise};
+    use crate::memory::{HUGE_PAGE_BYTES, advise};
 
     pub(in super::super) struct Store {
         start: NonNull<SharedLine>,

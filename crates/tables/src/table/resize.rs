@@ -1,8 +1,8 @@
 //! Resizing in small steps.
 //!
 //! A resize has two stages. Each insertion, removal and sweep step continues it:
-//! 1. *Clearing*: `next` is charged to the budget. Its lines are allocated chunk by chunk and
-//!    cleared a few at a time. (An allocator asked for cleared memory may clear all of it at once:
+//! 1. *Clearing*: `next` is charged to the budget. Its lines are allocated chunk by chunk, if
+//!    possible by another thread, and cleared a few at a time. (An allocator asked for cleared memory may clear all of it at once:
 //!    megabytes in one insertion.)
 //! 2. *Draining*: `next` has become `main`, and the former `main` is `old`. The entries of `old`
 //!    are moved a few lines at a time; a drained chunk is freed. Meanwhile a look-up searches both.
@@ -17,6 +17,11 @@ use crate::lines::{Lines, MAX_ROOM_LINES, OutOfMemory};
 /// Lines cleared by one step: one page of 4 KiB, so that a step causes at most one page fault. A
 /// growing table is cleared after less than a twentieth of the insertions that would fill it.
 pub(super) const CLEAR_LINES_PER_STEP: usize = 64;
+
+/// A table that grows waits for its memory until it holds so many entries a line, in quarters. In
+/// lines of four slots, a new entry then still finds a free slot by moving at most two others; at
+/// 15 quarters it would not.
+const MAX_WAIT_QUARTERS: usize = 13;
 
 /// Lines drained by one step. A grown table has taken over all entries long before it is full:
 /// after new entries for half a line in each old line.
@@ -139,7 +144,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// Clears some lines of `next`; once all are cleared, makes it `main`. Returns false if the
     /// allocator refused: the resize is cancelled, and a full table asks again after a pause.
     fn clear_next(&mut self) -> bool {
-        match self.next.clear_some(CLEAR_LINES_PER_STEP) {
+        let may_wait = self.len * 4 < self.main.target() * MAX_WAIT_QUARTERS;
+        match self.next.clear_some(CLEAR_LINES_PER_STEP, may_wait) {
             Ok(false) => {}
             Ok(true) => {
                 self.old = std::mem::replace(&mut self.main, std::mem::take(&mut self.next));
