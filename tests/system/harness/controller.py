@@ -69,9 +69,12 @@ class Controller:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = self.launch(log)
-        until(lambda: self.died() or self.port in listening_ports(), START_LIMIT_S, f"listening on port {self.port}")
+        until(lambda: self.died() or self.is_listening(), START_LIMIT_S, f"listening on port {self.port}")
         if self.died():
             raise AssertionError(f"the controller ended at once with status {self.process.returncode}:\n{self.text()}")
+
+    def is_listening(self):
+        return self.port in listening_ports()
 
     def launch(self, log):
         """Starts the process. What it prints goes to the log."""

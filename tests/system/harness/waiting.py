@@ -5,7 +5,7 @@ import time
 POLL_S = 0.05
 
 
-def until(condition, limit_s, what):
+def until(condition, limit_s, what, poll_s=POLL_S):
     """Polls `condition` until it is true and returns its value. After `limit_s` seconds it fails and names `what`."""
     deadline = time.monotonic() + limit_s
     while True:
@@ -14,4 +14,4 @@ def until(condition, limit_s, what):
             return value
         if time.monotonic() >= deadline:
             raise AssertionError(f"not within {limit_s} s: {what}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
