@@ -122,14 +122,8 @@ class CutsOfEtcd(Cut):
             if member != leader:
                 self.machines.cut(self.members[leader], machine)
         node, (other, _) = self.master()
-
-        def moved():
-            """A move needs a record, which only the other members can write."""
-            if self.masters().get("s1") == other.name:
-                return True
-            if node.ask("cluster", "--switches")[0]["obeys"] == node.name:
-                node.ask("cluster", "move", "0000000000000001", other.name)
-            return False
-        until(moved, LIMIT_S, "a switch is moved")
+        # A move needs a record, which only the other members can write.
+        self.order_move(node.name, other.name)
+        until(lambda: self.masters().get("s1") == other.name, LIMIT_S, "the switch is moved")
         self.reach()
         self.heal()

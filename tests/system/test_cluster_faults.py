@@ -18,7 +18,6 @@ from harness.waiting import until
 # Time in which a wrong takeover would happen: five times the silence after which a node is suspected.
 QUIET_S = 1.5
 FLOW_S = 2
-SWITCH = "0000000000000001"
 # A switch of another cluster: its datapath id, and the number of its address of each node.
 OTHER_SWITCH, OTHER_NUMBER = "00000000000003e9", 9
 
@@ -52,17 +51,6 @@ class Faults(ClusterTest):
         self.order_move(master, to)
         until(lambda: self.masters().get("s1") == to, LIMIT_S, f"the switch is moved to {to}")
         self.settle()
-
-    def order_move(self, master, to):
-        """The switch may not have connected to the other node yet."""
-        def ordered():
-            try:
-                return self.nodes[master].ask("cluster", "move", SWITCH, to)
-            except AssertionError as error:
-                if "cannot take" in str(error):
-                    return None
-                raise
-        until(ordered, LIMIT_S, f"{master} may move the switch to {to}")
 
     def replace_master(self):
         """Kills the master of the first switch. The others take over."""
@@ -168,6 +156,34 @@ class Disks(Faults):
                     pass
             except OSError:
                 return
+
+    def test_the_database_of_etcd_is_full(self):
+        """etcd refuses large values (its alarm NOSPACE). Takeovers and moves go on, and so after what an operator does."""
+        self.begin()
+
+        def fill():
+            for number in range(1000):
+                try:
+                    self.etcd.ask("put", f"/others/{number}", text="x" * (200 << 10))
+                except AssertionError as error:
+                    if "space exceeded" in str(error):
+                        return True
+                    raise
+            return False
+        self.assertTrue(fill(), "etcd is full")
+        self.assertIn("NOSPACE", self.etcd.ask("alarm", "list"))
+        self.replace_master().start()
+        self.settle()
+        self.move()
+        self.etcd.ask("del", "--prefix", "/others/")
+        revision = re.search(r'"revision":(\d+)', self.etcd.ask("endpoint", "status", "--write-out=json"))[1]
+        self.etcd.ask("compact", revision)
+        for member in range(len(self.members)):
+            self.etcd.ask("defrag", member=member)
+        self.etcd.ask("alarm", "disarm")
+        self.settle()
+        self.move()
+        self.end()
 
     def test_the_disk_of_a_log_is_full(self):
         """A node cannot write its log, and goes on without."""
@@ -295,6 +311,10 @@ class Restored(Faults):
     def test_the_same_members_are_restored(self):
         """The nodes notice that revisions went back, and epochs go on above those of before."""
         self.history_and_restore("test")
+
+    def test_new_members_are_restored(self):
+        """With a new token, as etcd's manual advises: it is another cluster of etcd."""
+        self.history_and_restore("restored")
 
 
 class Two(Faults):

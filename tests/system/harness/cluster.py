@@ -20,6 +20,8 @@ from .waiting import until
 LIMIT_S = 60
 PORT, LINK_PORT = 6653, 6640
 NAMES = ("a", "b", "c")
+# The first switch of a network.
+SWITCH = "0000000000000001"
 # What a node says when others are gone, or refuse it, which the test has done.
 EXPECTED = re.compile(r"majority of the cluster")
 # What Open vSwitch says when it refuses a master that was replaced, or its old claim: that is what the test wants.
@@ -224,6 +226,9 @@ class ClusterTest(SystemTest):
                 rows = node.ask("cluster", "--switches")
                 if {f"s{int(row['dpid'], 16)}": row["obeys"] for row in rows} != masters:
                     return False
+                # A switch that has just lost a node may not be connected to it again.
+                if any(row["role"] == "away" for row in rows):
+                    return False
             return len(masters) == len(self.net.switches) and set(masters.values()) <= set(of)
         until(well, LIMIT_S, f"{', '.join(of)} serve, and agree about masters", ASK_EVERY_S)
 
@@ -237,6 +242,17 @@ class ClusterTest(SystemTest):
         self.net.net.staticArp()
         pairs = [(self.net[source], self.net[target]) for source, target in pairs]
         return [Stream(source, target, INTERVAL_S, FIRST_UDP_PORT + index) for index, (source, target) in enumerate(pairs)]
+
+    def order_move(self, master, to):
+        """Orders a move of the first switch, which may not have connected to the other node yet."""
+        def ordered():
+            try:
+                return self.nodes[master].ask("cluster", "move", SWITCH, to)
+            except AssertionError as error:
+                if "cannot take" in str(error):
+                    return None
+                raise
+        until(ordered, LIMIT_S, f"{master} may move the switch to {to}")
 
     def reach(self):
         """Pings all pairs of hosts. A packet that the old master had not answered may be lost, so there are several rounds."""

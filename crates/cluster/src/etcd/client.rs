@@ -114,6 +114,18 @@ impl Client {
         members
     }
 
+    /// Whether etcd was set up anew, or restored with a new id: a majority of the addresses answers as one
+    /// other cluster, and none as the cluster of before. One address that leads elsewhere is a mistake in
+    /// the settings.
+    pub async fn is_replaced(&self) -> bool {
+        let Some(known) = self.history().cluster() else { return false };
+        let members = self.members().await;
+        let answers = members.iter().filter_map(|(_, member)| member.as_ref().ok());
+        let found: Vec<u64> = answers.map(|member| member.cluster_id).collect();
+        let is_other = found.iter().all(|&id| id != known && Some(&id) == found.first());
+        is_other && 2 * found.len() > members.len()
+    }
+
     /// Forgets the cluster's id and the revisions that were seen, after [`Error::WentBack`] or
     /// [`Error::OtherCluster`]. Before, the caller has dropped all that it had read.
     pub fn forget_history(&self) {

@@ -18,6 +18,11 @@ impl History {
         self.broken.clone().map_or(Ok(self.revision), Err)
     }
 
+    /// Id of the cluster, once an answer has named it.
+    pub(super) fn cluster(&self) -> Option<u64> {
+        self.cluster
+    }
+
     /// Remembers a revision that a watch has shown.
     pub(super) fn seen(&mut self, revision: i64) {
         self.revision = self.revision.max(revision);

@@ -78,6 +78,10 @@ pub enum ReadNeeded {
     /// An old snapshot was restored.
     #[error("{0}")]
     WentBack(Error),
+    /// Most addresses lead to another cluster. [`Client::is_replaced`] finds out whether it has taken the
+    /// place of this one.
+    #[error("{0}")]
+    OtherCluster(Error),
 }
 
 /// A stream of changes. It ends when it is dropped.
@@ -169,6 +173,8 @@ impl Watcher {
         let client = self.client.clone();
         let (mut index, count) = (client.preferred(), client.endpoints().len());
         let (mut in_row, mut pause) = (0, PAUSE);
+        // Addresses of another cluster among the last `in_row % count`.
+        let mut others = 0;
         loop {
             let end = self.follow(&client.endpoints()[index], index).await;
             let was_connected = std::mem::take(&mut self.connected);
@@ -181,8 +187,10 @@ impl Watcher {
                 End::Failed(error) => error,
             };
             if was_connected {
-                (in_row, pause) = (0, PAUSE);
+                (in_row, others, pause) = (0, 0, PAUSE);
             }
+            let other = matches!(error, Error::OtherCluster { .. }).then(|| error.clone());
+            others += usize::from(other.is_some());
             if !std::mem::replace(&mut self.reported, true) {
                 let event = WatchEvent::Disconnected { error };
                 if self.report(event, 0).await.is_err() {
@@ -191,7 +199,13 @@ impl Watcher {
             }
             index = (index + 1) % count;
             in_row += 1;
+            if let Some(error) = other.filter(|_| 2 * others > count) {
+                let why = ReadNeeded::OtherCluster(error);
+                let _ = self.report(WatchEvent::ReadNeeded(why), 0).await;
+                return;
+            }
             if in_row % count == 0 {
+                others = 0;
                 sleep(pause).await;
                 pause = (pause * 2).min(MAX_WATCH_PAUSE);
             }

@@ -38,6 +38,9 @@ enum Trouble {
     /// An old snapshot was restored.
     #[error("{0}")]
     WentBack(etcd::Error),
+    /// An address is of another cluster of etcd.
+    #[error("{0}")]
+    OtherCluster(etcd::Error),
     #[error("{0}")]
     Other(String),
 }
@@ -46,6 +49,7 @@ impl From<etcd::Error> for Trouble {
     fn from(error: etcd::Error) -> Self {
         match error {
             etcd::Error::WentBack { .. } => Trouble::WentBack(error),
+            etcd::Error::OtherCluster { .. } => Trouble::OtherCluster(error),
             error => Trouble::Other(error.to_string()),
         }
     }
@@ -86,8 +90,13 @@ impl Store {
                 Ok(()) => return,
                 Err(trouble) => trouble,
             };
-            if matches!(trouble, Trouble::WentBack(_)) {
-                // It was reported, and the old snapshot is what there is: epochs go on from the
+            let is_replaced = match &trouble {
+                Trouble::WentBack(_) => true,
+                Trouble::OtherCluster(_) => self.client.is_replaced().await,
+                Trouble::Other(_) => false,
+            };
+            if is_replaced {
+                // It is reported, and the old snapshot is what there is: epochs go on from the
                 // newest that a node or switch knows.
                 self.client.forget_history();
             }
@@ -125,7 +134,9 @@ impl Store {
                     changes.into_iter().filter_map(|change| self.changed(change)).collect()
                 }
                 WatchEvent::Progress { .. } => Vec::new(),
-                WatchEvent::ReadNeeded(ReadNeeded::WentBack(error)) => return Err(error.into()),
+                WatchEvent::ReadNeeded(
+                    ReadNeeded::WentBack(error) | ReadNeeded::OtherCluster(error),
+                ) => return Err(error.into()),
                 WatchEvent::ReadNeeded(why) => return Err(Trouble::Other(why.to_string())),
             };
             for event in reported {

@@ -203,9 +203,12 @@ async fn another_cluster_at_the_same_address_is_noticed() {
     go_back(&mut cluster, &client, "another-token").await;
     let error = client.transact(&Transaction::new().put("k", "lost")).await.unwrap_err();
     assert!(matches!(error, Error::OtherCluster { .. }), "{error}");
-    let event = within(client.watch("", 1).next(), "the watch reports").await.unwrap();
-    let other = WatchEvent::Disconnected { error };
-    assert_eq!(event, other);
+    let mut watch = client.watch("", 1);
+    let event = within(watch.next(), "the watch reports").await.unwrap();
+    assert_eq!(event, WatchEvent::Disconnected { error: error.clone() });
+    let end = last_event(&mut watch).await;
+    assert_eq!(end, WatchEvent::ReadNeeded(ReadNeeded::OtherCluster(error)));
+    assert!(client.is_replaced().await && !cluster.client().is_replaced().await);
     let found = cluster.client().read_key(b"k").await.unwrap().unwrap();
     assert_eq!(found.value, b"4", "nothing was written to it");
     client.forget_history();
