@@ -41,6 +41,7 @@ mod names;
 mod network;
 mod own_flow;
 pub mod packet;
+mod remote;
 mod role;
 pub mod runtime;
 mod switch;

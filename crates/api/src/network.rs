@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{FlowMod, FlowStats, MultipartRequest, RequestBody, ToSwitch, Version};
 
-use crate::runtime::{Changes, Program, RawMessages, RoleControl};
+use crate::runtime::{Changes, Program, RawMessages, RemoteSlot, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
@@ -82,6 +82,8 @@ pub struct NetworkState {
     pub apps: Vec<(&'static str, Cookie)>,
     /// Random seed of a repeatable run.
     pub seed: Option<u64>,
+    /// What carries messages to switches of other controllers.
+    pub remote: RemoteSlot,
 }
 
 /// An app's handle to the network. Cheap to clone, usable in any thread.
@@ -121,6 +123,11 @@ impl Network {
     #[must_use]
     pub fn app(&self) -> &'static str {
         self.app.map_or("controller", |(name, _)| name)
+    }
+
+    /// The implementation behind it.
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
     }
 
     /// Cookies of the app's flows.
@@ -234,6 +241,9 @@ impl Network {
     /// meanwhile. Each message arrives whole. What a handler writes to its own switch by
     /// [`crate::Switch`] goes out with its answers, independently of messages sent by this.
     ///
+    /// In a cluster, a message for a switch of another controller goes there, in order too. It is
+    /// lost if that controller is lost meanwhile, as with a switch that is lost.
+    ///
     /// A flow_mod gets the app's cookie and a priority of its band, as by
     /// [`crate::Switch::install`]. The switch's answer is discarded.
     ///
@@ -245,7 +255,7 @@ impl Network {
         if let Some(guard) = &self.guard {
             guard.check_sent(self, dpid, message)?;
         }
-        self.runtime.send(self.app_id(), dpid, message)
+        self.carry(self.app_id(), dpid, message)
     }
 
     /// Calls [`Handler::resume`](crate::Handler::resume) of the app's handler of this switch soon,
@@ -267,7 +277,8 @@ impl Network {
     /// The switch has [`CONFIRM_WITHIN`] to confirm, and one second more for each
     /// [`crate::CHANGES_PER_SECOND`] changes that it must process until then, of all senders. A
     /// change that is not confirmed by then, or before the connection ends, may or may not have
-    /// happened: [`crate::ChangeOutcome::Unknown`].
+    /// happened: [`crate::ChangeOutcome::Unknown`]. In a cluster, changes for a switch of another
+    /// controller go there; the loss of that controller is like that of the switch.
     pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> ProgramFuture {
         self.program_within(dpid, changes, CONFIRM_WITHIN)
     }
@@ -290,7 +301,7 @@ impl Network {
                     ]);
                 }
                 let changes = Changes::OfApp(app, changes);
-                self.runtime.program(Program { dpid, changes, within }).measured(self)
+                self.carry_program(Program { dpid, changes, within }).measured(self)
             }
             None => {
                 ProgramFuture::ready(vec![ChangeOutcome::NotSent(Error::NotAnApp); changes.len()])
@@ -308,7 +319,7 @@ impl Network {
         {
             return RequestFuture::not_sent(error);
         }
-        self.runtime.request(dpid, &request)
+        self.carry_request(dpid, &request)
     }
 
     /// Runs a task beside the handlers: a future that can wait for time, published values and other
@@ -473,13 +484,13 @@ impl RawMessages for Network {
             return ProgramFuture::ready(vec![ChangeOutcome::NotSent(error); messages.len()]);
         }
         let changes = Changes::Messages(messages);
-        self.runtime.program(Program { dpid, changes, within: CONFIRM_WITHIN })
+        self.carry_program(Program { dpid, changes, within: CONFIRM_WITHIN })
     }
 
     fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture {
         let checked = self.guard.as_ref().map_or(Ok(()), |guard| guard.check_raw(self, dpid));
         match checked.and_then(|()| crate::role::refuse_role_change(request)) {
-            Ok(()) => self.runtime.request(dpid, request),
+            Ok(()) => self.carry_request(dpid, request),
             Err(error) => RequestFuture::not_sent(error),
         }
     }

@@ -38,6 +38,8 @@ use bellrock_tables::Budget;
 use crate::allow::restrict;
 #[cfg(all(feature = "cluster", feature = "control"))]
 use crate::cluster_node::ClusterNode;
+#[cfg(feature = "cluster")]
+use crate::cluster_start::start_cluster;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
 use crate::expiry_log::log_expiry;
@@ -409,7 +411,7 @@ impl ControllerBuilder {
         #[cfg(feature = "control")]
         log_tables(&network, &self.app_tables);
         #[cfg(feature = "cluster")]
-        let cluster = self.cluster.take().map(|settings| Cluster::start(settings, network.clone()));
+        let cluster = self.cluster.take().map(|settings| start_cluster(settings, &network));
         #[cfg(feature = "cluster")]
         let cluster = cluster.transpose()?.map(Arc::new);
         #[cfg(all(feature = "cluster", feature = "control"))]

@@ -55,6 +55,8 @@ pub use signals::{Signal, Signals};
 mod allow;
 #[cfg(all(feature = "cluster", feature = "control"))]
 mod cluster_node;
+#[cfg(feature = "cluster")]
+mod cluster_start;
 #[cfg(feature = "config")]
 pub mod configured;
 mod controller;

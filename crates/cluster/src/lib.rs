@@ -4,11 +4,12 @@
 //! master. etcd keeps, for each switch, the order in which nodes are its master.
 //!
 //! - [`mastership`] decides, without I/O, which switches this node is master of.
+//! - [`remote`] carries messages to switches of which another node is master.
 //! - [`link`] connects the nodes, and [`etcd`] is the client of the store.
 //! - [`Cluster`] puts them together, in a thread of its own.
 //!
 //! # What it is not
-//! It sends nothing to switches: it orders roles. It writes no consensus of its own: etcd has one.
+//! It decides nothing about flows: it orders roles, and carries what apps send. It writes no consensus of its own: etcd has one.
 
 pub mod etcd;
 pub mod heartbeat;
@@ -17,6 +18,7 @@ pub mod mastership;
 pub mod node;
 mod peers;
 pub mod record;
+pub mod remote;
 mod runtime;
 
 pub use runtime::{

@@ -215,7 +215,7 @@ impl RoutingSwitch {
 
     /// Sends a packet_out with these actions to another switch.
     fn send(&mut self, dpid: Dpid, data: &[u8], actions: &[Action<'_>]) {
-        let sent = self.network.switch(dpid).is_some_and(|info| {
+        let sent = self.network.reachable(dpid).is_some_and(|info| {
             let message = Switch::own_packet(info.version, data, actions);
             self.network.send(dpid, &message).is_ok()
         });

@@ -242,10 +242,10 @@ fn carried_out<T>(answer: bellrock_api::runtime::PromiseFuture<T>) -> Result<T, 
 }
 
 impl ControllerOperator {
-    /// The switch that an operator means, if it is up.
+    /// The switch that an operator means, if it is up, here or at another node of the cluster.
     fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
         let dpid = self.dpid(names, switch)?;
-        self.network.switch(dpid).ok_or_else(|| {
+        self.network.reachable(dpid).ok_or_else(|| {
             let why = format!(
                 "switch {switch} is not connected; `bellrock switches` lists those that are"
             );

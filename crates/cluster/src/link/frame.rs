@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::heartbeat::{Heartbeat, SwitchReport};
 use crate::node::NodeSet;
+use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
 pub(super) const VERSION: u32 = 1;
@@ -43,6 +44,13 @@ pub(super) struct Welcome {
     /// Why the connection is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<String>,
+}
+
+/// A message after the greeting.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum WireMessage {
+    Heartbeat(WireHeartbeat),
+    Remote(RemoteFrame),
 }
 
 /// A [`Heartbeat`] as it is sent.

@@ -1,7 +1,7 @@
 //! Connections between the nodes.
 //!
-//! Each node connects to each other one, and sends its heartbeats there; it reads those of the
-//! others on the connections that they have made. A connection begins with a greeting, in which the
+//! Each node connects to each other one, and sends its heartbeats and requests there; it reads those of
+//! the others on the connections that they have made. A connection begins with a greeting, in which the
 //! receiver refuses nodes that do not belong to it: another cluster, an unknown node, another
 //! version, a second process of the same name.
 //!
@@ -13,7 +13,7 @@ mod tls;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,12 +27,15 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::heartbeat::Heartbeat;
 use crate::mastership::SILENCE;
 use crate::node::{MAX_NODES, NodeId};
-use frame::{Hello, VERSION, Welcome, WireHeartbeat};
+use crate::remote::RemoteFrame;
+use frame::{Hello, VERSION, Welcome, WireHeartbeat, WireMessage};
 pub use tls::{TlsError, TlsFiles};
 
 /// Time limit for a connection with its handshakes.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Time limit for sending one heartbeat.
+/// Maximum number of bytes of requests and answers that wait to be sent to a node.
+const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
+/// Time limit for sending one message.
 const SEND_LIMIT: Duration = Duration::from_secs(2);
 /// A connection on which nothing comes for so long is closed.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -66,10 +69,16 @@ pub enum LinkEvent {
     Heard(NodeId, Heartbeat),
     /// A node's connection has ended.
     Lost(NodeId),
+    /// A node has connected again, in place of a connection whose end was not seen.
+    Replaced(NodeId),
+    /// A request of a node for a switch of this one, or an answer.
+    Remote(NodeId, RemoteFrame),
     /// This node cannot connect to another one, or refuses one. Reported when the reason changes.
     Trouble(String),
     /// This node has connected to another one.
     Connected(NodeId),
+    /// That connection has ended.
+    Disconnected(NodeId),
 }
 
 /// Why the links cannot begin.
@@ -98,9 +107,26 @@ pub enum LinkError {
 /// The links of this node. They end when this is dropped.
 #[derive(Debug)]
 pub struct Links {
-    /// The next heartbeat, by node.
-    outgoing: Vec<Option<watch::Sender<Option<Heartbeat>>>>,
+    /// What is to be sent, by node.
+    outgoing: Vec<Option<Outgoing>>,
     tasks: Tasks,
+}
+
+/// What is to be sent to a node.
+#[derive(Debug)]
+struct Outgoing {
+    /// The next heartbeat.
+    heartbeat: watch::Sender<Option<Heartbeat>>,
+    frames: mpsc::UnboundedSender<RemoteFrame>,
+    /// Number of bytes of `frames`.
+    queued: Arc<AtomicUsize>,
+}
+
+/// The other end of [`Outgoing`].
+struct Queue {
+    heartbeats: watch::Receiver<Option<Heartbeat>>,
+    frames: mpsc::UnboundedReceiver<RemoteFrame>,
+    queued: Arc<AtomicUsize>,
 }
 
 impl Drop for Links {
@@ -196,9 +222,12 @@ impl Links {
             if node == shared.settings.me {
                 return None;
             }
-            let (sender, receiver) = watch::channel(None);
-            tasks.spawn(send_all(Arc::clone(&shared), node, receiver));
-            Some(sender)
+            let (heartbeat, heartbeats) = watch::channel(None);
+            let (sender, frames) = mpsc::unbounded_channel();
+            let queued = Arc::new(AtomicUsize::new(0));
+            let queue = Queue { heartbeats, frames, queued: Arc::clone(&queued) };
+            tasks.spawn(send_all(Arc::clone(&shared), node, queue));
+            Some(Outgoing { heartbeat, frames: sender, queued })
         });
         let outgoing = outgoing.collect();
         Ok(Links { outgoing, tasks })
@@ -206,18 +235,27 @@ impl Links {
 
     /// Sends a heartbeat. One that was not sent yet is replaced.
     pub fn send(&self, node: NodeId, heartbeat: Heartbeat) {
-        if let Some(Some(sender)) = self.outgoing.get(node.index()) {
-            sender.send_replace(Some(heartbeat));
+        if let Some(Some(outgoing)) = self.outgoing.get(node.index()) {
+            outgoing.heartbeat.send_replace(Some(heartbeat));
         }
+    }
+
+    /// Sends a request or an answer, behind all others to that node. `false`: too much waits, and it
+    /// is dropped. Those that wait when the connection ends are dropped too.
+    pub fn send_remote(&self, node: NodeId, frame: RemoteFrame) -> bool {
+        let Some(Some(outgoing)) = self.outgoing.get(node.index()) else { return false };
+        let bytes = frame.bytes();
+        // Frames without bytes are small, and bounded by the number of requests.
+        if bytes > 0 && outgoing.queued.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES {
+            return false;
+        }
+        outgoing.queued.fetch_add(bytes, Ordering::Relaxed);
+        outgoing.frames.send(frame).is_ok()
     }
 }
 
 /// Connects to a node again and again, and sends it what there is to say.
-async fn send_all(
-    shared: Arc<Shared>,
-    node: NodeId,
-    mut heartbeats: watch::Receiver<Option<Heartbeat>>,
-) {
+async fn send_all(shared: Arc<Shared>, node: NodeId, mut queue: Queue) {
     let mut pause = FIRST_PAUSE;
     let mut last_trouble = String::new();
     loop {
@@ -225,13 +263,15 @@ async fn send_all(
             Ok(Ok(mut stream)) => {
                 last_trouble.clear();
                 pause = FIRST_PAUSE;
+                queue.clear();
                 if shared.events.send(LinkEvent::Connected(node)).await.is_err() {
                     return;
                 }
-                match send_to(&mut stream, &mut heartbeats).await {
-                    Ok(()) => return,
-                    Err(error) => error.to_string(),
+                let Err(error) = send_to(&mut stream, &mut queue).await else { return };
+                if shared.events.send(LinkEvent::Disconnected(node)).await.is_err() {
+                    return;
                 }
+                error.to_string()
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it did not answer within {} s", CONNECT_LIMIT.as_secs()),
@@ -284,22 +324,40 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
     }
 }
 
-/// Sends heartbeats until the connection fails. Ends without an error when there will be no more.
-async fn send_to(
-    stream: &mut Box<dyn Stream>,
-    heartbeats: &mut watch::Receiver<Option<Heartbeat>>,
-) -> io::Result<()> {
-    // What was to be sent before is old.
-    heartbeats.mark_unchanged();
-    while heartbeats.changed().await.is_ok() {
-        let heartbeat = heartbeats.borrow_and_update().as_ref().map(WireHeartbeat::from);
-        if let Some(heartbeat) = heartbeat {
-            let sent = timeout(SEND_LIMIT, frame::write(stream, &heartbeat)).await;
-            sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        }
+/// Sends what there is until the connection fails. Ends without an error when there will be no more.
+async fn send_to(stream: &mut Box<dyn Stream>, queue: &mut Queue) -> io::Result<()> {
+    loop {
+        // A heartbeat waits for one frame at most.
+        let message = tokio::select! {
+            biased;
+            changed = queue.heartbeats.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                let heartbeat = queue.heartbeats.borrow_and_update();
+                let Some(heartbeat) = heartbeat.as_ref() else { continue };
+                WireMessage::Heartbeat(WireHeartbeat::from(heartbeat))
+            }
+            Some(frame) = queue.frames.recv() => {
+                queue.queued.fetch_sub(frame.bytes(), Ordering::Relaxed);
+                WireMessage::Remote(frame)
+            }
+        };
+        let sent = timeout(SEND_LIMIT, frame::write(stream, &message)).await;
+        sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     }
     let _ = stream.shutdown().await;
     Ok(())
+}
+
+impl Queue {
+    /// Drops what was to be sent on an earlier connection: it is old.
+    fn clear(&mut self) {
+        self.heartbeats.mark_unchanged();
+        while let Ok(frame) = self.frames.try_recv() {
+            self.queued.fetch_sub(frame.bytes(), Ordering::Relaxed);
+        }
+    }
 }
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener) {
@@ -376,23 +434,29 @@ async fn begin(
 ) {
     let serial = shared.serials.fetch_add(1, Ordering::Relaxed);
     let mut heard = shared.heard.lock().await;
-    let task = shared.tasks.spawn(hear(Arc::clone(shared), node, serial, stream));
-    let last = Instant::now();
-    if let Some(place) = heard.get_mut(node.index())
-        && let Some(before) = place.replace(Incoming { serial, incarnation, from, last, task })
-    {
+    let Some(place) = heard.get_mut(node.index()) else { return };
+    if let Some(before) = place.take() {
         before.task.abort();
+        // Before anything that the new connection brings.
+        if shared.events.send(LinkEvent::Replaced(node)).await.is_err() {
+            return;
+        }
     }
+    let task = shared.tasks.spawn(hear(Arc::clone(shared), node, serial, stream));
+    *place = Some(Incoming { serial, incarnation, from, last: Instant::now(), task });
 }
 
 async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut stream: Box<dyn Stream>) {
-    while let Ok(Ok(Some(heartbeat))) =
-        timeout(READ_LIMIT, frame::read::<WireHeartbeat>(&mut stream)).await
+    while let Ok(Ok(Some(message))) =
+        timeout(READ_LIMIT, frame::read::<WireMessage>(&mut stream)).await
     {
         if let Some(Some(incoming)) = shared.heard.lock().await.get_mut(node.index()) {
             incoming.last = Instant::now();
         }
-        let event = LinkEvent::Heard(node, heartbeat.into());
+        let event = match message {
+            WireMessage::Heartbeat(heartbeat) => LinkEvent::Heard(node, heartbeat.into()),
+            WireMessage::Remote(frame) => LinkEvent::Remote(node, frame),
+        };
         if shared.events.send(event).await.is_err() {
             return;
         }

@@ -304,6 +304,12 @@ impl Mastership {
         }
     }
 
+    /// The node that is to be master of a switch, as this node sees it. The switch may not obey it yet.
+    #[must_use]
+    pub fn master(&self, dpid: Dpid) -> Option<NodeId> {
+        self.designated(dpid).map(|designated| designated.node)
+    }
+
     /// The first node of the order that lives and has the switch. `None`: there is no record, or no
     /// such node.
     ///

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
+use super::remote::MemberRemote;
 use super::store::{NewRecord, Store, StoreEvent};
 use super::switches::{self, SwitchEvent};
 use super::{Command, NodeStatus, OrderError, Status, SwitchStatus};
@@ -23,6 +24,7 @@ use crate::mastership::{
 };
 use crate::node::NodeId;
 use crate::record::{Generation, Record};
+use crate::remote::RemoteEvent;
 
 /// Events that are taken before the outputs of all of them are carried out.
 const EVENTS_PER_TURN: usize = 256;
@@ -104,31 +106,35 @@ impl Member {
     }
 
     /// Works until [`Command::Stop`].
-    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, mut remote: MemberRemote) {
         info!(cluster = self.cluster, node = self.name(self.me), "a node of a cluster starts");
         tokio::task::spawn_local(switches::follow(self.network.clone(), self.events.clone()));
         tokio::task::spawn_local(self.store.clone().follow(self.events.clone()));
         let mut out = Vec::new();
         loop {
             let wake = self.machine.next_wake(self.now()).min(self.next_comparison);
+            let wake = remote.next_wake().map_or(wake, |at| at.min(wake));
             tokio::select! {
                 biased;
                 event = events.recv() => match event {
                     None | Some(Event::Command(Command::Stop)) => return,
-                    Some(event) => self.take(event, &mut out),
+                    Some(event) => self.take(event, &mut remote, &mut out),
                 },
+                event = remote.next() => remote.handle(self.now(), event, &self.machine),
                 () = sleep_until(self.started + wake) => {}
             }
             for _ in 0..EVENTS_PER_TURN {
                 match events.try_recv() {
                     Ok(Event::Command(Command::Stop)) => return,
-                    Ok(event) => self.take(event, &mut out),
+                    Ok(event) => self.take(event, &mut remote, &mut out),
                     Err(_) => break,
                 }
             }
+            remote.take_waiting(self.now(), &self.machine);
             self.compare(&mut out);
             self.machine.advance(self.now(), &mut out);
-            self.carry_out(&mut out);
+            self.carry_out(&mut out, &mut remote);
+            remote.advance(self.now(), &self.machine, &self.links);
         }
     }
 
@@ -140,10 +146,25 @@ impl Member {
         self.nodes.get(node.index()).map_or("", |(name, _)| name)
     }
 
-    fn take(&mut self, event: Event, out: &mut Vec<Output>) {
+    fn take(&mut self, event: Event, remote: &mut MemberRemote, out: &mut Vec<Output>) {
+        let remote_event = match event {
+            Event::Link(LinkEvent::Lost(node) | LinkEvent::Replaced(node)) => {
+                Some(RemoteEvent::AnswersLost(node))
+            }
+            Event::Link(LinkEvent::Connected(node)) => Some(RemoteEvent::Connected(node)),
+            Event::Link(LinkEvent::Disconnected(node)) => Some(RemoteEvent::Disconnected(node)),
+            _ => None,
+        };
+        if let Some(remote_event) = remote_event {
+            remote.handle(self.now(), remote_event, &self.machine);
+        }
         let input = match event {
             Event::Link(LinkEvent::Heard(node, heartbeat)) => Input::Heard(node, heartbeat),
             Event::Link(LinkEvent::Lost(node)) => Input::PeerLost(node),
+            Event::Link(LinkEvent::Replaced(_) | LinkEvent::Disconnected(_)) => return,
+            Event::Link(LinkEvent::Remote(node, frame)) => {
+                return remote.handle(self.now(), RemoteEvent::Frame(node, frame), &self.machine);
+            }
             Event::Link(LinkEvent::Connected(node)) => {
                 return info!(node = self.name(node), "connected to a node of the cluster");
             }
@@ -242,7 +263,7 @@ impl Member {
         self.doubtful = masters;
     }
 
-    fn carry_out(&mut self, out: &mut Vec<Output>) {
+    fn carry_out(&mut self, out: &mut Vec<Output>, remote: &mut MemberRemote) {
         let mut records = Vec::new();
         for output in out.drain(..) {
             match output {
@@ -258,7 +279,12 @@ impl Member {
                 Output::Write { dpid, masters, floor, expected } => {
                     records.push(NewRecord { dpid, masters, floor, expected });
                 }
-                Output::Notice(notice) => self.report(notice),
+                Output::Notice(notice) => {
+                    if let Notice::Dead(node) = notice {
+                        remote.handle(self.now(), RemoteEvent::Dead(node), &self.machine);
+                    }
+                    self.report(notice);
+                }
             }
         }
         if records.is_empty() {

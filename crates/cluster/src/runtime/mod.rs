@@ -6,18 +6,22 @@
 //! etcd (records) ---------------------+                 +--> records
 //! ```
 //!
+//! The same thread carries what apps send to switches of other nodes ([`RemoteRequests`]).
+//!
 //! The thread has an async runtime of its own. Workers never wait for it: orders of roles go through
 //! their mailboxes, and what has happened to switches is read from watches.
 
 mod member;
+mod remote;
 mod store;
 mod switches;
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError, mpsc as blocking};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bellrock_api::runtime::RemoteControl;
 use bellrock_api::{Dpid, Network};
 use tokio::sync::mpsc;
 
@@ -25,7 +29,9 @@ use crate::etcd;
 use crate::link::{LinkError, LinkSettings, Links, TlsFiles};
 use crate::mastership::{MemberSettings, NodeState, SwitchRole};
 use crate::node::{MAX_NODES, NodeId};
+use crate::remote::{BeginOrder, RemoteRequests};
 use member::{Event, Member};
+use remote::MemberRemote;
 
 /// Maximum number of events that wait for the thread.
 const MAX_EVENTS: usize = 4096;
@@ -67,6 +73,9 @@ pub enum StartError {
     /// The links to the other nodes.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The controller is a node already.
+    #[error("this controller is a node of a cluster already")]
+    Twice,
     /// The thread, or its runtime.
     #[error("the thread of the cluster cannot start: {0}")]
     System(#[from] std::io::Error),
@@ -175,10 +184,15 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts the thread of a node. The controller must begin at its switches as a standby.
+    /// `begin_order` is called for each order of an operator of another node.
     ///
     /// # Errors
     /// [`StartError`]. That etcd or other nodes cannot be reached is none: this node stands by.
-    pub fn start(settings: ClusterSettings, network: Network) -> Result<Self, StartError> {
+    pub fn start(
+        settings: ClusterSettings,
+        network: Network,
+        begin_order: BeginOrder,
+    ) -> Result<Self, StartError> {
         let nodes = all_nodes(&settings)?;
         let place = nodes.iter().position(|(name, _)| *name == settings.node);
         let me = place.and_then(NodeId::new).ok_or(StartError::Size(nodes.len()))?;
@@ -198,11 +212,19 @@ impl Cluster {
         let (events, receiver) = mpsc::channel(MAX_EVENTS);
         let links = runtime.block_on(start_links(links, events.clone()))?;
         let member = MemberSettings { me, nodes: nodes.len(), incarnation };
+        let (answered, answers) = mpsc::channel(MAX_EVENTS);
+        let (remote, handle, posted) =
+            RemoteRequests::new(network.clone(), nodes.len(), answered, begin_order);
+        // A second node of one controller would carry nothing.
+        if !network.set_remote(Arc::new(handle)) {
+            return Err(StartError::Twice);
+        }
         let own = events.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
             let local = tokio::task::LocalSet::new();
             let member = Member::new(settings.name, nodes, member, links, client, network, own);
-            local.block_on(&runtime, member.run(receiver));
+            let remote = MemberRemote::new(remote, posted, answers);
+            local.block_on(&runtime, member.run(receiver, remote));
         })?;
         Ok(Cluster { events, thread: Mutex::new(Some(thread)) })
     }

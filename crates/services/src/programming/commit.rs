@@ -138,9 +138,7 @@ impl fmt::Display for FirstFailure<'_> {
 
 /// Carries out a plan.
 pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed, CommitError> {
-    let switches = network.switches();
-    let mut steps = plan.ordered(|dpid| switches.get(dpid).map(|info| info.version))?;
-    drop(switches);
+    let mut steps = plan.ordered(|dpid| network.reachable(dpid).map(|info| info.version))?;
     let mut from = 0;
     while let Some(moment) = steps.get(from).map(|step| step.moment) {
         let until = from + steps.iter().skip(from).take_while(|s| s.moment == moment).count();
