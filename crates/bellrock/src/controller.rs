@@ -265,7 +265,7 @@ impl ControllerBuilder {
     /// (feature `control`). With a store they come back after a restart.
     #[cfg(feature = "control")]
     pub fn static_entries(mut self, entries: &StaticEntries, store: Option<StaticStore>) -> Self {
-        let store = store.map(Arc::new);
+        let store = Arc::new(store.unwrap_or_else(|| StaticStore::in_memory(entries)));
         self.handles.static_entries = Some(StaticHandle { entries: entries.clone(), store });
         self
     }

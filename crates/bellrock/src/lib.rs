@@ -41,6 +41,8 @@ pub use bellrock_query as query;
 pub use bellrock_services as services;
 pub use controller::{Controller, ControllerBuilder, run};
 #[cfg(feature = "control")]
+pub use file_store::FileStoreError;
+#[cfg(feature = "control")]
 pub use handles::NamesHandle;
 #[cfg(feature = "tls")]
 pub use handles::TlsHandle;
@@ -63,6 +65,8 @@ mod controller;
 mod event_log;
 #[cfg(feature = "tls")]
 mod expiry_log;
+#[cfg(feature = "control")]
+mod file_store;
 mod handles;
 #[cfg(feature = "lab")]
 pub mod lab;

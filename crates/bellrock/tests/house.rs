@@ -38,7 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("query", &["openflow", "api"]),
     ("control", &["openflow", "api", "query"]),
     ("northbound", &["openflow", "pace", "api", "query", "tls"]),
-    ("cluster", &["openflow", "api", "pace", "tls"]),
+    ("cluster", &["openflow", "api", "pace", "tables", "services", "tls"]),
 ];
 const FACE: &str = "bellrock";
 const TOPS: &[&str] = &["cli", "python"];

@@ -1,7 +1,8 @@
 //! What an answer says that is not as ordered, a line for each problem. The command then fails,
 //! although it prints the answer: a script must not take a refusal for success.
 //!
-//! A switch that is not connected is no problem: it gets what is wanted when it comes.
+//! A switch that is not connected is no problem: it gets what is wanted when it comes. Nor is one that
+//! obeys another controller.
 
 use bellrock_query::{
     BlockGapState, MessageState, QuarantineAnswer, SentMessages, StaticAnswer, StaticState,
@@ -11,7 +12,8 @@ use crate::show::named;
 
 /// Static entries that a switch refuses, or has not confirmed in time.
 pub(crate) fn static_entries(answer: &StaticAnswer) -> Vec<String> {
-    let of_wanted = answer.problems.iter().filter(|problem| problem.state != StaticState::Waiting);
+    let is_problem = |state| !matches!(state, StaticState::Waiting | StaticState::Standby);
+    let of_wanted = answer.problems.iter().filter(|problem| is_problem(problem.state));
     let line = |problem: &bellrock_query::StaticProblem| {
         let name = problem.name.as_deref().unwrap_or("a removed entry");
         let state = match problem.state {

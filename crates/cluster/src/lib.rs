@@ -7,6 +7,7 @@
 //! - [`remote`] carries messages to switches of which another node is master.
 //! - [`link`] connects the nodes, and [`etcd`] is the client of the store.
 //! - [`Cluster`] puts them together, in a thread of its own.
+//! - [`SharedStores`] are entries that all nodes share, in a thread of their own.
 //!
 //! # What it is not
 //! It decides nothing about flows: it orders roles, and carries what apps send. It writes no consensus of its own: etcd has one.
@@ -20,7 +21,9 @@ mod peers;
 pub mod record;
 pub mod remote;
 mod runtime;
+mod stores;
 
 pub use runtime::{
     Cluster, ClusterSettings, NodeStatus, OrderError, StartError, Status, SwitchStatus,
 };
+pub use stores::{SharedStore, SharedStores};

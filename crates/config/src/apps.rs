@@ -392,7 +392,8 @@ const STATIC: &[Setting<AppChoice>] = &[Setting {
     key: "store",
     value: "PATH",
     about: "The file that keeps the entries over a restart of the controller. auto: static.json in \
-            the state directory of the service, or nowhere without one. none: nowhere.",
+            the state directory of the service, or nowhere without one. none: nowhere. A cluster \
+            keeps them in its etcd.",
     change: Change::Restart,
     form: Form::One {
         set: |choice, text| {

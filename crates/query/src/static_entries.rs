@@ -183,13 +183,14 @@ pub struct StaticAnswer {
     pub removed: usize,
     /// Number of changed entries that their switches have not confirmed.
     pub unconfirmed: usize,
-    /// Number of these whose switch is not connected.
+    /// Number of these whose switch is not connected, or obeys another node of the cluster, which
+    /// installs them.
     #[serde(default)]
     pub waiting: usize,
     /// The first of them, at most 100; those that a switch refuses come first.
     pub problems: Vec<StaticProblem>,
-    /// Whether the entries are in a file, from which they come back after a restart of the
-    /// controller.
+    /// Whether the entries come back after a restart of the controller: they are in a file, or in
+    /// the etcd of a cluster.
     pub saved: bool,
 }
 
@@ -266,6 +267,9 @@ pub enum StaticState {
     Pending,
     /// Its switch is not connected. It is installed when the switch comes.
     Waiting,
+    /// This controller stands by at its switch: another node of the cluster installs it, and shows
+    /// whether the switch has it.
+    Standby,
     /// Its switch refuses it, or cannot have it. It is tried again from time to time.
     Refused,
     /// A newer controller has sent a state that this release does not know.

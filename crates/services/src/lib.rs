@@ -18,6 +18,8 @@
 //! programming <- desired <- discovery <- hosts <- chain
 //!                                paths <- chain
 //! ```
+//!
+//! [`store`] uses none of them: it is the interface of what outlasts a controller.
 
 pub mod chain;
 pub mod desired;
@@ -28,6 +30,7 @@ pub mod paths;
 pub mod programming;
 mod registry;
 pub mod reserved;
+pub mod store;
 #[cfg(test)]
 mod testing;
 pub mod wait;

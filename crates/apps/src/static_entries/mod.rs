@@ -7,7 +7,11 @@
 //!
 //! [`StaticEntries`] is the handle. It checks a whole order before it changes anything: two entries
 //! cannot be the same flow, group or meter of a switch, an order cannot touch entries of another
-//! owner, and a group or meter stays as long as another entry uses it. Who keeps the entries in a file reads them with [`StaticEntries::snapshot`].
+//! owner, and a group or meter stays as long as another entry uses it.
+//!
+//! Who keeps the entries in a store prepares an order ([`StaticEntries::prepare`]), stores it, and then
+//! confirms it or takes it back. Switches hear of it when it is confirmed. Nodes of a cluster apply what
+//! others have stored ([`StaticEntries::apply`]).
 //!
 //! The app must come before the apps whose flows it overrides.
 
@@ -54,11 +58,16 @@ struct Shared {
     changes: Publisher<u64>,
     /// Once the app has started.
     started: OnceLock<Started>,
+    /// Whether entries of earlier runs are still to be read: no flow is removed until then.
+    is_awaited: Mutex<bool>,
+    /// Numbers of entries that are prepared, and not yet confirmed.
+    prepared: Mutex<BTreeSet<u32>>,
 }
 
 /// What the app has when it runs.
 struct Started {
     desired: Desired,
+    network: Network,
     app: AppId,
     /// Checks write messages to it: a new one for each of thousands of entries would cost more than
     /// the check.
@@ -87,6 +96,77 @@ impl StaticEntries {
         Ok(change)
     }
 
+    /// As [`change`](Self::change), except that switches do not hear of it until it is
+    /// [confirmed](Self::confirm).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare(&self, order: StaticOrder, now: Duration) -> Result<StaticChange, NotSet> {
+        let mut book = self.book();
+        let change = book.change(order, now)?;
+        self.prepared().extend(&change.numbers);
+        Ok(change)
+    }
+
+    /// Makes desired state of changes that were prepared.
+    pub fn confirm<'c>(&self, changes: impl IntoIterator<Item = &'c StaticChange>) {
+        let book = self.book();
+        let numbers: BTreeSet<u32> =
+            changes.into_iter().flat_map(|change| &change.numbers).copied().collect();
+        self.prepared().retain(|number| !numbers.contains(number));
+        if !numbers.is_empty() {
+            self.set_desired(&book, &numbers);
+        }
+    }
+
+    /// Puts and removes entries as another controller has decided, whose checks they have passed.
+    pub fn apply(&self, put: Vec<StaticEntry>, remove: &[String]) {
+        let mut book = self.book();
+        let numbers = book.apply(put, remove);
+        if !numbers.is_empty() {
+            self.set_desired(&book, &numbers);
+        }
+    }
+
+    /// Declares that entries are still to come from a store. The app removes no flow of an earlier run
+    /// until [`complete`](Self::complete). Call it before the controller starts.
+    pub fn await_entries(&self) {
+        *self.is_awaited() = true;
+    }
+
+    /// Declares that all entries are there: flows that are none of them are removed.
+    pub fn complete(&self) {
+        let mut is_awaited = self.is_awaited();
+        if std::mem::take(&mut *is_awaited)
+            && let Some(Started { desired, .. }) = self.0.started.get()
+        {
+            desired.complete();
+        }
+    }
+
+    /// Returns the entry of this name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<StaticEntry> {
+        self.book().entry(name).cloned()
+    }
+
+    /// Returns up to `limit` names of entries that have ended, and were kept by somebody.
+    #[must_use]
+    pub fn ended(&self, limit: usize) -> Vec<String> {
+        self.book().ended().take(limit).map(str::to_owned).collect()
+    }
+
+    /// Forgets such names.
+    pub fn forget_ended<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        self.book().forget_ended(names);
+    }
+
+    /// Returns the time of the network; zero before the app starts.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.0.started.get().map_or(Duration::ZERO, |started| started.network.now())
+    }
+
     /// Puts the entries of an earlier run back, with their numbers. `orders`: those of each owner.
     /// Entries that have ended (an end of zero) stay only if others use them.
     ///
@@ -111,7 +191,10 @@ impl StaticEntries {
     /// stays as it is.
     pub fn undo(&self, change: &StaticChange) {
         let mut book = self.book();
-        let numbers = book.undo(change);
+        let mut numbers = book.undo(change);
+        // Those that have ended meanwhile, too.
+        numbers.extend(&change.numbers);
+        self.prepared().retain(|number| !change.numbers.contains(number));
         self.set_desired(&book, &numbers);
     }
 
@@ -155,10 +238,14 @@ impl StaticEntries {
 
     /// Returns the states of the entries that their switches have not confirmed, by number.
     pub async fn unsettled(&self) -> UnsettledIntents {
-        match self.0.started.get() {
+        let mut unsettled = match self.0.started.get() {
             Some(Started { desired, .. }) => desired.unsettled().await,
             None => self.book().numbers().map(|number| (number, IntentState::Due)).collect(),
+        };
+        for number in &*self.prepared() {
+            unsettled.entry(*number).or_insert(IntentState::Due);
         }
+        unsettled
     }
 
     /// Waits until the switches have confirmed the entries with these numbers, or their removal, or
@@ -185,6 +272,14 @@ impl StaticEntries {
             let changed = async { _ = changes.newer(seen.version()).await };
             wait_until(&network, end).or(changed).await;
         }
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_awaited(&self) -> MutexGuard<'_, bool> {
+        self.0.is_awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -227,14 +322,18 @@ impl App for Static {
 
     fn start(&self, network: &Network) {
         let (Static(entries), Some(app)) = (self, network.app_id()) else { return };
+        let is_awaited = entries.is_awaited();
         let book = entries.book();
         let desired = network.desired();
         let out = Mutex::new(Out::with_capacity(MAX_MESSAGE_LEN));
-        if entries.0.started.set(Started { desired: desired.clone(), app, out }).is_err() {
+        let started = Started { desired: desired.clone(), network: network.clone(), app, out };
+        if entries.0.started.set(started).is_err() {
             return;
         }
         desired.set_each(book.numbers().map(|number| (number, book.wanted(number))));
-        desired.complete();
+        if !*is_awaited {
+            desired.complete();
+        }
         drop(book);
         network.spawn("end of static entries", entries.clone().expire(network.clone()));
     }

@@ -1,7 +1,8 @@
 //! From a configuration to the builder of its controller.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bellrock_apps::bandwidth::{Bandwidth, MAX_RESERVATIONS, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
@@ -9,6 +10,7 @@ use bellrock_apps::provisioning::{Circuits, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
+use bellrock_cluster::SharedStores;
 use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
 use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
@@ -47,7 +49,10 @@ pub(super) fn builder(
         builder = builder.http(settings);
     }
     let cluster = cluster::settings(&config.cluster);
-    if let Some(settings) = cluster.map_err(|error| NotRun::Cluster(error.to_string()))? {
+    let cluster = cluster.map_err(|error| NotRun::Cluster(error.to_string()))?;
+    let shared_stores = cluster.as_ref().map(SharedStores::start).transpose();
+    let shared_stores = shared_stores.map_err(|error| NotRun::Cluster(error.to_string()))?;
+    if let Some(settings) = cluster {
         builder = builder.cluster(settings);
     }
     if let Some(tls) = switch_tls::settings(&config.tls)? {
@@ -103,7 +108,14 @@ pub(super) fn builder(
             AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
             AppChoice::Static(settings) => {
                 let entries = static_entries(config);
-                let store = static_store(settings, &entries)?;
+                let store = match &shared_stores {
+                    Some(stores) => {
+                        let store = Arc::new(stores.open(STATIC_SHARED_NAME));
+                        info!("static entries are in the etcd of the cluster");
+                        Some(StaticStore::shared(store, &entries))
+                    }
+                    None => static_store(config, settings, &entries)?,
+                };
                 builder.app(Static::new(&entries)).static_entries(&entries, store)
             }
             AppChoice::Python(file) => add_python(builder, file)?,
@@ -127,26 +139,33 @@ pub(super) fn static_entries(config: &Config) -> StaticEntries {
 /// Name of the file of static entries in the state directory.
 const STATIC_STORE_NAME: &str = "static.json";
 
-/// Returns the path of the file of static entries, if there is to be one.
+/// Name of the store of static entries in the etcd of a cluster.
+const STATIC_SHARED_NAME: &str = "static";
+
+/// Returns the path of the file of static entries, if there is to be one. A node of a cluster has none.
 #[must_use]
-pub fn static_store_path(settings: &StaticSettings) -> Option<PathBuf> {
+pub fn static_store_path(config: &Config, settings: &StaticSettings) -> Option<PathBuf> {
+    if config.cluster.name.is_some() {
+        return None;
+    }
     let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     settings.store.path(directory.as_deref(), STATIC_STORE_NAME)
 }
 
 /// The file of the static entries, if there is to be one.
 fn static_store(
+    config: &Config,
     settings: &StaticSettings,
     entries: &StaticEntries,
 ) -> Result<Option<StaticStore>, StaticStoreError> {
-    let Some(path) = static_store_path(settings) else {
+    let Some(path) = static_store_path(config, settings) else {
         info!(
             "static entries are kept in memory only; the setting `store` of the app names a file"
         );
         return Ok(None);
     };
     let store = StaticStore::open(path, entries)?;
-    info!("static entries: {}", store.path().display());
+    info!("static entries: {}", store.path().unwrap_or(Path::new("")).display());
     Ok(Some(store))
 }
 

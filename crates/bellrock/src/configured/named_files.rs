@@ -17,7 +17,7 @@ use rustix::fs::{Access, access};
 use super::builder::{static_entries, static_store_path, tls_files};
 use super::{cluster_files, switch_tls};
 use crate::tls::TlsServer;
-use crate::{StaticStore, StaticStoreError};
+use crate::{FileStoreError, StaticStore, StaticStoreError};
 
 /// Whether the file of static entries is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +98,13 @@ fn static_file(config: &Config) -> Option<WrongFile> {
         AppChoice::Static(settings) => Some(settings),
         _ => None,
     })?;
-    let path = static_store_path(settings)?;
+    let path = static_store_path(config, settings)?;
     let setting = "apps.static.store";
     match StaticStore::check(&path, &static_entries(config)) {
         Ok(()) => {}
         Err(error) => {
             let remedy = match &error {
-                StaticStoreError::Io { error, .. } => remedy(error),
+                StaticStoreError::File(FileStoreError::Io { error, .. }) => remedy(error),
                 _ => "",
             };
             return Some(wrong(setting, &error, remedy));

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bellrock_api::Names;
-use bellrock_apps::static_entries::{
-    self as app, NotSet, NotSetReason, StaticEntries, StaticOrder,
-};
+use bellrock_api::runtime::RoleControl;
+use bellrock_api::{Dpid, Names};
+use bellrock_apps::static_entries::{self as app, NotSetReason, StaticEntries, StaticOrder};
 use bellrock_query::{
     DEFAULT_OWNER, ErrorKind, ListStatic, MAX_UNCONFIRMED_SHOWN, QueryError, Rows, SetStatic,
     StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState,
@@ -17,7 +16,7 @@ use tracing::info;
 
 use super::static_checks::{check_possible, find_absent, not_set, unfit_part};
 use super::static_forms::{self, Shown};
-use super::static_store::StaticStore;
+use super::static_store::{NotOrdered, StaticStore};
 use super::wait::wait_until;
 use super::{ControllerOperator, ORDER_TIMEOUT, name_of};
 
@@ -27,18 +26,18 @@ const MAX_OWNER_CHARS: usize = 64;
 /// Time for the app to tell how far the switches are.
 const STATES_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The entries, and the file that keeps them.
+/// The entries, and the store that keeps them.
 #[derive(Clone)]
 pub(crate) struct StaticHandle {
     pub(crate) entries: StaticEntries,
-    pub(crate) store: Option<Arc<StaticStore>>,
+    pub(crate) store: Arc<StaticStore>,
 }
 
 impl ControllerOperator {
     /// Sets and removes entries, and waits until the switches have confirmed that.
     ///
     /// # Errors
-    /// What is wrong with the order; or the file cannot be written.
+    /// What is wrong with the order; or the store cannot be written.
     pub(super) fn set_static(
         &self,
         names: &Names,
@@ -59,22 +58,15 @@ impl ControllerOperator {
             remove: order.remove.clone(),
             replace: order.replace,
         };
-        let not_set = |error: &NotSet| not_set(error, &order.entries, &order.remove);
         let unresolved = entries.unresolved(&static_order);
         if let Some(absent) = find_absent(network, &unresolved) {
-            return Err(not_set(&absent));
+            return Err(not_set(&absent, &order.entries, &order.remove));
         }
-        let change =
-            entries.change(static_order, network.now()).map_err(|error| not_set(&error))?;
+        let change = store.order(static_order).map_err(|error| match error {
+            NotOrdered::NotSet(error) => not_set(&error, &order.entries, &order.remove),
+            error => not_ordered(store, &error),
+        })?;
         let (set, removed) = (change.set, change.removed);
-        if let Some(store) = store
-            && let Err(error) = store.save(network.now())
-        {
-            entries.undo(&change);
-            // Another order may have saved this one meanwhile. If not, the file has none of it.
-            let _ = store.save(network.now());
-            return Err(not_saved(store, &error));
-        }
         info!("{owner} set {set} static entries and removed {removed}");
         let decided = entries.decided(&change.numbers);
         let open = match wait_until(Instant::now() + ORDER_TIMEOUT, decided) {
@@ -86,7 +78,7 @@ impl ControllerOperator {
                 open
             }
         };
-        let problems = problems(entries, &open, names);
+        let problems = self.problems(entries, &open, names);
         Ok(StaticAnswer {
             set,
             unchanged: change.unchanged,
@@ -94,7 +86,7 @@ impl ControllerOperator {
             unconfirmed: open.len(),
             waiting: open.values().filter(|state| is_waiting(state)).count(),
             problems,
-            saved: store.is_some(),
+            saved: store.is_kept(),
         })
     }
 
@@ -121,11 +113,12 @@ impl ControllerOperator {
         }
         let unsettled = self.unsettled(entries)?;
         let now = self.network.now();
+        let masters = self.masters_elsewhere();
         Ok(Rows::of(all, query.page).map(|entry| {
             let (state, why) = match unsettled.get(&entry.number) {
                 None => (StaticState::Installed, None),
                 Some(state) => {
-                    let (state, why) = state_of(state, names);
+                    let (state, why) = state_of(state, &masters, names);
                     (state, Some(why))
                 }
             };
@@ -148,6 +141,51 @@ impl ControllerOperator {
     fn static_handle(&self) -> Result<&StaticHandle, QueryError> {
         let handle = self.handles.static_entries.as_ref();
         handle.ok_or_else(|| self.no_handle("static", "static_entries"))
+    }
+
+    /// The switches at which this controller stands by, with the node of the cluster that they obey.
+    fn masters_elsewhere(&self) -> BTreeMap<Dpid, Option<String>> {
+        let standbys = self.network.standbys().load();
+        let mut masters: BTreeMap<_, _> = standbys.iter().map(|info| (info.dpid, None)).collect();
+        // Without an answer of the cluster they are switches that another controller may have.
+        let rows = self.handles.cluster.as_ref().and_then(|cluster| {
+            let node = cluster.status().ok()?.node;
+            Some((node, cluster.switches().ok()?))
+        });
+        let Some((node, rows)) = rows else { return masters };
+        for row in rows {
+            let other = row.obeys.filter(|master| *master != node);
+            if other.is_some() {
+                masters.insert(row.dpid, other);
+            }
+        }
+        masters
+    }
+
+    /// The entries of an order that are not confirmed.
+    fn problems(
+        &self,
+        entries: &StaticEntries,
+        open: &BTreeMap<u32, IntentState>,
+        names: &Names,
+    ) -> Vec<StaticProblem> {
+        if open.is_empty() {
+            return Vec::new();
+        }
+        let masters = self.masters_elsewhere();
+        let (all, _) = entries.snapshot();
+        let by_number: BTreeMap<u32, String> =
+            all.into_iter().map(|entry| (entry.number, entry.name)).collect();
+        let problem = |(number, state): (&u32, &IntentState)| {
+            let (state, why) = state_of(state, &masters, names);
+            StaticProblem { name: by_number.get(number).cloned(), state, why }
+        };
+        let mut problems: Vec<_> = open.iter().collect();
+        // What somebody has to mend comes first, and what waits for its switch last.
+        problems.sort_by_key(|(_, state)| {
+            (!matches!(state, IntentState::Refused(..)), is_waiting(state))
+        });
+        problems.into_iter().take(MAX_UNCONFIRMED_SHOWN).map(problem).collect()
     }
 
     fn unsettled(&self, entries: &StaticEntries) -> Result<UnsettledIntents, QueryError> {
@@ -204,36 +242,18 @@ fn check_owner(owner: &str) -> Result<(), QueryError> {
     Err(QueryError::invalid("owner", why))
 }
 
-/// The entries of an order that are not confirmed.
-fn problems(
-    entries: &StaticEntries,
-    open: &BTreeMap<u32, IntentState>,
-    names: &Names,
-) -> Vec<StaticProblem> {
-    if open.is_empty() {
-        return Vec::new();
-    }
-    let (all, _) = entries.snapshot();
-    let by_number: BTreeMap<u32, String> =
-        all.into_iter().map(|entry| (entry.number, entry.name)).collect();
-    let problem = |(number, state): (&u32, &IntentState)| {
-        let (state, why) = state_of(state, names);
-        StaticProblem { name: by_number.get(number).cloned(), state, why }
-    };
-    let mut problems: Vec<_> = open.iter().collect();
-    // What somebody has to mend comes first, and what waits for its switch last.
-    problems
-        .sort_by_key(|(_, state)| (!matches!(state, IntentState::Refused(..)), is_waiting(state)));
-    problems.into_iter().take(MAX_UNCONFIRMED_SHOWN).map(problem).collect()
-}
-
-/// Whether an entry waits for its switch to connect.
+/// Whether an entry waits for its switch to connect, or for this controller to be its master.
 fn is_waiting(state: &IntentState) -> bool {
     matches!(state, IntentState::Left(_) | IntentState::Away(_))
 }
 
-/// The state of an entry that is not settled, and why it is not.
-fn state_of(state: &IntentState, names: &Names) -> (StaticState, String) {
+/// The state of an entry that is not settled, and why it is not. `masters`: nodes of the cluster that
+/// are master of switches at which this controller stands by.
+fn state_of(
+    state: &IntentState,
+    masters: &BTreeMap<Dpid, Option<String>>,
+    names: &Names,
+) -> (StaticState, String) {
     match state {
         IntentState::Settled => (StaticState::Installed, String::new()),
         IntentState::Leaving | IntentState::Due => {
@@ -241,18 +261,35 @@ fn state_of(state: &IntentState, names: &Names) -> (StaticState, String) {
         }
         IntentState::Left(dpid) | IntentState::Away(dpid) => {
             let switch = name_of(names, *dpid).unwrap_or_else(|| dpid.to_string());
-            (StaticState::Waiting, format!("switch {switch} is not connected"))
+            match masters.get(dpid) {
+                Some(Some(node)) => {
+                    let why = format!(
+                        "switch {switch} obeys node {node}, which installs it, and shows whether it has"
+                    );
+                    (StaticState::Standby, why)
+                }
+                Some(None) => {
+                    let why = format!("this controller stands by at switch {switch}");
+                    (StaticState::Standby, why)
+                }
+                None => (StaticState::Waiting, format!("switch {switch} is not connected")),
+            }
         }
         IntentState::Refused(_, why) => (StaticState::Refused, why.to_string()),
     }
 }
 
-fn not_saved(store: &StaticStore, error: &std::io::Error) -> QueryError {
-    let why = format!(
-        "nothing has changed, because {} cannot be written: {error}; make its directory writable, and free space on its disk",
-        store.path().display()
-    );
-    QueryError::new(ErrorKind::Internal, why)
+fn not_ordered(store: &StaticStore, error: &NotOrdered) -> QueryError {
+    let kind = match error {
+        NotOrdered::Conflict(_) | NotOrdered::Unreadable(_) => ErrorKind::Refused,
+        NotOrdered::Partly { why, .. } if matches!(**why, NotOrdered::Conflict(_)) => {
+            ErrorKind::Refused
+        }
+        // etcd does not answer, or other nodes do not stop.
+        _ if store.is_shared() => ErrorKind::Timeout,
+        _ => ErrorKind::Internal,
+    };
+    QueryError::new(kind, error.to_string())
 }
 
 /// The same error, about a field of a part of the request.

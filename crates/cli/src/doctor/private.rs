@@ -63,7 +63,10 @@ pub(super) fn state(config: &Config) -> Option<Finding> {
         AppChoice::Static(settings) => Some(settings),
         _ => None,
     })?;
-    Some(match static_store_path(settings) {
+    if config.cluster.name.is_some() {
+        return Some(Finding::good(topic, "static entries are kept in the etcd of the cluster"));
+    }
+    Some(match static_store_path(config, settings) {
         Some(path) => {
             Finding::good(topic, format!("static entries are kept in {}", path.display()))
         }

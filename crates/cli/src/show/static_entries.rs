@@ -50,6 +50,7 @@ fn word(state: StaticState) -> &'static str {
         StaticState::Installed => "installed",
         StaticState::Pending => "pending",
         StaticState::Waiting => "waiting",
+        StaticState::Standby => "standby",
         StaticState::Refused => "REFUSED",
         _ => "unknown",
     }

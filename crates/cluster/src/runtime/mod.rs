@@ -32,6 +32,7 @@ use crate::node::{MAX_NODES, NodeId};
 use crate::remote::{BeginOrder, RemoteRequests};
 use member::{Event, Member};
 use remote::MemberRemote;
+pub(crate) use store::{NODES, Store, Trouble};
 
 /// Maximum number of events that wait for the thread.
 const MAX_EVENTS: usize = 4096;
@@ -293,7 +294,9 @@ impl Drop for Cluster {
 }
 
 /// Names and addresses of all nodes, sorted by name.
-fn all_nodes(settings: &ClusterSettings) -> Result<Vec<(String, SocketAddr)>, StartError> {
+pub(crate) fn all_nodes(
+    settings: &ClusterSettings,
+) -> Result<Vec<(String, SocketAddr)>, StartError> {
     let mut nodes = settings.peers.clone();
     nodes.push((settings.node.clone(), settings.listen));
     nodes.sort();

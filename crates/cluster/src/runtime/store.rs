@@ -17,7 +17,7 @@ use crate::record::Record;
 /// Keys of records begin so; the datapath id follows, in hexadecimal digits.
 const MASTERS: &str = "masters/";
 /// The key of the names of all nodes.
-const NODES: &str = "nodes";
+pub(crate) const NODES: &str = "nodes";
 /// After a failure, etcd is read again after so long.
 const READ_AGAIN: Duration = Duration::from_millis(500);
 
@@ -34,7 +34,7 @@ pub(crate) enum StoreEvent {
 
 /// Why etcd does not serve this node.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+pub(crate) enum Trouble {
     /// An old snapshot was restored.
     #[error("{0}")]
     WentBack(etcd::Error),
@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Refuses an etcd whose cluster of this name has other nodes.
-    async fn check_nodes(&self) -> Result<(), Trouble> {
+    pub(crate) async fn check_nodes(&self) -> Result<(), Trouble> {
         let ours =
             serde_json::to_vec(&self.nodes).map_err(|error| Trouble::Other(error.to_string()))?;
         loop {

@@ -16,4 +16,5 @@ mod data;
 mod faults;
 mod pki;
 mod servers;
+mod stores;
 mod watching;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use super::{CLUSTER_NODES, ClusterConfig};
-use crate::Config;
+use crate::apps::AppChoice;
 use crate::contradictions::{Contradiction, error, overlap, warning};
+use crate::{Config, StorePlace};
 
 impl Config {
     /// Contradictions of the cluster's settings. None of them matters to a controller that is alone.
@@ -17,7 +18,17 @@ impl Config {
         let all = all.into_iter().flatten();
         let tls = [cluster.node_tls(), cluster.reachable()].into_iter().flatten();
         let etcd = [cluster.user(), cluster.etcd_pair(), cluster.plain(), cluster.authorities()];
-        all.chain(tls).chain(etcd.into_iter().flatten()).collect()
+        let stores = self.file_of_static().into_iter();
+        all.chain(tls).chain(etcd.into_iter().flatten()).chain(stores).collect()
+    }
+
+    /// A file that nobody would write.
+    fn file_of_static(&self) -> Option<Contradiction> {
+        let is_file = |app: &AppChoice| matches!(app, AppChoice::Static(settings) if settings.store != StorePlace::Auto);
+        self.apps.iter().any(is_file).then(|| {
+            let text = "`store` of `static` has no effect, since a cluster keeps static entries in etcd; leave it out";
+            warning(&["apps.static.store"], text.to_owned())
+        })
     }
 }
 

@@ -57,6 +57,8 @@ pub struct StaticChange {
     pub removed: usize,
     /// The numbers of the entries of the order, and of the removed ones.
     pub numbers: BTreeSet<u32>,
+    /// The names of the entries that are new, differ from before, or were removed.
+    pub names: BTreeSet<String>,
     /// The entries that were removed or replaced, as they were.
     pub(super) before: Vec<StaticEntry>,
     /// Number of this change.
@@ -193,6 +195,8 @@ pub(super) struct Book {
     ends: BTreeSet<(Duration, u32)>,
     /// Groups and meters that have ended, and stay because other entries use them.
     overdue: BTreeSet<u32>,
+    /// Names of entries that have ended, which who keeps the entries has not removed yet.
+    ended: BTreeSet<String>,
     references: References,
     last_number: u32,
     /// The change that has set each entry, by the entry's number.
@@ -242,10 +246,56 @@ impl Book {
         while let Some(number) =
             self.overdue.iter().copied().find(|number| self.user_of(*number).is_none())
         {
-            self.take(number);
+            let name = self.take(number).map(|entry| entry.name);
+            self.ended.extend(name);
             ended.push(number);
         }
         ended
+    }
+
+    /// The names of entries that have ended since they were kept.
+    pub(super) fn ended(&self) -> impl Iterator<Item = &str> {
+        self.ended.iter().map(String::as_str)
+    }
+
+    /// Forgets names of entries that have ended: nobody keeps them any more.
+    pub(super) fn forget_ended<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        for name in names {
+            self.ended.remove(name);
+        }
+    }
+
+    /// The entry of this name.
+    pub(super) fn entry(&self, name: &str) -> Option<&StaticEntry> {
+        self.numbers.get(name).and_then(|number| self.by_number.get(number))
+    }
+
+    /// Puts and removes entries as another controller has decided, which has checked them. Returns the
+    /// numbers of the entries that differ now.
+    pub(super) fn apply(&mut self, put: Vec<StaticEntry>, remove: &[String]) -> BTreeSet<u32> {
+        self.last_revision += 1;
+        let mut changed = BTreeSet::new();
+        for name in remove {
+            self.ended.remove(name);
+            if let Some(number) = self.numbers.get(name).copied() {
+                self.take(number);
+                changed.insert(number);
+            }
+        }
+        for entry in put {
+            changed.insert(entry.number);
+            let before = self.free(&entry).filter(|before| *before != entry.number);
+            // It was removed and set again, or another name has its number now.
+            let other = self.by_number.get(&entry.number).filter(|other| other.name != entry.name);
+            let other = other.map(|other| other.number);
+            for number in before.into_iter().chain(other) {
+                self.take(number);
+                changed.insert(number);
+            }
+            self.last_number = self.last_number.max(entry.number);
+            self.put(entry);
+        }
+        changed
     }
 
     /// An entry that uses the group or meter of this number.
@@ -291,7 +341,9 @@ impl Book {
         self.last_revision += 1;
         change.revision = self.last_revision;
         for number in removed {
-            change.before.extend(self.take(number));
+            let before = self.take(number);
+            change.names.extend(before.iter().map(|entry| entry.name.clone()));
+            change.before.extend(before);
             change.numbers.insert(number);
         }
         // Entries of one order may exchange their places.
@@ -307,6 +359,9 @@ impl Book {
                 self.by_number.get(&number).is_some_and(|before| *before == entry)
             });
             *(if is_same { &mut change.unchanged } else { &mut change.set }) += 1;
+            if !is_same {
+                change.names.insert(entry.name.clone());
+            }
             change.numbers.insert(entry.number);
             change.before.extend(self.put(entry));
         }
@@ -493,8 +548,16 @@ impl Book {
     fn free(&mut self, entry: &StaticEntry) -> Option<u32> {
         let number = *self.numbers.get(&entry.name)?;
         let before = self.by_number.get(&number)?;
-        self.places.remove(&(before.dpid, Place::of(&before.wanted)));
+        let place = (before.dpid, Place::of(&before.wanted));
+        self.leave(&place, number);
         Some(number)
+    }
+
+    /// Frees a place, unless another entry has it meanwhile.
+    fn leave(&mut self, place: &(Dpid, Place), number: u32) {
+        if self.places.get(place) == Some(&number) {
+            self.places.remove(place);
+        }
     }
 
     /// Puts an entry under its number. Returns the one that was there.
@@ -508,6 +571,7 @@ impl Book {
             self.references.remove(before);
         }
         self.references.add(&entry);
+        self.ended.remove(&entry.name);
         let before = self.by_number.insert(number, entry);
         self.overdue.remove(&number);
         if let Some(end) = before.as_ref().and_then(|before| before.end) {
@@ -523,7 +587,7 @@ impl Book {
         self.overdue.remove(&number);
         self.revisions.remove(&number);
         self.numbers.remove(&entry.name);
-        self.places.remove(&(entry.dpid, Place::of(&entry.wanted)));
+        self.leave(&(entry.dpid, Place::of(&entry.wanted)), number);
         if let Some(end) = entry.end {
             self.ends.remove(&(end, number));
         }

@@ -1,0 +1,216 @@
+//! A store of named entries in a file, for a controller that is alone.
+//!
+//! ```text
+//! {"version":2,"entries":{"entry/wall":{...},"orders":{...}}}
+//! ```
+//!
+//! The file is written as a whole, so it has all entries of before or all of after.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bellrock_services::store::{
+    CommitFuture, EntryStore, MemoryStore, StoreChange, StoreEvents, StoreLimits,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::state_file;
+
+/// Version of the form of the file.
+const VERSION: u32 = 2;
+
+/// Maximum size of the file, in bytes: more than all possible entries need.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// Names and values of entries.
+pub(crate) type NamedValues = Vec<(String, String)>;
+
+/// Reads a file of version 1, whose form was that of its app.
+pub(crate) type ReadFirstVersion = fn(&[u8]) -> Result<NamedValues, serde_json::Error>;
+
+/// Why a file of entries cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileStoreError {
+    /// It cannot be read, or a file beside it cannot be written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// It is too large.
+    #[error("{}: larger than {} MiB, so hardly a file of entries", path.display(), MAX_FILE_BYTES >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not what this program writes.
+    #[error("{}: {error}; mend it, or move it away to begin without entries", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// A newer release has written it.
+    #[error("{}: a newer release has written it, in the form {version}; this one reads {VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its form.
+        version: u32,
+    },
+}
+
+/// A store in a file. Nothing else may write it meanwhile.
+#[derive(Debug)]
+pub(crate) struct FileStore {
+    entries: MemoryStore,
+    path: PathBuf,
+}
+
+/// Only the version, which decides how the rest is read.
+#[derive(Deserialize)]
+struct FileVersion {
+    version: u32,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    entries: BTreeMap<String, Value>,
+}
+
+impl FileStore {
+    /// Opens a file with these entries, which [`read`] has read, and writes it. A directory that cannot
+    /// be written is an error now, and not at the first commit.
+    pub(crate) fn create(path: PathBuf, entries: NamedValues) -> Result<Self, FileStoreError> {
+        let entries = MemoryStore::with_entries(entries);
+        let written = entries.with(|entries| write(&path, entries));
+        match written {
+            Ok(()) => Ok(FileStore { entries, path }),
+            Err(error) => Err(FileStoreError::Io { path, error }),
+        }
+    }
+}
+
+impl EntryStore for FileStore {
+    fn limits(&self) -> StoreLimits {
+        self.entries.limits()
+    }
+
+    fn commit(&self, changes: Vec<StoreChange>) -> CommitFuture {
+        let save = |entries: &mut dyn Iterator<Item = (&str, &str)>| {
+            write(&self.path, entries).map_err(|error| {
+                format!(
+                    "{} cannot be written: {error}; make its directory writable, and free space on its disk",
+                    self.path.display()
+                )
+            })
+        };
+        Box::pin(std::future::ready(self.entries.commit_if(changes, save)))
+    }
+
+    fn follow(&self) -> StoreEvents {
+        self.entries.follow()
+    }
+}
+
+/// Reads the entries of a file. A missing one has none.
+pub(crate) fn read(path: &Path, first: ReadFirstVersion) -> Result<NamedValues, FileStoreError> {
+    let path_buf = || path.to_owned();
+    let io = |error| FileStoreError::Io { path: path_buf(), error };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io(error)),
+        Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+            return Err(FileStoreError::TooLarge { path: path_buf() });
+        }
+        Ok(_) => {}
+    }
+    let bytes = fs::read(path).map_err(io)?;
+    let form = |error| FileStoreError::Form { path: path_buf(), error };
+    match serde_json::from_slice(&bytes).map_err(form)? {
+        FileVersion { version: 1 } => first(&bytes).map_err(form),
+        FileVersion { version: VERSION } => {
+            let Content { entries } = serde_json::from_slice(&bytes).map_err(form)?;
+            Ok(entries.into_iter().map(|(name, value)| (name, value.to_string())).collect())
+        }
+        FileVersion { version } => Err(FileStoreError::Version { path: path_buf(), version }),
+    }
+}
+
+fn write(path: &Path, entries: &mut dyn Iterator<Item = (&str, &str)>) -> io::Result<()> {
+    let mut text = format!("{{\"version\":{VERSION},\"entries\":{{");
+    for (number, (name, value)) in entries.enumerate() {
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(&serde_json::to_string(name)?);
+        text.push(':');
+        text.push_str(value);
+    }
+    text.push_str("}}\n");
+    state_file::replace(path, text.as_bytes())
+}
+
+#[cfg(test)]
+#[path = "../../services/tests/shared/store_suite.rs"]
+mod suite;
+
+#[cfg(test)]
+mod tests {
+    use bellrock_services::store::NotStored;
+
+    use super::suite::ready;
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let name = format!("bellrock-file-store-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn read_again(path: &Path) -> NamedValues {
+        read(path, |_| panic!("it is not of version 1")).unwrap()
+    }
+
+    #[test]
+    fn a_file_does_what_every_store_must() {
+        let place = directory("suite");
+        let create = |name: &str| FileStore::create(place.join(name), Vec::new()).unwrap();
+        ready(async {
+            let store = create("a");
+            suite::entries_change_only_if_their_revisions_are_as_expected(&store).await;
+            suite::a_conflict_changes_nothing(&create("b")).await;
+            suite::a_wrong_commit_is_refused(&create("c")).await;
+            suite::concurrent_counters_lose_nothing(&create("d")).await;
+        });
+        assert_eq!(read_again(&place.join("a")), [("a/x".into(), r#"{"n":1}"#.into())]);
+        assert_eq!(read_again(&place.join("d")), [("counter".into(), "30".into())]);
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_not_committed() {
+        let place = directory("full");
+        let path = place.join("store.json");
+        let store = FileStore::create(path.clone(), vec![("k".into(), "1".into())]).unwrap();
+        let put = |expected| StoreChange::Put { name: "k".into(), value: "2".into(), expected };
+        // A directory in the place of the new file.
+        let beside = place.join("store.json.new");
+        fs::create_dir_all(&beside).unwrap();
+        let refused = ready(store.commit(vec![put(1)])).unwrap_err();
+        assert!(matches!(&refused, NotStored::Unavailable(why) if why.contains("store.json")));
+        assert_eq!(read_again(&path), [("k".into(), "1".into())]);
+        fs::remove_dir_all(beside).unwrap();
+        ready(store.commit(vec![put(1)])).unwrap();
+        assert_eq!(read_again(&path), [("k".into(), "2".into())]);
+        fs::remove_dir_all(place).unwrap();
+    }
+}

@@ -1,0 +1,26 @@
+//! The store in memory does what every store must do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+#[path = "shared/store_suite.rs"]
+mod suite;
+
+use bellrock_services::store::MemoryStore;
+
+#[test]
+fn memory_does_what_every_store_must() {
+    suite::ready(async {
+        suite::entries_change_only_if_their_revisions_are_as_expected(&MemoryStore::default())
+            .await;
+        suite::a_conflict_changes_nothing(&MemoryStore::default()).await;
+        suite::a_wrong_commit_is_refused(&MemoryStore::default()).await;
+        suite::concurrent_counters_lose_nothing(&MemoryStore::default()).await;
+        let store = MemoryStore::default();
+        suite::a_follower_sees_each_commit_as_a_whole(&store, &store.clone()).await;
+    });
+}
