@@ -36,15 +36,11 @@ fn run(shared: &Weak<Shared>, mut events: StoreEvents) {
     loop {
         let event = wait_until(Instant::now() + LOOK_EVERY, events.next());
         let Some(shared) = shared.upgrade() else { return };
-        match event {
-            Some(Some(event)) => {
-                if !shared.take(event) {
-                    events = shared.store.follow();
-                    shared.read_anew(&mut events);
-                }
-            }
-            Some(None) => return,
-            None => {}
+        let Some(event) = event else { continue };
+        let Some(event) = event else { return };
+        if !shared.take(event) {
+            events = shared.store.follow();
+            shared.read_anew(&mut events);
         }
     }
 }
