@@ -60,6 +60,9 @@ cluster.etcd.endpoints: https://localhost:2379
 cluster.etcd.user: bellrock
 ";
 
+/// The setting of the file of static entries.
+const STORE: &str = "apps.static.store";
+
 /// A configuration with every kind of file, and one of its values replaced.
 struct Files {
     place: Place,
@@ -79,7 +82,7 @@ impl Files {
             ("http.tokens", tokens(&place)),
             ("discovery_key_file", place.write("discovery.key", &"0f".repeat(32))),
             ("apps.quarantine.file", place.write("blocked", "10.0.0.7\n")),
-            ("apps.static.store", place.file("static.json")),
+            (STORE, place.file("static.json")),
             ("cluster.tls.certificate", node.clone()),
             ("cluster.tls.key", node_key.clone()),
             ("cluster.tls.ca", node.clone()),
@@ -91,25 +94,32 @@ impl Files {
         Files { place, values }
     }
 
-    /// Writes it to `bellrock.yaml`, and returns the line of `changed`.
+    /// Writes it to `bellrock.yaml`, and returns the line of `changed`. A cluster has no file of
+    /// static entries, so the file has only one of them.
     fn write(&self, changed: &str, to: &str) -> usize {
+        let has_cluster = changed != STORE;
         let value = |key: &str| {
             let of_key = self.values.iter().find(|(name, _)| *name == key);
             if key == changed { to } else { &of_key.unwrap().1 }
         };
+        let (entries, cluster) = if has_cluster {
+            ("static".to_owned(), CLUSTER)
+        } else {
+            (format!("static:\n    store: {}", value(STORE)), "")
+        };
         let text = format!(
             "http.listen: 127.0.0.1:0\nhttp.certificate: {}\nhttp.key: {}\nhttp.tokens: {}\n\
              discovery_key_file: {}\nservices: topology\nswitches: {{core: a1}}\napps:\n- quarantine:\n    file: {}\n\
-             - static:\n    store: {}\n- learning\n{CLUSTER}",
+             - {entries}\n- learning\n{cluster}",
             value("http.certificate"),
             value("http.key"),
             value("http.tokens"),
             value("discovery_key_file"),
             value("apps.quarantine.file"),
-            value("apps.static.store"),
         );
         let of_cluster = ["tls.certificate", "tls.key", "tls.ca", "etcd.certificate", "etcd.key"];
         let of_cluster = of_cluster.iter().chain(&["etcd.ca", "etcd.password_file"]);
+        let of_cluster = of_cluster.filter(|_| has_cluster);
         let of_cluster = of_cluster.map(|name| {
             let key = format!("cluster.{name}");
             format!("{key}: {}\n", value(&key))
@@ -147,7 +157,7 @@ fn a_file_that_the_start_cannot_use_is_found_before_with_its_place() {
         ("http.tokens", &nonsense, "nonsense:1: 1 words; a line is NAME SCOPE HASH"),
         ("discovery_key_file", &missing, "No such file"),
         ("apps.quarantine.file", &missing, "No such file"),
-        ("apps.static.store", &nonsense, "mend it, or move it away"),
+        (STORE, &nonsense, "mend it, or move it away"),
         ("cluster.tls.certificate", &missing, "No such file or directory (os error 2); make it"),
         ("cluster.tls.certificate", &nonsense, "it has no certificate in PEM"),
         ("cluster.tls.key", &nonsense, "it has no private key in PEM"),
@@ -156,7 +166,7 @@ fn a_file_that_the_start_cannot_use_is_found_before_with_its_place() {
         ("cluster.etcd.key", &nonsense, "it has no private key in PEM"),
         ("cluster.etcd.ca", &nonsense, "it has no certificate in PEM"),
         ("cluster.etcd.password_file", &missing, "No such file"),
-        ("apps.static.store", &nowhere, "make the directory, or name another file"),
+        (STORE, &nowhere, "make the directory, or name another file"),
     ] {
         let line = files.write(setting, value);
         let expected = format!("{path}:{line}:");

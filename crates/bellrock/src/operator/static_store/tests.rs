@@ -332,20 +332,18 @@ fn a_large_order_is_stored_in_parts() {
     until("the other node has all", || others.snapshot().0.len() == 30);
     assert_eq!(lock(&store.0.known).orders, 5, "7 changes in a commit");
     // The second commit of an order fails: what the first one has stored is there.
-    let mut moved: Vec<app::StaticEntry> =
-        (0..14).map(|n| entry(&format!("f{n:02}"), 100 + n, None)).collect();
-    moved.sort_by(|one, other| one.name.cmp(&other.name));
+    let more = (0..14).map(|n| entry(&format!("g{n:02}"), 100 + n, None)).collect();
     let (strangers, lost) = (far.inner(), far.clone());
     far.before_next(move || {
         lost.before_next(move || {
             let put =
-                StoreChange::Put { name: stored_name("f13"), value: "{}".into(), expected: 0 };
+                StoreChange::Put { name: stored_name("g13"), value: "{}".into(), expected: 0 };
             strangers.commit_if(vec![put], |_| Ok::<(), String>(())).unwrap();
         });
     });
-    match store.order(order(moved, &[])).unwrap_err() {
+    match store.order(order(more, &[])).unwrap_err() {
         NotOrdered::Partly { stored: 7, of: 14, why } => {
-            assert_eq!(*why, NotOrdered::Conflict("f13".to_owned()));
+            assert_eq!(*why, NotOrdered::Conflict("g13".to_owned()));
         }
         other => panic!("{other:?}"),
     }
