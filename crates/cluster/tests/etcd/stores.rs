@@ -79,7 +79,7 @@ async fn another_cluster_of_the_same_name_changes_nothing() {
 async fn without_etcd_nothing_is_committed_and_later_it_goes_on() {
     let mut cluster = Cluster::start(1).await;
     let mut settings = cluster.settings();
-    settings.total = std::time::Duration::from_secs(1);
+    settings.total = std::time::Duration::from_secs(5);
     let client = bellrock_cluster::etcd::Client::new(&settings).unwrap();
     let store = store(&SharedStores::with_client(client, nodes()).unwrap(), "s").await;
     let mut events = store.follow();

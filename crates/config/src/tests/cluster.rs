@@ -222,6 +222,10 @@ fn every_contradiction_of_a_cluster_has_its_line_and_says_what_would_be_right() 
             with(LOCAL, "2379}", "2379, ca: /a}"),
             "f:5:44: warning: the files of `cluster.etcd` have no effect, ",
         ),
+        (
+            format!("{LOCAL}apps: [{{static: {{store: /var/lib/static.json}}}}, learning]\n"),
+            "f:6:18: warning: `store` of `static` has no effect, since a cluster keeps static ",
+        ),
     ] {
         let said = said(&text);
         assert_eq!(said.len(), 1, "{text}: {said:?}");
