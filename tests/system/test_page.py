@@ -56,6 +56,18 @@ ONLY_EVENTS = """
         window.stopped += 1;
     };
 """
+# The stream of events is refused, for want of a token, only after the user has signed in.
+LATE_REFUSAL = """
+    window.late = 0;
+    const fetchNow = window.fetch, isSignedIn = () => sessionStorage.getItem("bellrock-token") && !document.getElementById("dialog").open;
+    window.fetch = async (path, init) => {
+        const reply = await fetchNow(path, init);
+        if (reply.status !== 401 || !path.startsWith("/v1/events")) return reply;
+        while (!isSignedIn()) await new Promise((resolve) => setTimeout(resolve, 10));
+        window.late += 1;
+        return reply;
+    };
+"""
 # Records by the browser's clock when the map was first drawn with a lost link, and the details with another path.
 RECORD = """
     window.drawn = {};
@@ -329,13 +341,15 @@ class Page(PageTest):
         public = subprocess.run(["openssl", "x509", "-in", str(certificate), "-noout", "-pubkey"], capture_output=True, check=True).stdout
         public = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=public, capture_output=True, check=True).stdout
         key_hash = base64.b64encode(hashlib.sha256(public).digest()).decode()
-        browser = Browser(self.run_dir, "https://127.0.0.1:8443", [key_hash])
+        browser = Browser(self.run_dir, "https://127.0.0.1:8443", [key_hash], before=LATE_REFUSAL)
         self.addCleanup(browser.close)
         until(lambda: browser.run("return document.getElementById('dialog').open"), LIMIT_S, "the page asks for a token")
         self.assertEqual((browser.map()["switches"], browser.map()["hosts"]), (0, 0))
         browser.fill(token=self.token)
         browser.submit()
+        until(lambda: browser.run("return window.late") == 1, LIMIT_S, "the stream is refused")
         until(lambda: browser.map().get("hosts") == 4, LIMIT_S, "the hosts are drawn")
+        self.assertIn("sign out", browser.text("#account"), "a late refusal signs nobody out")
         browser.go(f"host/{network['h2'].MAC()}")
         browser.press("Quarantine", "#detail")
         browser.submit()

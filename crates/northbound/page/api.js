@@ -11,12 +11,18 @@ const RETRY_MS = 1000;
 /** Time without a byte after which a stream counts as ended. The controller sends one each 15 s. */
 const SILENCE_MS = 40_000;
 
-/** What the controller refused (RFC 9457). */
+/** What the controller refused (RFC 9457), of a request with this token. */
 export class Problem extends Error {
-  constructor(status, body) {
+  constructor(status, body, bearer) {
     super(body?.detail ?? body?.title ?? `The controller answered with status ${status}.`);
     this.status = status;
     this.field = body?.field;
+    this.bearer = bearer;
+  }
+
+  /** Whether the present token is refused, and not the one before the user has signed in. */
+  get refusesToken() {
+    return this.status === 401 && this.bearer === token.get();
   }
 }
 
@@ -26,19 +32,19 @@ export const token = {
   set: (text) => (text ? sessionStorage.setItem(TOKEN_KEY, text) : sessionStorage.removeItem(TOKEN_KEY)),
 };
 
-function headers(more) {
-  const bearer = token.get();
+function headers(bearer, more) {
   return { ...more, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };
 }
 
 /** Asks the controller, or gives an order. `signal` ends the request. */
 export async function ask(path, { method = "GET", body, signal } = {}) {
-  const init = { method, signal, headers: headers(body === undefined ? {} : { "content-type": "application/json" }) };
+  const bearer = token.get();
+  const init = { method, signal, headers: headers(bearer, body === undefined ? {} : { "content-type": "application/json" }) };
   if (body !== undefined) init.body = JSON.stringify(body);
   const reply = await fetch(path, init);
   if (reply.status === 204) return null;
   const answer = await reply.json().catch(() => null);
-  if (!reply.ok) throw new Problem(reply.status, answer);
+  if (!reply.ok) throw new Problem(reply.status, answer, bearer);
   return answer;
 }
 
@@ -73,11 +79,12 @@ export async function follow(onEvent, onState) {
 /** Reads one stream to its end. Returns the id of the last event. */
 async function readStream(last, onEvent, onState) {
   const abort = new AbortController();
+  const bearer = token.get();
   let silence = setTimeout(() => abort.abort(), SILENCE_MS);
   const path = last === null ? "/v1/events" : `/v1/events?after=${encodeURIComponent(last)}`;
   try {
-    const reply = await fetch(path, { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
-    if (!reply.ok) throw new Problem(reply.status, await reply.json().catch(() => null));
+    const reply = await fetch(path, { headers: headers(bearer, { accept: "text/event-stream" }), signal: abort.signal });
+    if (!reply.ok) throw new Problem(reply.status, await reply.json().catch(() => null), bearer);
     onState(true);
     const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";

@@ -92,7 +92,7 @@ onChange((what) => {
   else if (what === "rates") drawRates();
   else drawHeader();
   const dialog = byId("dialog");
-  if (network.problem?.status === 401 && !dialog.open) {
+  if (network.problem?.refusesToken && !dialog.open) {
     if (token.get()) signOut();
     signIn(network.problem.message);
   }

@@ -186,7 +186,7 @@ export async function start() {
     },
     (isOpen, problem) => {
       network.isFollowing = isOpen;
-      if (problem?.status === 401) network.problem = problem;
+      if (problem?.refusesToken) network.problem = problem;
       tell("connection");
       if (isOpen) loadEvents().then(() => look());
     },
