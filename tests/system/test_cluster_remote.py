@@ -77,7 +77,7 @@ class RemoteSwitches(SystemTest):
         refused = [line for line in self.ovs.error_replies() if not FENCED.search(line)]
         self.assertEqual(refused, [], "Open vSwitch refused messages")
         for controller in self.controllers:
-            self.assertEqual(controller.faults(), [], "the controller's log tells of a fault of its own")
+            self.assertEqual(controller.faults(), [], "the controller's log has a fault of its own")
 
     def masters(self, seen_by="c"):
         """The node that each switch obeys, as a node sees it."""

@@ -6,8 +6,8 @@
 //! {"version":1,"commit":"7f0c41d2a96be853","value":...}
 //! ```
 //!
-//! `commit` is a random number, so that a commit whose answer was lost is told from one of another node
-//! that writes the same. Each commit is one transaction, which also compares the names of the cluster's
+//! `commit` is a random number: it distinguishes a commit whose answer was lost from one of another
+//! node that writes the same. Each commit is one transaction, which also compares the names of the cluster's
 //! nodes: another cluster of the same name changes nothing.
 //!
 //! All stores share a thread with a runtime of its own: reading 100,000 entries must not delay

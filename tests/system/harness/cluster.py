@@ -168,7 +168,7 @@ class ClusterTest(SystemTest):
 
     def judge(self):
         for controller in self.controllers:
-            self.assertEqual(controller.faults(), [], f"the log of {controller.name} tells of a fault of its own")
+            self.assertEqual(controller.faults(), [], f"the log of {controller.name} has a fault of its own")
         refused = [line for line in self.ovs.error_replies() if not FENCED.search(line)]
         self.assertEqual(refused, [], "Open vSwitch refused messages")
         if hasattr(self, "elections"):
