@@ -3,76 +3,16 @@
 import re
 import signal
 
-from harness.case import SystemTest
-from harness.controller import Controller
-from harness.etcd import Etcd
+from harness.localcluster import LIMIT_S, NODES, STRANGERS, LocalCluster, Node
 from harness.network import Line, Pings
 from harness.openvswitch import command
 from harness.waiting import until
 
-NODES = {"a": (6653, 6640), "b": (6654, 6641), "c": (6655, 6642)}
-# Nodes of another cluster.
-STRANGERS = {"d": (6656, 6643), "e": (6657, 6644), "f": (6658, 6645)}
-LIMIT_S = 30
-# What a node says when others are gone, which the test has done.
-EXPECTED = re.compile(r"majority of the cluster")
-
-
-class Node(Controller):
-    """A controller of a cluster."""
-
-    def __init__(self, logs, run_dir, name, etcd, others=NODES):
-        places = NODES | STRANGERS
-        port, link = places[name]
-        folder = run_dir / name
-        folder.mkdir()
-        peers = {other: f"127.0.0.1:{places[other][1]}" for other in others if other != name}
-        cluster = {"name": "test", "node": name, "listen": f"127.0.0.1:{link}", "peers": peers,
-                   "etcd": {"endpoints": etcd.urls}}
-        super().__init__(logs, folder, config={"apps": ["learning"], "cluster": cluster},
-                         listen=f"127.0.0.1:{port}")
-        self.name = name
-        self.log = logs / f"controller-{name}.log"
-
-    def faults(self):
-        return [line for line in super().faults() if not EXPECTED.search(line)]
-
-    def is_serving(self):
-        return "this node serves" in self.text()
-
-
-class Cluster(SystemTest):
+class Cluster(LocalCluster):
     """Switches of Open vSwitch that connect to three controllers."""
 
-    def setUp(self):
-        super().setUp()
-        self.etcd = Etcd(self.run_dir, self.logs)
-        self.addCleanup(self.etcd.stop)
-        self.etcd.start()
-        self.nodes = {name: self.node(name) for name in NODES}
-        until(lambda: all(node.is_serving() for node in self.nodes.values()), LIMIT_S, "all nodes serve")
-
-    def node(self, name):
-        node = Node(self.logs, self.run_dir, name, self.etcd)
-        node.start()
-        self.controllers.append(node)
-        self.addCleanup(self._end_node, node)
-        return node
-
-    def _end_node(self, node):
-        if node.process is not None:
-            self._end_controller(node)
-
-    def kill(self, name):
-        process, self.nodes[name].process = self.nodes[name].process, None
-        process.kill()
-        process.wait(LIMIT_S)
-
     def attach(self, topology):
-        self.net = self.network(topology, "OpenFlow13", connect=False)
-        targets = [f"tcp:127.0.0.1:{port}" for port, _ in NODES.values()]
-        for switch in self.net.switches:
-            command("ovs-vsctl", "set-controller", switch.name, *targets)
+        self.connect(topology)
         self.await_masters(NODES)
 
     def await_masters(self, of):

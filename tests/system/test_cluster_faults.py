@@ -227,7 +227,7 @@ class Disks(Faults):
         self.settle()
         self.fill(folder)
         for number in range(40):
-            self.etcd.ask("put", f"/others/{number}", text="x" * (200 << 10), member=(leader + 1) % 3)
+            self.etcd.put(f"/others/{number}", "x" * (200 << 10), member=(leader + 1) % 3)
         until(lambda: self.etcd.processes[leader].poll() is not None, LIMIT_S, "the member ends: it cannot write")
         self.move()
         self.replace_master().start()

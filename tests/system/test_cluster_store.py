@@ -6,44 +6,24 @@ import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from harness.case import SystemTest
-from harness.controller import Controller, without_own_variables
-from harness.etcd import Etcd
+from harness.controller import without_own_variables
+from harness.localcluster import LIMIT_S, LocalCluster, Node
 from harness.network import Line
 from harness.openvswitch import command
 from harness.waiting import until
 
-NODES = {"a": (6653, 6640), "b": (6654, 6641), "c": (6655, 6642)}
-LIMIT_S = 30
 # etcd's client gives up after 5 s, and looks for a lost write for 1 s.
 ORDER_S = 20
 ROUNDS = 10
-# What a node says when others are gone, or etcd is old, which the test has done.
-EXPECTED = re.compile(r"majority of the cluster|an old snapshot")
 DROP = ("--match", "eth_type=0x0800,ipv4_dst=10.0.0.9", "--actions", "drop")
 SWITCH = "0000000000000001"
 
 
-class Node(Controller):
+class StaticNode(Node):
     """A controller of a cluster, with static entries."""
 
-    def __init__(self, logs, run_dir, name, etcd):
-        port, link = NODES[name]
-        folder = run_dir / name
-        folder.mkdir()
-        peers = {other: f"127.0.0.1:{NODES[other][1]}" for other in NODES if other != name}
-        cluster = {"name": "test", "node": name, "listen": f"127.0.0.1:{link}", "peers": peers,
-                   "etcd": {"endpoints": etcd.urls}}
-        super().__init__(logs, folder, config={"apps": ["static", "learning"], "cluster": cluster},
-                         listen=f"127.0.0.1:{port}")
-        self.name = name
-        self.log = logs / f"controller-{name}.log"
-
-    def faults(self):
-        return [line for line in super().faults() if not EXPECTED.search(line)]
-
-    def is_ready(self):
-        return "this node serves" in self.text() and "static entries" in self.text()
+    def is_serving(self):
+        return super().is_serving() and "static entries" in self.text()
 
     def entries(self):
         """The static entries by name."""
@@ -57,35 +37,18 @@ class Node(Controller):
         return done.returncode, done.stdout + done.stderr
 
 
-class Shared(SystemTest):
+class Shared(LocalCluster):
     """Switches of Open vSwitch that connect to three controllers with static entries."""
 
     time_limit_s = 180
 
     def setUp(self):
         super().setUp()
-        self.etcd = Etcd(self.run_dir, self.logs)
-        self.addCleanup(self.etcd.stop)
-        self.etcd.start()
-        self.nodes = {name: Node(self.logs, self.run_dir, name, self.etcd) for name in NODES}
-        for node in self.nodes.values():
-            node.start()
-            self.controllers.append(node)
-            self.addCleanup(self._end_node, node)
-        until(lambda: all(node.is_ready() for node in self.nodes.values()), LIMIT_S, "all nodes serve")
-        self.net = self.network(Line(switches=2, hosts=(1, 2)), "OpenFlow13", connect=False)
-        for switch in self.net.switches:
-            command("ovs-vsctl", "set-controller", switch.name, *(f"tcp:127.0.0.1:{port}" for port, _ in NODES.values()))
+        self.connect(Line(switches=2, hosts=(1, 2)))
         self.await_master()
 
-    def _end_node(self, node):
-        if node.process is not None:
-            self._end_controller(node)
-
-    def kill(self, name):
-        process, self.nodes[name].process = self.nodes[name].process, None
-        process.kill()
-        process.wait(LIMIT_S)
+    def make(self, name):
+        return StaticNode(self.logs, self.run_dir, name, self.etcd, settings={"apps": ["static", "learning"]})
 
     def alive(self):
         return [node for node in self.nodes.values() if node.process is not None]

@@ -266,6 +266,40 @@ pub enum Event {
         /// Number of refusals since the last such event.
         times: u64,
     },
+    /// This node of a cluster hears no majority of the nodes: it stands by at all switches.
+    MajorityLost,
+    /// This node of a cluster hears a majority of the nodes, and may be master of switches.
+    MajorityFound,
+    /// A majority of a cluster does not hear a node.
+    NodeLost {
+        /// Name of the node.
+        node: Box<str>,
+    },
+    /// A node of a cluster that was lost is back.
+    NodeFound {
+        /// Name of the node.
+        node: Box<str>,
+    },
+    /// A switch obeys another node of the cluster, which has taken it over from this one.
+    SwitchTaken {
+        /// The switch.
+        dpid: Dpid,
+    },
+    /// A switch had seen a newer election than the cluster's etcd. The cluster numbers its elections
+    /// above it.
+    ElectionAhead {
+        /// The switch.
+        dpid: Dpid,
+        /// `generation_id` that the switch had seen.
+        generation_id: u64,
+    },
+    /// The cluster's etcd does not answer this node.
+    StoreLost {
+        /// Why.
+        why: Box<str>,
+    },
+    /// The cluster's etcd answers this node again.
+    StoreFound,
     /// An event of an app's own: [`crate::Network::publish`].
     App {
         /// The app.
@@ -326,6 +360,14 @@ event_names! {
     Event::WantedRefused { .. } => "wanted_refused",
     Event::OwnFlowRefused { .. } => "own_flow_refused",
     Event::OwnFlowInstalled { .. } => "own_flow_installed",
+    Event::MajorityLost => "majority_lost",
+    Event::MajorityFound => "majority_found",
+    Event::NodeLost { .. } => "node_lost",
+    Event::NodeFound { .. } => "node_found",
+    Event::SwitchTaken { .. } => "switch_taken",
+    Event::ElectionAhead { .. } => "election_ahead",
+    Event::StoreLost { .. } => "store_lost",
+    Event::StoreFound => "store_found",
 }
 
 impl Event {
@@ -350,6 +392,10 @@ impl Event {
                 | Event::WantedAltered { by_order: true, .. }
                 | Event::StormOver { .. }
                 | Event::OwnFlowInstalled { .. }
+                | Event::MajorityFound
+                | Event::NodeFound { .. }
+                | Event::SwitchTaken { .. }
+                | Event::StoreFound
         )
     }
 }
@@ -549,6 +595,29 @@ impl fmt::Display for Event {
                 write!(f, "switch {dpid} refuses a change that {app} wants: {why}")?;
                 write_times(f, *times)
             }
+            Event::MajorityLost => f.write_str(
+                "this node stands by at all switches: it does not hear a majority of the cluster",
+            ),
+            Event::MajorityFound => {
+                f.write_str("this node hears a majority of the cluster, and serves")
+            }
+            Event::NodeLost { node } => {
+                write!(f, "a majority of the cluster does not hear node {node}")
+            }
+            Event::NodeFound { node } => write!(f, "node {node} of the cluster is back"),
+            Event::SwitchTaken { dpid } => {
+                write!(
+                    f,
+                    "switch {dpid} obeys another node of the cluster, which has taken it over"
+                )
+            }
+            Event::ElectionAhead { dpid, generation_id } => write!(
+                f,
+                "switch {dpid} had seen a newer election than etcd (generation_id {generation_id}): etcd was restored \
+                 from an old snapshot, or another cluster has the same switch"
+            ),
+            Event::StoreLost { why } => write!(f, "etcd does not serve this node: {why}"),
+            Event::StoreFound => f.write_str("etcd serves this node again"),
             Event::App { app, event } => {
                 write!(f, "{app} reports {}: {}", event.name(), event.text())
             }

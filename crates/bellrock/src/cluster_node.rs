@@ -1,13 +1,15 @@
 //! What operators see of a node of a cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellrock_api::Dpid;
 use bellrock_cluster::mastership::{NodeState as Seen, SwitchRole};
+use bellrock_cluster::remote::RequestCounters;
 use bellrock_cluster::{Cluster, OrderError, SwitchStatus};
 use bellrock_query::{
-    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, ErrorKind, NodeRole, NodeRow,
-    NodeState, QueryError,
+    ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, ErrorKind,
+    NodeRole, NodeRow, NodeState, QueryError,
 };
 
 /// A node, as operators ask it.
@@ -26,20 +28,22 @@ impl ClusterHandle for ClusterNode {
                 Seen::Dead => NodeState::Dead,
                 Seen::Silent => NodeState::Unknown,
             },
-            last_heard_ms: node
-                .heard_ago
-                .map(|ago| u64::try_from(ago.as_millis()).unwrap_or(u64::MAX)),
+            last_heard_ms: node.heard_ago.map(milliseconds),
             switches: node.switches,
         });
         Ok(ClusterStatus {
             name: status.cluster,
             node: status.node,
             serving: status.is_serving,
+            epoch: status.epoch,
             nodes: nodes.collect(),
             store: ClusterStoreRow {
                 reachable: status.has_store,
+                revision: status.confirmed.and_then(|(revision, _)| revision.try_into().ok()),
+                confirmed_ms: status.confirmed.map(|(_, ago)| milliseconds(ago)),
                 last_error: Some(status.store_trouble).filter(|trouble| !trouble.is_empty()),
             },
+            requests: requests(status.requests),
         })
     }
 
@@ -59,6 +63,15 @@ impl ClusterHandle for ClusterNode {
         self.0.drain(draining).map_err(|error| refused(&error))?;
         self.status()
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn requests(counters: RequestCounters) -> ClusterRequestsRow {
+    let RequestCounters { sent, answered, not_sent, unknown, taken, refused } = counters;
+    ClusterRequestsRow { sent, answered, not_sent, unknown, taken, refused }
 }
 
 /// A switch, as the node of this name sees it.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bellrock::prelude::*;
 use bellrock::query::{
-    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode, ErrorKind,
-    GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState, QueryError,
-    SwitchRef,
+    ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode,
+    ErrorKind, GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
+    QueryError, SwitchRef,
 };
 use bellrock::{Controller, ControllerBuilder, Names};
 
@@ -55,6 +55,8 @@ impl ClusterHandle for Fake {
             serving: true,
             nodes: ["a", "b", "c"].map(node).into(),
             store: ClusterStoreRow { reachable: true, ..ClusterStoreRow::default() },
+            epoch: 7,
+            requests: ClusterRequestsRow::default(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! `bellrock pki`: certificates for controllers and switches, for those who have no authority.
+//! `bellrock pki`: certificates for controllers, nodes and switches, for those who have no authority.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use rcgen::{
 
 use super::{Failure, print};
 
-/// Make certificates for TLS between the controller and switches
+/// Make certificates for TLS between the controller, switches and the nodes of a cluster
 ///
 /// Makes an authority, and certificates that it signs, as PEM files in one directory. Keep the
 /// authority's key away from the controller: who has it can pose as any switch.
@@ -43,6 +43,13 @@ enum Order {
     Controller {
         /// Its name, such as that of its machine
         #[arg(default_value = "controller")]
+        name: String,
+        #[command(flatten)]
+        end: End,
+    },
+    /// Make a certificate of a node of a cluster: NAME-cert.pem and NAME-key.pem
+    Node {
+        /// Its name: cluster.node of its configuration
         name: String,
         #[command(flatten)]
         end: End,
@@ -78,6 +85,7 @@ Examples:
   bellrock pki init
   bellrock pki controller
   bellrock pki switch access-1 --dpid a1,a2
+  bellrock pki node a --dir nodes-pki
   bellrock run --listen tls:0.0.0.0:6653 --tls-certificate pki/controller-cert.pem \\
       --tls-key pki/controller-key.pem --tls-ca pki/ca-cert.pem
   ovs-vsctl set-ssl $PWD/access-1-key.pem $PWD/access-1-cert.pem $PWD/ca-cert.pem
@@ -109,6 +117,7 @@ pub(super) fn run(args: &PkiArgs) -> Result<(), Failure> {
     let text = match order {
         Order::Init { name } => place.make_authority(name),
         Order::Controller { name, end } => place.make_controller(name, end.days),
+        Order::Node { name, end } => place.make_node(name, end.days),
         Order::Switch { name, dpid, end } => place.make_switch(name, dpid, end.days),
         Order::Revoke { certificates } => place.revoke(certificates),
     };
@@ -171,8 +180,8 @@ impl Place<'_> {
     }
 
     fn make_controller(&self, name: &str, days: u32) -> Result<String, PkiError> {
-        let usage = ExtendedKeyUsagePurpose::ServerAuth;
-        let (certificate, key) = self.sign(name, days, usage, &[])?;
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth];
+        let (certificate, key) = self.sign(name, days, &usages, &[])?;
         // Switches that start without an authority take it from there.
         let chain = certificate.pem() + &read(&self.path("ca-cert.pem"))?;
         let (certificate, key) = self.write(name, &chain, &key)?;
@@ -185,9 +194,23 @@ impl Place<'_> {
         ))
     }
 
+    /// Nodes connect to each other, so each one is both ends.
+    fn make_node(&self, name: &str, days: u32) -> Result<String, PkiError> {
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let (certificate, key) = self.sign(name, days, &usages, &[])?;
+        let (certificate, key) = self.write(name, &certificate.pem(), &key)?;
+        Ok(format!(
+            "for the node {name}:\n\
+             cluster:\n  node: {name}\n  tls:\n    certificate: {}\n    key: {}\n    ca: {}\n",
+            absolute(&certificate),
+            absolute(&key),
+            absolute(&self.path("ca-cert.pem"))
+        ))
+    }
+
     fn make_switch(&self, name: &str, dpids: &[Dpid], days: u32) -> Result<String, PkiError> {
-        let usage = ExtendedKeyUsagePurpose::ClientAuth;
-        let (certificate, key) = self.sign(name, days, usage, dpids)?;
+        let usages = [ExtendedKeyUsagePurpose::ClientAuth];
+        let (certificate, key) = self.sign(name, days, &usages, dpids)?;
         let (certificate, key) = self.write(name, &certificate.pem(), &key)?;
         let dpids: Vec<_> = dpids.iter().map(Dpid::to_string).collect();
         let of = match dpids.is_empty() {
@@ -207,7 +230,7 @@ impl Place<'_> {
         &self,
         name: &str,
         days: u32,
-        usage: ExtendedKeyUsagePurpose,
+        usages: &[ExtendedKeyUsagePurpose],
         dpids: &[Dpid],
     ) -> Result<(Certificate, KeyPair), PkiError> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -219,7 +242,7 @@ impl Place<'_> {
         let issuer = self.authority()?;
         let mut params = params(name, days);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![usage];
+        params.extended_key_usages = usages.to_vec();
         params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         for dpid in dpids {
             params.subject_alt_names.push(SanType::URI(format!("of:{dpid}").try_into()?));

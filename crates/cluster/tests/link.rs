@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bellrock_api::Dpid;
 use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
-use bellrock_cluster::link::{LinkError, LinkEvent, LinkSettings, Links, TlsError, TlsFiles};
+use bellrock_cluster::link::{
+    LinkError, LinkEvent, LinkSettings, LinkTls, Links, TlsError, TlsFiles,
+};
 use bellrock_cluster::node::{NodeId, NodeSet};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::net::TcpListener;
@@ -199,8 +201,12 @@ impl<'a> Authority<'a> {
         Authority { folder, name, issuer }
     }
 
-    /// Signs a certificate with this DNS name.
-    fn sign(&self, file: &str, node: &str) -> TlsFiles {
+    /// Signs a certificate with this DNS name, for the node of the name.
+    fn sign(&self, file: &str, node: &str) -> LinkTls {
+        LinkTls::read(&self.files(file, node), node).unwrap()
+    }
+
+    fn files(&self, file: &str, node: &str) -> TlsFiles {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![node.to_owned()]).unwrap();
         let signed = params.signed_by(&key, &self.issuer).unwrap();
@@ -235,9 +241,22 @@ async fn with_tls_each_node_shows_a_certificate_of_its_name() {
     trouble(&mut a_events, "a connection from").await;
     drop(b);
     // The certificate of another node: this one notices it itself.
-    let (sender, _events) = mpsc::channel(1);
-    let refused = Links::start(with(1, authority.sign("c", "c")), sender).await;
-    assert!(
-        matches!(refused, Err(LinkError::Tls(TlsError::OtherName { node, .. })) if node == "b")
-    );
+    let refused = LinkTls::read(&authority.files("c", "c"), "b");
+    assert!(matches!(refused, Err(TlsError::OtherName { node, .. }) if node == "b"));
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_and_authority_are_used_by_the_connections_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let next = Authority::new(folder.path(), "next");
+    let nodes = addresses().await;
+    let with = |me, tls| LinkSettings { tls: Some(tls), ..settings(&nodes, me) };
+    let a_tls = authority.sign("a", "a");
+    let (_a, mut a_events) = start(with(0, a_tls.clone())).await;
+    let (b, _events) = start(with(1, next.sign("b", "b"))).await;
+    trouble(&mut a_events, "a connection from").await;
+    a_tls.replace(&next.sign("a2", "a"));
+    // Neither node starts again.
+    timeout(LIMIT, exchange(&b, 0, &mut a_events, 1)).await.expect("heard");
 }

@@ -16,6 +16,7 @@ export class Problem extends Error {
   constructor(status, body, bearer) {
     super(body?.detail ?? body?.title ?? `The controller answered with status ${status}.`);
     this.status = status;
+    this.type = body?.type;
     this.field = body?.field;
     this.bearer = bearer;
   }

@@ -3,7 +3,7 @@
 import { all, ask } from "./api.js";
 import { button, byId, definitions, el, replace, say, table } from "./dom.js";
 import { bytes, clock, count, day, plural, rate, seconds } from "./format.js";
-import { countPorts, loadOf, nameOf, network, portKey, runs, withEnds } from "./network.js";
+import { countPorts, loadOf, nameOf, network, portKey, runs, standsBy, withEnds } from "./network.js";
 import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
 import { hostName, isBlocked } from "./scene.js";
 
@@ -107,7 +107,7 @@ function summary({ kind, id }) {
   const at = ({ dpid, name, port }) => `${name ?? dpid} port ${port}`;
   const lies = ({ state, path: ports, why }) => `${STATES[state]?.[1] ?? state}${why ? `, ${why}` : ""}, path ${path(ports ?? [])}`;
   return {
-    switch: () => `Switch ${nameOf(is)}, ${plural(is.ports.length, "port")}${is.standby ? ", stands by" : ""}`,
+    switch: () => `Switch ${nameOf(is)}, ${plural(is.ports.length, "port")}${is.standby ? `, ${standsBy(is)}` : ""}`,
     host: () => `Host ${hostName(is)} at ${at({ ...is, name: is.switch_name })}${isBlocked(is) ? ", in quarantine" : ""}`,
     link: () => `Link from ${at(is.a)} to ${at(is.b)}${is.isLost ? ", lost" : is.bothWays ? "" : ", one direction only"}`,
     circuit: () => `Circuit ${is.name}, ${lies(is)}`,
@@ -151,7 +151,7 @@ function switchParts(dpid) {
     title(nameOf(row)),
     runs("static") && orders(button("Set a static flow", () => setFlow(row.dpid))),
     definitions([
-      ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (stands by)` : row.role],
+      ["Datapath id", el("code", {}, row.dpid)], ["OpenFlow", row.version], ["Role", row.standby ? `${row.role} (${standsBy(row)})` : row.role],
       ["Address", row.peer], ["Up for", seconds(row.up_seconds)], ["Packet-ins", count(row.packet_ins)],
       ["Tables", count(row.n_tables)], ...identity(row.identity),
       ["Made by", [row.manufacturer, row.hardware].filter(Boolean).join(", ")], ["Software", row.software],

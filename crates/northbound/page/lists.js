@@ -3,8 +3,9 @@
 import { ask } from "./api.js";
 import { button, byId, el, replace, table } from "./dom.js";
 import { count, plural, rate, seconds } from "./format.js";
+import * as cluster from "./cluster.js";
 import { eventTable, state, staticTable } from "./detail.js";
-import { allOf, loadOf, nameOf, network, runs, withEnds } from "./network.js";
+import { allOf, loadOf, nameOf, network, runs, standsBy, withEnds } from "./network.js";
 import { block, mayOrder, release, reload, reserve, setFlow, unblock } from "./orders.js";
 import { hostName } from "./scene.js";
 
@@ -47,7 +48,7 @@ const VIEWS = {
       ["Up for", (row) => seconds(row.up_seconds)],
       ["Ports up", ({ ports }) => `${ports.filter((port) => port.state === "up").length} of ${ports.length}`],
       ["Software", ({ software }) => software],
-      ["", ({ standby, refused_flows }) => (standby ? "stands by" : refused_flows.length ? el("span", { class: "bad" }, "refuses flows") : "")],
+      ["", (row) => (row.standby ? standsBy(row) : row.refused_flows.length ? el("span", { class: "bad" }, "refuses flows") : "")],
     ],
     before: () => network.status?.missing_switches.map(({ name, dpid }) => el("p", { class: "bad" }, `Not connected: ${name} (${dpid})`)),
   },
@@ -123,6 +124,9 @@ const VIEWS = {
       ["", ({ host, line }) => mayOrder() && line == null && button("Let back", () => unblock(host))],
     ],
     buttons: () => [button("Quarantine a host", () => block(), "danger")],
+  },
+  cluster: {
+    title: "Cluster", load: cluster.load, before: cluster.before, columns: cluster.columns, buttons: cluster.buttons,
   },
   static: {
     title: "Static entries", app: "static", load: async () => withEnds(await allOf("static", "/v1/static") ?? []), draw: staticTable,

@@ -60,9 +60,10 @@ function drawHeader() {
   const { status } = network;
   const parts = status && [
     plural(status.switches, "switch", "switches"), plural(network.links.filter((link) => !link.isLost).length, "link"),
-    plural(network.hosts.length, "host"), `up for ${seconds(status.uptime_seconds)}`, `version ${status.version}`,
+    plural(network.hosts.length, "host"), network.cluster && `node ${network.cluster.node} of ${network.cluster.name}`,
+    `up for ${seconds(status.uptime_seconds)}`, `version ${status.version}`,
   ];
-  byId("summary").textContent = parts?.join(" · ") ?? "";
+  byId("summary").textContent = parts?.filter(Boolean).join(" · ") ?? "";
   replace(byId("views"), [["map", "Map"], ...lists.views].map(([view, title]) =>
     el("a", { href: `#/${view}`, "data-key": view, "aria-current": view === place.view && "page" }, title)));
   const isLost = network.problem !== null || network.isFollowing === false;
@@ -72,6 +73,7 @@ function drawHeader() {
   byId("account").textContent = network.token ? `${network.token.name} (${network.token.scope}): sign out` : "Sign in";
   const notes = [
     network.status && network.switches.size === 0 && "No switch is connected.",
+    network.cluster?.serving === false && "This node stands by: it hears no majority of the cluster, or has not read etcd.",
     network.leftOut > 0 && `${plural(network.leftOut, "switch", "switches")} more than the map can show.`,
     network.status && !network.settled && network.switches.size > 0 && "Links are being looked for…",
   ];

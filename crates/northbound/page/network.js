@@ -30,6 +30,10 @@ export const network = {
   blocked: null,
   reservations: null,
   circuits: null,
+  /** The cluster, as the node sees it that served this page. */
+  cluster: null,
+  /** Whether the controller has said that it is not in a cluster. */
+  isAlone: false,
   /** The newest first. */
   events: [],
   /** Bits per second of a port: by "DPID PORT". */
@@ -88,10 +92,11 @@ async function refresh() {
     all("/v1/switches"), all("/v1/hosts"),
   ]);
   network.status = status;
-  const [blocked, reservations, circuits] = await Promise.all([
+  const [blocked, reservations, circuits, cluster] = await Promise.all([
     allOf("quarantine", "/v1/quarantine"), allOf("bandwidth", "/v1/reservations"), allOf("provisioning", "/v1/circuits"),
+    clusterStatus(),
   ]);
-  Object.assign(network, { token, hosts, blocked, reservations, circuits });
+  Object.assign(network, { token, hosts, blocked, reservations, circuits, cluster });
   network.settled = topology.settled;
   network.switches = new Map(switches.map((row) => [row.dpid, row]));
   network.positions = new Map(layout.switches.map(({ dpid, x, y }) => [dpid, { x, y }]));
@@ -99,6 +104,21 @@ async function refresh() {
   network.leftOut = layout.left_out;
   network.links = merged(topology.links);
 }
+
+/** The cluster, or null: the controller is alone, and stays so. */
+async function clusterStatus() {
+  if (network.isAlone) return null;
+  try {
+    return await ask("/v1/cluster");
+  } catch (problem) {
+    if (problem.type !== "urn:bellrock:no_cluster") throw problem;
+    network.isAlone = true;
+    return null;
+  }
+}
+
+/** What the controller is at a switch where it stands by. */
+export const standsBy = ({ master }) => (master ? `stands by for ${master}` : "stands by");
 
 /** Whether an app is in the chain. */
 export const runs = (app) => network.status?.apps.includes(app) ?? false;

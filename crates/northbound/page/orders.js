@@ -122,6 +122,31 @@ export function release(row) {
   });
 }
 
+/** Gives a switch to another node of the cluster. */
+export function move(row) {
+  const { node, nodes } = network.cluster;
+  const others = nodes.filter(({ name, state }) => name !== node && state === "serving").map(({ name }) => name);
+  const title = `Move ${row.name ?? row.dpid}`;
+  if (others.length === 0) {
+    form({ title, text: "No other node serves." });
+    return;
+  }
+  form({
+    title, label: "Move", text: "Another node becomes its master. Its flows stay.",
+    fields: [["node", "Node", { options: others }]],
+    send: (values) => ask(`/v1/cluster/switches/${row.dpid}/move`, { method: "POST", body: values }),
+  });
+}
+
+/** Gives all switches of this node to others, or ends that. */
+export function drain(draining) {
+  form({
+    title: draining ? "Drain this node" : "Take switches again", label: draining ? "Drain" : "Take", kind: draining ? "danger" : "main",
+    text: draining ? "It gives its switches to other nodes, one after the other, and gets none until this is ended." : "It gets its share of the switches again.",
+    send: () => ask("/v1/cluster/drain", { method: "POST", body: { draining } }),
+  });
+}
+
 /** Seconds until a static entry ends, from now on. */
 function secondsLeft({ endsAtMs }) {
   if (endsAtMs === null) return null;

@@ -39,7 +39,7 @@ export function scene(selection) {
   const nodes = new Map();
   for (const [dpid, at] of network.positions) {
     const row = network.switches.get(dpid);
-    nodes.set(dpid, { dpid, ...at, label: shortNameOf(row ?? { dpid }), isAway: !row || row.standby, angles: [], hosts: [], more: 0 });
+    nodes.set(dpid, { dpid, ...at, label: shortNameOf(row ?? { dpid }), isAway: !row || (row.standby && !row.master), angles: [], hosts: [], more: 0 });
   }
   const links = [];
   for (const link of network.links) {

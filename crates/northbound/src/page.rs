@@ -65,6 +65,7 @@ const ALL: &[File] = files! {
     "map.js" "text/javascript; charset=utf-8",
     "detail.js" "text/javascript; charset=utf-8",
     "lists.js" "text/javascript; charset=utf-8",
+    "cluster.js" "text/javascript; charset=utf-8",
     "orders.js" "text/javascript; charset=utf-8",
 };
 

@@ -50,10 +50,16 @@ pub struct ClusterStatus {
     pub node: String,
     /// Whether that node may be master of switches: it has a majority, and has read etcd.
     pub serving: bool,
+    /// The newest epoch of a switch's order of masters. It grows with each new order.
+    #[serde(default)]
+    pub epoch: u64,
     /// All nodes, by name.
     pub nodes: Vec<NodeRow>,
     /// Its connection to etcd.
     pub store: ClusterStoreRow,
+    /// What it has sent to switches of other nodes, and taken from other nodes for its own.
+    #[serde(default)]
+    pub requests: ClusterRequestsRow,
 }
 
 /// A node of a cluster.
@@ -107,9 +113,37 @@ impl NodeState {
 pub struct ClusterStoreRow {
     /// Whether etcd answers.
     pub reachable: bool,
+    /// The revision up to which the node knows all changes. `None`: it has read nothing yet.
+    #[serde(default)]
+    pub revision: Option<u64>,
+    /// Time since etcd has last confirmed that, in milliseconds. etcd is asked when it is silent for a
+    /// second.
+    #[serde(default)]
+    pub confirmed_ms: Option<u64>,
     /// The latest error.
     #[serde(default)]
     pub last_error: Option<String>,
+}
+
+/// Messages between nodes, since the node has started. What is sent and not counted otherwise is on
+/// its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct ClusterRequestsRow {
+    /// Number of requests that apps and operators of this node made for switches of other nodes.
+    pub sent: u64,
+    /// Number of these that a master has answered.
+    pub answered: u64,
+    /// Number of these that no switch has got: there was no master in time, or too many were on their
+    /// way.
+    pub not_sent: u64,
+    /// Number of these whose outcome is unknown: the master was lost, or did not answer in time.
+    pub unknown: u64,
+    /// Number of requests that other nodes made for switches of this one.
+    pub taken: u64,
+    /// Number of these that this node has refused, as it was not the switch's master.
+    pub refused: u64,
 }
 
 /// A switch of a cluster, and its masters.

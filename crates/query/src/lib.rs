@@ -51,8 +51,8 @@ pub use bandwidth::{
 pub use by_name::ByName;
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
 pub use cluster::{
-    ClusterHandle, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode, GetCluster,
-    ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
+    ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode,
+    GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
 };
 pub use configuration::{Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow};
 pub use error::{ErrorKind, QueryError};

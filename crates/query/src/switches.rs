@@ -77,6 +77,10 @@ pub struct SwitchRow {
     pub role: ControllerRole,
     /// Whether the controller stands by: apps do not see the switch.
     pub standby: bool,
+    /// Name of the node of the cluster that the switch obeys, as far as this one knows. `None`: there
+    /// is no cluster, or no master.
+    #[serde(default)]
+    pub master: Option<String>,
     /// Remote address of the connection.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub peer: SocketAddr,

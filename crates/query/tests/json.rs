@@ -2,9 +2,9 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, AskSwitch, Block, ClusterSwitchRow, CountFlows, DescribeCounters, DrainNode, ErrorKind,
-    FlowPage, FlowRow, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetStatus,
-    GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits,
+    Answer, AskSwitch, Block, ClusterStatus, ClusterSwitchRow, CountFlows, DescribeCounters,
+    DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity, GetCluster, GetCounters,
+    GetStatus, GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits,
     ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
     ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
     ListSwitches, ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page,
@@ -264,6 +264,10 @@ fn a_switch_of_a_cluster_has_its_masters_and_its_role() {
     });
     assert_eq!(serde_json::to_value(&row).unwrap(), form);
     assert_eq!(serde_json::from_value::<ClusterSwitchRow>(form).unwrap(), row);
+    // A node of an earlier release counts nothing.
+    let status = json!({"name": "campus", "node": "a", "serving": true, "nodes": [], "store": {"reachable": true}});
+    let status: ClusterStatus = serde_json::from_value(status).unwrap();
+    assert_eq!((status.epoch, status.store.revision, status.requests.sent), (0, None, 0));
     let order = json!({"move_switch": {"switch": "core-1", "node": "b"}});
     let order: Request = serde_json::from_value(order).unwrap();
     assert!(order.is_order() && !Request::from(GetCluster {}).is_order());

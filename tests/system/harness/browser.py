@@ -68,7 +68,8 @@ class Browser:
     def fill(self, **fields):
         for name, value in fields.items():
             field = self.one(f"dialog [name={name}]")
-            field.clear()
+            if field.tag_name != "select":
+                field.clear()
             field.send_keys(str(value))
 
     def submit(self):

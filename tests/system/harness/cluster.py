@@ -11,6 +11,7 @@ from .case import SystemTest
 from .controller import Controller, listening_ports, without_own_variables
 from .elections import Elections, trace
 from .etcd import Etcd
+from .localcluster import EXPECTED, FENCED
 from .machines import Machines
 from .network import Line
 from .openvswitch import command
@@ -22,10 +23,6 @@ PORT, LINK_PORT = 6653, 6640
 NAMES = ("a", "b", "c")
 # The first switch of a network.
 SWITCH = "0000000000000001"
-# What a node says when others are gone, or refuse it, which the test has done.
-EXPECTED = re.compile(r"majority of the cluster")
-# What Open vSwitch says when it refuses a master that was replaced, or its old claim: that is what the test wants.
-FENCED = re.compile("OFPBRC_IS_SECONDARY|OFPRRFC_STALE")
 # A switch that is cut off silently is noticed after both together.
 ECHO_AFTER, DEAD_AFTER = "1 s", "1 s"
 # Pause of a switch between two attempts to connect, in milliseconds.

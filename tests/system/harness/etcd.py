@@ -41,11 +41,18 @@ class Etcd:
 
     def ask(self, *words, member=0, text=None):
         """What `etcdctl` prints, asked of a member. It reads `text`."""
-        done = subprocess.run(["etcdctl", f"--endpoints={self.urls[member]}", *words], capture_output=True, text=True,
-                              input=text, env=os.environ | {"ETCDCTL_API": "3"}, timeout=COMMAND_LIMIT_S, check=False)
+        done = self._run(words, member, text)
         if done.returncode != 0:
             raise AssertionError(f"`{' '.join(done.args)}` failed with {done.returncode}: {done.stderr}")
         return done.stdout
+
+    def put(self, key, text, member=0):
+        """Writes a key, and again if etcd has had no leader meanwhile."""
+        until(lambda: self._run(("put", key), member, text).returncode == 0, COMMAND_LIMIT_S, f"etcd has written {key}")
+
+    def _run(self, words, member, text):
+        return subprocess.run(["etcdctl", f"--endpoints={self.urls[member]}", *words], capture_output=True, text=True,
+                              input=text, env=os.environ | {"ETCDCTL_API": "3"}, timeout=COMMAND_LIMIT_S, check=False)
 
     def leader(self):
         """The member that leads. All members must run."""

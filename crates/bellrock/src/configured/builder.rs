@@ -52,6 +52,7 @@ pub(super) fn builder(
     let cluster = cluster.map_err(|error| NotRun::Cluster(error.to_string()))?;
     let shared_stores = cluster.as_ref().map(SharedStores::start).transpose();
     let shared_stores = shared_stores.map_err(|error| NotRun::Cluster(error.to_string()))?;
+    let node_tls = cluster.as_ref().and_then(|settings| settings.tls.clone());
     if let Some(settings) = cluster {
         builder = builder.cluster(settings);
     }
@@ -67,6 +68,7 @@ pub(super) fn builder(
         block_list: None,
         certificate,
         switch_tls: builder.tls_handle(),
+        node_tls,
     };
     for choice in &config.apps {
         let tables = tables.share(config.table_memory_of(choice.name()));

@@ -2,32 +2,47 @@
 
 use bellrock_cluster::ClusterSettings;
 use bellrock_cluster::etcd::{Settings as EtcdSettings, TlsFiles as EtcdFiles, User};
-use bellrock_cluster::link::TlsFiles;
+use bellrock_cluster::link::{LinkTls, TlsError, TlsFiles};
 use bellrock_config::files::{PasswordFileError, read_password};
-use bellrock_config::{ClusterConfig, EtcdConfig};
+use bellrock_config::{ClusterConfig, ClusterTlsConfig, EtcdConfig};
+
+/// Why a file of the section cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClusterFileError {
+    /// The password for etcd.
+    #[error(transparent)]
+    Password(#[from] PasswordFileError),
+    /// The certificate of the node, its key or its authorities.
+    #[error("TLS between nodes: {0}")]
+    Tls(#[from] TlsError),
+}
 
 /// The settings of a node. `None`: the controller is alone. The check of the configuration demands
 /// that the section is complete.
 pub(super) fn settings(
     config: &ClusterConfig,
-) -> Result<Option<ClusterSettings>, PasswordFileError> {
+) -> Result<Option<ClusterSettings>, ClusterFileError> {
     let (Some(name), Some(node)) = (&config.name, &config.node) else { return Ok(None) };
     let peers = config.peers.iter().map(|(name, address)| (name.clone(), *address));
-    let tls = config.tls.clone();
-    let tls = match (tls.certificate, tls.key, tls.ca) {
-        (Some(certificate), Some(key), Some(authorities)) => {
-            Some(TlsFiles { certificate, key, authorities })
-        }
-        _ => None,
-    };
     Ok(Some(ClusterSettings {
         name: name.clone(),
         node: node.clone(),
         listen: config.listen,
         peers: peers.collect(),
-        tls,
+        tls: tls(config)?,
         etcd: etcd(&config.etcd)?,
     }))
+}
+
+/// TLS of the node, from its files. `None`: it has none. All three are there, or none.
+pub(super) fn tls(config: &ClusterConfig) -> Result<Option<LinkTls>, TlsError> {
+    let ClusterTlsConfig { certificate, key, ca } = config.tls.clone();
+    let (Some(node), Some(certificate), Some(key), Some(authorities)) =
+        (&config.node, certificate, key, ca)
+    else {
+        return Ok(None);
+    };
+    LinkTls::read(&TlsFiles { certificate, key, authorities }, node).map(Some)
 }
 
 fn etcd(config: &EtcdConfig) -> Result<EtcdSettings, PasswordFileError> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
+use bellrock_cluster::link::LinkTls;
 use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
 use bellrock_engine::TlsServer;
@@ -25,6 +26,7 @@ use tracing::{info, warn};
 
 use super::block_list::BlockListFile;
 use super::builder::tls_files;
+use super::cluster;
 use super::log::LogLevel;
 use super::named_files::{self, Store};
 use super::renewed::{NamedFiles, digest};
@@ -45,6 +47,7 @@ pub(super) struct Reloader {
     block_lists: Option<BlockLists>,
     certificate: Option<Certificate>,
     switch_tls: Option<TlsHandle>,
+    node_tls: Option<LinkTls>,
     limits: LimitsHandle,
     running: Mutex<Running>,
 }
@@ -74,6 +77,7 @@ impl Running {
 struct Prepared {
     certificate: Option<LoadedCertificate>,
     switch_tls: Option<TlsServer>,
+    node_tls: Option<LinkTls>,
     /// The settings of the circuits, if they have changed.
     circuits: Option<ProvisioningSettings>,
 }
@@ -87,6 +91,7 @@ pub(super) struct Parts {
     pub(super) block_list: Option<BlockListFile>,
     pub(super) certificate: Option<Certificate>,
     pub(super) switch_tls: Option<TlsHandle>,
+    pub(super) node_tls: Option<LinkTls>,
     pub(super) limits: LimitsHandle,
 }
 
@@ -105,6 +110,7 @@ impl Reloader {
             block_list,
             certificate,
             switch_tls,
+            node_tls,
             limits,
         } = parts;
         let files = NamedFiles::read(&config);
@@ -120,6 +126,7 @@ impl Reloader {
             block_lists,
             certificate,
             switch_tls,
+            node_tls,
             limits,
             running,
         })
@@ -192,11 +199,12 @@ impl Reloader {
     fn prepare(&self, before: &Config, after: &Config) -> Result<Prepared, QueryError> {
         let certificate = self.read_certificate(after)?;
         let switch_tls = self.read_switch_tls(after)?;
+        let node_tls = self.read_node_tls(after)?;
         let circuits = circuits(after).filter(|new| Some(new) != circuits(before).as_ref());
         if let Some(circuits) = &circuits {
             circuits.check().map_err(|error| invalid(error.to_string()))?;
         }
-        Ok(Prepared { certificate, switch_tls, circuits })
+        Ok(Prepared { certificate, switch_tls, node_tls, circuits })
     }
 
     fn apply(
@@ -205,7 +213,7 @@ impl Reloader {
         config: Config,
         prepared: Prepared,
     ) -> Result<(), QueryError> {
-        let Prepared { certificate, switch_tls, circuits } = prepared;
+        let Prepared { certificate, switch_tls, node_tls, circuits } = prepared;
         // Only these can fail, and then they change nothing themselves.
         self.change_rate(&running.config, &config)?;
         if let Err(error) = self.change_block_list(running, &config) {
@@ -233,6 +241,9 @@ impl Reloader {
                 0 => {}
                 closed => warn!("connections of revoked certificates are closed: {closed}"),
             }
+        }
+        if let (Some(handle), Some(read)) = (&self.node_tls, node_tls) {
+            handle.replace(&read);
         }
         if config.names != running.config.names {
             self.names.set(config.names.clone());
@@ -270,6 +281,15 @@ impl Reloader {
         let files = self.switch_tls.as_ref().and(switch_tls::files(&config.tls));
         let server = files.map(|files| TlsServer::read(&files)).transpose();
         server.map_err(|error| invalid(format!("TLS towards switches: {error}")))
+    }
+
+    /// The same for the files of TLS between the nodes of a cluster.
+    fn read_node_tls(&self, config: &Config) -> Result<Option<LinkTls>, QueryError> {
+        if self.node_tls.is_none() {
+            return Ok(None);
+        }
+        cluster::tls(&config.cluster)
+            .map_err(|error| invalid(format!("TLS between nodes: {error}")))
     }
 
     fn change_block_list(&self, running: &mut Running, config: &Config) -> Result<(), QueryError> {
@@ -316,15 +336,21 @@ fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
     Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
 }
 
-/// Compares two configurations. Certificates are live, but a server does not begin
-/// or end to speak TLS.
+/// Compares two configurations. Certificates are live, but neither a server nor a node of a cluster
+/// begins or ends to speak TLS.
 #[must_use]
 pub fn difference(before: &Config, after: &Config) -> Difference {
     let mut difference = Difference::between(before, after);
+    let mut need_restart = |settings: &[&str]| {
+        let is_one = |it: &&mut SettingChange| settings.contains(&it.path.as_str());
+        difference.changes.iter_mut().filter(is_one).for_each(|it| it.change = Change::Restart);
+    };
     if tls_files(&before.http).is_some() != tls_files(&after.http).is_some() {
-        let is_of_tls =
-            |it: &&mut SettingChange| it.path == "http.certificate" || it.path == "http.key";
-        difference.changes.iter_mut().filter(is_of_tls).for_each(|it| it.change = Change::Restart);
+        need_restart(&["http.certificate", "http.key"]);
+    }
+    let has_node_tls = |config: &Config| config.cluster.tls.certificate.is_some();
+    if has_node_tls(before) != has_node_tls(after) {
+        need_restart(&["cluster.tls.certificate", "cluster.tls.key", "cluster.tls.ca"]);
     }
     difference
 }

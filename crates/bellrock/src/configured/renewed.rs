@@ -24,7 +24,7 @@ pub(super) struct NamedFiles(BTreeMap<&'static str, (PathBuf, Option<Vec<u8>>)>)
 impl NamedFiles {
     /// Reads all files of a configuration.
     pub(super) fn read(config: &Config) -> Self {
-        let (http, tls) = (&config.http, &config.tls);
+        let (http, tls, nodes) = (&config.http, &config.tls, &config.cluster.tls);
         let files = [
             ("http.certificate", &http.certificate),
             ("http.key", &http.key),
@@ -33,6 +33,9 @@ impl NamedFiles {
             ("tls.key", &tls.key),
             ("tls.ca", &tls.ca),
             ("tls.crl", &tls.crl),
+            ("cluster.tls.certificate", &nodes.certificate),
+            ("cluster.tls.key", &nodes.key),
+            ("cluster.tls.ca", &nodes.ca),
         ];
         let files = files.into_iter().filter_map(|(setting, path)| {
             let path = path.as_ref()?;

@@ -1,5 +1,7 @@
 //! Answers about the cluster, and orders to it.
 
+use std::collections::BTreeMap;
+
 use bellrock_api::{Dpid, Names};
 use bellrock_query::{
     ClusterHandle, ClusterStatus, ClusterSwitchRow, DrainNode, MoveSwitch, Page, QueryError, Rows,
@@ -11,6 +13,12 @@ impl ControllerOperator {
     /// The cluster, if this controller is a node of one.
     pub(super) fn cluster(&self) -> Result<&dyn ClusterHandle, QueryError> {
         self.handles.cluster.as_deref().ok_or_else(QueryError::no_cluster)
+    }
+
+    /// The nodes that switches obey. Empty if the controller is alone, or its node is ending.
+    pub(super) fn masters(&self) -> BTreeMap<Dpid, String> {
+        let rows = self.cluster().and_then(ClusterHandle::switches).unwrap_or_default();
+        rows.into_iter().filter_map(|row| Some((row.dpid, row.obeys?))).collect()
     }
 }
 

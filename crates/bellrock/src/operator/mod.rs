@@ -350,6 +350,7 @@ impl ControllerOperator {
             flow: flow.to_owned(),
             reason: why.to_string(),
         };
+        let masters = self.masters();
         let row = |info: &SwitchInfo, standby| {
             let packet_ins = self.monitor.packet_ins_by_port(info.dpid);
             SwitchRow {
@@ -358,6 +359,7 @@ impl ControllerOperator {
                 version: info.version,
                 role: info.role,
                 standby,
+                master: masters.get(&info.dpid).cloned(),
                 peer: info.peer,
                 identity: info.identity.as_deref().map(identity_row),
                 up_seconds: now.saturating_sub(info.since).as_secs(),

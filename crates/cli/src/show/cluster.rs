@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use bellrock_query::{ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState};
+use bellrock_query::{
+    ClusterRequestsRow, ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState,
+};
 
 use super::{named, printable, table};
 
@@ -13,7 +15,20 @@ pub(crate) fn cluster(status: &ClusterStatus) -> String {
     let head = ["NODE", "ADDRESS", "STATE", "LAST HEARD", "SWITCHES"];
     text.push_str(&table(&head, nodes.iter().map(|row| cells(row, row.name == *node))));
     let state = if store.reachable { "answers" } else { "does not answer" };
-    let _ = writeln!(text, "etcd {state}");
+    let _ = write!(text, "etcd {state}");
+    if let (Some(revision), Some(ms)) = (store.revision, store.confirmed_ms) {
+        let _ = write!(
+            text,
+            "; all changes up to revision {revision} are known, confirmed {ms} ms ago"
+        );
+    }
+    let _ = writeln!(text, "\nnewest epoch: {}", status.epoch);
+    let ClusterRequestsRow { sent, answered, not_sent, unknown, taken, refused } = status.requests;
+    let _ = writeln!(
+        text,
+        "requests to other nodes: {sent} ({answered} answered, {not_sent} not sent, {unknown} unknown); \
+         of other nodes: {taken} ({refused} refused)"
+    );
     if let Some(error) = &store.last_error {
         let _ = writeln!(text, "latest error of etcd: {}", printable(error));
     }
@@ -86,7 +101,9 @@ mod tests {
                  "switches": 12},
                 {"name": "c", "address": "192.0.2.3:6640", "state": "unknown", "switches": 0},
             ],
-            "store": {"reachable": false, "last_error": "timed out\u{1b}"},
+            "store": {"reachable": false, "last_error": "timed out\u{1b}", "revision": 91, "confirmed_ms": 4210},
+            "epoch": 88,
+            "requests": {"sent": 9, "answered": 6, "not_sent": 1, "unknown": 2, "taken": 4, "refused": 3},
         });
         let expected = "\
 cluster campus, seen by the node a
@@ -94,7 +111,9 @@ NODE  ADDRESS         STATE        LAST HEARD  SWITCHES
 a     0.0.0.0:6640    no majority  -           0
 b     192.0.2.2:6640  dead         3100 ms     12
 c     192.0.2.3:6640  unknown      never       0
-etcd does not answer
+etcd does not answer; all changes up to revision 91 are known, confirmed 4210 ms ago
+newest epoch: 88
+requests to other nodes: 9 (6 answered, 1 not sent, 2 unknown); of other nodes: 4 (3 refused)
 latest error of etcd: timed out\\u{1b}
 this node is master of no switch: it hears no majority, or has not read etcd
 ";

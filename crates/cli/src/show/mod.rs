@@ -153,9 +153,13 @@ fn said(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { printable(text) }
 }
 
-/// The controller's role at a switch.
+/// The controller's role at a switch, and the node that the switch obeys instead.
 fn role(switch: &SwitchRow) -> String {
-    if switch.standby { format!("{}, stands by", switch.role) } else { switch.role.to_string() }
+    match &switch.master {
+        _ if !switch.standby => switch.role.to_string(),
+        Some(node) => format!("{}, stands by for {}", switch.role, printable(node)),
+        None => format!("{}, stands by", switch.role),
+    }
 }
 
 /// Name and last day of a switch's certificate, and its session; `-` for a plain connection.

@@ -22,14 +22,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::heartbeat::Heartbeat;
 use crate::mastership::SILENCE;
 use crate::node::{MAX_NODES, NodeId};
 use crate::remote::RemoteFrame;
 use frame::{Hello, VERSION, Welcome, WireHeartbeat, WireMessage};
-pub use tls::{TlsError, TlsFiles};
+pub use tls::{LinkTls, TlsError, TlsFiles};
 
 /// Time limit for a connection with its handshakes.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
@@ -56,8 +55,8 @@ pub struct LinkSettings {
     pub me: NodeId,
     /// Where the others connect.
     pub listen: SocketAddr,
-    /// Files for TLS. `None`: only loopback addresses.
-    pub tls: Option<TlsFiles>,
+    /// TLS of this node. `None`: only loopback addresses.
+    pub tls: Option<LinkTls>,
     /// A random number of this process.
     pub incarnation: u64,
 }
@@ -99,9 +98,6 @@ pub enum LinkError {
          section cluster.tls)"
     )]
     Plain(SocketAddr),
-    /// The files of TLS.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
 }
 
 /// The links of this node. They end when this is dropped.
@@ -157,8 +153,6 @@ impl Tasks {
 struct Shared {
     settings: LinkSettings,
     events: mpsc::Sender<LinkEvent>,
-    acceptor: Option<TlsAcceptor>,
-    connector: Option<TlsConnector>,
     /// The connection that each node is heard on.
     heard: Mutex<Vec<Option<Incoming>>>,
     serials: AtomicU64,
@@ -187,21 +181,13 @@ impl Links {
         settings: LinkSettings,
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Self, LinkError> {
-        let me = settings.nodes.get(settings.me.index()).map_or("", |(name, _)| name.as_str());
-        let (acceptor, connector) = match &settings.tls {
-            Some(files) => {
-                let (acceptor, connector) = tls::ends(files, me)?;
-                (Some(acceptor), Some(connector))
+        if settings.tls.is_none() {
+            let all = settings.nodes.iter().map(|&(_, address)| address);
+            let other = all.chain([settings.listen]).find(|it| !it.ip().is_loopback());
+            if let Some(other) = other {
+                return Err(LinkError::Plain(other));
             }
-            None => {
-                let all = settings.nodes.iter().map(|&(_, address)| address);
-                let other = all.chain([settings.listen]).find(|it| !it.ip().is_loopback());
-                if let Some(other) = other {
-                    return Err(LinkError::Plain(other));
-                }
-                (None, None)
-            }
-        };
+        }
         let address = settings.listen;
         let listener = TcpListener::bind(address)
             .await
@@ -209,8 +195,6 @@ impl Links {
         let nodes = settings.nodes.len();
         let shared = Arc::new(Shared {
             events,
-            acceptor,
-            connector,
             heard: Mutex::new((0..nodes).map(|_| None).collect()),
             serials: AtomicU64::new(0),
             tasks: Tasks::default(),
@@ -298,11 +282,11 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
     };
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let mut stream: Box<dyn Stream> = match &shared.connector {
-        Some(connector) => {
+    let mut stream: Box<dyn Stream> = match &shared.settings.tls {
+        Some(ends) => {
             let name =
                 tls::server_name(name).ok_or_else(|| io::Error::other("it has no name of DNS"))?;
-            Box::new(connector.connect(name, stream).await?)
+            Box::new(ends.connector().connect(name, stream).await?)
         }
         None => Box::new(stream),
     };
@@ -401,9 +385,9 @@ async fn greet(
 ) -> io::Result<(NodeId, u64, Box<dyn Stream>)> {
     stream.set_nodelay(true)?;
     let mut certificate = None;
-    let mut stream: Box<dyn Stream> = match &shared.acceptor {
-        Some(acceptor) => {
-            let stream = acceptor.accept(stream).await?;
+    let mut stream: Box<dyn Stream> = match &shared.settings.tls {
+        Some(ends) => {
+            let stream = ends.acceptor().accept(stream).await?;
             let shown = stream.get_ref().1.peer_certificates();
             certificate =
                 shown.and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());

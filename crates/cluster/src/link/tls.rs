@@ -1,7 +1,8 @@
 //! Both ends of TLS between nodes. A node's certificate has its name as a DNS name.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bellrock_tls::{TlsFileError, files};
 use rustls::crypto::ring;
@@ -27,7 +28,7 @@ impl TlsFiles {
     /// # Errors
     /// [`TlsError`].
     pub fn check(&self, node: &str) -> Result<(), TlsError> {
-        ends(self, node).map(drop)
+        LinkTls::read(self, node).map(drop)
     }
 }
 
@@ -57,8 +58,54 @@ pub enum TlsError {
     },
 }
 
+/// TLS of a node: what it shows, and whom it trusts. All clones share one state.
+#[derive(Clone)]
+pub struct LinkTls(Arc<RwLock<Ends>>);
+
+/// Both ends, as connections that begin now use them.
+#[derive(Clone)]
+struct Ends {
+    acceptor: TlsAcceptor,
+    connector: TlsConnector,
+}
+
+impl LinkTls {
+    /// Reads the files of the node with this name.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn read(files: &TlsFiles, node: &str) -> Result<Self, TlsError> {
+        Ok(LinkTls(Arc::new(RwLock::new(ends(files, node)?))))
+    }
+
+    /// Uses what another one has read, for all connections that begin from now on.
+    pub fn replace(&self, other: &LinkTls) {
+        let ends = other.ends();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.ends().acceptor
+    }
+
+    pub(super) fn connector(&self) -> TlsConnector {
+        self.ends().connector
+    }
+
+    fn ends(&self) -> Ends {
+        // A panic under this lock leaves it whole: it is replaced at once.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for LinkTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkTls")
+    }
+}
+
 /// Both ends, by the files of this node.
-pub(super) fn ends(of: &TlsFiles, node: &str) -> Result<(TlsAcceptor, TlsConnector), TlsError> {
+fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
     let TlsFiles { certificate, key, authorities } = of;
     let chain = files::certificates(certificate)?;
     if !chain.first().is_some_and(|leaf| has_name(leaf, node)) {
@@ -79,7 +126,8 @@ pub(super) fn ends(of: &TlsFiles, node: &str) -> Result<(TlsAcceptor, TlsConnect
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, files::private_key(key)?)?;
-    Ok((TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client))))
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    Ok(Ends { acceptor, connector: TlsConnector::from(Arc::new(client)) })
 }
 
 /// The name that a node's certificate must have.

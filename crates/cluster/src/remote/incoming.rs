@@ -19,6 +19,9 @@ pub(super) struct Incoming {
     peers: Vec<Peer>,
     answered: mpsc::Sender<Answered>,
     begin_order: BeginOrder,
+    /// Number of requests, and of those that were refused.
+    taken: u64,
+    refused: u64,
 }
 
 /// A node that asks.
@@ -49,17 +52,19 @@ impl Incoming {
         begin_order: BeginOrder,
     ) -> Self {
         let peers = (0..nodes).map(|_| Peer::default()).collect();
-        Incoming { network, peers, answered, begin_order }
+        Incoming { network, peers, answered, begin_order, taken: 0, refused: 0 }
     }
 
     /// Takes a request.
     pub(super) fn request(&mut self, node: NodeId, request: Request, out: &mut Frames) {
         let Some(peer) = self.peers.get_mut(node.index()) else { return };
+        self.taken += 1;
         let Request { number, stream, dpid, job } = request;
         let mut answer = |body| out.push((node, RemoteFrame::Answer(Answer { number, body })));
         let is_refused = peer.refused.get(&dpid).is_some_and(|&refused| stream <= refused);
         let info = self.network.switch(dpid).filter(|_| !is_refused);
         let Some(info) = info else {
+            self.refused += 1;
             if peer.refused.len() < MAX_SWITCHES {
                 let refused = peer.refused.entry(dpid).or_default();
                 *refused = stream.max(*refused);
@@ -98,6 +103,11 @@ impl Incoming {
             // If nobody takes it, the node is ending.
             let _ = answered.send(Answered { node, connection, number, bodies }).await;
         });
+    }
+
+    /// Number of requests, and of those that were refused.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.taken, self.refused)
     }
 
     /// A switch has answered.

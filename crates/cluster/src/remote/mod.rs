@@ -84,6 +84,25 @@ struct Counts {
     requests: usize,
     bytes: usize,
     by_switch: BTreeMap<Dpid, usize>,
+    /// Number of requests that were beyond a bound, since the start.
+    full: u64,
+}
+
+/// Number of requests since the start. What is sent and not counted otherwise is on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounters {
+    /// Requests of this node for switches of others.
+    pub sent: u64,
+    /// Those that a master has answered.
+    pub answered: u64,
+    /// Those that no switch has got.
+    pub not_sent: u64,
+    /// Those whose outcome is unknown.
+    pub unknown: u64,
+    /// Requests of other nodes for switches of this one.
+    pub taken: u64,
+    /// Those that this node has refused, as it was not the switch's master.
+    pub refused: u64,
 }
 
 /// A place among the requests on their way.
@@ -139,6 +158,7 @@ pub enum RemoteEvent {
 pub struct RemoteRequests {
     outgoing: Outgoing,
     incoming: Incoming,
+    counts: Arc<Mutex<Counts>>,
 }
 
 /// Notes that an order of an operator for a switch begins. It ends when the value is dropped. So
@@ -165,7 +185,8 @@ impl RemoteRequests {
         let (posts, posted) = mpsc::channel(MAX_REQUESTS);
         let handle = RemoteHandle { posts, counts: Arc::default() };
         let incoming = Incoming::new(network, nodes, answered, begin_order);
-        (RemoteRequests { outgoing: Outgoing::default(), incoming }, handle, posted)
+        let counts = Arc::clone(&handle.counts);
+        (RemoteRequests { outgoing: Outgoing::default(), incoming, counts }, handle, posted)
     }
 
     /// Takes an event. Must run in a local set.
@@ -207,6 +228,22 @@ impl RemoteRequests {
     pub fn next_wake(&self) -> Option<Duration> {
         self.outgoing.next_wake()
     }
+
+    /// Number of requests since the start. One that [`MAX_REQUESTS`] and the other bounds refuse is
+    /// counted as not sent.
+    #[must_use]
+    pub fn counters(&self) -> RequestCounters {
+        let (taken, refused) = self.incoming.counts();
+        let full = lock(&self.counts).full;
+        let own = self.outgoing.counters();
+        RequestCounters {
+            sent: own.sent + full,
+            not_sent: own.not_sent + full,
+            taken,
+            refused,
+            ..own
+        }
+    }
 }
 
 impl RemoteHandle {
@@ -231,6 +268,7 @@ impl RemoteHandle {
             || of_switch >= MAX_REQUESTS_PER_SWITCH
             || counts.bytes + bytes > MAX_BYTES
         {
+            counts.full += 1;
             return None;
         }
         counts.requests += 1;

@@ -8,6 +8,7 @@ use bellrock_api::{ChangeOutcome, Dpid, Error, NoConfirmation, Reply, RequestErr
 use super::frame::{Answer, AnswerBody, RemoteFrame, Request};
 use super::{
     FIRST_PAUSE, Frames, LONGEST_PAUSE, MAX_ATTEMPTS, MAX_REPLY_BYTES, MasterOf, Posted, Promised,
+    RequestCounters,
 };
 use crate::node::{NodeId, NodeSet};
 
@@ -25,6 +26,7 @@ pub(super) struct Outgoing {
     attempts: BTreeSet<(Duration, Dpid)>,
     last_number: u64,
     last_stream: u64,
+    counters: RequestCounters,
 }
 
 /// The requests for one switch, in order.
@@ -59,6 +61,7 @@ impl Outgoing {
         master: MasterOf<'_>,
         out: &mut Frames,
     ) {
+        self.counters.sent += 1;
         let (dpid, stream) = (posted.dpid, self.last_stream);
         let lane = self.lanes.entry(dpid).or_insert_with(|| Lane { stream, ..Lane::default() });
         lane.waiting.push_back(posted);
@@ -88,6 +91,10 @@ impl Outgoing {
             lane.refused.insert(number, posted);
         } else {
             lane.failed = 0;
+            match body {
+                AnswerBody::NotSent(_) => self.counters.not_sent += 1,
+                _ => self.counters.answered += 1,
+            }
             posted.answered(body);
         }
         self.settle(now, dpid, master, out);
@@ -120,8 +127,10 @@ impl Outgoing {
         let of_node = self.sent.iter().filter(|(_, sent)| sent.node == node);
         let numbers: Vec<u64> = of_node.map(|(&number, _)| number).collect();
         let mut dpids = BTreeSet::new();
-        for posted in numbers.into_iter().filter_map(|number| self.take(number)) {
+        for number in numbers {
+            let Some(posted) = self.take(number) else { continue };
             dpids.insert(posted.dpid);
+            self.counters.unknown += 1;
             posted.lost();
         }
         for dpid in dpids {
@@ -137,6 +146,7 @@ impl Outgoing {
             self.deadlines.pop_first();
             if let Some(posted) = self.take(number) {
                 let dpid = posted.dpid;
+                self.counters.unknown += 1;
                 posted.late();
                 self.settle(now, dpid, master, out);
             }
@@ -159,6 +169,11 @@ impl Outgoing {
             (one, other) => one.or(other),
         };
         first(self.deadlines.first().map(|it| it.0), self.attempts.first().map(|it| it.0))
+    }
+
+    /// Number of requests since the start.
+    pub(super) fn counters(&self) -> RequestCounters {
+        self.counters
     }
 
     /// Removes a request that has been sent.
@@ -228,6 +243,7 @@ impl Outgoing {
                 self.lanes.remove(&dpid);
             }
             for posted in waiting {
+                self.counters.not_sent += 1;
                 posted.promise.not_sent(Error::UnknownSwitch(dpid));
             }
             return;
@@ -431,6 +447,9 @@ mod tests {
             assert_eq!(outcome(future), Poll::Ready(vec![ChangeOutcome::Installed]));
         }
         assert!(is_idle(&sender));
+        // Each counts once, however often it was sent.
+        let counted = RequestCounters { sent: 4, answered: 4, ..RequestCounters::default() };
+        assert_eq!(sender.outgoing.counters(), counted);
     }
 
     #[test]
@@ -457,6 +476,8 @@ mod tests {
         }
         assert_eq!(outcome(two), Poll::Ready(vec![unknown]));
         assert!(is_idle(&sender));
+        let counted = RequestCounters { sent: 2, not_sent: 2, ..RequestCounters::default() };
+        assert_eq!(sender.outgoing.counters(), counted);
     }
 
     #[test]
@@ -474,6 +495,8 @@ mod tests {
         sender.master = Some(node(2));
         sender.wait(FIRST_PAUSE);
         assert_eq!(sender.marks(), [(2, 2)]);
+        let counted = RequestCounters { sent: 2, unknown: 1, ..RequestCounters::default() };
+        assert_eq!(sender.outgoing.counters(), counted);
         drop(two);
     }
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::runtime::RoleControl;
-use bellrock_api::{Dpid, Network, RoleError, RoleOrder, SwitchInfo};
+use bellrock_api::runtime::{EventPublisher, RoleControl};
+use bellrock_api::{Dpid, Event as NetworkEvent, Network, RoleError, RoleOrder, SwitchInfo};
 use bellrock_pace::RateLimit;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -70,6 +70,10 @@ pub(crate) struct Member {
     doubtful: Vec<Dpid>,
     next_comparison: Duration,
     store_trouble: Option<String>,
+    /// Whether the last event about etcd was that it does not answer.
+    has_lost_store: bool,
+    /// The last revision that etcd has confirmed, and when.
+    confirmed: Option<(i64, Duration)>,
     lines: RateLimit,
     /// Lines that were left out since the last one.
     left_out: u64,
@@ -100,6 +104,8 @@ impl Member {
             doubtful: Vec::new(),
             next_comparison: COMPARE,
             store_trouble: Some("it was not read yet".into()),
+            has_lost_store: false,
+            confirmed: None,
             lines: RateLimit::new(LINES, LINE_EVERY),
             left_out: 0,
         }
@@ -173,13 +179,17 @@ impl Member {
             }
             Event::Store(StoreEvent::Read(records)) => Input::Read(records),
             Event::Store(StoreEvent::Changed(dpid, record)) => Input::Changed(dpid, record),
+            Event::Store(StoreEvent::Confirmed(revision)) => {
+                self.confirmed = Some((revision, self.now()));
+                return;
+            }
             Event::Store(StoreEvent::Reachable(reachable)) => return self.reached(reachable.err()),
             Event::Written(dpid, result) => Input::Written(dpid, result),
             Event::Switch(event) => match self.input_of(event) {
                 Some(input) => input,
                 None => return,
             },
-            Event::Command(command) => match self.command(command) {
+            Event::Command(command) => match self.command(command, remote) {
                 Some(input) => input,
                 None => return,
             },
@@ -195,7 +205,20 @@ impl Member {
             None => info!("etcd serves this node"),
             Some(trouble) => self.warn(format_args!("etcd does not serve this node: {trouble}")),
         }
+        // Another reason is no other event.
+        match (&trouble, std::mem::replace(&mut self.has_lost_store, trouble.is_some())) {
+            (Some(why), false) => {
+                self.publish(NetworkEvent::StoreLost { why: why.as_str().into() });
+            }
+            (None, true) => self.publish(NetworkEvent::StoreFound),
+            _ => {}
+        }
         self.store_trouble = trouble;
+    }
+
+    /// Publishes an event of the network.
+    fn publish(&self, event: NetworkEvent) {
+        self.network.events().publish(self.network.now(), event);
     }
 
     /// Writes a line, unless there were too many.
@@ -302,8 +325,12 @@ impl Member {
 
     fn report(&mut self, notice: Notice) {
         match notice {
-            Notice::Serving => info!("this node serves: it hears a majority of the cluster"),
+            Notice::Serving => {
+                info!("this node serves: it hears a majority of the cluster");
+                self.publish(NetworkEvent::MajorityFound);
+            }
             Notice::LostMajority => {
+                self.publish(NetworkEvent::MajorityLost);
                 error!(
                     "this node stands by at all switches: it does not hear a majority of the cluster"
                 );
@@ -313,21 +340,25 @@ impl Member {
             }
             Notice::Dead(node) => {
                 warn!(node = self.name(node), "a majority of the cluster does not hear a node");
+                self.publish(NetworkEvent::NodeLost { node: self.name(node).into() });
             }
-            Notice::Alive(node) => info!(node = self.name(node), "a node of the cluster is back"),
+            Notice::Alive(node) => {
+                info!(node = self.name(node), "a node of the cluster is back");
+                self.publish(NetworkEvent::NodeFound { node: self.name(node).into() });
+            }
             Notice::Master(dpid, before) => {
                 let before = before.map_or("none", |node| self.name(node));
                 info!(%dpid, before, "master of a switch");
             }
             Notice::Fenced(dpid) => {
+                self.publish(NetworkEvent::SwitchTaken { dpid });
                 warn!(%dpid, "the switch obeys another node, which has taken it over");
             }
-            Notice::Jumped(dpid, Generation(generation)) => warn!(
-                %dpid,
-                generation,
-                "the switch had seen a newer election than etcd: etcd was restored from an old snapshot, \
-                 or another cluster has the same switch"
-            ),
+            Notice::Jumped(dpid, Generation(generation_id)) => {
+                let event = NetworkEvent::ElectionAhead { dpid, generation_id };
+                warn!("{event}");
+                self.publish(event);
+            }
             Notice::TooMany(dpid) => self.warn(format_args!(
                 "the switch {dpid} gets no master: the cluster knows {MAX_SWITCHES} switches already"
             )),
@@ -338,11 +369,11 @@ impl Member {
     }
 
     /// Answers a command, or makes an input of it.
-    fn command(&self, command: Command) -> Option<Input> {
+    fn command(&self, command: Command, remote: &MemberRemote) -> Option<Input> {
         match command {
             Command::Status(answer) => {
                 // Nobody may wait for it any more.
-                let _ = answer.send(self.status());
+                let _ = answer.send(self.status(remote));
                 None
             }
             Command::Switches(answer) => {
@@ -381,7 +412,7 @@ impl Member {
         Ok(node)
     }
 
-    fn status(&self) -> Status {
+    fn status(&self, remote: &MemberRemote) -> Status {
         let now = self.now();
         let nodes = self.nodes.iter().enumerate().filter_map(|(place, (name, address))| {
             let node = NodeId::new(place)?;
@@ -392,7 +423,11 @@ impl Member {
         });
         let mastered =
             self.machine.switches().filter(|(.., role)| matches!(role, SwitchRole::Master(_)));
+        let epochs = self.machine.switches().filter_map(|(_, record, _)| record.map(Record::epoch));
         Status {
+            epoch: epochs.max().unwrap_or(0),
+            requests: remote.counters(),
+            confirmed: self.confirmed.map(|(revision, at)| (revision, now.saturating_sub(at))),
             cluster: self.cluster.clone(),
             node: self.name(self.me).into(),
             is_serving: self.machine.is_serving(),

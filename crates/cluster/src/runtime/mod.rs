@@ -26,10 +26,10 @@ use bellrock_api::{Dpid, Network};
 use tokio::sync::mpsc;
 
 use crate::etcd;
-use crate::link::{LinkError, LinkSettings, Links, TlsFiles};
+use crate::link::{LinkError, LinkSettings, LinkTls, Links};
 use crate::mastership::{MemberSettings, NodeState, SwitchRole};
 use crate::node::{MAX_NODES, NodeId};
-use crate::remote::{BeginOrder, RemoteRequests};
+use crate::remote::{BeginOrder, RemoteRequests, RequestCounters};
 use member::{Event, Member};
 use remote::MemberRemote;
 pub(crate) use store::{NODES, Store, Trouble};
@@ -50,8 +50,8 @@ pub struct ClusterSettings {
     pub listen: SocketAddr,
     /// Names and addresses of the other nodes: 2, 4, 6 or 8 of them, so that there is a majority.
     pub peers: Vec<(String, SocketAddr)>,
-    /// Files of TLS between the nodes. `None`: only for loopback addresses.
-    pub tls: Option<TlsFiles>,
+    /// TLS between the nodes, with the certificate of this one. `None`: only for loopback addresses.
+    pub tls: Option<LinkTls>,
     /// How etcd is reached. Its prefix is replaced by that of the cluster.
     pub etcd: etcd::Settings,
 }
@@ -128,6 +128,13 @@ pub struct Status {
     pub is_draining: bool,
     /// All nodes, sorted by name.
     pub nodes: Vec<NodeStatus>,
+    /// The newest epoch of an order of masters; 0: there is none.
+    pub epoch: u64,
+    /// Requests between nodes.
+    pub requests: RequestCounters,
+    /// Revision of etcd up to which this node knows all changes, and how long ago etcd has confirmed
+    /// that. `None`: it has read nothing yet.
+    pub confirmed: Option<(i64, Duration)>,
     /// Whether etcd answers.
     pub has_store: bool,
     /// What was last wrong with etcd; empty: nothing.

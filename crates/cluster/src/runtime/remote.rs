@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use crate::link::Links;
 use crate::mastership::Mastership;
-use crate::remote::{Answered, Frames, Posted, RemoteEvent, RemoteRequests};
+use crate::remote::{Answered, Frames, Posted, RemoteEvent, RemoteRequests, RequestCounters};
 
 /// Events that are taken before their frames are sent.
 const EVENTS_PER_TURN: usize = 256;
@@ -68,6 +68,11 @@ impl MemberRemote {
             // Without it, the other node gives the request up when its time is over.
             let _ = links.send_remote(node, frame);
         }
+    }
+
+    /// Number of requests since the start.
+    pub(super) fn counters(&self) -> RequestCounters {
+        self.remote.counters()
     }
 
     /// When something is due.

@@ -28,6 +28,8 @@ pub(crate) enum StoreEvent {
     Read(Vec<(Dpid, Record)>),
     /// A record.
     Changed(Dpid, Option<Record>),
+    /// All changes up to this revision are reported.
+    Confirmed(i64),
     /// Whether etcd serves this node, and what is wrong if not.
     Reachable(Result<(), String>),
 }
@@ -117,7 +119,8 @@ impl Store {
             let key = entry.key.as_slice();
             Some((dpid_of(key)?, self.record(&entry.value, entry.mod_revision)?))
         });
-        let read = [StoreEvent::Read(records.collect()), StoreEvent::Reachable(Ok(()))];
+        let confirmed = StoreEvent::Confirmed(snapshot.revision);
+        let read = [StoreEvent::Read(records.collect()), confirmed, StoreEvent::Reachable(Ok(()))];
         for event in read {
             if events.send(Event::Store(event)).await.is_err() {
                 return Ok(());
@@ -130,10 +133,11 @@ impl Store {
                 WatchEvent::Disconnected { error } => {
                     vec![StoreEvent::Reachable(Err(error.to_string()))]
                 }
-                WatchEvent::Changes { changes, .. } => {
-                    changes.into_iter().filter_map(|change| self.changed(change)).collect()
+                WatchEvent::Changes { changes, revision } => {
+                    let changed = changes.into_iter().filter_map(|change| self.changed(change));
+                    changed.chain([StoreEvent::Confirmed(revision)]).collect()
                 }
-                WatchEvent::Progress { .. } => Vec::new(),
+                WatchEvent::Progress { revision } => vec![StoreEvent::Confirmed(revision)],
                 WatchEvent::ReadNeeded(
                     ReadNeeded::WentBack(error) | ReadNeeded::OtherCluster(error),
                 ) => return Err(error.into()),

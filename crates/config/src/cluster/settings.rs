@@ -35,12 +35,12 @@ fn show_or_none(value: Option<&String>) -> String {
 
 /// A setting with the path of a file, or `none`.
 macro_rules! file {
-    ($key:literal, $section:ident.$field:ident, $about:literal) => {
+    ($key:literal, $section:ident.$field:ident, $change:ident, $about:literal) => {
         Setting {
             key: $key,
             value: "PATH",
             about: $about,
-            change: Change::Restart,
+            change: Change::$change,
             form: Form::One {
                 set: |config, text| {
                     config.cluster.$section.$field = path(text)?;
@@ -145,17 +145,25 @@ pub(crate) const CLUSTER: &[Setting<Config>] = &[
     file!(
         "cluster.etcd.password_file",
         etcd.password_file,
+        Restart,
         "File with the password of that user, alone in its first line."
     ),
     file!(
         "cluster.etcd.certificate",
         etcd.certificate,
+        Restart,
         "File with the certificate that this node shows to etcd, in PEM. none: it shows none."
     ),
-    file!("cluster.etcd.key", etcd.key, "File with the private key of that certificate, in PEM."),
+    file!(
+        "cluster.etcd.key",
+        etcd.key,
+        Restart,
+        "File with the private key of that certificate, in PEM."
+    ),
     file!(
         "cluster.etcd.ca",
         etcd.ca,
+        Restart,
         "File with the authorities that sign the certificates of etcd, in PEM. Addresses with \
          https: need it."
     ),
@@ -175,13 +183,20 @@ pub(crate) const CLUSTER: &[Setting<Config>] = &[
     file!(
         "cluster.tls.certificate",
         tls.certificate,
+        Live,
         "File with this node's certificate and those of its authorities, in PEM. none: without TLS, \
          on the loopback only."
     ),
-    file!("cluster.tls.key", tls.key, "File with the private key of that certificate, in PEM."),
+    file!(
+        "cluster.tls.key",
+        tls.key,
+        Live,
+        "File with the private key of that certificate, in PEM."
+    ),
     file!(
         "cluster.tls.ca",
         tls.ca,
+        Live,
         "File with the authorities that sign the certificates of the nodes, in PEM. A node without \
          such a certificate is refused."
     ),

@@ -9,7 +9,7 @@ use std::fmt;
 
 use bellrock_query::{
     AppRow, BlockGap, BlockGapState, CircuitState, CounterMeaning, CounterPart, LatencyRow,
-    NodeRole, PortCounters, PortState, ReservationState,
+    PortCounters, PortState, ReservationState,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -50,16 +50,16 @@ impl Collector for Families {
     }
 }
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// Writes families, each once.
-struct Output<'e, 'w> {
+pub(super) struct Output<'e, 'w> {
     encoder: &'e mut DescriptorEncoder<'w>,
     names: HashSet<String>,
 }
 
 impl Output<'_, '_> {
-    fn gauge<N: EncodeGaugeValue>(
+    pub(super) fn gauge<N: EncodeGaugeValue>(
         &mut self,
         name: &str,
         help: &str,
@@ -69,7 +69,7 @@ impl Output<'_, '_> {
         self.family(name, help, MetricType::Gauge, values)
     }
 
-    fn counter(
+    pub(super) fn counter(
         &mut self,
         name: &str,
         help: &str,
@@ -103,7 +103,7 @@ impl Output<'_, '_> {
 }
 
 /// The value of a family without labels, which has only one.
-fn alone<N>(value: N) -> [(Labels, N); 1] {
+pub(super) fn alone<N>(value: N) -> [(Labels, N); 1] {
     [(Vec::new(), value)]
 }
 
@@ -129,7 +129,7 @@ fn word(state: &impl Serialize) -> String {
 
 /// The number of things in each state. `known`: the states that are listed even if nothing has them.
 /// `states`: of each thing, as REST writes them; `None` if their app does not run.
-fn by_state<S: Serialize>(
+pub(super) fn by_state<S: Serialize>(
     known: &[S],
     states: Option<impl Iterator<Item = S>>,
 ) -> Vec<(Labels, u64)> {
@@ -432,41 +432,6 @@ impl Families {
             output.counter(&format!("bellrock_{prefix}{}", row.name), &row.meaning, values)?;
         }
         self.counters_of_apps(output)
-    }
-
-    /// The cluster, unless the controller is alone.
-    fn cluster(&self, output: &mut Output<'_, '_>) -> fmt::Result {
-        let Some((status, switches)) = &self.readings.cluster else { return Ok(()) };
-        output.gauge(
-            "bellrock_cluster_serving",
-            "1 if this node may be master of switches: it has a majority, and has read etcd.",
-            alone(u64::from(status.serving)),
-        )?;
-        output.gauge(
-            "bellrock_cluster_nodes",
-            "Number of nodes of the cluster.",
-            alone(status.nodes.len() as u64),
-        )?;
-        output.gauge(
-            "bellrock_cluster_nodes_alive",
-            "Number of nodes of the cluster that run, as far as this node knows.",
-            alone(status.nodes.iter().filter(|node| node.state.is_alive()).count() as u64),
-        )?;
-        let known = [NodeRole::Away, NodeRole::Standby, NodeRole::Claiming, NodeRole::Master];
-        let roles = by_state(&known, Some(switches.iter().map(|row| row.role)));
-        let of_role = |(labels, n): (Labels, u64)| {
-            (labels.into_iter().map(|(_, role)| ("role", role)).collect(), n)
-        };
-        output.gauge(
-            "bellrock_cluster_switches",
-            "Number of switches of the cluster, by what this node is there.",
-            roles.into_iter().map(of_role),
-        )?;
-        output.gauge(
-            "bellrock_cluster_store_up",
-            "1 if etcd answers this node.",
-            alone(u64::from(status.store.reachable)),
-        )
     }
 
     /// How long things take, as histograms.

@@ -7,6 +7,7 @@
 //!
 //! Nothing is counted for the metrics alone: workers do not know that they are read.
 
+mod cluster;
 mod families;
 mod readings;
 mod statistics;

@@ -70,6 +70,7 @@ impl Fixed {
 fn switch_row() -> SwitchRow {
     let row = json!({
         "dpid": "00000000000000a1", "name": "s1", "version": "1.3", "role": "equal", "standby": false,
+        "master": "a",
         "peer": "127.0.0.1:40000", "identity": {
             "name": "switch id:1", "key": format!("sha256:{}", "0a".repeat(32)), "dpids": [],
             "expiry": 2_000_000_000, "protocol": "TLS 1.3", "cipher": "TLS_AES_256_GCM_SHA384",
@@ -115,7 +116,9 @@ fn cluster() -> ClusterStatus {
             {"name": "b", "address": "127.0.0.1:6641", "state": "draining", "last_heard_ms": 7, "switches": 1},
             {"name": "c", "address": "127.0.0.1:6642", "state": "dead", "last_heard_ms": 900, "switches": 0},
         ],
-        "store": {"reachable": false, "last_error": "timed out"},
+        "store": {"reachable": false, "last_error": "timed out", "revision": 91, "confirmed_ms": 4500},
+        "epoch": 88,
+        "requests": {"sent": 9, "answered": 6, "not_sent": 1, "unknown": 2, "taken": 4, "refused": 3},
     });
     serde_json::from_value(row).unwrap()
 }
