@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.controller import without_own_variables
-from harness.localcluster import LIMIT_S, LocalCluster, Node
+from harness.localcluster import LIMIT_S, NODES, LocalCluster, Node
 from harness.network import Line
 from harness.openvswitch import command
 from harness.waiting import until
