@@ -56,6 +56,7 @@ impl ClusterHandle for Fake {
             nodes: ["a", "b", "c"].map(node).into(),
             store: ClusterStoreRow { reachable: true, ..ClusterStoreRow::default() },
             epoch: 7,
+            certificate_expiry: None,
             requests: ClusterRequestsRow::default(),
         })
     }

@@ -272,7 +272,7 @@ impl Shared {
                     vec![StoreEvent::Unreachable(error.to_string())]
                 }
                 WatchEvent::Changes { changes, .. } => by_commit(prefix, changes),
-                WatchEvent::Progress { .. } => Vec::new(),
+                WatchEvent::Progress { .. } | WatchEvent::Alive => Vec::new(),
                 WatchEvent::ReadNeeded(
                     ReadNeeded::WentBack(error) | ReadNeeded::OtherCluster(error),
                 ) => return Err(error.into()),

@@ -51,9 +51,10 @@ export function before() {
   ];
 }
 
-function storeText({ reachable, revision, confirmed_ms, last_error }) {
-  const known = revision == null ? "nothing was read yet" : `all is known up to revision ${count(revision)}, confirmed ${milliseconds(confirmed_ms)} ago`;
-  return `etcd ${reachable ? "answers" : "does not answer"}; ${known}${last_error ? `. Latest error: ${last_error}` : ""}`;
+function storeText({ reachable, revision, last_heard_ms, last_error }) {
+  const heard = last_heard_ms == null ? "never heard" : `last heard ${milliseconds(last_heard_ms)} ago`;
+  const known = revision == null ? "nothing was read yet" : `all is known up to revision ${count(revision)}`;
+  return `etcd ${reachable ? "answers" : "does not answer"}; ${heard}; ${known}${last_error ? `. Latest error: ${last_error}` : ""}`;
 }
 
 function requestsText({ sent, answered, not_sent, unknown, taken, refused }) {

@@ -53,6 +53,9 @@ pub struct ClusterStatus {
     /// The newest epoch of a switch's order of masters. It grows with each new order.
     #[serde(default)]
     pub epoch: u64,
+    /// End of the certificate that the node shows to others, in seconds since 1970. `None`: it has none.
+    #[serde(default)]
+    pub certificate_expiry: Option<i64>,
     /// All nodes, by name.
     pub nodes: Vec<NodeRow>,
     /// Its connection to etcd.
@@ -116,10 +119,10 @@ pub struct ClusterStoreRow {
     /// The revision up to which the node knows all changes. `None`: it has read nothing yet.
     #[serde(default)]
     pub revision: Option<u64>,
-    /// Time since etcd has last confirmed that, in milliseconds. etcd is asked when it is silent for a
-    /// second.
+    /// Time since etcd was heard, in milliseconds. It is asked for a sign of life twice a second.
+    /// `None`: it was never heard.
     #[serde(default)]
-    pub confirmed_ms: Option<u64>,
+    pub last_heard_ms: Option<u64>,
     /// The latest error.
     #[serde(default)]
     pub last_error: Option<String>,

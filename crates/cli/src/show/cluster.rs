@@ -6,7 +6,7 @@ use bellrock_query::{
     ClusterRequestsRow, ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState,
 };
 
-use super::{named, printable, table};
+use super::{date, named, printable, table};
 
 /// The nodes of a cluster, and the connection to etcd.
 pub(crate) fn cluster(status: &ClusterStatus) -> String {
@@ -16,13 +16,16 @@ pub(crate) fn cluster(status: &ClusterStatus) -> String {
     text.push_str(&table(&head, nodes.iter().map(|row| cells(row, row.name == *node))));
     let state = if store.reachable { "answers" } else { "does not answer" };
     let _ = write!(text, "etcd {state}");
-    if let (Some(revision), Some(ms)) = (store.revision, store.confirmed_ms) {
-        let _ = write!(
-            text,
-            "; all changes up to revision {revision} are known, confirmed {ms} ms ago"
-        );
+    if let Some(ms) = store.last_heard_ms {
+        let _ = write!(text, ", heard {ms} ms ago");
+    }
+    if let Some(revision) = store.revision {
+        let _ = write!(text, "; all changes up to revision {revision} are known");
     }
     let _ = writeln!(text, "\nnewest epoch: {}", status.epoch);
+    if let Some(end) = status.certificate_expiry {
+        let _ = writeln!(text, "certificate of this node: until {}", date(end));
+    }
     let ClusterRequestsRow { sent, answered, not_sent, unknown, taken, refused } = status.requests;
     let _ = writeln!(
         text,
@@ -101,8 +104,8 @@ mod tests {
                  "switches": 12},
                 {"name": "c", "address": "192.0.2.3:6640", "state": "unknown", "switches": 0},
             ],
-            "store": {"reachable": false, "last_error": "timed out\u{1b}", "revision": 91, "confirmed_ms": 4210},
-            "epoch": 88,
+            "store": {"reachable": false, "last_error": "timed out\u{1b}", "revision": 91, "last_heard_ms": 4210},
+            "epoch": 88, "certificate_expiry": 1_950_000_000,
             "requests": {"sent": 9, "answered": 6, "not_sent": 1, "unknown": 2, "taken": 4, "refused": 3},
         });
         let expected = "\
@@ -111,8 +114,9 @@ NODE  ADDRESS         STATE        LAST HEARD  SWITCHES
 a     0.0.0.0:6640    no majority  -           0
 b     192.0.2.2:6640  dead         3100 ms     12
 c     192.0.2.3:6640  unknown      never       0
-etcd does not answer; all changes up to revision 91 are known, confirmed 4210 ms ago
+etcd does not answer, heard 4210 ms ago; all changes up to revision 91 are known
 newest epoch: 88
+certificate of this node: until 2031-10-17
 requests to other nodes: 9 (6 answered, 1 not sent, 2 unknown); of other nodes: 4 (3 refused)
 latest error of etcd: timed out\\u{1b}
 this node is master of no switch: it hears no majority, or has not read etcd

@@ -44,6 +44,9 @@ pub enum WatchEvent {
         /// The revision.
         revision: i64,
     },
+    /// etcd was heard: it still serves the watch. While nothing changes it is asked for that twice a
+    /// second.
+    Alive,
     /// The watch ends here. Read everything, and watch from there.
     ReadNeeded(ReadNeeded),
 }
@@ -303,7 +306,7 @@ impl Watcher {
         }
         // A sign of life. Its revision may be ahead of changes that are on their way.
         if response.watch_id < 0 {
-            return Ok(());
+            return self.report(WatchEvent::Alive, 0).await;
         }
         let mut events = std::mem::take(&mut self.incomplete);
         events.extend(response.events);

@@ -67,6 +67,8 @@ pub struct LinkTls(Arc<RwLock<Ends>>);
 struct Ends {
     acceptor: TlsAcceptor,
     connector: TlsConnector,
+    /// End of the node's certificate, in seconds since 1970.
+    not_after: Option<i64>,
 }
 
 impl LinkTls {
@@ -82,6 +84,12 @@ impl LinkTls {
     pub fn replace(&self, other: &LinkTls) {
         let ends = other.ends();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// End of the node's certificate, in seconds since 1970. `None`: it has none that can be read.
+    #[must_use]
+    pub fn not_after(&self) -> Option<i64> {
+        self.ends().not_after
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
@@ -108,6 +116,7 @@ impl fmt::Debug for LinkTls {
 fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
     let TlsFiles { certificate, key, authorities } = of;
     let chain = files::certificates(certificate)?;
+    let not_after = chain.first().and_then(end_of);
     if !chain.first().is_some_and(|leaf| has_name(leaf, node)) {
         return Err(TlsError::OtherName { path: certificate.clone(), node: node.into() });
     }
@@ -127,7 +136,12 @@ fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, files::private_key(key)?)?;
     let acceptor = TlsAcceptor::from(Arc::new(server));
-    Ok(Ends { acceptor, connector: TlsConnector::from(Arc::new(client)) })
+    Ok(Ends { acceptor, connector: TlsConnector::from(Arc::new(client)), not_after })
+}
+
+fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 /// The name that a node's certificate must have.

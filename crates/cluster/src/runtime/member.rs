@@ -17,7 +17,7 @@ use super::store::{NewRecord, Store, StoreEvent};
 use super::switches::{self, SwitchEvent};
 use super::{Command, NodeStatus, OrderError, Status, SwitchStatus};
 use crate::etcd::Client;
-use crate::link::{LinkEvent, Links};
+use crate::link::{LinkEvent, LinkTls, Links};
 use crate::mastership::{
     Input, MAX_SWITCHES, Mastership, MemberSettings, NodeState, Notice, Output, SwitchRole,
     WriteResult,
@@ -55,6 +55,7 @@ impl std::fmt::Debug for Command {
 /// A node.
 pub(crate) struct Member {
     cluster: String,
+    tls: Option<LinkTls>,
     nodes: Vec<(String, SocketAddr)>,
     me: NodeId,
     machine: Mastership,
@@ -72,8 +73,10 @@ pub(crate) struct Member {
     store_trouble: Option<String>,
     /// Whether the last event about etcd was that it does not answer.
     has_lost_store: bool,
-    /// The last revision that etcd has confirmed, and when.
-    confirmed: Option<(i64, Duration)>,
+    /// Revision of etcd up to which all changes are known.
+    revision: Option<i64>,
+    /// When etcd was last heard.
+    store_heard: Option<Duration>,
     lines: RateLimit,
     /// Lines that were left out since the last one.
     left_out: u64,
@@ -81,7 +84,7 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn new(
-        cluster: String,
+        (cluster, tls): (String, Option<LinkTls>),
         nodes: Vec<(String, SocketAddr)>,
         settings: MemberSettings,
         links: Links,
@@ -92,6 +95,7 @@ impl Member {
         let names = nodes.iter().map(|(name, _)| name.clone()).collect();
         Member {
             cluster,
+            tls,
             nodes,
             me: settings.me,
             machine: Mastership::new(settings, Duration::ZERO),
@@ -105,7 +109,8 @@ impl Member {
             next_comparison: COMPARE,
             store_trouble: Some("it was not read yet".into()),
             has_lost_store: false,
-            confirmed: None,
+            revision: None,
+            store_heard: None,
             lines: RateLimit::new(LINES, LINE_EVERY),
             left_out: 0,
         }
@@ -179,8 +184,13 @@ impl Member {
             }
             Event::Store(StoreEvent::Read(records)) => Input::Read(records),
             Event::Store(StoreEvent::Changed(dpid, record)) => Input::Changed(dpid, record),
-            Event::Store(StoreEvent::Confirmed(revision)) => {
-                self.confirmed = Some((revision, self.now()));
+            Event::Store(StoreEvent::UpTo(revision)) => {
+                self.revision = Some(revision);
+                self.store_heard = Some(self.now());
+                return;
+            }
+            Event::Store(StoreEvent::Alive) => {
+                self.store_heard = Some(self.now());
                 return;
             }
             Event::Store(StoreEvent::Reachable(reachable)) => return self.reached(reachable.err()),
@@ -427,12 +437,14 @@ impl Member {
         Status {
             epoch: epochs.max().unwrap_or(0),
             requests: remote.counters(),
-            confirmed: self.confirmed.map(|(revision, at)| (revision, now.saturating_sub(at))),
+            revision: self.revision,
+            store_heard_ago: self.store_heard.map(|at| now.saturating_sub(at)),
             cluster: self.cluster.clone(),
             node: self.name(self.me).into(),
             is_serving: self.machine.is_serving(),
             is_draining: self.machine.node_state(self.me) == NodeState::Draining,
             nodes: nodes.collect(),
+            not_after: self.tls.as_ref().and_then(LinkTls::not_after),
             has_store: self.store_trouble.is_none(),
             store_trouble: self.store_trouble.clone().unwrap_or_default(),
             connected: self.connected.len(),

@@ -126,15 +126,18 @@ pub struct Status {
     pub is_serving: bool,
     /// Whether this node gives its switches to others.
     pub is_draining: bool,
+    /// End of this node's certificate, in seconds since 1970. `None`: it has none.
+    pub not_after: Option<i64>,
     /// All nodes, sorted by name.
     pub nodes: Vec<NodeStatus>,
     /// The newest epoch of an order of masters; 0: there is none.
     pub epoch: u64,
     /// Requests between nodes.
     pub requests: RequestCounters,
-    /// Revision of etcd up to which this node knows all changes, and how long ago etcd has confirmed
-    /// that. `None`: it has read nothing yet.
-    pub confirmed: Option<(i64, Duration)>,
+    /// Revision of etcd up to which this node knows all changes. `None`: it has read nothing yet.
+    pub revision: Option<i64>,
+    /// How long ago etcd was heard. `None`: never.
+    pub store_heard_ago: Option<Duration>,
     /// Whether etcd answers.
     pub has_store: bool,
     /// What was last wrong with etcd; empty: nothing.
@@ -212,7 +215,7 @@ impl Cluster {
             nodes: nodes.clone(),
             me,
             listen: settings.listen,
-            tls: settings.tls,
+            tls: settings.tls.clone(),
             incarnation,
         };
         let runtime =
@@ -230,7 +233,8 @@ impl Cluster {
         let own = events.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
             let local = tokio::task::LocalSet::new();
-            let member = Member::new(settings.name, nodes, member, links, client, network, own);
+            let names = (settings.name, settings.tls);
+            let member = Member::new(names, nodes, member, links, client, network, own);
             let remote = MemberRemote::new(remote, posted, answers);
             local.block_on(&runtime, member.run(receiver, remote));
         })?;

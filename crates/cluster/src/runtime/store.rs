@@ -29,7 +29,9 @@ pub(crate) enum StoreEvent {
     /// A record.
     Changed(Dpid, Option<Record>),
     /// All changes up to this revision are reported.
-    Confirmed(i64),
+    UpTo(i64),
+    /// etcd was heard.
+    Alive,
     /// Whether etcd serves this node, and what is wrong if not.
     Reachable(Result<(), String>),
 }
@@ -119,8 +121,8 @@ impl Store {
             let key = entry.key.as_slice();
             Some((dpid_of(key)?, self.record(&entry.value, entry.mod_revision)?))
         });
-        let confirmed = StoreEvent::Confirmed(snapshot.revision);
-        let read = [StoreEvent::Read(records.collect()), confirmed, StoreEvent::Reachable(Ok(()))];
+        let up_to = StoreEvent::UpTo(snapshot.revision);
+        let read = [StoreEvent::Read(records.collect()), up_to, StoreEvent::Reachable(Ok(()))];
         for event in read {
             if events.send(Event::Store(event)).await.is_err() {
                 return Ok(());
@@ -135,9 +137,10 @@ impl Store {
                 }
                 WatchEvent::Changes { changes, revision } => {
                     let changed = changes.into_iter().filter_map(|change| self.changed(change));
-                    changed.chain([StoreEvent::Confirmed(revision)]).collect()
+                    changed.chain([StoreEvent::UpTo(revision)]).collect()
                 }
-                WatchEvent::Progress { revision } => vec![StoreEvent::Confirmed(revision)],
+                WatchEvent::Progress { revision } => vec![StoreEvent::UpTo(revision)],
+                WatchEvent::Alive => vec![StoreEvent::Alive],
                 WatchEvent::ReadNeeded(
                     ReadNeeded::WentBack(error) | ReadNeeded::OtherCluster(error),
                 ) => return Err(error.into()),

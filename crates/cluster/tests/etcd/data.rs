@@ -164,7 +164,7 @@ async fn keys_end_with_their_lease() {
     let removal = loop {
         match within(watch.next(), "the key is removed").await.unwrap() {
             WatchEvent::Changes { changes, .. } => break changes,
-            WatchEvent::Connected { .. } | WatchEvent::Progress { .. } => {}
+            WatchEvent::Connected { .. } | WatchEvent::Progress { .. } | WatchEvent::Alive => {}
             other => panic!("{other:?}"),
         }
     };

@@ -39,7 +39,7 @@ async fn until(watch: &mut Watch, last: u32) -> (Vec<u32>, Vec<WatchEvent>) {
                     values.push(String::from_utf8(entry.value).unwrap().parse().unwrap());
                 }
             }
-            WatchEvent::Progress { .. } => {}
+            WatchEvent::Progress { .. } | WatchEvent::Alive => {}
             other => others.push(other),
         }
     }
@@ -143,7 +143,7 @@ async fn a_quiet_watch_stays_where_it_is() {
     let quiet = async {
         loop {
             match watch.next().await.unwrap() {
-                WatchEvent::Progress { .. } => {}
+                WatchEvent::Progress { .. } | WatchEvent::Alive => {}
                 other => break other,
             }
         }
@@ -241,7 +241,7 @@ async fn a_reader_that_is_slow_misses_nothing() {
     while seen < rounds {
         match within(watch.next(), "all changes").await.unwrap() {
             WatchEvent::Changes { changes, .. } => seen += changes.len(),
-            WatchEvent::Progress { .. } => {}
+            WatchEvent::Progress { .. } | WatchEvent::Alive => {}
             other => panic!("{other:?}"),
         }
     }

@@ -32,6 +32,11 @@ impl Families {
             "Number of switches of the cluster, by what this node is there.",
             roles.into_iter().map(of_role),
         )?;
+        output.gauge(
+            "bellrock_cluster_certificate_expiry_timestamp_seconds",
+            "End of the certificate that this node shows to other nodes, in seconds since 1970.",
+            status.certificate_expiry.map(|end| (Vec::new(), end)),
+        )?;
         nodes(&status.nodes, output)?;
         store(&status.store, output)?;
         requests(&status.requests, output)
@@ -80,9 +85,9 @@ fn store(store: &ClusterStoreRow, output: &mut Output<'_, '_>) -> fmt::Result {
         store.revision.map(|revision| (Vec::new(), revision)),
     )?;
     output.gauge(
-        "bellrock_cluster_store_lag_seconds",
-        "Time since etcd has last confirmed that this node knows all changes.",
-        store.confirmed_ms.map(|ms| (Vec::new(), ms as f64 / MS_PER_S)),
+        "bellrock_cluster_store_silence_seconds",
+        "Time since etcd was last heard. It is asked for a sign of life twice a second.",
+        store.last_heard_ms.map(|ms| (Vec::new(), ms as f64 / MS_PER_S)),
     )
 }
 

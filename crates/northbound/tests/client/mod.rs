@@ -116,8 +116,8 @@ fn cluster() -> ClusterStatus {
             {"name": "b", "address": "127.0.0.1:6641", "state": "draining", "last_heard_ms": 7, "switches": 1},
             {"name": "c", "address": "127.0.0.1:6642", "state": "dead", "last_heard_ms": 900, "switches": 0},
         ],
-        "store": {"reachable": false, "last_error": "timed out", "revision": 91, "confirmed_ms": 4500},
-        "epoch": 88,
+        "store": {"reachable": false, "last_error": "timed out", "revision": 91, "last_heard_ms": 4500},
+        "epoch": 88, "certificate_expiry": 1_950_000_000,
         "requests": {"sent": 9, "answered": 6, "not_sent": 1, "unknown": 2, "taken": 4, "refused": 3},
     });
     serde_json::from_value(row).unwrap()
