@@ -3,6 +3,8 @@
 import json
 import re
 import struct
+import urllib.error
+import urllib.request
 
 from harness.localcluster import LIMIT_S, NODES, LocalCluster
 from harness.network import Line
@@ -14,6 +16,13 @@ ANY = 0xffffffff
 # Flows that are sent while their switch moves.
 MOVED_FLOWS = 60
 MOVE_EVERY = 12
+RYU_PORTS = {"a": 8080, "b": 8081, "c": 8082}
+# Asks for the description of a switch (OpenFlow 1.3.5 §7.3.5.1).
+REQUEST_DESC = "04120010000000000000000000000000"
+# A group that floods, a meter that drops above 1 Mbit/s, and a flow with both, in Ryu's form.
+GROUP = {"type": "ALL", "group_id": 5, "buckets": [{"actions": [{"type": "OUTPUT", "port": 2}]}]}
+METER = {"flags": ["KBPS"], "meter_id": 6, "bands": [{"type": "DROP", "rate": 1000}]}
+FLOW = {"priority": 9, "match": {"in_port": 1}, "actions": [{"type": "METER", "meter_id": 6}, {"type": "GROUP", "group_id": 5}]}
 
 
 def flow(cookie, ip_dst=None):
@@ -45,9 +54,9 @@ class RemoteSwitches(LocalCluster):
         for dpid, name in enumerate(NODES, 1):
             self.move(dpid, name)
 
-    def settings(self, _name):
+    def settings(self, name):
         # No app forwards: hosts reach each other only by the flows of the test.
-        return {"apps": ["quarantine"]}
+        return {"apps": ["quarantine"], "http": {"ryu": f"127.0.0.1:{RYU_PORTS[name]}"}}
 
     def masters(self, seen_by="c"):
         """The node that each switch obeys, as a node sees it."""
@@ -88,6 +97,48 @@ class RemoteSwitches(LocalCluster):
             self.assertEqual(reported["a"], reported["c"])
             sent = {1: 7, 2: 7, 3: 8}[dpid]
             self.assertEqual(reported["c"], [(format(sent, "016x"), None)])
+
+    def ryu(self, at, path, body=None):
+        """The answer of a node's interface of Ryu."""
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{RYU_PORTS[at]}{path}", data, timeout=LIMIT_S) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{path}: {error}: {error.read()}") from None
+        return json.loads(text) if text else None
+
+    def test_scripts_of_ryu_work_at_each_node(self):
+        """What is set at one node by Ryu's requests is in the switch of another one, and each node reports the same."""
+        for kind, entry in (("groupentry", GROUP), ("meterentry", METER), ("flowentry", FLOW)):
+            self.ryu("c", f"/stats/{kind}/add", {"dpid": 1, **entry})
+        until(lambda: "in_port=1 actions=group:5" in self.dump("dump-flows", "s1").replace("meter:6,", ""), LIMIT_S, "the flow is in the switch")
+        self.assertIn("group_id=5,type=all", self.dump("dump-groups", "s1"))
+        self.assertIn("meter=6", self.dump("dump-meters", "s1"))
+        for part in ("groupdesc", "meterconfig", "port", "portdesc", "desc"):
+            answers = [self.ryu(name, f"/stats/{part}/1") for name in NODES]
+            self.assertEqual(self.shape(answers[0]), self.shape(answers[1]), part)
+            self.assertEqual(self.shape(answers[0]), self.shape(answers[2]), part)
+            self.assertTrue(answers[0]["1"], part)
+        groups = {name: self.nodes[name].ask("groups", "1") for name in NODES}
+        meters = {name: self.nodes[name].ask("meters", "1") for name in NODES}
+        for name in NODES:
+            self.assertEqual([row["group"] for row in groups[name]], [row["group"] for row in groups["a"]])
+            self.assertEqual([row["meter"] for row in meters[name]], [row["meter"] for row in meters["a"]])
+            ports = self.nodes[name].ask("ports", "1")
+            self.assertTrue(all(row["counters"] for row in ports if row["port"] != "LOCAL"), f"{name}: {ports}")
+            description = self.nodes[name].ask("request", "1", REQUEST_DESC)
+            self.assertIn("Open vSwitch", json.dumps(description))
+        self.ryu("b", "/stats/flowentry/delete_strict", {"dpid": 1, **FLOW})
+        until(lambda: "group:5" not in self.dump("dump-flows", "s1"), LIMIT_S, "the flow is removed")
+
+    def dump(self, what, switch):
+        return command("ovs-ofctl", "-O", "OpenFlow13", what, switch)
+
+    def shape(self, answer):
+        """An answer without counters and times, which differ between two questions."""
+        drop = re.compile(r'"(rx|tx|duration|packet|byte|flow|ref)_?[a-z_]*": ?\d+,? ?')
+        return drop.sub("", json.dumps(answer, sort_keys=True))
 
     def test_what_is_confirmed_is_in_the_switch_while_the_switch_moves(self):
         """One flow after the other, sent at a node, while the switch goes from master to master."""

@@ -117,6 +117,15 @@ pub struct SwitchRow {
     pub refused_flows: Vec<RefusedFlowRow>,
 }
 
+impl SwitchRow {
+    /// Whether it answers requests: the controller does not stand by, or the switch obeys another node
+    /// of the cluster, which is asked then.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        !self.standby || self.master.is_some()
+    }
+}
+
 /// The certificate of a switch, and the TLS session of its connection.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

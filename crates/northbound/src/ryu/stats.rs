@@ -12,7 +12,7 @@ use bellrock_api::openflow::{
     PortDesc, PortStats, QueueProperty, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
     RoleKind, RoleMessage, ToSwitch, Version,
 };
-use bellrock_query::ListSwitches;
+use bellrock_query::{ListSwitches, SwitchRow};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -155,7 +155,7 @@ pub(super) fn respond(shown: Result<Result<Value, Failure>, Problem>) -> Respons
 async fn switches(State(shared): State<Arc<Shared>>) -> Response {
     let shown = shared.ask_more("ryu", |operator| {
         let rows = all_pages(|page| operator.ask(ListSwitches { switch: None, page }))?;
-        let up = rows.into_iter().filter(|row| !row.standby).map(|row| row.dpid.0);
+        let up = rows.into_iter().filter(SwitchRow::is_reachable).map(|row| row.dpid.0);
         Ok(Ok(up.collect()))
     });
     respond(shown.await)

@@ -16,7 +16,7 @@ use super::numbers::integer_of;
 /// Transaction id of messages; the controller replaces it.
 const XID: u32 = 0;
 
-/// A switch that is up.
+/// A switch that answers requests.
 #[derive(Clone, Copy)]
 pub(super) struct Switch<'o> {
     operator: &'o dyn Operator,
@@ -36,7 +36,7 @@ impl<'o> Switch<'o> {
         let dpid = Dpid(number);
         let query = ListSwitches { switch: Some(SwitchRef::Dpid(dpid)), page: Page::default() };
         let rows = operator.ask(query)?.rows;
-        let up = rows.iter().find(|row| !row.standby);
+        let up = rows.iter().find(|row| row.is_reachable());
         let missing =
             || Failure::new(StatusCode::NOT_FOUND, format!("switch {number} is not connected"));
         Ok(Switch { operator, dpid, version: up.ok_or_else(missing)?.version })

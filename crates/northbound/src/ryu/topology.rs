@@ -66,7 +66,7 @@ fn read(text: &str) -> Result<Dpid, Failure> {
     number.filter(|_| is_whole).map(Dpid).ok_or_else(wrong)
 }
 
-/// The switches that are up, with their ports.
+/// The switches that answer requests, with their ports.
 struct Ports {
     switches: Vec<SwitchRow>,
     places: HashMap<Dpid, usize>,
@@ -75,7 +75,7 @@ struct Ports {
 impl Ports {
     fn ask(operator: &dyn Operator) -> Result<Self, QueryError> {
         let rows = all_pages(|page| operator.ask(ListSwitches { switch: None, page }))?;
-        let switches: Vec<_> = rows.into_iter().filter(|row| !row.standby).collect();
+        let switches: Vec<_> = rows.into_iter().filter(SwitchRow::is_reachable).collect();
         let places = switches.iter().enumerate().map(|(place, row)| (row.dpid, place));
         Ok(Ports { places: places.collect(), switches })
     }
