@@ -41,6 +41,7 @@ mod names;
 mod network;
 mod own_flow;
 pub mod packet;
+mod raw;
 mod remote;
 mod role;
 pub mod runtime;
@@ -96,6 +97,10 @@ pub use names::{MAX_NAME_CHARS, MAX_NAMES, NameError, NameKind, Names, name_in};
 pub use network::Network;
 pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};
 pub use packet::{PacketIn, VlanTag};
+pub use raw::{
+    MAX_OWNER_BYTES, MAX_OWNER_BYTES_OF_ALL, MAX_UNSENT_BYTES, RawConnection, RawEvent, RawOwner,
+    RawSendError, RawUp,
+};
 pub use role::{
     ControllerRole, GrantedRole, ParseRoleError, RoleError, RoleOrder, RoleOrderFuture,
 };

@@ -12,6 +12,7 @@ pub use crate::app::{AllowedApp, DynApp};
 pub use crate::confirm::{Changes, Program, Promise, PromiseFuture, promise};
 pub use crate::empty_network::EmptyNetwork;
 pub use crate::network::{Extensions, NetworkState, Runtime};
+pub use crate::raw::{OWNER_GONE, RawLink, RawPort, raw_owner};
 pub use crate::remote::{EncodedProgram, EncodedRequest, Remote, RemoteControl, RemoteSlot};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};

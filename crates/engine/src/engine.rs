@@ -10,8 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use bellrock_api::Network;
-use bellrock_api::runtime::Chain;
-use bellrock_api::runtime::DynApp;
+use bellrock_api::runtime::{Chain, DynApp, RawPort};
 use bellrock_tables::{Preparer, preparer};
 use bellrock_worker::{Admission, Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
@@ -63,7 +62,17 @@ impl Engine {
     /// # Errors
     /// [`StartError`]. Nothing keeps running then.
     pub fn start(settings: &EngineSettings, chain: impl Into<Chain>) -> Result<Engine, StartError> {
-        Engine::start_with(settings, chain.into(), ChannelKind::Plain)
+        Engine::start_with(settings, chain.into(), ChannelKind::Plain, None)
+    }
+
+    /// Starts it without apps: all messages of all switches belong to the owner at the other end of
+    /// this port.
+    ///
+    /// # Errors
+    /// [`StartError`]. Nothing keeps running then.
+    pub fn start_raw(settings: &EngineSettings, owner: RawPort) -> Result<Engine, StartError> {
+        let no_apps = Chain::from(Vec::new());
+        Engine::start_with(settings, no_apps, ChannelKind::Plain, Some(owner))
     }
 
     /// [`Engine::start`], with channels of this kind.
@@ -71,6 +80,7 @@ impl Engine {
         settings: &EngineSettings,
         chain: Chain,
         kind: ChannelKind,
+        owner: Option<RawPort>,
     ) -> Result<Engine, StartError> {
         check(settings, &chain.apps)?;
         let listeners = listeners(settings, kind)?;
@@ -131,6 +141,7 @@ impl Engine {
                 inbox: Arc::clone(&inboxes[index]),
                 halt: Arc::clone(&halt),
                 epoch,
+                owner: owner.clone(),
             };
             let thread = engine.spawn(format!("worker-{index}"), move || run(start))?;
             engine.threads.push(thread);

@@ -341,6 +341,10 @@ impl Transport for Sockets {
         self.slots.get(key).and_then(Option::as_ref).is_some_and(|socket| socket.ready)
     }
 
+    fn resume(&mut self, key: ConnectionKey) {
+        self.make_ready(key);
+    }
+
     fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
         self.slots.get(key)?.as_ref()?.channel.identity()
     }

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::LatencyHistogram;
+use bellrock_api::runtime::RawPort;
 use bellrock_tables::PreparedTables;
-use bellrock_worker::{ConnectionKey, LOAD_WINDOW, SharedState, Worker, WorkerSettings};
+use bellrock_worker::{
+    ConnectionKey, Drive, LOAD_WINDOW, RawWorker, SharedState, Worker, WorkerSettings,
+};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::{Poll, Token};
@@ -99,6 +102,8 @@ pub(crate) struct ThreadStart {
     pub(crate) halt: Arc<Halt>,
     /// Start time of the controller, the same for all workers.
     pub(crate) epoch: Instant,
+    /// The owner of raw connections, instead of a chain of apps.
+    pub(crate) owner: Option<RawPort>,
 }
 
 /// Maximum busy time in a window at which a worker counts as idle: it need not wake up just to
@@ -121,8 +126,8 @@ impl IdleMeter {
 }
 
 /// A worker, its sockets and its thread's state.
-pub(crate) struct WorkerThread {
-    worker: Worker,
+pub(crate) struct WorkerThread<W> {
+    worker: W,
     sockets: Sockets,
     poll: Poll,
     waits: WaitStatistics,
@@ -149,17 +154,26 @@ pub(crate) struct WorkerThread {
 
 /// Body of a worker's thread. It first pins itself, so that its buffers are in the memory nearest
 /// to its core.
-pub(crate) fn run(start: ThreadStart) -> io::Result<()> {
+pub(crate) fn run(mut start: ThreadStart) -> io::Result<()> {
     if let Some(core) = start.core
         && !core_affinity::set_for_current(core)
     {
         warn!(worker = start.index, core = core.id, "the worker could not be pinned to its core");
     }
+    let (index, settings, shared) = (start.index, start.settings, Arc::clone(&start.shared));
+    match start.owner.take() {
+        None => work(start, || Worker::new(index, settings, shared)),
+        Some(owner) => work(start, || RawWorker::new(index, settings, shared, owner)),
+    }
+}
+
+/// Makes the worker, and runs it until the engine stops.
+fn work<W: Drive>(start: ThreadStart, make: impl FnOnce() -> W) -> io::Result<()> {
     start.tables.install();
     let registry = start.poll.registry().try_clone()?;
     let stall_check = (start.settings.limits.stalled / LOOKS_PER_STALL).min(MAX_STALL_CHECK);
     let thread = WorkerThread {
-        worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
+        worker: make(),
         sockets: Sockets::new(registry, &start.settings.limits),
         poll: start.poll,
         waits: WaitStatistics::new(start.idle),
@@ -180,7 +194,7 @@ pub(crate) fn run(start: ThreadStart) -> io::Result<()> {
     thread.work()
 }
 
-impl WorkerThread {
+impl<W: Drive> WorkerThread<W> {
     fn work(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         while !self.halt.is_stopping() {

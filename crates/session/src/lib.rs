@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! [`ControllerSession`] is the controller's end of a connection, [`SwitchSession`] the switch's
-//! end. Both take received bytes and the time, and return events and bytes to send:
+//! end. [`RawSession`] is the controller's end of a connection whose messages an owner gets as they
+//! are. All take received bytes and the time, and return events and bytes to send:
 //!
 //! ```
 //! use bellrock_openflow::Out;
@@ -49,6 +50,7 @@ mod controller;
 mod description;
 mod event;
 mod hello;
+mod raw;
 mod requests;
 mod settings;
 pub mod switch;
@@ -60,6 +62,7 @@ pub use controller::{ControllerSession, PACKET_WAIT, PendingRequests};
 pub use description::{MAX_PORTS, MissingReply, SwitchDescription};
 pub use event::{SessionCounters, SessionEvent};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
+pub use raw::{RawSession, RawSessionEvent};
 pub use requests::{CompleteReply, RequestRejected};
 pub use settings::{FirstRole, SessionSettings};
 pub use switch::SwitchSession;

@@ -65,7 +65,7 @@ impl Worker {
         self.arrived.remove(&connection.serial);
         self.unfinished -= connection.unfinished;
         self.turns.taken -= connection.stage.release_turn();
-        self.count_end(&end);
+        count_end(&self.counters, &end);
         count_session(&self.counters, &mut connection);
         let claimed_dpid = connection.stage.owned_info().map(|info| info.dpid);
         if let Some(dpid) = claimed_dpid {
@@ -155,26 +155,29 @@ impl Worker {
         self.give_up_requests(key, now, transport);
         self.count_unfinished(key);
     }
+}
 
-    fn count_end(&self, end: &EndCause) {
-        self.counters.connections_closed.add(1);
-        match end {
-            EndCause::Session(CloseReason::HandshakeTimeout { .. }) => {
-                self.counters.handshake_timeouts.add(1);
-            }
-            EndCause::Session(CloseReason::Dead) => self.counters.dead_closes.add(1),
-            EndCause::Session(_) | EndCause::Corrupt => self.counters.protocol_closes.add(1),
-            EndCause::Stalled => self.counters.stalled_closes.add(1),
-            EndCause::UnfinishedReplies => self.counters.unfinished_closes.add(1),
-            // Counted where it is decided.
-            EndCause::Auxiliary(_)
-            | EndCause::Duplicate(_)
-            | EndCause::Identity(..)
-            | EndCause::Ordered(_)
-            | EndCause::Replaced
-            | EndCause::Peer
-            | EndCause::Stop => {}
+/// Counts the end of a connection.
+pub(crate) fn count_end(counters: &WorkerCounters, end: &EndCause) {
+    counters.connections_closed.add(1);
+    match end {
+        EndCause::Session(CloseReason::HandshakeTimeout { .. }) => {
+            counters.handshake_timeouts.add(1);
         }
+        EndCause::Session(CloseReason::Dead) => counters.dead_closes.add(1),
+        EndCause::Session(_) | EndCause::Corrupt | EndCause::EarlyMessages => {
+            counters.protocol_closes.add(1);
+        }
+        EndCause::Stalled => counters.stalled_closes.add(1),
+        EndCause::UnfinishedReplies => counters.unfinished_closes.add(1),
+        // Counted where it is decided.
+        EndCause::Auxiliary(_)
+        | EndCause::Duplicate(_)
+        | EndCause::Identity(..)
+        | EndCause::Ordered(_)
+        | EndCause::Replaced
+        | EndCause::Peer
+        | EndCause::Stop => {}
     }
 }
 

@@ -345,6 +345,11 @@ pub(crate) enum EndCause {
         crate::settings::UNFINISHED_REPLY_BYTES >> 20
     )]
     UnfinishedReplies,
+    #[error(
+        "the switch sent {} KiB of messages before its features; check the switch's load",
+        crate::raw::MAX_EARLY_BYTES >> 10
+    )]
+    EarlyMessages,
     #[error("the controller stops")]
     Stop,
 }

@@ -77,7 +77,7 @@ impl From<&EndCause> for ConnectionEnd {
             EndCause::Ordered(_) => EndReason::Refused,
             EndCause::Replaced => EndReason::Replaced,
             EndCause::Stalled => EndReason::Stalled,
-            EndCause::UnfinishedReplies => EndReason::Limit,
+            EndCause::UnfinishedReplies | EndCause::EarlyMessages => EndReason::Limit,
             EndCause::Stop => EndReason::Stopped,
         };
         ConnectionEnd { reason, text: end.to_string().into() }

@@ -5,7 +5,10 @@
 //! that bytes have arrived ([`Worker::read`]), that time has passed ([`Worker::timers`]) and that
 //! mail is there ([`Worker::mail`]). It writes to a [`Transport`].
 //!
-//! It has no thread, no socket and no clock: crate `engine` provides them, and tests provide
+//! A [`RawWorker`] gives all messages of its switches to one owner instead, as they are. The caller
+//! treats both alike ([`Drive`]).
+//!
+//! They have no thread, no socket and no clock: crate `engine` provides them, and tests provide
 //! virtual ones. All dispatch is in this crate.
 
 mod activity;
@@ -23,6 +26,7 @@ mod counters;
 mod directory;
 mod dispatch;
 mod draft;
+mod drive;
 mod early;
 mod faults;
 mod flood;
@@ -36,6 +40,7 @@ mod mailbox;
 mod meter;
 mod port_counts;
 mod queries;
+mod raw;
 mod removal;
 mod resume;
 mod roles;
@@ -56,11 +61,13 @@ pub use admission::{Admission, AdmissionError};
 pub use confirm::{MIN_REQUESTS, TASKS_UNANSWERED};
 pub use counters::{COUNTERS, TASK_COUNTERS, TaskCounters, WorkerCounters};
 pub use directory::{AppState, MessagesSeen, SharedParts, SharedState};
+pub use drive::Drive;
 pub use faults::FAULT_LINES_PER_SECOND;
 pub use health::{MAX_PANICS, PANIC_WINDOW};
 pub use limits::{LimitError, Limits};
 pub use mailbox::{AppCounter, Mailbox, SeenHost, Wake, WorkerQuery};
 pub use port_counts::{MAX_PORTS_COUNTED, PortPacketIns};
+pub use raw::{MAX_EARLY_BYTES, RawWorker};
 pub use settings::{LOAD_WINDOW, WorkerSettings, WriteMode};
 pub use switch_counters::{MAX_PAST_SWITCHES, SWITCH_COUNTERS, SwitchCounters};
 pub use tasks::{ClockFn, TaskInfo, TaskState, TaskWorker};

@@ -54,13 +54,17 @@ pub(crate) enum Mail {
     Close { id: ConnectionId, why: Box<str> },
     /// A question of the operator.
     Query(WorkerQuery),
+    /// Messages of the owner of a raw connection.
+    Raw { to: ConnectionId, bytes: Box<[u8]> },
+    /// The owner of raw connections can take more of this one.
+    RawResume { at: ConnectionId },
 }
 
 impl Mail {
     /// Number of bytes that it carries.
     fn bytes(&self) -> usize {
         match self {
-            Mail::Send { bytes, .. } => bytes.len(),
+            Mail::Send { bytes, .. } | Mail::Raw { bytes, .. } => bytes.len(),
             Mail::Program { posted, .. } => posted.bytes(),
             Mail::Question { request: question, .. } => question.bytes(),
             _ => 0,

@@ -47,6 +47,11 @@ pub trait Transport {
         false
     }
 
+    /// Reads the connection again, after its worker left bytes unread on purpose.
+    fn resume(&mut self, key: ConnectionKey) {
+        let _ = key;
+    }
+
     /// What the peer has proved by TLS. `None`: the connection is plain.
     fn identity(&self, key: ConnectionKey) -> Option<Arc<SwitchIdentity>> {
         let _ = key;

@@ -38,7 +38,7 @@ use crate::worker_app::WorkerApp;
 
 /// The number of a connection's first worker is above this many bits of its serial, so serials are
 /// unique in a controller.
-const SERIAL_BITS: u32 = 48;
+pub(crate) const SERIAL_BITS: u32 = 48;
 
 /// One worker: see the crate's documentation.
 ///
@@ -377,6 +377,8 @@ impl Worker {
                     }
                 }
                 Some(Mail::Query(query)) => self.query(query, now),
+                // For workers of raw connections only.
+                Some(Mail::Raw { .. } | Mail::RawResume { .. }) => {}
             }
         }
         true

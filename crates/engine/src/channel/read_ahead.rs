@@ -164,7 +164,8 @@ mod tests {
             ..EngineSettings::default()
         };
         let apps: Vec<Box<dyn DynApp>> = Vec::new();
-        let engine = Engine::start_with(&settings, apps.into(), ChannelKind::ReadAhead).unwrap();
+        let engine =
+            Engine::start_with(&settings, apps.into(), ChannelKind::ReadAhead, None).unwrap();
         let mut peer = Peer::connect(engine.addresses()[0]).unwrap();
         peer.set_read_timeout(Some(PATIENCE)).unwrap();
         // One hello and many echo requests, in one segment: one readiness event.

@@ -300,3 +300,33 @@ fn files_that_cannot_be_used_are_named() {
     let missing = TlsFiles { key: "/nowhere/key.pem".into(), ..files };
     assert!(error(missing).starts_with("/nowhere/key.pem: No such file"));
 }
+
+#[test]
+fn a_raw_owner_gets_switches_by_tls_with_their_identity_and_only_those_that_may() {
+    let pki = Pki::new();
+    let server = TlsServer::read(&pki.files()).unwrap();
+    let map = IdentityMap::from([("switch".into(), vec![Dpid(1)])]);
+    let identities = Identities::new(&server, UnnamedIdentity::Strict, map, Pins::new(), None);
+    let (owner, port) = bellrock_api::runtime::raw_owner();
+    let settings = bellrock_engine::EngineSettings {
+        listen: Vec::new(),
+        workers: 1,
+        pin: bellrock_engine::Pinning::None,
+        tls: Some(with_identities(&server, &identities)),
+        ..bellrock_engine::EngineSettings::default()
+    };
+    let engine = Engine::start_raw(&settings, port).unwrap();
+    let tunnel = Tunnel::start(engine.addresses()[0], pki.client(&[&TLS13], "switch"));
+    let mut stranger = Peer::connect(tunnel.address(), Version::V1_3, 2);
+    stranger.wait_closed();
+    let mut peer = Peer::connect(tunnel.address(), Version::V1_3, 1);
+    let mut event = None;
+    until("the switch is up", || {
+        peer.turn();
+        event = owner.take(1).pop();
+        event.is_some()
+    });
+    let Some(bellrock_api::RawEvent::Up(up)) = event else { panic!("{event:?}") };
+    assert_eq!(up.switch.dpid, Dpid(1));
+    assert!(up.switch.identity.is_some());
+}

@@ -67,6 +67,17 @@ impl SharedState {
         Ok(())
     }
 
+    /// Publishes a switch that belongs to a raw owner: operators see it, and nobody else writes to it.
+    pub(crate) fn publish_raw(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
+        let switches = &mut self.posts.write().switches;
+        if let Some(entry) =
+            switches.get_mut(&info.dpid).filter(|entry| entry.has_serial(id.serial))
+        {
+            entry.shown = Shown::Raw;
+            self.posts.switches.update(|switches| switches.with(Arc::clone(info)));
+        }
+    }
+
     /// Releases the datapath id of a connection.
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
         self.hide(id, dpid);

@@ -116,6 +116,8 @@ enum Shown {
     /// Among those that are up: it takes messages, from just before its apps get it until just
     /// before they lose it.
     Up,
+    /// Among those that are up, though it takes no messages: it is its raw owner's.
+    Raw,
 }
 
 impl SharedState {
@@ -377,7 +379,9 @@ impl SharedState {
         match std::mem::replace(&mut entry.shown, Shown::Nowhere) {
             Shown::Nowhere => {}
             Shown::Standby => self.posts.standbys.update(|standbys| standbys.without(dpid)),
-            Shown::Up => self.posts.switches.update(|switches| switches.without(dpid)),
+            Shown::Up | Shown::Raw => {
+                self.posts.switches.update(|switches| switches.without(dpid));
+            }
         }
     }
 
@@ -554,7 +558,8 @@ impl Runtime for Posts {
 
     fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrderFuture {
         let directory = self.read();
-        let Some(entry) = directory.switches.get(&to) else {
+        let is_ours = |entry: &&DirectoryEntry| entry.shown != Shown::Raw;
+        let Some(entry) = directory.switches.get(&to).filter(is_ours) else {
             drop(directory);
             if order.role() == ControllerRole::Slave
                 && let Some(order) = self.write().orders.get_mut(&to)
