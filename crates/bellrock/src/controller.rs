@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "control")]
 use bellrock_api::Names;
-use bellrock_api::runtime::DynApp;
-use bellrock_api::runtime::RoleControl;
+use bellrock_api::runtime::{DynApp, RawPort, RoleControl};
 use bellrock_api::{Allowance, App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
 use bellrock_apps::{
@@ -31,11 +30,10 @@ use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, WriteMode};
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
 use bellrock_query::Operator;
-use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, chain, check};
+use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, check};
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
 
-use crate::allow::restrict;
 #[cfg(all(feature = "cluster", feature = "control"))]
 use crate::cluster_node::ClusterNode;
 #[cfg(feature = "cluster")]
@@ -84,7 +82,9 @@ pub fn run<A: App>(app: A) -> Result {
 #[derive(Default)]
 #[must_use = "it does nothing until it runs"]
 pub struct ControllerBuilder {
-    apps: Vec<Box<dyn DynApp>>,
+    pub(crate) apps: Vec<Box<dyn DynApp>>,
+    /// The end of the queue of a raw owner, which takes the place of apps.
+    pub(crate) raw: Option<RawPort>,
     /// What apps may do that may not do everything.
     pub(crate) allowances: Vec<(String, Allowance)>,
     engine: EngineSettings,
@@ -94,9 +94,9 @@ pub struct ControllerBuilder {
     listen: Vec<SocketAddr>,
     #[cfg(feature = "tls")]
     tls: Option<TlsSettings>,
-    services: ServiceSettings,
+    pub(crate) services: ServiceSettings,
     #[cfg(feature = "cluster")]
-    cluster: Option<ClusterSettings>,
+    pub(crate) cluster: Option<ClusterSettings>,
     #[cfg(feature = "control")]
     control: Option<ControlPlace>,
     #[cfg(feature = "control")]
@@ -395,8 +395,7 @@ impl ControllerBuilder {
             return Err(RunError::Chain(problem.to_string()));
         }
         let settings = self.take_settings();
-        let chain = chain(restrict(self.apps, self.allowances)?, &self.services)?;
-        let engine = Engine::start(&settings, chain)?;
+        let engine = self.start_engine(&settings)?;
         let network = engine.monitor().network();
         // It is set once: here.
         let _ = self.limits.0.set(engine.monitor());

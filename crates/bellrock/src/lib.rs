@@ -76,6 +76,7 @@ mod operator;
 mod per_switch;
 #[cfg(feature = "tls")]
 mod pin_file;
+mod raw;
 mod run_error;
 mod signals;
 #[cfg(any(feature = "control", feature = "tls"))]
