@@ -29,6 +29,8 @@ use super::operate::quarantine::QuarantineArgs;
 use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
 use super::pki::PkiArgs;
+use super::record::RecordArgs;
+use super::replay::ReplayArgs;
 use super::start::SharedTable;
 use super::token::TokenArgs;
 
@@ -125,6 +127,8 @@ pub(super) enum Command {
     #[command(hide = true)]
     ManualPages(ManualPagesArgs),
     Decode(DecodeArgs),
+    Record(RecordArgs),
+    Replay(ReplayArgs),
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),

@@ -14,8 +14,8 @@ use signal_hook::iterator::Signals;
 /// A shell reports this plus the signal's number for a process that a signal ended.
 const SIGNAL_STATUS: i32 = 128;
 
-/// Whether the command is to end.
-#[derive(Clone)]
+/// Whether the command is to end. The default watches for nothing.
+#[derive(Clone, Default)]
 pub(super) struct Ending(Arc<Flags>);
 
 #[derive(Default)]

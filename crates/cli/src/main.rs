@@ -1,8 +1,8 @@
 //! The command `bellrock`, with one module for each part.
 //!
 //! `args` and `operate` are the command line, `start` runs the controller,
-//! `ask` asks a running one, `show` prints answers, `decode` reads captures, `bench` is the load
-//! generator, `emulate` an emulated network, and `demo` a controller with such a network.
+//! `ask` asks a running one, `show` prints answers, `decode` reads captures, `record` and `replay` make
+//! and play recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a controller with such a network.
 
 mod amounts;
 mod args;
@@ -19,6 +19,8 @@ mod operate;
 mod pki;
 mod problems;
 mod python;
+mod record;
+mod replay;
 mod show;
 mod start;
 mod token;
@@ -44,6 +46,7 @@ use operate::static_entries::StaticCommand;
 const NEEDS_RESTART: u8 = 3;
 
 /// Failure of a command.
+#[derive(Debug)]
 enum Failure {
     /// The command failed.
     Failed(String),
@@ -208,6 +211,13 @@ fn main() -> ExitCode {
             Ok(true) => Ok(()),
             // Lost pings and failed commands have been printed.
             Ok(false) => return ExitCode::FAILURE,
+            Err(failure) => Err(failure),
+        },
+        Command::Record(args) => record::run(&args),
+        Command::Replay(args) => match replay::run(&args) {
+            Ok(outcome) if outcome.is_success() => Ok(()),
+            // What failed or differs has been printed.
+            Ok(_) => return ExitCode::FAILURE,
             Err(failure) => Err(failure),
         },
         Command::Decode(asked) => match decode::command::run(&asked) {

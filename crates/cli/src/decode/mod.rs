@@ -27,7 +27,7 @@ pub(crate) mod find;
 pub(crate) mod headers;
 pub(crate) mod hex;
 #[cfg(not(fuzzing))]
-mod peers;
+pub(crate) mod peers;
 pub(crate) mod tcp;
 pub(crate) mod tls;
 
@@ -40,7 +40,7 @@ use tcp::{Gap, ReceiveStep, Receiver};
 pub(crate) const HEADER_BYTES: usize = 8;
 
 /// The highest published version number: 1.5.
-const HIGHEST_VERSION: u8 = 6;
+pub(crate) const HIGHEST_VERSION: u8 = 6;
 
 /// The highest message type of each version, from 1.0 to 1.5.
 const HIGHEST_TYPE: [u8; HIGHEST_VERSION as usize] = [21, 23, 25, 29, 33, 35];

@@ -8,27 +8,27 @@ use bellrock_openflow::{Header, MessageKind, Version};
 use super::{HEADER_BYTES, StreamId};
 
 /// Connections remembered. Above this limit, all are forgotten and learnt again.
-pub(super) const MAX_CONNECTIONS: usize = 16 * 1024;
+pub(crate) const MAX_CONNECTIONS: usize = 16 * 1024;
 
 /// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sender {
+pub(crate) enum Sender {
     Switch,
     Controller,
 }
 
 /// What is known of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// The controller's end, known from the first message that only one side sends.
-    pub(super) controller: Option<SocketAddr>,
+    pub(crate) controller: Option<SocketAddr>,
     /// The switch's datapath id, known from its features_reply.
-    pub(super) dpid: Option<u64>,
+    pub(crate) dpid: Option<u64>,
 }
 
 impl Peer {
     /// The sender of a stream of this connection, if it is known.
-    pub(super) fn sender(&self, stream: StreamId) -> Option<Sender> {
+    pub(crate) fn sender(&self, stream: StreamId) -> Option<Sender> {
         self.controller.map(|controller| match controller == stream.src {
             true => Sender::Controller,
             false => Sender::Switch,
@@ -36,7 +36,7 @@ impl Peer {
     }
 
     /// The switch's end of a stream of this connection, if it is known.
-    pub(super) fn switch(&self, stream: StreamId) -> Option<SocketAddr> {
+    pub(crate) fn switch(&self, stream: StreamId) -> Option<SocketAddr> {
         match self.controller? {
             controller if controller == stream.src => Some(stream.dst),
             _ => Some(stream.src),
@@ -46,16 +46,16 @@ impl Peer {
 
 /// All connections of a capture.
 #[derive(Debug, Default)]
-pub(super) struct Peers(HashMap<(SocketAddr, SocketAddr), Peer>);
+pub(crate) struct Peers(HashMap<(SocketAddr, SocketAddr), Peer>);
 
 impl Peers {
     /// What is known of the connection of a stream.
-    pub(super) fn get(&self, stream: StreamId) -> Option<&Peer> {
+    pub(crate) fn get(&self, stream: StreamId) -> Option<&Peer> {
         self.0.get(&name(stream))
     }
 
     /// Learns from a message of `stream`, with its `sender` if known. Returns the sender, if known.
-    pub(super) fn hear(
+    pub(crate) fn hear(
         &mut self,
         stream: StreamId,
         sender: Option<Sender>,
@@ -83,13 +83,13 @@ fn name(stream: StreamId) -> (SocketAddr, SocketAddr) {
 }
 
 /// The type of a message in 1.0 or 1.3.
-pub(super) fn kind(bytes: &[u8]) -> Option<MessageKind> {
+pub(crate) fn kind(bytes: &[u8]) -> Option<MessageKind> {
     let header = Header::read(bytes)?;
     MessageKind::from_wire(Version::from_wire(header.version)?, header.kind)
 }
 
 /// The sender of messages of this type, if only one side sends them.
-pub(super) fn only_sender(bytes: &[u8]) -> Option<Sender> {
+pub(crate) fn only_sender(bytes: &[u8]) -> Option<Sender> {
     match kind(bytes)? {
         MessageKind::Hello
         | MessageKind::Error
