@@ -445,7 +445,7 @@ impl Drive for RawWorker {
                     }
                 }
                 Some(Mail::AreYouAlive { id, claimant }) => {
-                    self.challenge(id, claimant, now, transport)
+                    self.challenge(id, claimant, now, transport);
                 }
                 Some(Mail::OldConnection { claimant, is_alive }) => {
                     self.handle_challenge_answer(claimant, is_alive, now, transport);
