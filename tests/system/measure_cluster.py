@@ -2,7 +2,8 @@
 
     sudo tests/system/run --measure cluster
 
-MEASURE_FAILOVERS is the number of nodes that are killed one after the other, MEASURE_SWITCHES that of emulated switches.
+MEASURE_FAILOVERS is the number of nodes that are killed one after the other, MEASURE_SWITCHES that of emulated switches,
+and MEASURE_HOSTS that of hosts that a joining node learns.
 """
 
 import datetime
@@ -11,10 +12,12 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 from test_hitless import Stream, assert_nothing_lost
 
+from harness import announce
 from harness.cluster import LIMIT_S, PORT, ClusterTest
 from harness.controller import without_own_variables
 from harness.elections import MASTER, Elections
@@ -23,6 +26,10 @@ from harness.waiting import until
 
 FAILOVERS = int(os.environ.get("MEASURE_FAILOVERS", "100"))
 SWITCHES = int(os.environ.get("MEASURE_SWITCHES", "1000"))
+HOSTS = int(os.environ.get("MEASURE_HOSTS", "100000"))
+# Ports that the hosts are at, and hosts that each announces in a second: fewer than host tracking looks at.
+HOST_PORTS = 12
+HOSTS_PER_S = 300
 FAILOVER_LIMIT_S = 60
 SCALE_LIMIT_S = 300
 DATAGRAM_S = 0.001
@@ -155,3 +162,34 @@ class Datagrams(Measurement):
         sent, received, _ = ended[0]
         rate = 1 / DATAGRAM_S
         self.report(f"{DATAGRAM_KILLS} kills under {rate:.0f} datagrams a second: {sent} sent, {received} received")
+
+
+class Joining(Measurement):
+    """A node that starts while the others know many hosts."""
+
+    time_limit_s = 600
+    settings = {"services": "hosts", "max_hosts": 2 * HOSTS, "max_hosts_per_port": HOSTS, "host_max_age": "3600 s"}
+
+    def test_joining(self):
+        self.attach(Line(switches=3, hosts=tuple(1 + port % 3 for port in range(HOST_PORTS))))
+        self.nodes["c"].kill()
+        self.await_masters(("a", "b"))
+        each = HOSTS // HOST_PORTS + 1
+        announcers = [host.popen([sys.executable, announce.__file__, f"{host.name}-eth0", f"06:00:00:{number:02x}:00:00",
+                                  f"100.{number}.0.0", str(each), str(HOSTS_PER_S)])
+                      for number, host in enumerate(self.net.hosts)]
+        for announcer in announcers:
+            self.assertEqual(announcer.wait(), 0)
+
+        def hosts(name):
+            try:
+                return self.nodes[name].ask("status")["hosts"]
+            except AssertionError:
+                return 0  # It does not answer yet.
+        until(lambda: min(hosts("a"), hosts("b")) >= HOSTS, LIMIT_S, f"both know {HOSTS} hosts", 0.5)
+        began = time.monotonic()
+        self.nodes["c"].start()
+        started = time.monotonic() - began
+        until(lambda: hosts("c") >= min(hosts("a"), hosts("b")), LIMIT_S, "the new node knows them too", 0.05)
+        self.report(f"{hosts('c')} hosts are known to a node {time.monotonic() - began:.1f} s after its start, which took "
+                    f"{started:.1f} s until it listened")

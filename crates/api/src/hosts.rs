@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,6 +140,12 @@ impl Hosts {
         self.known(self.by_port.iter().map(|(_, id)| id))
     }
 
+    /// The hosts after the one with this port and id, in the order of [`Hosts::iter`]. `None`: all.
+    pub fn after(&self, last: Option<(SwitchPort, HostId)>) -> impl Iterator<Item = &Host> {
+        let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.known(self.by_port.range((begin, Bound::Unbounded)).map(|(_, id)| id))
+    }
+
     /// The hosts with these ids, in this order.
     fn known<'h>(
         &'h self,
@@ -238,6 +245,20 @@ mod tests {
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         assert_eq!((before.at(at(1)).count(), hosts.at(at(1)).count()), (1, 0));
         assert_eq!(hosts.at(at(2)).map(|host| host.id.mac.0[5]).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_reader_goes_on_after_the_last_host_that_it_has_seen() {
+        let mut hosts = Hosts::default();
+        [(3, 1), (1, 2), (2, 2), (4, 3)]
+            .into_iter()
+            .for_each(|(n, port)| hosts.insert(host(n, port, &[])));
+        let (mut last, mut seen) = (None, Vec::new());
+        while let Some(next) = hosts.after(last).next() {
+            last = Some((next.at, next.id));
+            seen.push(next.id.mac.0[5]);
+        }
+        assert_eq!(seen, [3, 1, 2, 4]);
     }
 
     #[test]

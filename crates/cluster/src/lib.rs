@@ -5,6 +5,7 @@
 //!
 //! - [`mastership`] decides, without I/O, which switches this node is master of.
 //! - [`remote`] carries messages to switches of which another node is master.
+//! - [`network`] carries what each node knows of links and hosts to the others.
 //! - [`link`] connects the nodes, and [`etcd`] is the client of the store.
 //! - [`Cluster`] puts them together, in a thread of its own.
 //! - [`SharedStores`] are entries that all nodes share, in a thread of their own.
@@ -16,6 +17,7 @@ pub mod etcd;
 pub mod heartbeat;
 pub mod link;
 pub mod mastership;
+pub mod network;
 pub mod node;
 mod peers;
 pub mod record;

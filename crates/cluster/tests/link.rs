@@ -10,7 +10,9 @@ use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::link::{
     LinkError, LinkEvent, LinkSettings, LinkTls, Links, TlsError, TlsFiles,
 };
+use bellrock_cluster::network::NetworkFrame;
 use bellrock_cluster::node::{NodeId, NodeSet};
+use bellrock_services::exchange::{NumberedFrame, PeerFrame};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -128,6 +130,27 @@ async fn nodes_hear_each_other_and_the_end_of_each_other() {
     })
     .await
     .expect("within the limit");
+}
+
+#[tokio::test]
+async fn what_a_node_knows_of_the_network_arrives_in_order() {
+    let nodes = addresses().await;
+    let (a, mut a_events) = start(settings(&nodes, 0)).await;
+    let (_b, mut b_events) = start(settings(&nodes, 1)).await;
+    next(&mut a_events, |event| matches!(event, LinkEvent::Connected(node) if node.index() == 1))
+        .await;
+    let to = NodeId::new(1).unwrap();
+    let facts = |number| {
+        let frame = PeerFrame::Left(vec![Dpid(number); 4096]);
+        NetworkFrame::Facts(NumberedFrame { stream: 1, number, frame })
+    };
+    (1..=100).for_each(|number| assert!(a.send_network(to, facts(number))));
+    assert!(!a.send_network(NodeId::new(0).unwrap(), NetworkFrame::Again), "to itself");
+    for number in 1..=100 {
+        let event = next(&mut b_events, |event| matches!(event, LinkEvent::Network(..))).await;
+        let LinkEvent::Network(from, frame) = event else { panic!("{event:?}") };
+        assert_eq!((from.index(), frame), (0, facts(number)));
+    }
 }
 
 #[tokio::test]

@@ -193,7 +193,7 @@ async fn run(
                 LinkEvent::Lost(node) | LinkEvent::Replaced(node) => {
                     Some(RemoteEvent::AnswersLost(node))
                 }
-                LinkEvent::Heard(..) | LinkEvent::Trouble(_) => None,
+                LinkEvent::Heard(..) | LinkEvent::Network(..) | LinkEvent::Trouble(_) => None,
             },
             () = sleep_until(wake) => None,
         };

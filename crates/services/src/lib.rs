@@ -19,11 +19,13 @@
 //!                                paths <- chain
 //! ```
 //!
-//! [`store`] uses none of them: it is the interface of what outlasts a controller.
+//! [`store`] uses none of them: it is the interface of what outlasts a controller. [`exchange`] is
+//! between discovery and hosts and the same services of other controllers.
 
 pub mod chain;
 pub mod desired;
 pub mod discovery;
+pub mod exchange;
 pub mod hosts;
 mod own_flows;
 pub mod paths;

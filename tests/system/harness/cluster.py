@@ -116,6 +116,8 @@ class ClusterTest(SystemTest):
     """Three nodes, three members of etcd, and switches that connect to all nodes."""
 
     apps = ("learning",)
+    # More settings of each node.
+    settings = {}
     etcd_options = ()
 
     def setUp(self):
@@ -141,7 +143,7 @@ class ClusterTest(SystemTest):
 
     def node(self, cluster, machine, machines):
         peers = {name: f"{other.address}:{LINK_PORT}" for name, other in machines.items() if name != machine.name}
-        config = {"apps": list(self.apps), "echo_after": ECHO_AFTER, "dead_after": DEAD_AFTER,
+        config = self.settings | {"apps": list(self.apps), "echo_after": ECHO_AFTER, "dead_after": DEAD_AFTER,
                   "cluster": {"name": cluster, "node": machine.name, "listen": f"{machine.address}:{LINK_PORT}",
                               "peers": peers, "tls": self.certificates.settings(machine.name),
                               "etcd": {"endpoints": self.endpoints(machine), "allow_plain": True}}}

@@ -331,7 +331,16 @@ impl PairRoutes {
         if route.path == path && (self.changes.has_pending(pair) || !route.backoff.is_over(now)) {
             return;
         }
+        let network = &self.network;
         let Some(route) = self.routes.get_mut(&pair) else { return };
+        if !route.is_known {
+            // Another controller of the cluster has installed it, or still keeps it: its other flows
+            // are taken to be there. If one is missing, a packet shows it.
+            let is_elsewhere = |dpid| network.switch(dpid).is_none();
+            let is_reachable = |dpid| network.reachable(dpid).is_some();
+            let others = path.iter().filter(|(at, _)| is_elsewhere(*at) && is_reachable(*at));
+            others.for_each(|(at, port)| route.set(*at, Some(*port)));
+        }
         (route.path, route.is_known, route.has_failed) = (path, true, false);
         let mut stages = route.stages(|dpid| self.earlier_run.is_read(dpid));
         if !stages.is_empty() {

@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::heartbeat::{Heartbeat, SwitchReport};
+use crate::network::WireNetwork;
 use crate::node::NodeSet;
 use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
 pub(super) const VERSION: u32 = 1;
 /// Maximum length of a message, in bytes: a list of some 50,000 switches.
-const MAX_FRAME_BYTES: usize = 1 << 20;
+pub(crate) const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// The first message of a connection, of the node that connects.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +52,7 @@ pub(super) struct Welcome {
 pub(super) enum WireMessage {
     Heartbeat(WireHeartbeat),
     Remote(RemoteFrame),
+    Network(WireNetwork),
 }
 
 /// A [`Heartbeat`] as it is sent.

@@ -25,8 +25,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::heartbeat::Heartbeat;
 use crate::mastership::SILENCE;
+use crate::network::NetworkFrame;
 use crate::node::{MAX_NODES, NodeId};
 use crate::remote::RemoteFrame;
+#[cfg(test)]
+pub(crate) use frame::MAX_FRAME_BYTES;
 use frame::{Hello, VERSION, Welcome, WireHeartbeat, WireMessage};
 pub use tls::{LinkTls, TlsError, TlsFiles};
 
@@ -72,6 +75,8 @@ pub enum LinkEvent {
     Replaced(NodeId),
     /// A request of a node for a switch of this one, or an answer.
     Remote(NodeId, RemoteFrame),
+    /// Something that a node knows of links and hosts.
+    Network(NodeId, NetworkFrame),
     /// This node cannot connect to another one, or refuses one. Reported when the reason changes.
     Trouble(String),
     /// This node has connected to another one.
@@ -113,7 +118,7 @@ pub struct Links {
 struct Outgoing {
     /// The next heartbeat.
     heartbeat: watch::Sender<Option<Heartbeat>>,
-    frames: mpsc::UnboundedSender<RemoteFrame>,
+    frames: mpsc::UnboundedSender<QueuedFrame>,
     /// Number of bytes of `frames`.
     queued: Arc<AtomicUsize>,
 }
@@ -121,8 +126,26 @@ struct Outgoing {
 /// The other end of [`Outgoing`].
 struct Queue {
     heartbeats: watch::Receiver<Option<Heartbeat>>,
-    frames: mpsc::UnboundedReceiver<RemoteFrame>,
+    frames: mpsc::UnboundedReceiver<QueuedFrame>,
     queued: Arc<AtomicUsize>,
+}
+
+/// A frame that waits, besides heartbeats.
+#[derive(Debug)]
+enum QueuedFrame {
+    Remote(RemoteFrame),
+    /// Its receiver takes a few at a time only.
+    Network(NetworkFrame),
+}
+
+impl QueuedFrame {
+    /// Number of bytes that count against [`MAX_QUEUED_BYTES`].
+    fn bytes(&self) -> usize {
+        match self {
+            QueuedFrame::Remote(frame) => frame.bytes(),
+            QueuedFrame::Network(_) => 0,
+        }
+    }
 }
 
 impl Drop for Links {
@@ -234,7 +257,14 @@ impl Links {
             return false;
         }
         outgoing.queued.fetch_add(bytes, Ordering::Relaxed);
-        outgoing.frames.send(frame).is_ok()
+        outgoing.frames.send(QueuedFrame::Remote(frame)).is_ok()
+    }
+
+    /// Sends something that this node knows of links and hosts, behind all others to that node.
+    /// `false`: there is no such node.
+    pub fn send_network(&self, node: NodeId, frame: NetworkFrame) -> bool {
+        let outgoing = self.outgoing.get(node.index()).and_then(Option::as_ref);
+        outgoing.is_some_and(|it| it.frames.send(QueuedFrame::Network(frame)).is_ok())
     }
 }
 
@@ -324,7 +354,10 @@ async fn send_to(stream: &mut Box<dyn Stream>, queue: &mut Queue) -> io::Result<
             }
             Some(frame) = queue.frames.recv() => {
                 queue.queued.fetch_sub(frame.bytes(), Ordering::Relaxed);
-                WireMessage::Remote(frame)
+                match frame {
+                    QueuedFrame::Remote(frame) => WireMessage::Remote(frame),
+                    QueuedFrame::Network(frame) => WireMessage::Network(frame.into()),
+                }
             }
         };
         let sent = timeout(SEND_LIMIT, frame::write(stream, &message)).await;
@@ -440,6 +473,7 @@ async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut stream: Box<dy
         let event = match message {
             WireMessage::Heartbeat(heartbeat) => LinkEvent::Heard(node, heartbeat.into()),
             WireMessage::Remote(frame) => LinkEvent::Remote(node, frame),
+            WireMessage::Network(frame) => LinkEvent::Network(node, frame.into()),
         };
         if shared.events.send(event).await.is_err() {
             return;

@@ -46,6 +46,7 @@ pub use frame::{Answer, AnswerBody, Job, RemoteFrame, Request};
 pub use incoming::Answered;
 use incoming::Incoming;
 use outgoing::Outgoing;
+pub(crate) use wire::base64;
 
 /// Maximum number of requests of a node that are on their way to other nodes.
 pub const MAX_REQUESTS: usize = 4096;

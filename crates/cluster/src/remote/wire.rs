@@ -185,18 +185,15 @@ impl From<WireRequestError> for RequestError {
 }
 
 /// Bytes as text, in base64.
-pub(super) mod base64 {
+pub(crate) mod base64 {
     use data_encoding::BASE64;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(in crate::remote) fn serialize<S: Serializer>(
-        bytes: &[u8],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&BASE64.encode(bytes))
     }
 
-    pub(in crate::remote) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;

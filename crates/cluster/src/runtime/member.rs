@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
+use super::network::MemberNetwork;
 use super::remote::MemberRemote;
 use super::store::{NewRecord, Store, StoreEvent};
 use super::switches::{self, SwitchEvent};
@@ -117,7 +118,12 @@ impl Member {
     }
 
     /// Works until [`Command::Stop`].
-    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, mut remote: MemberRemote) {
+    pub(crate) async fn run(
+        mut self,
+        mut events: mpsc::Receiver<Event>,
+        mut remote: MemberRemote,
+        network: MemberNetwork,
+    ) {
         info!(cluster = self.cluster, node = self.name(self.me), "a node of a cluster starts");
         tokio::task::spawn_local(switches::follow(self.network.clone(), self.events.clone()));
         tokio::task::spawn_local(self.store.clone().follow(self.events.clone()));
@@ -129,23 +135,25 @@ impl Member {
                 biased;
                 event = events.recv() => match event {
                     None | Some(Event::Command(Command::Stop)) => return,
-                    Some(event) => self.take(event, &mut remote, &mut out),
+                    Some(event) => self.take(event, &mut remote, &network, &mut out),
                 },
                 event = remote.next() => remote.handle(self.now(), event, &self.machine),
+                () = network.next() => {}
                 () = sleep_until(self.started + wake) => {}
             }
             for _ in 0..EVENTS_PER_TURN {
                 match events.try_recv() {
                     Ok(Event::Command(Command::Stop)) => return,
-                    Ok(event) => self.take(event, &mut remote, &mut out),
+                    Ok(event) => self.take(event, &mut remote, &network, &mut out),
                     Err(_) => break,
                 }
             }
             remote.take_waiting(self.now(), &self.machine);
             self.compare(&mut out);
             self.machine.advance(self.now(), &mut out);
-            self.carry_out(&mut out, &mut remote);
+            self.carry_out(&mut out, &mut remote, &network);
             remote.advance(self.now(), &self.machine, &self.links);
+            network.advance(&self.links);
         }
     }
 
@@ -157,7 +165,19 @@ impl Member {
         self.nodes.get(node.index()).map_or("", |(name, _)| name)
     }
 
-    fn take(&mut self, event: Event, remote: &mut MemberRemote, out: &mut Vec<Output>) {
+    fn take(
+        &mut self,
+        event: Event,
+        remote: &mut MemberRemote,
+        network: &MemberNetwork,
+        out: &mut Vec<Output>,
+    ) {
+        match event {
+            Event::Link(LinkEvent::Connected(node)) => network.connected(node),
+            Event::Link(LinkEvent::Disconnected(node)) => network.disconnected(node),
+            Event::Link(LinkEvent::Lost(node) | LinkEvent::Replaced(node)) => network.lost(node),
+            _ => {}
+        }
         let remote_event = match event {
             Event::Link(LinkEvent::Lost(node) | LinkEvent::Replaced(node)) => {
                 Some(RemoteEvent::AnswersLost(node))
@@ -175,6 +195,13 @@ impl Member {
             Event::Link(LinkEvent::Replaced(_) | LinkEvent::Disconnected(_)) => return,
             Event::Link(LinkEvent::Remote(node, frame)) => {
                 return remote.handle(self.now(), RemoteEvent::Frame(node, frame), &self.machine);
+            }
+            Event::Link(LinkEvent::Network(node, frame)) => {
+                if let Some(why) = network.receive(node, frame, &self.links) {
+                    let name = self.name(node).to_owned();
+                    self.warn(format_args!("node {name} must report its network again: {why}"));
+                }
+                return;
             }
             Event::Link(LinkEvent::Connected(node)) => {
                 return info!(node = self.name(node), "connected to a node of the cluster");
@@ -296,7 +323,12 @@ impl Member {
         self.doubtful = masters;
     }
 
-    fn carry_out(&mut self, out: &mut Vec<Output>, remote: &mut MemberRemote) {
+    fn carry_out(
+        &mut self,
+        out: &mut Vec<Output>,
+        remote: &mut MemberRemote,
+        network: &MemberNetwork,
+    ) {
         let mut records = Vec::new();
         for output in out.drain(..) {
             match output {
@@ -315,6 +347,10 @@ impl Member {
                 Output::Notice(notice) => {
                     if let Notice::Dead(node) = notice {
                         remote.handle(self.now(), RemoteEvent::Dead(node), &self.machine);
+                        network.dead(node);
+                    }
+                    if let Notice::Alive(node) = notice {
+                        network.alive(node, &self.links);
                     }
                     self.report(notice);
                 }

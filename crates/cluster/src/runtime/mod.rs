@@ -6,12 +6,14 @@
 //! etcd (records) ---------------------+                 +--> records
 //! ```
 //!
-//! The same thread carries what apps send to switches of other nodes ([`RemoteRequests`]).
+//! The same thread carries what apps send to switches of other nodes ([`RemoteRequests`]), and links
+//! and hosts between all nodes ([`network`](crate::network)).
 //!
 //! The thread has an async runtime of its own. Workers never wait for it: orders of roles go through
 //! their mailboxes, and what has happened to switches is read from watches.
 
 mod member;
+mod network;
 mod remote;
 mod store;
 mod switches;
@@ -31,6 +33,7 @@ use crate::mastership::{MemberSettings, NodeState, SwitchRole};
 use crate::node::{MAX_NODES, NodeId};
 use crate::remote::{BeginOrder, RemoteRequests, RequestCounters};
 use member::{Event, Member};
+use network::MemberNetwork;
 use remote::MemberRemote;
 pub(crate) use store::{NODES, Store, Trouble};
 
@@ -230,13 +233,14 @@ impl Cluster {
         if !network.set_remote(Arc::new(handle)) {
             return Err(StartError::Twice);
         }
+        let shared = MemberNetwork::new(network.clone(), me, nodes.len());
         let own = events.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
             let local = tokio::task::LocalSet::new();
             let names = (settings.name, settings.tls);
             let member = Member::new(names, nodes, member, links, client, network, own);
             let remote = MemberRemote::new(remote, posted, answers);
-            local.block_on(&runtime, member.run(receiver, remote));
+            local.block_on(&runtime, member.run(receiver, remote, shared));
         })?;
         Ok(Cluster { events, thread: Mutex::new(Some(thread)) })
     }

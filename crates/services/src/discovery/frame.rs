@@ -132,6 +132,14 @@ impl PreparedAnnouncement {
     }
 }
 
+/// Returns the number of the start of the controller in a frame that has the form of an
+/// announcement, whoever made it.
+pub(super) fn stated_instance(frame: &[u8]) -> Option<u64> {
+    let is_ours = frame.get(OURS_AT + 2..)?.first_chunk() == Some(&OURS);
+    let number = frame.get(INSTANCE_AT..)?.first_chunk()?;
+    is_ours.then(|| u64::from_be_bytes(*number))
+}
+
 impl LldpKind {
     /// Reads an LLDP frame, beginning with its Ethernet header. Bytes behind its end are padding.
     pub(super) fn read(frame: &[u8], key: &DiscoveryKey) -> Self {

@@ -13,7 +13,11 @@ pub const MIN_KEY_LEN: usize = 16;
 
 /// The secret key that signs announcements. Its `Debug` does not show it.
 #[derive(Clone)]
-pub struct DiscoveryKey(Hmac<Sha256>);
+pub struct DiscoveryKey {
+    hmac: Hmac<Sha256>,
+    /// The same as bytes, for the other controllers of a cluster.
+    secret: Box<[u8]>,
+}
 
 /// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,10 +46,10 @@ impl DiscoveryKey {
     }
 
     /// Creates a key without a check of its length.
-    pub(super) fn of(secret: &[u8]) -> Self {
+    pub(crate) fn of(secret: &[u8]) -> Self {
         // HMAC hashes a key that is longer than a block (RFC 2104 §2), so any length works.
         match Hmac::new_from_slice(secret) {
-            Ok(hmac) => DiscoveryKey(hmac),
+            Ok(hmac) => DiscoveryKey { hmac, secret: secret.into() },
             Err(_) => unreachable!("HMAC takes keys of any length"),
         }
     }
@@ -65,14 +69,19 @@ impl DiscoveryKey {
         DiscoveryKey::new(&secret)
     }
 
+    /// The secret bytes.
+    pub(crate) fn secret(&self) -> &[u8] {
+        &self.secret
+    }
+
     /// Signs a text.
     pub(super) fn sign(&self, text: &[u8]) -> [u8; TAG_LEN] {
-        self.0.clone().chain_update(text).finalize().into_bytes().into()
+        self.hmac.clone().chain_update(text).finalize().into_bytes().into()
     }
 
     /// Whether the key signed a text. Takes as long for a wrong tag as for the right one.
     pub(super) fn verify(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
-        self.0.clone().chain_update(text).verify_slice(tag).is_ok()
+        self.hmac.clone().chain_update(text).verify_slice(tag).is_ok()
     }
 }
 

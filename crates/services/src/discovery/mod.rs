@@ -5,6 +5,8 @@
 //!   without I/O. `latency` helps it to tell relays from links. `switch` is the handler: it sends
 //!   the switch's announcements, and checks signatures. `task` owns the state and publishes the
 //!   topology.
+//! - In a cluster, each controller announces the ports of its switches. An announcement that comes in
+//!   at a switch of another controller goes back to the one that made it, which decides.
 //! - Handlers send what they receive to the task through a bounded channel. What does not fit is
 //!   counted and dropped; the next round repeats it. The task reads which switches and ports are up
 //!   from what is published, so that is never lost.
@@ -28,10 +30,11 @@ use bellrock_api::{
     App, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology, counters,
 };
 
+use crate::exchange::{Exchange, PassedAnnouncement, Peer};
 use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{DiscoveryKey, MIN_KEY_LEN, NoRandomness, ParseKeyError};
-pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
+pub use links::{ALARM_EVERY, COMPARED_LINKS, MAX_SWITCHES, MISSED_ROUNDS, NEW_PORT, UNOWNED_KEPT};
 pub use relays::{
     HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS, Relays, SuspectedLink, VerdictsFull,
 };
@@ -81,6 +84,10 @@ struct DiscoveryShared {
 #[derive(Clone, Copy, Debug)]
 enum DiscoveryMessage {
     Heard(ReceivedAnnouncement),
+    /// Another controller of the cluster has signed it.
+    OfPeer(Peer, PassedAnnouncement),
+    /// Another controller of the cluster may have signed it, whose key is not known now.
+    Unknown(SwitchPort),
     Forged(SwitchPort),
     /// A port has gone down. It may be up again before the task publishes the topology.
     PortDown {
@@ -94,7 +101,8 @@ counters! {
     pub(super) struct DiscoveryCounters: SharedCounter {
         /// Announcements sent.
         announcements_sent,
-        /// Announcements received that this start of the controller signed.
+        /// Announcements received that this start of the controller signed, or another controller
+        /// of the cluster.
         announcements_heard,
         /// LLDP frames that claimed to be announcements but had no valid signature.
         announcements_forged,
@@ -106,7 +114,8 @@ counters! {
         announcements_reflected,
         /// Announcements that may have come over a relay between hosts.
         announcements_suspected,
-        /// Announcements of another controller with the same key, or of an earlier start.
+        /// Announcements of a controller that is not of the cluster and has the same key, of an
+        /// earlier start, or of a controller of the cluster that is not connected.
         announcements_of_others,
         /// LLDP frames of other devices, passed on to the apps.
         lldp_of_others,
@@ -206,6 +215,7 @@ impl App for Discovery {
 
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
+        Exchange::of(network).begin_links(shared.secrets.instance, shared.secrets.key.clone());
         let interval = Duration::from_secs(shared.interval_s.into());
         let DiscoverySettings { refuse_slow_links, trusted_ports, .. } = &self.settings;
         let links = LinkTable::new(interval, *refuse_slow_links, trusted_ports.clone());

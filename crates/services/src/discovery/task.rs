@@ -11,10 +11,11 @@ use bellrock_api::{
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
-use super::links::{AnnouncementOutcome, LinkTable, PortUp};
+use super::links::{AnnouncementOutcome, LinkTable, PortUp, ReceivedAnnouncement};
 use super::relays::RelayOrder;
 use super::switch::is_up;
 use super::{DiscoveryMessage, DiscoveryShared};
+use crate::exchange::{Exchange, LinkInput, PassedAnnouncement, Peer, PeerFrame};
 use crate::wait::wait_until;
 
 /// Minimum time between two topologies while links change all the time, as when ports flap.
@@ -27,6 +28,9 @@ pub const PUBLISH_AT_ONCE: u32 = 16;
 /// Maximum number of messages from handlers in one turn.
 const MESSAGES_PER_TURN: usize = 1024;
 
+/// Maximum number of frames of other controllers in one turn.
+const FRAMES_PER_TURN: usize = 64;
+
 /// Runs as long as the controller.
 pub(super) async fn run(
     network: Network,
@@ -37,7 +41,9 @@ pub(super) async fn run(
 ) {
     let mut switches = Switches::default();
     let mut seen_version = None;
-    let (mut first, mut first_order) = (None, None);
+    let exchange = Exchange::of(&network);
+    let inputs = exchange.link_inputs();
+    let (mut first, mut first_order, mut first_input) = (None, None, None);
     let mut next_topology = Duration::ZERO;
     loop {
         let now = network.now();
@@ -50,8 +56,16 @@ pub(super) async fn run(
         let mut handled = 0;
         let further = std::iter::from_fn(|| shared.receiver.try_recv().ok());
         for message in first.take().into_iter().chain(further).take(MESSAGES_PER_TURN) {
-            handle_message(&mut links, &shared, message, &network);
+            handle_message(&mut links, &shared, message, &network, &exchange);
             handled += 1;
+        }
+        let mut frames = 0;
+        let further = std::iter::from_fn(|| inputs.try_recv().ok());
+        for input in first_input.take().into_iter().chain(further).take(FRAMES_PER_TURN) {
+            let (peer, body, applied) = input.split();
+            handle_input(&mut links, &shared, peer, body, &network);
+            drop(applied);
+            frames += 1;
         }
         let waiting = std::iter::from_fn(|| orders.try_recv().ok());
         first_order.take().into_iter().chain(waiting).for_each(|order| obey(&mut links, order));
@@ -60,6 +74,9 @@ pub(super) async fn run(
             && let Some(topology) = links.take_topology()
         {
             publisher.publish(topology);
+            if exchange.is_open() {
+                exchange.set_switches(links.own_facts(), &network.hosts().load());
+            }
             let earliest = now.saturating_sub(PUBLISH_EVERY * PUBLISH_AT_ONCE);
             next_topology = next_topology.max(earliest) + PUBLISH_EVERY;
         }
@@ -68,7 +85,7 @@ pub(super) async fn run(
         }
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
-        if handled == MESSAGES_PER_TURN {
+        if handled == MESSAGES_PER_TURN || frames == FRAMES_PER_TURN {
             continue;
         }
         let changed = network.watch_switches().newer(published.version());
@@ -82,7 +99,8 @@ pub(super) async fn run(
                 Err(_) => std::future::pending().await,
             }
         };
-        next_message.or(next_order).or(changed).or(due).await;
+        let next_input = async { first_input = inputs.recv().await.ok() };
+        next_message.or(next_order).or(next_input).or(changed).or(due).await;
     }
 }
 
@@ -100,7 +118,7 @@ fn obey(links: &mut LinkTable, order: RelayOrder) {
 fn update_links(links: &mut LinkTable, before: &Switches, after: &Switches, network: &Network) {
     let now = network.now();
     for info in before.iter().filter(|info| after.get(info.dpid).is_none()) {
-        links.switch_down(info.dpid, now);
+        links.switch_lost(info.dpid, &network.hosts().load(), now);
     }
     for info in after.iter() {
         let known = before.get(info.dpid);
@@ -137,11 +155,18 @@ fn handle_message(
     shared: &DiscoveryShared,
     message: DiscoveryMessage,
     network: &Network,
+    exchange: &Exchange,
 ) {
     let now = network.now();
-    let announcement = match message {
-        DiscoveryMessage::Heard(announcement) => announcement,
-        DiscoveryMessage::Forged(at) => return links.report_forged(at, now),
+    match message {
+        DiscoveryMessage::Heard(announcement) => judge(links, shared, announcement, network),
+        DiscoveryMessage::OfPeer(peer, passed) => {
+            if !exchange.post(peer, PeerFrame::Announcement(passed)) {
+                links.hold(passed.to, now);
+            }
+        }
+        DiscoveryMessage::Unknown(at) => links.hold(at, now),
+        DiscoveryMessage::Forged(at) => links.report_forged(at, now),
         DiscoveryMessage::PortDown { at, switch_since } => {
             // A message of an earlier connection is dropped: its ports went with the connection.
             if links.is_current(at.dpid, switch_since) {
@@ -149,10 +174,58 @@ fn handle_message(
                 links.port_down(at, now);
                 port_back(links, at, network);
             }
-            return;
         }
-    };
-    network.extension::<Latencies>().announcement.record(announcement.latency);
+    }
+}
+
+/// Handles what another controller of the cluster reports.
+fn handle_input(
+    links: &mut LinkTable,
+    shared: &DiscoveryShared,
+    peer: Peer,
+    body: LinkInput,
+    network: &Network,
+) {
+    let now = network.now();
+    match body {
+        LinkInput::Open => links.share(),
+        LinkInput::Switch(facts) => {
+            links.peer_switch(peer, facts, &network.hosts().load(), now);
+        }
+        LinkInput::Left(dpids) => links.peer_left(peer, &dpids, now),
+        LinkInput::Complete(all) => links.peer_complete(peer, &all, now),
+        LinkInput::Announcement(passed) => judge_passed(links, shared, peer, passed, network),
+        LinkInput::Dead => links.peer_dead(peer, now),
+    }
+}
+
+/// Decides about an announcement of this controller that came in at a switch of another one.
+fn judge_passed(
+    links: &mut LinkTable,
+    shared: &DiscoveryShared,
+    peer: Peer,
+    passed: PassedAnnouncement,
+    network: &Network,
+) {
+    let PassedAnnouncement { instance, from, to, nonce, sent } = passed;
+    if instance == shared.secrets.instance && links.is_of(to.dpid, peer) {
+        let (arrived, latency, noise) = (network.now(), None, Duration::ZERO);
+        let received = ReceivedAnnouncement { from, to, nonce, sent, arrived, latency, noise };
+        judge(links, shared, received, network);
+    }
+}
+
+/// Decides about an announcement of this controller, and counts what is wrong with it.
+fn judge(
+    links: &mut LinkTable,
+    shared: &DiscoveryShared,
+    announcement: ReceivedAnnouncement,
+    network: &Network,
+) {
+    let now = network.now();
+    if let Some(latency) = announcement.latency {
+        network.extension::<Latencies>().announcement.record(latency);
+    }
     let outcome = links.handle_announcement(announcement, &network.hosts().load(), now);
     if matches!(outcome, AnnouncementOutcome::Accepted | AnnouncementOutcome::Stale) {
         return;

@@ -32,6 +32,7 @@ use bellrock_api::{
 };
 
 use crate::discovery::{NoRandomness, secret};
+use crate::exchange::Exchange;
 use crate::registry::Registry;
 pub use believed::{BelievedHosts, believe};
 pub use counting::{COUNT_EVERY, COUNTED_AT_A_TIME};
@@ -170,6 +171,7 @@ impl App for HostTracking {
 
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
+        Exchange::of(network).begin_hosts();
         let [_, keys @ ..] = self.secrets(network);
         let tracker = HostTracker::new(self.settings, keys);
         let hosts = Arc::clone(&self.hosts);

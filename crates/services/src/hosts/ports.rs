@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellrock_api::{HostId, MacAddr, SwitchPort};
+use bellrock_api::{Dpid, HostId, MacAddr, Port, SwitchPort};
 
 /// The hosts of each port, and the ports by their number of hosts.
 #[derive(Debug, Default)]
@@ -50,6 +50,12 @@ impl HostPorts {
         self.counts.keys().copied()
     }
 
+    /// Returns the ports of a switch that have hosts.
+    pub(super) fn of_switch(&self, dpid: Dpid) -> impl Iterator<Item = SwitchPort> {
+        let all = SwitchPort::new(dpid, Port(0))..=SwitchPort::new(dpid, Port(u32::MAX));
+        self.counts.range(all).map(|(at, _)| *at)
+    }
+
     /// Returns the hosts at a port.
     pub(super) fn hosts(&self, at: SwitchPort) -> impl Iterator<Item = HostId> {
         let first = HostId::new(MacAddr::ZERO, None);
@@ -60,8 +66,6 @@ impl HostPorts {
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::{Dpid, Port};
-
     use super::*;
 
     #[test]

@@ -11,12 +11,16 @@ use futures_lite::future::yield_now;
 use super::believed::believed;
 use super::counting::FlowCountRequests;
 use super::probe::probe;
-use super::tracker::{HostTracker, Probe, RefusedSighting};
+use super::tracker::{HostTracker, Probe, RefusedSighting, ToShare};
 use super::{TrackingMessage, TrackingShared};
+use crate::exchange::{Exchange, HostFacts, PeerFrame};
 use crate::wait::wait_until;
 
 /// Maximum number of messages from handlers in one turn.
 const MESSAGES_PER_TURN: usize = 1024;
+
+/// Maximum number of frames of other controllers in one turn.
+const FRAMES_PER_TURN: usize = 8;
 
 /// Runs as long as the controller.
 pub(super) async fn run(
@@ -28,7 +32,9 @@ pub(super) async fn run(
     let mut counting = FlowCountRequests::new();
     let (mut topology_version, mut believed_version) = (0, 0);
     let believed = believed(&network);
-    let (mut first, mut first_count) = (None, None);
+    let exchange = Exchange::of(&network);
+    let (inputs, mut switches_version) = (exchange.host_inputs(), None);
+    let (mut first, mut first_count, mut first_input) = (None, None, None);
     let (latencies, mut sightings) = (network.extension::<Latencies>(), Vec::new());
     loop {
         let now = network.now();
@@ -41,6 +47,23 @@ pub(super) async fn run(
         if hosts.version() != believed_version {
             believed_version = hosts.version();
             tracker.believe(&hosts, &topology, now);
+        }
+        if tracker.is_shared() {
+            let switches = network.switches();
+            if switches_version.replace(switches.version()) != Some(switches.version()) {
+                let own = switches.iter().map(|info| info.dpid).collect();
+                tracker.set_own_switches(own, now);
+            }
+        }
+        let mut frames = 0;
+        let further = std::iter::from_fn(|| inputs.try_recv().ok());
+        // The frames count as applied when the hosts are published.
+        let mut applied = Vec::new();
+        for input in first_input.take().into_iter().chain(further).take(FRAMES_PER_TURN) {
+            let (peer, body, frame) = input.split();
+            tracker.handle_input(peer, body, &topology, now);
+            applied.push(frame);
+            frames += 1;
         }
         let answers = counting.answers.clone();
         let further = std::iter::from_fn(|| answers.try_recv().ok());
@@ -62,6 +85,8 @@ pub(super) async fn run(
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
+        drop(applied);
+        share(tracker.take_shared(), &exchange, &network);
         let published = network.now();
         for seen in sightings.drain(..) {
             latencies.host.record(published.saturating_sub(seen));
@@ -69,14 +94,37 @@ pub(super) async fn run(
         request_counts(&mut tracker, &mut counting, &network, &shared);
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
-        if handled == MESSAGES_PER_TURN {
+        if handled == MESSAGES_PER_TURN || frames == FRAMES_PER_TURN {
             continue;
         }
         let next_message = async { first = shared.receiver.recv().await.ok() };
         let next_count = async { first_count = counting.answers.recv().await.ok() };
         let changed =
             network.topology().newer(topology_version).or(believed.newer(believed_version));
-        next_message.or(next_count).or(changed).or(wait_until(&network, tracker.due())).await;
+        let next_input = async { first_input = inputs.recv().await.ok() };
+        next_message
+            .or(next_count)
+            .or(next_input)
+            .or(changed)
+            .or(wait_until(&network, tracker.due()))
+            .await;
+    }
+}
+
+/// Sends what other controllers of a cluster want to know.
+fn share(to_share: ToShare, exchange: &Exchange, network: &Network) {
+    let ToShare { changed, claims, moved, gone } = to_share;
+    exchange.hosts_changed(changed);
+    // A claim that is lost is repeated by a later packet.
+    for (peer, claim) in claims {
+        exchange.post(peer, PeerFrame::Claim(claim));
+    }
+    for (peer, fact) in moved {
+        exchange.post(peer, PeerFrame::Moved(fact));
+    }
+    for (peer, host) in gone {
+        let facts = HostFacts { present: Vec::new(), gone: vec![host] };
+        exchange.post(peer, PeerFrame::Hosts { sent_at: network.now(), facts });
     }
 }
 

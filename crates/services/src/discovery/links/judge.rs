@@ -104,6 +104,10 @@ impl LinkTable {
     ) -> Result<SuspectedLink, VerdictsFull> {
         self.relays.judge(from, to, verdict)?;
         for (from, to) in [(from, to), (to, from)] {
+            if self.is_shared && !self.is_here(from.dpid) {
+                // Another controller decides about this direction.
+                continue;
+            }
             let Some(pair) = self.pairs.get_mut(&from).filter(|pair| pair.to == to) else {
                 continue;
             };

@@ -8,6 +8,9 @@ use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPo
 
 use super::latency::{LatencyChange, LinkLatency, is_late};
 use super::relays::RelayTable;
+use crate::exchange::{Peer, SwitchFacts};
+use shared::Owner;
+pub use shared::{MAX_SWITCHES, UNOWNED_KEPT};
 
 /// How long a new port is announced before it counts as an edge port: at once, and every second.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
@@ -37,8 +40,9 @@ pub(super) struct ReceivedAnnouncement {
     pub(super) sent: Duration,
     /// When it came in. It may have waited for the task since.
     pub(super) arrived: Duration,
-    /// Estimated time on the link.
-    pub(super) latency: Duration,
+    /// Estimated time on the link. `None`: another controller has received it, whose clock is
+    /// another one.
+    pub(super) latency: Option<Duration>,
     /// Uncertainty of `latency`: the spread of the round trips to the receiving switch.
     pub(super) noise: Duration,
 }
@@ -91,10 +95,15 @@ pub(super) struct LinkTable {
     /// When [`LinkTable::timers`] has work.
     due: Option<Duration>,
     events: Vec<Event>,
+    /// Whether other controllers report links, and take over switches.
+    is_shared: bool,
+    /// What a peer reports of a switch while this controller takes itself for its master.
+    contested: BTreeMap<Dpid, (Peer, SwitchFacts)>,
 }
 
 #[derive(Debug)]
 struct PortTable {
+    owner: Owner,
     /// When the switch came up.
     since: Duration,
     ports: BTreeMap<Port, LinkPort>,
@@ -112,6 +121,10 @@ struct LinkPort {
     /// switch may forward without its controller and the link may carry packets. So this is no edge
     /// port until the port itself goes down, or the link is up again.
     lost_switch: bool,
+    /// Until when this is no edge port, since it hears a controller that cannot be asked.
+    held_until: Option<Duration>,
+    /// The other controller that has reported it last, and when it came up on that one's clock.
+    reported: Option<(Peer, Duration)>,
     /// When each alarm was last reported.
     alarms: BTreeMap<&'static str, Duration>,
 }
@@ -125,6 +138,8 @@ struct PortPair {
     is_trusted: bool,
     /// It was slow from the start.
     is_slow: bool,
+    /// Another controller receives its announcements, so its latency is not judged.
+    is_passed: bool,
     up: Option<LinkUp>,
 }
 
@@ -158,6 +173,8 @@ impl LinkTable {
             median: None,
             due: None,
             events: Vec::new(),
+            is_shared: false,
+            contested: BTreeMap::new(),
         }
     }
 
@@ -169,15 +186,17 @@ impl LinkTable {
         ports: Vec<PortUp>,
         now: Duration,
     ) {
-        if self.switches.get(&dpid).is_some_and(|known| known.since != since) {
-            self.switch_down(dpid, now);
+        match self.switches.get(&dpid).map(|known| (known.owner, known.since == since)) {
+            None | Some((Owner::Here, true)) => {}
+            Some((Owner::Here, false)) if !self.is_shared => self.switch_down(dpid, now),
+            Some(_) => self.adopt(dpid, since, now),
         }
         self.ports(dpid, since, ports, now);
     }
 
     fn ports(&mut self, dpid: Dpid, since: Duration, ports: Vec<PortUp>, now: Duration) {
         self.changed |= !self.switches.contains_key(&dpid);
-        let new = || PortTable { since, ports: BTreeMap::new() };
+        let new = || PortTable { owner: Owner::Here, since, ports: BTreeMap::new() };
         let table = self.switches.entry(dpid).or_insert_with(new);
         let mut removed: BTreeSet<Port> = table.ports.keys().copied().collect();
         for port in ports {
@@ -197,9 +216,8 @@ impl LinkTable {
         let is_new = !table.ports.contains_key(&port);
         let state = table.ports.entry(port).or_insert_with(|| {
             let nonce = self.last_nonces.remove(&SwitchPort::new(dpid, port));
-            let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
-            let (is_known, lost_switch) = (false, false);
-            LinkPort { since: now, rate_kbps, nonce, is_known, lost_switch, alarms }
+            let nonce = nonce.map_or(0, |(nonce, _)| nonce);
+            LinkPort { rate_kbps, ..LinkPort::new(now, nonce) }
         });
         state.rate_kbps = rate_kbps;
         if is_new {
@@ -208,9 +226,9 @@ impl LinkTable {
         }
     }
 
-    /// Whether a switch is known and has been up since `since`.
+    /// Whether a switch is one of this controller and has been up since `since`.
     pub(super) fn is_current(&self, dpid: Dpid, since: Duration) -> bool {
-        self.switches.get(&dpid).is_some_and(|known| known.since == since)
+        self.is_here(dpid) && self.switches.get(&dpid).is_some_and(|known| known.since == since)
     }
 
     /// Removes a switch.
@@ -302,6 +320,7 @@ impl LinkTable {
             return AnnouncementOutcome::Reflected;
         }
         let (interval, is_receiving) = (self.interval, self.port(to).is_some());
+        let is_receiving = is_receiving && self.is_here(from.dpid);
         let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
         let Some(sender) = self.port_mut(from).filter(|_| is_receiving) else {
             return AnnouncementOutcome::Stale;
@@ -323,9 +342,9 @@ impl LinkTable {
             return AnnouncementOutcome::Suspected;
         }
         if !is_known {
-            self.pair(from, to);
+            self.pair(from, to, took.is_none());
         }
-        let is_suspected = self.measure(from, (took, noise), now);
+        let is_suspected = took.is_some_and(|took| self.measure(from, (took, noise), now));
         if let Some(up) = self.up_mut(from) {
             up.last_seen = now;
         } else if !self.is_held(from) {
@@ -335,10 +354,10 @@ impl LinkTable {
     }
 
     /// Records that `to` hears `from`, for the first time or after another port heard it.
-    fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
+    fn pair(&mut self, from: SwitchPort, to: SwitchPort, is_passed: bool) {
         let is_trusted = self.relays.is_trusted(from, to);
-        let pair =
-            PortPair { to, latency: LinkLatency::default(), is_trusted, is_slow: false, up: None };
+        let latency = LinkLatency::default();
+        let pair = PortPair { to, latency, is_trusted, is_slow: false, is_passed, up: None };
         // Its ports are no edge ports until its latency is judged.
         self.changed |= self.is_unjudged(&pair);
         if let Some(previous) = self.pairs.insert(from, pair) {
@@ -378,7 +397,8 @@ impl LinkTable {
     /// Whether a pair waits for more samples to be judged as a link or a relay.
     fn is_unjudged(&self, pair: &PortPair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
-        self.refuse_slow && !pair.is_trusted && pair.up.is_none() && !is_judged
+        let is_exempt = pair.is_trusted || pair.is_passed;
+        self.refuse_slow && !is_exempt && pair.up.is_none() && !is_judged
     }
 
     /// Records the latency of an announcement. Returns whether it is suspicious.
@@ -456,7 +476,15 @@ impl LinkTable {
             let at = round_up(at);
             due = Some(due.map_or(at, |due: Duration| due.min(at)));
         };
-        for port in self.switches.values_mut().flat_map(|ports| ports.ports.values_mut()) {
+        let own = self.switches.values_mut().filter(|table| table.owner == Owner::Here);
+        for port in own.flat_map(|table| table.ports.values_mut()) {
+            if let Some(until) = port.held_until {
+                if until <= now {
+                    (port.held_until, self.changed) = (None, true);
+                } else {
+                    wake(until);
+                }
+            }
             if port.is_known {
                 continue;
             }
@@ -468,14 +496,19 @@ impl LinkTable {
             }
         }
         let mut silent_links = Vec::new();
-        for pair in self.pairs.values_mut() {
-            silent_links.extend(pair.up.take_if(|up| up.last_seen + silent <= now));
+        for (from, pair) in &mut self.pairs {
+            let is_here = |dpid| self.switches.get(dpid).is_some_and(|it| it.owner == Owner::Here);
+            let is_silent = |up: &mut LinkUp| up.last_seen + silent <= now && is_here(&from.dpid);
+            silent_links.extend(pair.up.take_if(is_silent));
         }
         silent_links.into_iter().for_each(|up| self.link_down(Some(up), LinkDown::Silent));
         if self.links().next().is_some() || !self.last_nonces.is_empty() {
             wake(now + interval);
         }
         self.due = due;
+        if let Some(at) = self.remove_unowned(now) {
+            self.wake_at(at);
+        }
         if self.last_check + interval <= now {
             self.last_check = now;
             self.median = self.median_latency();
@@ -492,6 +525,7 @@ impl LinkTable {
     fn report_one_way(&mut self, now: Duration) {
         let after = self.interval + NEW_PORT;
         let old = self.links().map(|up| up.link).filter(|link| link.since + after <= now);
+        let old = old.filter(|link| self.is_here(link.from.dpid));
         let one_way: Vec<Link> = old.filter(|link| self.up(link.to).is_none()).collect();
         for link in one_way {
             if let Some(up) = self.up_mut(link.from)
@@ -545,16 +579,18 @@ impl LinkTable {
         let switches = self.switches.iter();
         let mut trunk: BTreeSet<SwitchPort> =
             self.links().flat_map(|up| [up.link.from, up.link.to]).collect();
-        let unjudged = self.pairs.iter().filter(|(_, pair)| self.is_unjudged(pair));
-        let unjudged: BTreeSet<SwitchPort> =
-            unjudged.flat_map(|(from, pair)| [*from, pair.to]).collect();
+        let unjudged = self.unjudged_ports();
         let mut edge = BTreeSet::new();
         for (dpid, ports) in switches.clone() {
             for (port, state) in &ports.ports {
                 let at = SwitchPort::new(*dpid, *port);
                 if state.lost_switch {
                     trunk.insert(at);
-                } else if state.is_known && !trunk.contains(&at) && !unjudged.contains(&at) {
+                } else if state.is_known
+                    && state.held_until.is_none()
+                    && !trunk.contains(&at)
+                    && !unjudged.contains(&at)
+                {
                     edge.insert(at);
                 }
             }
@@ -563,11 +599,24 @@ impl LinkTable {
             switches: switches
                 .map(|(dpid, ports)| (*dpid, ports.ports.keys().copied().collect()))
                 .collect(),
-            links: self.links().map(|up| (up.link.from, up.link)).collect(),
+            links: self.known_links().map(|link| (link.from, link)).collect(),
             edge,
             trunk,
             settled: self.settled,
         }
+    }
+
+    /// Returns the links that are up, between ports that are known: peers report their switches one
+    /// after the other.
+    fn known_links(&self) -> impl Iterator<Item = Link> {
+        let is_known = |at| self.port(at).is_some();
+        let links = self.links().map(|up| up.link);
+        links.filter(move |link| is_known(link.from) && is_known(link.to))
+    }
+
+    fn unjudged_ports(&self) -> BTreeSet<SwitchPort> {
+        let unjudged = self.pairs.iter().filter(|(_, pair)| self.is_unjudged(pair));
+        unjudged.flat_map(|(from, pair)| [*from, pair.to]).collect()
     }
 
     fn port(&self, at: SwitchPort) -> Option<&LinkPort> {
@@ -586,5 +635,6 @@ fn round_up(at: Duration) -> Duration {
 }
 
 mod judge;
+mod shared;
 #[cfg(test)]
 mod tests;

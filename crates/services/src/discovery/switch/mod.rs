@@ -10,9 +10,10 @@ use bellrock_api::{
     Topology, Verdict, WatchReader, Xid,
 };
 
-use super::frame::{self, DESTINATION, LldpKind, PreparedAnnouncement};
+use super::frame::{self, Announcement, DESTINATION, LldpKind, PreparedAnnouncement};
 use super::links::{MISSED_ROUNDS, NEW_PORT, ReceivedAnnouncement};
 use super::{DiscoveryCounters, DiscoveryMessage, DiscoveryShared};
+use crate::exchange::{Exchange, PassedAnnouncement, PeerKeys, Signer};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Maximum number of LLDP frames of a port that are read in a second. Further ones are dropped: no
@@ -41,6 +42,8 @@ pub struct DiscoverySwitch {
     second: u32,
     control_latency: ControlLatency,
     topology: WatchReader<Topology>,
+    /// Keys of other controllers of the cluster.
+    keys: WatchReader<PeerKeys>,
     /// The flow that brings announcements.
     flow: OwnFlows,
 }
@@ -110,6 +113,7 @@ impl DiscoverySwitch {
             second: 0,
             control_latency: ControlLatency::default(),
             topology: network.topology().reader(),
+            keys: Exchange::of(network).keys().reader(),
             flow: OwnFlows::new(network, info, [(FLOW_NAME, flow_for_announcements())]),
         }
     }
@@ -172,8 +176,21 @@ impl DiscoverySwitch {
             return Verdict::Consume;
         }
         state.lldp_frames += 1;
-        let announcement = match LldpKind::read(packet.data(), &self.shared.secrets.key) {
+        let own = &self.shared.secrets;
+        let stated = frame::stated_instance(packet.data()).filter(|it| *it != own.instance);
+        let signer = stated.map_or(Signer::Nobody, |instance| self.keys.get().signer(instance));
+        let (key, peer) = match signer {
+            Signer::Peer(peer, key) => (key, Some(peer)),
+            Signer::Former(key) => (key, None),
+            Signer::Unknown | Signer::Nobody => (&own.key, None),
+        };
+        let announcement = match LldpKind::read(packet.data(), key) {
             LldpKind::Announcement(announcement) => announcement,
+            LldpKind::Forged if matches!(signer, Signer::Unknown) => {
+                self.counts.announcements_of_others.add(1);
+                self.send(DiscoveryMessage::Unknown(at));
+                return Verdict::Consume;
+            }
             LldpKind::Forged => {
                 self.counts.announcements_forged.add(1);
                 self.send(DiscoveryMessage::Forged(at));
@@ -184,21 +201,31 @@ impl DiscoverySwitch {
                 return Verdict::Pass;
             }
         };
-        if announcement.instance != self.shared.secrets.instance {
-            self.counts.announcements_of_others.add(1);
-            return Verdict::Consume;
-        }
+        let Announcement { instance, from, sent, nonce } = announcement;
+        let message = match peer {
+            Some(peer) => {
+                let passed = PassedAnnouncement { instance, from, to: at, nonce, sent };
+                DiscoveryMessage::OfPeer(peer, passed)
+            }
+            None if instance == own.instance => {
+                let arrived = switch.now().saturating_sub(self.control_latency.one_way_latency());
+                DiscoveryMessage::Heard(ReceivedAnnouncement {
+                    from,
+                    to: at,
+                    nonce,
+                    sent,
+                    arrived: switch.now(),
+                    latency: Some(arrived.saturating_sub(sent)),
+                    noise: self.control_latency.noise(),
+                })
+            }
+            None => {
+                self.counts.announcements_of_others.add(1);
+                return Verdict::Consume;
+            }
+        };
         self.counts.announcements_heard.add(1);
-        let arrived = switch.now().saturating_sub(self.control_latency.one_way_latency());
-        self.send(DiscoveryMessage::Heard(ReceivedAnnouncement {
-            from: announcement.from,
-            to: at,
-            nonce: announcement.nonce,
-            sent: announcement.sent,
-            arrived: switch.now(),
-            latency: arrived.saturating_sub(announcement.sent),
-            noise: self.control_latency.noise(),
-        }));
+        self.send(message);
         self.announce_back(switch, at);
         Verdict::Consume
     }

@@ -1,12 +1,16 @@
 //! Handlers of switches with too many ports: events go in, messages come out.
 
-use bellrock_api::openflow::{Bytes, Out, PortState as LinkState, frame};
+use bellrock_api::openflow::{
+    self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
+    PortState as LinkState, frame,
+};
 use bellrock_api::runtime::EmptyNetwork;
-use bellrock_api::{ErrorCode, RefusedFlows, ToSwitch};
+use bellrock_api::{ErrorCode, MacAddr, RefusedFlows, ToSwitch, Version};
 
 use super::super::Secrets;
 use super::*;
-use crate::discovery::DiscoverySettings;
+use crate::discovery::{DiscoveryKey, DiscoverySettings};
+use crate::exchange::{NumberedFrame, Peer, PeerFrame};
 use crate::testing::{ROOM_BYTES, event, info, port};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -148,4 +152,68 @@ fn messages(out: &Out) -> (Option<u32>, Option<u32>) {
         rest = &rest[message.bytes.len()..];
     }
     (flow, barrier)
+}
+
+/// An announcement of a controller for port 7 of switch 9.
+fn announcement(instance: u64, key: &DiscoveryKey) -> Vec<u8> {
+    let from = SwitchPort::new(Dpid(9), Port(7));
+    let mut frame = PreparedAnnouncement::new(instance, from, MacAddr::from_u64(7), SECOND);
+    frame.sign(key, SECOND, 1).to_vec()
+}
+
+/// Receives a packet, and returns what the task gets.
+fn hear_in_this_second(scene: &mut Scene, port: u32, data: &[u8]) -> Option<DiscoveryMessage> {
+    let packet = openflow::PacketInMessage {
+        buffer_id: None,
+        total_len: data.len() as u16,
+        reason: PacketInReason::Action,
+        table: 0,
+        cookie: openflow::PacketInMessage::NO_COOKIE,
+        matching: MatchView::port(Port(port)),
+        data: Bytes(data),
+    };
+    let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+    FromSwitch::PacketIn(packet).encode(Version::V1_3, 0, &mut out).unwrap();
+    let packet = PacketIn::new(PacketInView::of_any_form(out.as_slice()).unwrap());
+    scene.sends(ROOM_BYTES, |handler, switch| handler.packet_in(switch, &packet).map(drop));
+    scene.handler.shared.receiver.try_recv().ok()
+}
+
+#[test]
+fn announcements_of_other_controllers_of_the_cluster_are_passed_on_and_others_are_not() {
+    let mut scene = Scene::new(4);
+    let key = |n: u8| DiscoveryKey::new(&[n; 32]).unwrap();
+    let exchange = Exchange::of(&scene.network);
+    scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
+    let hear = |scene: &mut Scene, port: u32, data: &[u8]| {
+        scene.now += SECOND;
+        scene.sends(ROOM_BYTES, |handler, switch| handler.tick(switch));
+        hear_in_this_second(scene, port, data)
+    };
+    let at = SwitchPort::new(Dpid(1), Port(2));
+    // A controller that is alone has no others.
+    let heard = hear(&mut scene, 2, &announcement(100, &key(1)));
+    assert!(matches!(heard, Some(DiscoveryMessage::Forged(it)) if it == at), "{heard:?}");
+    exchange.open(Peer(0), [Peer(1)]);
+    let heard = hear(&mut scene, 2, &announcement(100, &key(1)));
+    assert!(matches!(heard, Some(DiscoveryMessage::Unknown(it)) if it == at), "{heard:?}");
+    let frame = PeerFrame::Key { instance: 100, key: vec![1; 32] };
+    exchange.begin_links(1, key(9));
+    exchange.receive(Peer(1), NumberedFrame { stream: 1, number: 1, frame }, SECOND).unwrap();
+    let heard = hear(&mut scene, 2, &announcement(100, &key(1)));
+    let Some(DiscoveryMessage::OfPeer(Peer(1), passed)) = heard else { panic!("{heard:?}") };
+    assert_eq!((passed.instance, passed.nonce, passed.to), (100, 1, at));
+    // The number of the other controller, and another key; then a number of nobody.
+    for (instance, signed_by) in [(100, key(2)), (101, key(1))] {
+        let heard = hear(&mut scene, 2, &announcement(instance, &signed_by));
+        assert!(matches!(heard, Some(DiscoveryMessage::Forged(it)) if it == at), "{heard:?}");
+    }
+    // The key of the other controller makes nobody this controller.
+    let own = scene.handler.shared.secrets.instance;
+    let heard = hear(&mut scene, 2, &announcement(own, &key(1)));
+    assert!(matches!(heard, Some(DiscoveryMessage::Forged(_))), "{heard:?}");
+    // A flood is bounded at the port.
+    let data = announcement(100, &key(1));
+    let passed = (0..100).filter(|_| hear_in_this_second(&mut scene, 3, &data).is_some()).count();
+    assert_eq!(passed, usize::from(LLDP_PER_PORT_PER_S));
 }

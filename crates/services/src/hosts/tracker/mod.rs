@@ -16,6 +16,9 @@ use super::believed::BelievedHosts;
 use super::counting::CountedHost;
 use super::frame::SenderAddresses;
 use super::ports::HostPorts;
+use crate::exchange::Peer;
+use shared::Sharing;
+pub(super) use shared::ToShare;
 
 /// How long a host has to answer a probe.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -96,6 +99,8 @@ pub(super) struct HostTracker {
     /// Ports of which handlers may have outdated hosts in their caches.
     pub(super) stale: Vec<SwitchPort>,
     pub(super) refused: Vec<RefusedSighting>,
+    /// What is kept for the other controllers of a cluster.
+    sharing: Option<Sharing>,
 }
 
 /// A sighting that was refused, for the counters.
@@ -130,9 +135,37 @@ struct TrackedHost {
     /// Until when claims are ignored, after a refused one.
     paused_until: Duration,
     claim_reported: Option<Duration>,
+    /// The other controller of the cluster that it belongs to. This one only shows it then.
+    of: Option<Peer>,
+    /// The other controller at whose switch it was seen, until that is decided.
+    claimed_by: Option<Peer>,
+    /// The report of that controller that it was in: the number of [`Sharing`].
+    report: u32,
 }
 
 impl TrackedHost {
+    /// A host that is present since now.
+    fn new(at: SwitchPort, now: Duration, due: Duration) -> Self {
+        TrackedHost {
+            at,
+            present: true,
+            addresses: Vec::new(),
+            replaced: (Duration::ZERO, 0),
+            source_ip: None,
+            since: now,
+            last_seen: now,
+            due,
+            probe: None,
+            is_counted: false,
+            packets: None,
+            paused_until: Duration::ZERO,
+            claim_reported: None,
+            of: None,
+            claimed_by: None,
+            report: 0,
+        }
+    }
+
     /// Whether a new address may replace an old one. Each change makes all readers look again.
     fn may_replace(&mut self, now: Duration) -> bool {
         let (since, count) = &mut self.replaced;
@@ -189,6 +222,7 @@ impl HostTracker {
             events: Vec::new(),
             stale: Vec::new(),
             refused: Vec::new(),
+            sharing: None,
         }
     }
 
@@ -204,6 +238,7 @@ impl HostTracker {
             return;
         }
         self.learn_believed_host(host, topology, now);
+        self.reclaim(host, at, now);
         match self.entries.get(&host).map(|entry| (entry.present, entry.at == at)) {
             None => {
                 if !self.learn(host, at, now) {
@@ -211,7 +246,9 @@ impl HostTracker {
                 }
             }
             Some((true, true)) => self.seen_at_port(host, addresses, now),
-            Some((true, false)) => return self.handle_claim(host, at, addresses, now),
+            Some((true, false)) => {
+                return self.handle_claim(host, at, addresses, topology, now);
+            }
             Some((false, _)) => self.handle_return(host, at, now),
         }
         match addresses {
@@ -242,24 +279,7 @@ impl HostTracker {
             return false;
         }
         let due = now + self.settings.max_age;
-        self.entries.insert(
-            host,
-            TrackedHost {
-                at,
-                present: true,
-                addresses: Vec::new(),
-                replaced: (Duration::ZERO, 0),
-                source_ip: None,
-                since: now,
-                last_seen: now,
-                due,
-                probe: None,
-                is_counted: false,
-                packets: None,
-                paused_until: Duration::ZERO,
-                claim_reported: None,
-            },
-        );
+        self.entries.insert(host, TrackedHost::new(at, now, due));
         self.due.insert((due, host));
         self.ports.add(at, host);
         self.events.push(Event::HostSeen { host, at });
@@ -276,6 +296,7 @@ impl HostTracker {
         let oldest = self
             .ports
             .hosts(at)
+            .filter(|host| !self.is_of_peer(*host))
             .min_by_key(|host| self.entries.get(host).map(|entry| entry.last_seen));
         let Some(oldest) = oldest else { return false };
         self.remove(oldest, HostGone::Evicted);
@@ -315,6 +336,7 @@ impl HostTracker {
         self.refused.push(RefusedSighting::Claim(claimed_at));
         self.alarm(host, event, now);
         self.reschedule(host);
+        self.claim_decided(host);
     }
 
     fn refuse(&mut self, host: HostId, by: HostId, event: Event, now: Duration) {
@@ -339,8 +361,12 @@ impl HostTracker {
         host: HostId,
         at: SwitchPort,
         addresses: SenderAddresses,
+        topology: &Topology,
         now: Duration,
     ) {
+        if self.pass_claim(host, at, addresses, topology, now) {
+            return;
+        }
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let is_claimed =
             |reason| matches!(reason, ProbeReason::Claim(_) | ProbeReason::SilentClaim(..));
@@ -366,6 +392,7 @@ impl HostTracker {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let from = std::mem::replace(&mut entry.at, at);
         (entry.present, entry.since, entry.last_seen, entry.probe) = (true, now, now, None);
+        entry.of = None;
         self.ports.remove(from, host);
         self.ports.add(at, host);
         self.events.push(match from == at {
@@ -373,35 +400,6 @@ impl HostTracker {
             false => Event::HostMoved { host, from, to: at },
         });
         self.reschedule(host);
-        self.publish(host);
-    }
-
-    /// A host has stated an address of its own.
-    fn handle_address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
-        let owner = self.hosts.by_ip(ip, host.vlan).map(|owner| owner.id);
-        match owner {
-            Some(owner) if owner == host => {}
-            None => self.add_address(host, ip, now),
-            Some(owner) => {
-                let is_probed = self.entries.get(&owner).is_none_or(|entry| entry.probe.is_some());
-                let is_paused =
-                    self.entries.get(&owner).is_some_and(|entry| now < entry.paused_until);
-                if !is_probed && !is_paused {
-                    self.probe(owner, ProbeReason::Address(ip, host), now);
-                }
-            }
-        }
-    }
-
-    fn add_address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
-        let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
-        if entry.addresses.len() == MAX_ADDRESSES {
-            if !entry.may_replace(now) {
-                return;
-            }
-            entry.addresses.remove(0);
-        }
-        entry.addresses.push(ip);
         self.publish(host);
     }
 
@@ -454,6 +452,10 @@ impl HostTracker {
         };
         let before = std::mem::replace(&mut entry.due, due);
         self.due.remove(&(before, host));
+        if entry.of.is_some() {
+            // Its own controller asks it.
+            return;
+        }
         self.due.insert((due, host));
     }
 
@@ -528,15 +530,6 @@ impl HostTracker {
         self.publish(host);
     }
 
-    /// A host does not answer for an address that another host states as its own.
-    fn transfer_address(&mut self, host: HostId, ip: IpAddr, by: HostId, now: Duration) {
-        if let Some(entry) = self.entries.get_mut(&host) {
-            entry.addresses.retain(|address| *address != ip);
-            self.publish(host);
-        }
-        self.add_address(by, ip, now);
-    }
-
     /// Updates the hosts after the topology has changed. Hosts at trunk ports are forgotten, and
     /// hosts at ports that are down are gone. Hosts of a switch that is away stay, since it goes on
     /// forwarding. So do hosts at a port that is not judged yet.
@@ -582,9 +575,13 @@ impl HostTracker {
 
     /// A host is not present any more, and may come back.
     fn mark_absent(&mut self, host: HostId, why: HostGone) {
+        if self.is_of_peer(host) {
+            return self.remove_silently(host);
+        }
         let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
         let at = entry.at;
         (entry.present, entry.probe) = (false, None);
+        self.note_change(host);
         self.changed |= self.hosts.remove(host).is_some();
         self.stale.push(at);
         self.events.push(Event::HostGone { host, at, why });
@@ -592,6 +589,10 @@ impl HostTracker {
     }
 
     fn remove(&mut self, host: HostId, why: HostGone) {
+        if self.is_of_peer(host) {
+            return self.remove_silently(host);
+        }
+        self.note_change(host);
         let Some(entry) = self.entries.remove(&host) else { return };
         let at = entry.at;
         self.due.remove(&(entry.due, host));
@@ -610,8 +611,12 @@ impl HostTracker {
         let owner = |ip: &IpAddr| self.hosts.by_ip(*ip, id.vlan).map(|owner| owner.id);
         entry.addresses.retain(|ip| owner(ip).is_none_or(|owner| owner == id));
         let (at, since) = (entry.at, entry.since);
+        let is_own = entry.of.is_none();
         self.hosts.insert(Host { id, at, addresses: entry.addresses.clone(), since });
         self.changed = true;
+        if is_own {
+            self.note_change(id);
+        }
     }
 
     /// When [`timers`](Self::timers) has work.
@@ -625,7 +630,9 @@ impl HostTracker {
     }
 }
 
+mod addresses;
 mod believed;
+mod shared;
 mod silent;
 #[cfg(test)]
 mod tests;

@@ -73,5 +73,6 @@ impl HostTracker {
             self.move_host(host, to, now);
         }
         self.reschedule(host);
+        self.claim_decided(host);
     }
 }

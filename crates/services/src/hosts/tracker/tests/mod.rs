@@ -470,3 +470,5 @@ fn who_claims_many_addresses_takes_no_room_from_others() {
             && refused.contains(&RefusedSighting::Full(at(1, 2)))
     );
 }
+
+mod shared;

@@ -62,7 +62,7 @@ impl Scene {
             nonce: self.nonce,
             sent: self.now,
             arrived: self.now,
-            latency: took,
+            latency: Some(took),
             noise: Duration::ZERO,
         }
     }
@@ -535,3 +535,5 @@ fn verdicts_and_suspicions_are_bounded() {
     assert!(table.judge(at(0, 2), at(0, 1), Some(LinkVerdict::Relay)).is_ok());
     assert!(!table.is_trusted(at(0, 1), at(0, 2)));
 }
+
+mod shared;
