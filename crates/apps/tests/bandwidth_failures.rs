@@ -5,18 +5,20 @@
 mod known;
 mod reserving;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{Cookie, Dpid, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
     AWAY_FOR, Bandwidth, BandwidthSettings, CLEAR_WITHIN, KEEP_EARLIER_FLOWS, NotReleased,
-    RETRY_LOST, ReservationRequest, ReservationState, Reservations,
+    NotReserved, RETRY_LOST, ReservationRequest, ReservationState, Reservations,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{linear, ring};
 use bellrock_services::desired::{AUDIT_EVERY, NotCommitted};
+use bellrock_services::store::MemoryStore;
 use known::{SETTLED, known};
 use reserving::*;
 
@@ -278,4 +280,53 @@ fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
     assert!(matches!(book.list()[0].state, ReservationState::Lost(_)), "{:?}", book.list());
     let released = book.release(1);
     assert_eq!(wait(&mut lab, released), Err(NotReleased::FlowsLeft(NotCommitted::Away(Dpid(1)))));
+}
+
+/// A store outlasts the controller: the next run has the reservations, and leaves their flows.
+#[test]
+fn stored_reservations_come_back_and_their_flows_are_left_as_they_are() {
+    let store = Arc::new(MemoryStore::default());
+    let stored = || Reservations::stored(BandwidthSettings::default(), store.clone());
+    let book = stored();
+    let lab = Lab::seeded(7).topology(linear(4, 1)).version(Version::V1_3);
+    let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+    let first = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    let second = reserve(&mut lab, &book, request("10.0.0.4", "10.0.0.1", "100M")).unwrap();
+    assert!(lab.ping("h1", "h4"));
+    let (before, had) = (flow_of_first(&lab, "s2").unwrap(), reserved(&book));
+    lab.stop_controller();
+    lab.run_for(Duration::from_secs(2));
+
+    let next = stored();
+    assert_eq!(next.list().len(), 2, "they are known before a switch connects");
+    assert_eq!(reserved(&next), had, "and their bandwidth is taken");
+    lab.start_chain(vec![Box::new(Bandwidth::new(&next)), Box::new(Routing::default())]);
+    assert!(
+        matches!(&next.list()[0].state, ReservationState::Unknown(why) if why.contains("restarted"))
+    );
+    assert!(
+        lab.run_until(PATIENCE, |_| next.list() == [first.clone(), second.clone()]),
+        "{:?}",
+        next.list()
+    );
+    assert_eq!(lab.counter("changes_sent"), 0, "nothing is laid anew");
+    lab.run_for(2 * KEEP_EARLIER_FLOWS);
+    assert_eq!(next.list(), [first, second]);
+    let after = flow_of_first(&lab, "s2").unwrap();
+    assert!(
+        after.0 == before.0 && after.1 >= before.1,
+        "it is the same flow: {before:?} {after:?}"
+    );
+
+    // It goes on as before: a full line, a release, another number.
+    assert!(lab.ping("h2", "h4"), "it is seen again");
+    let error = reserve(&mut lab, &next, request("10.0.0.2", "10.0.0.4", "9500M")).unwrap_err();
+    assert!(matches!(error, NotReserved::Taken { .. }), "{error}");
+    let released = next.release(1);
+    assert_eq!(wait(&mut lab, released), Ok(()));
+    assert!(lab.run_until(PATIENCE, |lab| {
+        flow_of_first(lab, "s1")
+            .is_some_and(|(text, _)| !text.contains("eth_src=02:00:00:00:00:01"))
+    }));
+    assert_eq!(Reservations::stored(BandwidthSettings::default(), store).list().len(), 1);
 }

@@ -2,17 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::openflow::MessageKind;
 use bellrock_api::{AppId, Dpid, Event, Flow, FlowMod, Match, Port, ToSwitch, Version};
-use bellrock_apps::quarantine::{BlockGap, BlockList, BlockLists, Blocked, Quarantine};
+use bellrock_apps::quarantine::{BlockGap, BlockList, BlockLists, Blocked, NotChanged, Quarantine};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::network::{LoggedMessage, MessageDirection};
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::{AUDIT_EVERY, OperatorChange};
+use bellrock_services::store::MemoryStore;
 use bellrock_tables::Budget;
 use bellrock_worker::WorkerSettings;
 
@@ -500,4 +504,49 @@ fn a_switch_that_has_too_much_to_tell_is_told_of() {
     let told = lab.controller().unwrap().events().latest(usize::MAX);
     let untold = told.iter().filter(|told| matches!(told.event, Event::TablesUntold { .. }));
     assert_eq!(untold.count(), 1);
+}
+
+/// Runs the lab until an order is stored.
+fn stored<T>(lab: &mut Lab, order: impl Future<Output = T>) -> T {
+    let mut order = pin!(order);
+    for _ in 0..100 {
+        if let Poll::Ready(done) = order.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return done;
+        }
+        lab.run_for(Duration::from_millis(1));
+    }
+    panic!("it is not stored");
+}
+
+/// A store outlasts the controller: the host is cut off before the next run and after it.
+#[test]
+fn what_is_stored_stays_blocked_over_a_restart() {
+    let store = Arc::new(MemoryStore::default());
+    let lists = BlockLists::stored(store.clone());
+    let mut lab = lab(Version::V1_3, &lists);
+    assert!(lab.ping("h1", "h9") && lab.ping("h2", "h9"));
+    let (host, other) = (mac(&lab, "h1"), mac(&lab, "h2"));
+    assert_eq!(stored(&mut lab, lists.block(host)), Ok(()));
+    assert_eq!(stored(&mut lab, lists.block(host)), Err(NotChanged::Listed(host)));
+    assert_eq!(stored(&mut lab, lists.unblock(other)), Err(NotChanged::NotListed(other)));
+    lab.run_for(WHILE);
+    assert!(!lab.ping("h1", "h9") && gaps(&lists).is_empty());
+
+    lab.stop_controller();
+    lab.run_for(WHILE);
+    let next = BlockLists::stored(store.clone());
+    let listed: Vec<_> = next.entries().iter().map(|entry| (entry.blocked, entry.line)).collect();
+    assert_eq!(listed, [(host, None)], "it is known before a switch connects");
+    next.set_file(BlockList::parse("# who\n00:00:00:00:00:77").unwrap());
+    lab.start_chain(vec![Box::new(Quarantine::new(&next)), Box::new(Learning::default())]);
+    lab.run_for(BACK_WITHIN);
+    assert!(!lab.ping("h1", "h9") && lab.ping("h2", "h9"));
+    let in_file: Blocked = "00:00:00:00:00:77".parse().unwrap();
+    let why = NotChanged::InFile { blocked: in_file, line: 2 };
+    assert_eq!(stored(&mut lab, next.unblock(in_file)), Err(why));
+    assert_eq!(stored(&mut lab, next.unblock(host)), Ok(()));
+    lab.run_for(WHILE);
+    assert!(lab.ping("h1", "h9"), "it is back");
+    assert_eq!(next.entries().len(), 1, "that of the file");
+    assert!(BlockLists::stored(store).entries().is_empty());
 }

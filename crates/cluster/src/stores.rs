@@ -44,6 +44,13 @@ const MAX_COMMIT_BYTES: usize = MAX_TRANSACTION_BYTES / 2;
 const MAX_JOBS: usize = 1024;
 /// Maximum number of events that wait for a follower. At the bound, the watch waits for it.
 const MAX_WAITING_EVENTS: usize = 256;
+/// Time to live of the lease by which a node shows that it lives, in seconds. etcd removes the key 0 to
+/// 0.5 s later; its default minimum is 2 s.
+const LIFE_SECONDS: i64 = 3;
+/// Time between two signs of life.
+const LIFE_EVERY: Duration = Duration::from_millis(500);
+/// Value of the key of a node that lives: no words.
+const LIFE: &str = "\"\"";
 /// After a failure, etcd is read again after so long.
 const READ_AGAIN: Duration = Duration::from_millis(500);
 
@@ -71,6 +78,9 @@ enum Job {
     Follow {
         prefix: Arc<str>,
         events: mpsc::Sender<StoreEvent>,
+    },
+    Live {
+        key: String,
     },
 }
 
@@ -144,6 +154,11 @@ impl EntryStore for SharedStore {
         let _ = self.jobs.try_send(Job::Follow { prefix: Arc::clone(&self.prefix), events });
         Box::pin(Events(receiver))
     }
+
+    fn show_life(&self, name: &str) {
+        // If it does not fit, others take this node for one that does not live: it leads nothing.
+        let _ = self.jobs.try_send(Job::Live { key: format!("{}{name}", self.prefix) });
+    }
 }
 
 struct Events(mpsc::Receiver<StoreEvent>);
@@ -179,6 +194,11 @@ impl Shared {
                 let _ = answer.send(self.commit(&prefix, &changes).await);
             }
             Job::Follow { prefix, events } => self.follow(&prefix, &events).await,
+            Job::Live { key } => loop {
+                // What is wrong with etcd is reported by those who follow the store.
+                let _ = self.live(&key).await;
+                sleep(READ_AGAIN).await;
+            },
         }
     }
 
@@ -203,6 +223,23 @@ impl Shared {
             Ok(Outcome::Conflict { found }) => Err(self.conflict(prefix, changes, &found)),
             Ok(Outcome::Unknown { why }) => Err(NotStored::Unknown(why.to_string())),
             Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// Keeps a key alive, until its lease is over. That is so when etcd could not be reached for long.
+    async fn live(&self, key: &str) -> Result<(), Trouble> {
+        self.membership.check_nodes().await?;
+        let (lease, _) = self.client.grant_lease(LIFE_SECONDS).await?;
+        let commit = getrandom::u64().map_err(|error| Trouble::Other(error.to_string()))?;
+        let nodes = Transaction::new().value(NODES, self.nodes.clone());
+        let life = nodes.put_leased(key, enveloped(commit, LIFE), lease);
+        let Outcome::Committed { .. } = self.client.transact(&life).await? else { return Ok(()) };
+        loop {
+            sleep(LIFE_EVERY).await;
+            // Without an answer it is asked again: only etcd knows when the lease is over.
+            if let Ok(None) = self.client.keep_lease_alive(lease).await {
+                return Ok(());
+            }
         }
     }
 

@@ -25,8 +25,8 @@ pub enum AppChoice {
     Learning(LearningSettings),
     /// `global_learning`.
     GlobalLearning(LearningSettings),
-    /// `bandwidth`.
-    Bandwidth(BandwidthSettings),
+    /// `bandwidth`, and the file that keeps its reservations.
+    Bandwidth(BandwidthSettings, StorePlace),
     /// `provisioning`.
     Provisioning(ProvisioningSettings),
     /// `quarantine`.
@@ -71,6 +71,8 @@ pub struct StaticSettings {
 pub struct QuarantineSettings {
     /// The block list file that it watches.
     pub file: Option<PathBuf>,
+    /// The file that keeps what operators have blocked.
+    pub store: StorePlace,
 }
 
 /// An app that can be chosen.
@@ -93,7 +95,7 @@ impl AppChoice {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
             AppChoice::GlobalLearning(_) => "global_learning",
-            AppChoice::Bandwidth(_) => "bandwidth",
+            AppChoice::Bandwidth(..) => "bandwidth",
             AppChoice::Provisioning(_) => "provisioning",
             AppChoice::Quarantine(_) => "quarantine",
             AppChoice::Routing(_) => "routing",
@@ -191,7 +193,7 @@ pub const KNOWN: &[Known] = &[
         name: "bandwidth",
         about: "Reserves bandwidth between hosts on request, on every line of a path or on none, \
                 and moves it when a link fails.",
-        choice: || AppChoice::Bandwidth(BandwidthSettings::default()),
+        choice: || AppChoice::Bandwidth(BandwidthSettings::default(), StorePlace::default()),
         settings: super::traffic::BANDWIDTH,
     },
 ];
@@ -360,33 +362,57 @@ const ROUTING: &[Setting<AppChoice>] = &[
     ),
 ];
 
-const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
-    key: "file",
-    value: "PATH",
-    about: "The block list, a watched file: one Ethernet address, or IPv4 or IPv6 address or \
+const QUARANTINE: &[Setting<AppChoice>] = &[
+    Setting {
+        key: "file",
+        value: "PATH",
+        about: "The block list, a watched file: one Ethernet address, or IPv4 or IPv6 address or \
             prefix, per line; # begins a comment. none: only `bellrock quarantine add` blocks.",
-    change: Change::Live,
-    form: Form::One {
-        set: |choice, text| {
-            if let AppChoice::Quarantine(settings) = choice {
-                settings.file = match text {
-                    "" => {
-                        return Err(values::Wrong::from("none, or the path of a file".to_owned()));
-                    }
-                    "none" => None,
-                    path => Some(path.into()),
-                };
-            }
-            Ok(())
-        },
-        show: |choice| match choice {
-            AppChoice::Quarantine(QuarantineSettings { file: Some(file) }) => {
-                file.display().to_string()
-            }
-            _ => "none".to_owned(),
+        change: Change::Live,
+        form: Form::One {
+            set: |choice, text| {
+                if let AppChoice::Quarantine(settings) = choice {
+                    settings.file = match text {
+                        "" => {
+                            return Err(values::Wrong::from(
+                                "none, or the path of a file".to_owned(),
+                            ));
+                        }
+                        "none" => None,
+                        path => Some(path.into()),
+                    };
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Quarantine(QuarantineSettings { file: Some(file), .. }) => {
+                    file.display().to_string()
+                }
+                _ => "none".to_owned(),
+            },
         },
     },
-}];
+    Setting {
+        key: "store",
+        value: "PATH",
+        about: "The file that keeps what `bellrock quarantine add` has blocked over a restart of \
+                the controller. auto: blocked.json in the state directory of the service, or \
+                nowhere without one. none: nowhere. A cluster keeps it in its etcd.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                if let AppChoice::Quarantine(settings) = choice {
+                    settings.store = StorePlace::read(text)?;
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Quarantine(settings) => settings.store.show(),
+                _ => StorePlace::default().show(),
+            },
+        },
+    },
+];
 
 const STATIC: &[Setting<AppChoice>] = &[Setting {
     key: "store",

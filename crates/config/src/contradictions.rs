@@ -197,7 +197,7 @@ impl Config {
 
     fn of_control(&self) -> impl Iterator<Item = Contradiction> {
         let asked_only = self.apps.iter().filter_map(|app| match app {
-            AppChoice::Bandwidth(_) => Some((app.name(), "nobody can request bandwidth")),
+            AppChoice::Bandwidth(..) => Some((app.name(), "nobody can request bandwidth")),
             AppChoice::Static(_) => Some((app.name(), "nobody can set an entry")),
             AppChoice::Quarantine(settings) if settings.file.is_none() => {
                 Some((app.name(), "nobody can name a host to block, and it has no `file`"))
@@ -261,7 +261,7 @@ impl Config {
         let versions = self.session.versions;
         let has_meters = versions.iter().any(Version::has_meters);
         let no_rates = self.apps.iter().filter_map(move |app| {
-            let AppChoice::Bandwidth(settings) = app else { return None };
+            let AppChoice::Bandwidth(settings, _) = app else { return None };
             (!has_meters && settings.queues.is_empty()).then(|| {
                 let text = "the app \"bandwidth\" cannot keep a rate: OpenFlow 1.0 has no meters, and no queue is set; add \
                             1.3 to `versions`, or name queues";
@@ -397,7 +397,7 @@ impl AppChoice {
             | AppChoice::Learning(_)
             | AppChoice::GlobalLearning(..)
             | AppChoice::Routing(_) => Forwards::All,
-            AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) | AppChoice::Static(_) => {
+            AppChoice::Bandwidth(..) | AppChoice::Provisioning(_) | AppChoice::Static(_) => {
                 Forwards::Selected
             }
             AppChoice::Quarantine(_) => Forwards::Nothing,
@@ -409,7 +409,7 @@ impl AppChoice {
     #[must_use]
     pub fn needs(&self) -> Needs {
         match self {
-            AppChoice::Routing(_) | AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => {
+            AppChoice::Routing(_) | AppChoice::Bandwidth(..) | AppChoice::Provisioning(_) => {
                 Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
             }
             _ => Needs::empty(),

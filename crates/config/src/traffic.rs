@@ -13,6 +13,7 @@ use super::apps::AppChoice;
 use super::form::{Change, Form, MapForm, Setting};
 use super::names::pair;
 use super::read::Reading;
+use super::store::StorePlace;
 use super::values::{self, Read, Wrong};
 use super::yaml::{Entry, Value, word};
 
@@ -47,7 +48,7 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
             example: "{a1:4: 10M}",
             set: |choice, entries, reading| {
                 let lines = read_pairs(entries, reading, port, rate);
-                if let AppChoice::Bandwidth(settings) = choice {
+                if let AppChoice::Bandwidth(settings, _) = choice {
                     settings.lines = lines;
                 }
             },
@@ -65,13 +66,33 @@ pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
             example: "{gold: 1}",
             set: |choice, entries, reading| {
                 let queues = read_pairs(entries, reading, |name, _| queue(name), queue_number);
-                if let AppChoice::Bandwidth(settings) = choice {
+                if let AppChoice::Bandwidth(settings, _) = choice {
                     settings.queues = queues;
                 }
             },
             entries: |choice| pairs(settings_of(choice).map(|settings| &settings.queues)),
             unpack: pair,
         }),
+    },
+    Setting {
+        key: "store",
+        value: "PATH",
+        about: "The file that keeps the reservations over a restart of the controller. auto: \
+                reservations.json in the state directory of the service, or nowhere without one. \
+                none: nowhere. A cluster keeps them in its etcd.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                if let AppChoice::Bandwidth(_, store) = choice {
+                    *store = StorePlace::read(text)?;
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Bandwidth(_, store) => store.show(),
+                _ => StorePlace::default().show(),
+            },
+        },
     },
 ];
 
@@ -164,7 +185,7 @@ fn bandwidth(
     choice: &mut AppChoice,
     set: impl FnOnce(&mut BandwidthSettings),
 ) -> Result<(), Wrong> {
-    if let AppChoice::Bandwidth(settings) = choice {
+    if let AppChoice::Bandwidth(settings, _) = choice {
         set(settings);
     }
     Ok(())
@@ -172,7 +193,7 @@ fn bandwidth(
 
 fn settings_of(choice: &AppChoice) -> Option<&BandwidthSettings> {
     match choice {
-        AppChoice::Bandwidth(settings) => Some(settings),
+        AppChoice::Bandwidth(settings, _) => Some(settings),
         _ => None,
     }
 }

@@ -1,19 +1,26 @@
 //! The life of one reservation, from the request to its end.
+//!
+//! Each controller has a task for each stored reservation. It wants the flows of the stored route in
+//! the switches; each controller installs those of the switches that obey it. One controller
+//! decides: that which has the order, until the flows are confirmed, and then the leader. It
+//! stores what it decides, and then the others want the same.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::runtime::Promise;
-use bellrock_api::{AppEvent, Dpid, Host, HostId, Network, SwitchPort};
+use bellrock_api::{AppEvent, Dpid, Network};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
-use bellrock_services::paths::{Path, paths};
+use bellrock_services::paths::paths;
+use bellrock_services::store::{Draft, NotOrdered};
 use futures_lite::FutureExt;
 
-use super::ledger::{LedgerPath, release, take_one};
-use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, capacity};
+use super::booking::{self, BookedModel, Booking, Status, Work, take};
+use super::request::{ValidRequest, taken};
+use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, capacity, routes};
 use super::{
-    Kbps, LinkDirection, NotReleased, NotReserved, Orders, Reservation, ReservationOrder,
-    ReservationState, Reservations, next_order,
+    NotReleased, NotReserved, Orders, Reservation, ReservationOrder, ReservationState,
+    Reservations, next_order,
 };
 
 /// Maximum number of paths that are tried, shortest first.
@@ -29,27 +36,21 @@ pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
 /// path. The same time applies again after the switch has reconnected, until it confirms its part.
 pub const AWAY_FOR: Duration = Duration::from_secs(30);
 
-/// Time after which an unconfirmed switch is checked again.
+/// Time after which an unconfirmed switch is checked again, or a store that cannot be used.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Time after which a lost reservation is retried without a change of the network.
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
 
-/// A valid request.
-pub(super) struct ValidRequest {
-    pub(super) id: u32,
-    pub(super) from: HostId,
-    pub(super) to: HostId,
-    pub(super) rate: Kbps,
-    pub(super) queue: Option<u32>,
-    pub(super) orders: Orders,
-}
-
-/// The path of a reservation, and the bandwidth taken on it.
-struct HeldPath {
+/// The path of a reservation.
+pub(super) struct HeldPath {
     route: HostRoute,
-    path: LedgerPath,
     doubt: Option<Doubt>,
+    /// Whether hosts that were not seen count as being where they were: nobody has seen them since
+    /// this controller knows of the reservation.
+    assumes_hosts: bool,
+    /// Whether the switches are to confirm the flows, although there is no doubt.
+    is_unconfirmed: bool,
 }
 
 /// State of a reservation while it is unknown whether packets get through.
@@ -61,61 +62,96 @@ struct Doubt {
     deadline: Duration,
 }
 
-/// Reserves, answers, and keeps the reservation until its release.
-pub(super) async fn hold(
-    network: Network,
-    book: Reservations,
-    request: ValidRequest,
-    wait: Duration,
-    answer: Promise<Result<Reservation, NotReserved>>,
-) {
-    let task = ReservationTask { desired: network.desired(), network, book, request };
-    let first = match task.reserve(wait).await {
-        Ok(held) => held,
-        Err(why) => {
-            task.book.close(task.request.id);
-            return answer.resolve(Err(why));
-        }
-    };
-    if let Some(reservation) = task.record_installed(&first) {
-        answer.resolve(Ok(reservation));
-    }
-    let mut held = Some(first);
-    loop {
-        match task.next(&held).await {
-            ReservationOrder::Check => held = task.check(held).await,
-            ReservationOrder::Release(answer) => {
-                let released = match held {
-                    Some(held) => task.release(held).await,
-                    // Its flows may remain in a switch that was disconnected then.
-                    None => task.withdraw().await,
-                };
-                task.book.close(task.request.id);
-                task.book.retry_lost();
-                return answer.resolve(released.map_err(NotReleased::FlowsLeft));
-            }
-        }
-    }
-}
-
-/// A route, and the capacity of each of its lines in kbit/s.
-type CandidateRoute = (HostRoute, Vec<(LinkDirection, u64)>);
-
-/// A route with bandwidth taken on all lines.
-type ReservedRoute = (HostRoute, LedgerPath);
-
-struct ReservationTask {
+pub(super) struct ReservationTask {
     network: Network,
     desired: Desired,
-    book: Reservations,
+    pub(super) book: Reservations,
+    id: u32,
     request: ValidRequest,
+    pub(super) orders: Orders,
+    /// The route whose flows are wanted in the switches.
+    laid: Mutex<Option<HostRoute>>,
 }
 
 impl ReservationTask {
+    pub(super) fn new(
+        network: Network,
+        book: Reservations,
+        id: u32,
+        request: &ValidRequest,
+        orders: Orders,
+    ) -> Self {
+        let (desired, request, laid) = (network.desired(), request.clone(), Mutex::default());
+        ReservationTask { desired, network, book, id, request, orders, laid }
+    }
+
+    /// Keeps the reservation as it is stored, and decides when it is this controller's turn.
+    pub(super) async fn keep(self, mut held: Option<HeldPath>) {
+        loop {
+            let Some(booking) = self.booking() else {
+                // Another controller has released it.
+                drop(self.withdraw_flows());
+                return self.book.close(self.id);
+            };
+            held = self.follow(&booking, held);
+            let decides = self.decides(&booking);
+            match self.next(held.as_ref(), decides).await {
+                ReservationOrder::Changed if decides && booking.refused.is_some() => {
+                    held = self.check(held).await;
+                }
+                ReservationOrder::Changed => {}
+                ReservationOrder::Check if decides => held = self.check(held).await,
+                ReservationOrder::Check => self.report_refusal(held.as_ref()).await,
+                ReservationOrder::Release(answer) => {
+                    let released = self.release().await;
+                    if !matches!(released, Err(NotReleased::NotStored(_))) {
+                        self.book.close(self.id);
+                        self.book.retry_lost();
+                        return answer.resolve(released);
+                    }
+                    answer.resolve(released);
+                }
+            }
+        }
+    }
+
+    /// Wants the flows of the stored route.
+    fn follow(&self, booking: &Booking, held: Option<HeldPath>) -> Option<HeldPath> {
+        if booking.route != *self.laid() {
+            match &booking.route {
+                Some(route) => drop(self.commit(route)),
+                None => drop(self.withdraw_flows()),
+            }
+        }
+        let route = booking.route.clone()?;
+        match held {
+            Some(held) if held.route == route => Some(held),
+            _ => {
+                let is_unfinished = booking.work.is_some() || booking.holds.len() > 1;
+                Some(HeldPath {
+                    route,
+                    doubt: None,
+                    assumes_hosts: true,
+                    is_unconfirmed: is_unfinished || self.book.is_unverified(self.id),
+                })
+            }
+        }
+    }
+
+    fn booking(&self) -> Option<Booking> {
+        self.book.0.bookings.value(&booking::name(self.id)).map(|booking| (*booking).clone())
+    }
+
+    fn decides(&self, booking: &Booking) -> bool {
+        let bookings = &self.book.0.bookings;
+        booking.is_decided_by(bookings.node(), bookings.is_leader(), |node| bookings.is_alive(node))
+    }
+
     /// Returns the next order. A lost or doubtful reservation is also checked from time to time.
-    async fn next(&self, held: &Option<HeldPath>) -> ReservationOrder {
-        let order = next_order(&self.request.orders);
+    async fn next(&self, held: Option<&HeldPath>, decides: bool) -> ReservationOrder {
+        let order = next_order(&self.orders);
         let next_check = match held {
+            _ if !decides => return order.await,
             None => self.network.now() + RETRY_LOST,
             Some(HeldPath { doubt: Some(doubt), .. }) => doubt.next_check.min(doubt.deadline),
             Some(_) => return order.await,
@@ -127,25 +163,71 @@ impl ReservationTask {
         order.or(check).await
     }
 
-    /// Records the state, and publishes it if the reservation goes up or down, or moves.
-    fn record(&self, state: ReservationState) -> Option<Reservation> {
-        let (reservation, before) = self.book.note(self.request.id, state)?;
-        if let Some(event) = change(&reservation, &before) {
-            self.network.publish(event);
+    /// Stores a change of the reservation, and publishes it if the reservation goes up or down, or
+    /// moves. While the store cannot be used, it is tried again. `None`: another controller
+    /// decides now, or the reservation is gone.
+    async fn update(
+        &self,
+        change: impl Fn(&mut Booking) + Clone + Send + 'static,
+    ) -> Option<Reservation> {
+        let (id, node) = (self.id, self.book.node().to_owned());
+        loop {
+            let (change, node) = (change.clone(), node.clone());
+            let plan = move |draft: &mut Draft<'_, BookedModel>| {
+                let before = ours(draft, id, &node).ok_or(())?;
+                let mut after = before.clone();
+                change(&mut after);
+                let shown = (before.shown(id).state, after.shown(id));
+                draft.put(&booking::name(id), after);
+                Ok::<_, ()>(shown)
+            };
+            match self.book.0.bookings.order(plan).await {
+                Ok((before, reservation)) => {
+                    self.book.set_verified(id);
+                    if let Some(event) = state_change(&reservation, &before) {
+                        self.network.publish(event);
+                    }
+                    return Some(reservation);
+                }
+                Err(NotOrdered::Refused(())) => return None,
+                // The same again does no harm, if it was stored.
+                Err(_) => self.network.sleep(ASK_AGAIN).await,
+            }
         }
-        Some(reservation)
     }
 
-    fn record_installed(&self, held: &HeldPath) -> Option<Reservation> {
-        self.record(ReservationState::Installed(held.route.ports().collect()))
+    pub(super) async fn record_installed(&self, held: &HeldPath) -> Option<Reservation> {
+        let route = held.route.clone();
+        self.update(move |booking| {
+            booking.status = Status::Installed(route.ports().collect());
+            booking.work = None;
+            booking.refused = None;
+            booking.holds = vec![route.clone()];
+            booking.route = Some(route.clone());
+        })
+        .await
     }
 
     /// Checks a reservation after a change, and moves it to another path if necessary.
     async fn check(&self, held: Option<HeldPath>) -> Option<HeldPath> {
-        let Some(held) = held else {
-            return self.record_result(self.reserve(Duration::ZERO).await);
+        let booking = self.booking()?;
+        if matches!(booking.work, Some(Work::Releasing(_))) {
+            // The controller that had the order has ended.
+            let _ = self.release().await;
+            self.book.retry_lost();
+            return None;
+        }
+        let Some(mut held) = held else {
+            return self.record_result(self.reserve(BTreeSet::new(), None).await).await;
         };
-        let (why, next_check) = match held.route.state(&self.network) {
+        if let Some((dpid, why)) = booking.refused {
+            let why = NotReserved::RefusedBy(dpid, why);
+            return self.reserve_again([dpid].into(), Some(why)).await;
+        }
+        if held.assumes_hosts && held.route.has_seen_hosts(&self.network) {
+            held.assumes_hosts = false;
+        }
+        let (why, next_check) = match held.route.state(&self.network, held.assumes_hosts) {
             RouteState::Intact if self.carries_rate(&held.route) => {
                 return self.confirm_flows(held).await;
             }
@@ -162,21 +244,17 @@ impl ReservationTask {
             }
         };
         // The flows may still be in place: they stay until those of another path are confirmed.
-        match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
-            Ok((route, path)) => match self.install((route, path.clone()), Some(&held)).await {
-                Ok(moved) => {
-                    self.release_lines(&held.path.without(&moved.path)).await;
-                    self.book.retry_lost();
-                    self.record_result(Ok(moved))
-                }
+        match self.find(&BTreeSet::new()).await {
+            Ok(route) => match self.install(route, true).await {
+                Ok(moved) => self.record_moved(moved).await,
                 Err(_) => {
-                    let commit = self.commit(&held.route);
+                    let commit = self.go_back(&held).await;
                     if commit.settled(&self.network, CLEAR_WITHIN).await.is_err() {
                         // While a switch is disconnected, nothing shows when the others have
                         // removed the flows.
                         self.network.sleep(CLEAR_WITHIN).await;
                     }
-                    self.release_lines(&path.without(&held.path)).await;
+                    self.hold_only(&held.route).await;
                     self.keep_doubtful(held, why, next_check).await
                 }
             },
@@ -184,26 +262,43 @@ impl ReservationTask {
         }
     }
 
+    /// Wants the flows of the previous path again.
+    async fn go_back(&self, held: &HeldPath) -> Commit {
+        let route = held.route.clone();
+        self.update(move |booking| booking.route = Some(route.clone())).await;
+        self.commit(&held.route)
+    }
+
+    /// Releases the lines of all paths but one.
+    async fn hold_only(&self, route: &HostRoute) {
+        let route = route.clone();
+        self.update(move |booking| booking.holds = vec![route.clone()]).await;
+    }
+
     /// Whether no line of a route is known to carry less than the rate, by itself.
     fn carries_rate(&self, route: &HostRoute) -> bool {
-        let (switches, paths) = (self.network.switches(), paths(&self.network).load());
+        let (network, paths) = (&self.network, paths(&self.network).load());
         let settings = self.book.0.settings.watch().load();
         let least = self.request.rate.0;
-        let mut capacities = route.lines().map(|line| capacity(line, &settings, &switches, &paths));
+        let mut capacities = route.lines().map(|line| capacity(line, &settings, network, &paths));
         capacities.all(|kbps| kbps.is_err() || kbps.is_ok_and(|kbps| kbps >= least))
     }
 
     /// Handles an intact path. A switch that was disconnected, or that refuses, may lack flows.
     async fn confirm_flows(&self, held: HeldPath) -> Option<HeldPath> {
-        let state = self.desired.state().load();
-        let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
-        if held.doubt.is_none() && !is_refused {
+        if held.doubt.is_none() && !held.is_unconfirmed && !self.is_refused(&held.route) {
             return Some(held);
         }
         let commit = self.commit(&held.route);
         match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
-            Ok(()) => self.record_result(Ok(HeldPath { doubt: None, ..held })),
-            Err(NotCommitted::Refused(..)) => self.reserve_again(held, None).await,
+            Ok(()) => {
+                if held.is_unconfirmed {
+                    let _ = commit.settled(&self.network, CLEAR_WITHIN).await;
+                }
+                let confirmed = HeldPath { doubt: None, is_unconfirmed: false, ..held };
+                self.record_result(Ok(confirmed)).await
+            }
+            Err(NotCommitted::Refused(..)) => self.reserve_again(BTreeSet::new(), None).await,
             Err(error) => {
                 let next_check = self.network.now() + ASK_AGAIN;
                 self.keep_doubtful(held, error.to_string(), next_check).await
@@ -211,34 +306,61 @@ impl ReservationTask {
         }
     }
 
+    fn is_refused(&self, route: &HostRoute) -> bool {
+        let state = self.desired.state().load();
+        route.switches().any(|dpid| state.refused.contains_key(&dpid))
+    }
+
+    /// Stores that a switch of this controller refuses its part, for the one that decides.
+    async fn report_refusal(&self, held: Option<&HeldPath>) {
+        let Some(held) = held.filter(|held| self.is_refused(&held.route)) else { return };
+        let commit = self.commit(&held.route);
+        let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
+        let Err(NotCommitted::Refused(dpid, why)) = confirmed else { return };
+        let (name, route, why) = (booking::name(self.id), held.route.clone(), why.to_string());
+        let plan = move |draft: &mut Draft<'_, BookedModel>| {
+            let booking = draft.value(&name).filter(|it| it.route.as_ref() == Some(&route));
+            let mut booking = booking.cloned().ok_or(())?;
+            booking.refused = Some((dpid, why.clone()));
+            draft.put(&name, booking);
+            Ok::<_, ()>(())
+        };
+        // If it is not stored, the switch refuses again.
+        let _ = self.book.0.bookings.order(plan).await;
+    }
+
     /// Handles a broken path.
     async fn replace(&self, held: HeldPath) -> Option<HeldPath> {
-        let found = match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
+        let found = match self.find(&BTreeSet::new()).await {
             Ok(found) => found,
-            Err(why) => return self.mark_lost(held, why).await,
+            Err(why) => return self.mark_lost(why).await,
         };
-        let path = found.1.clone();
-        match self.install(found, Some(&held)).await {
-            Ok(moved) => {
-                self.release_lines(&held.path.without(&moved.path)).await;
-                self.book.retry_lost();
-                self.record_result(Ok(moved))
+        match self.install(found, true).await {
+            Ok(moved) => self.record_moved(moved).await,
+            Err(_) => {
+                drop(held);
+                self.reserve_again(BTreeSet::new(), None).await
             }
-            Err(_) => self.reserve_again(held, Some(&path)).await,
         }
+    }
+
+    async fn record_moved(&self, moved: HeldPath) -> Option<HeldPath> {
+        let moved = self.record_result(Ok(moved)).await;
+        self.book.retry_lost();
+        moved
     }
 
     /// Releases all bandwidth, also that taken on another path, and reserves anew: a flow refused
     /// on one path may be accepted on another.
-    async fn reserve_again(&self, held: HeldPath, other: Option<&LedgerPath>) -> Option<HeldPath> {
-        let other = other.map(|other| other.without(&held.path));
+    async fn reserve_again(
+        &self,
+        excluded: BTreeSet<Dpid>,
+        why: Option<NotReserved>,
+    ) -> Option<HeldPath> {
         // Ignored: a remaining flow that leads nowhere has no effect.
-        let _ = self.release(held).await;
-        if let Some(other) = other {
-            self.release_lines(&other).await;
-        }
+        let _ = self.clear(None).await;
         self.book.retry_lost();
-        self.record_result(self.reserve(Duration::ZERO).await)
+        self.record_result(self.reserve(excluded, why).await).await
     }
 
     /// Keeps a doubtful reservation for a while.
@@ -255,221 +377,203 @@ impl ReservationTask {
             _ => now + AWAY_FOR,
         };
         if now >= deadline {
-            return self.mark_lost(held, NotReserved::Doubtful(why)).await;
+            return self.mark_lost(NotReserved::Doubtful(why)).await;
         }
-        self.record(ReservationState::Unknown(why.clone()));
+        let text = why.clone();
+        self.update(move |booking| booking.status = Status::Unknown(text.clone())).await;
         Some(HeldPath { doubt: Some(Doubt { why, next_check, deadline }), ..held })
     }
 
     /// Ends the hold on all lines.
-    async fn mark_lost(&self, held: HeldPath, why: NotReserved) -> Option<HeldPath> {
+    async fn mark_lost(&self, why: NotReserved) -> Option<HeldPath> {
         // Ignored: a remaining flow that leads nowhere has no effect.
-        let _ = self.release(held).await;
+        let _ = self.clear(Some(why.to_string())).await;
         self.book.retry_lost();
-        self.record_result(Err(why))
+        None
+    }
+
+    /// Removes the flows, and releases the bandwidth. `lost`: why the reservation is lost.
+    async fn clear(&self, lost: Option<String>) -> Result<(), NotCommitted> {
+        let status = lost.clone().map(Status::Lost);
+        self.update(move |booking| booking.route = None).await;
+        let withdrawn = self.withdraw().await;
+        self.update(move |booking| {
+            booking.holds.clear();
+            booking.refused = None;
+            if let Some(status) = status.clone() {
+                (booking.status, booking.work) = (status, None);
+            }
+        })
+        .await;
+        withdrawn
     }
 
     /// Records the result.
-    fn record_result(&self, result: Result<HeldPath, NotReserved>) -> Option<HeldPath> {
+    async fn record_result(&self, result: Result<HeldPath, NotReserved>) -> Option<HeldPath> {
         match result {
             Ok(held) => {
-                self.record_installed(&held);
+                self.record_installed(&held).await;
                 Some(held)
             }
             Err(why) => {
-                self.record(ReservationState::Lost(why.to_string()));
+                let why = why.to_string();
+                let lost = move |booking: &mut Booking| {
+                    booking.status = Status::Lost(why.clone());
+                    booking.work = None;
+                };
+                self.update(lost).await;
                 None
             }
         }
     }
 
     /// Takes the bandwidth on a path, and installs the flows. If a switch refuses its part, tries
-    /// paths without this switch.
-    async fn reserve(&self, wait: Duration) -> Result<HeldPath, NotReserved> {
-        let (mut refused, mut excluded) = (None, BTreeSet::new());
+    /// paths without this switch. `refused`: the first refusal, which is a better reason than the
+    /// lack of other paths.
+    pub(super) async fn reserve(
+        &self,
+        mut excluded: BTreeSet<Dpid>,
+        mut refused: Option<NotReserved>,
+    ) -> Result<HeldPath, NotReserved> {
         loop {
-            let wait = if excluded.is_empty() { wait } else { Duration::ZERO };
-            let found = match (self.find(None, wait, &excluded).await, refused) {
-                (Ok(found), _) => found,
-                // The first refusal is a better reason than the lack of other paths.
-                (Err(_), Some(refused)) => return Err(NotReserved::NotInstalled(refused)),
+            let found = match (self.find(&excluded).await, refused) {
+                (Ok(found), before) => {
+                    refused = before;
+                    found
+                }
+                (Err(_), Some(refused)) => return Err(refused),
                 (Err(why), None) => return Err(why),
             };
-            match self.install(found, None).await {
+            match self.install(found, false).await {
                 Err(NotReserved::NotInstalled(error @ NotCommitted::Refused(dpid, _)))
                     if excluded.insert(dpid) =>
                 {
-                    refused.get_or_insert(error);
+                    refused.get_or_insert(error.into());
                 }
                 held => return held,
             }
         }
     }
 
-    /// Takes the bandwidth on the first path that has it, except on lines of `before`.
-    /// No path passes `excluded`.
-    async fn find(
-        &self,
-        before: Option<&HeldPath>,
-        wait: Duration,
-        excluded: &BTreeSet<Dpid>,
-    ) -> Result<ReservedRoute, NotReserved> {
-        let mut routes = self.routes(excluded)?;
-        match self.take_bandwidth(&routes, before, wait).await {
-            Some((index, path)) => Ok((routes.swap_remove(index).0, path)),
-            None => Err(self.taken_error(&routes)),
-        }
+    /// Takes the bandwidth on the first path that has it, besides the lines that are held. No path
+    /// passes `excluded`.
+    async fn find(&self, excluded: &BTreeSet<Dpid>) -> Result<HostRoute, NotReserved> {
+        let ValidRequest { from, to, rate, .. } = self.request;
+        let settings = self.book.0.settings.watch().load();
+        let needs_meter = self.request.queue.is_none();
+        let routes = routes(&self.network, &settings, [from, to], rate, needs_meter, excluded)?;
+        let (id, node) = (self.id, self.book.node().to_owned());
+        let plan = move |draft: &mut Draft<'_, BookedModel>| {
+            let mut booking = ours(draft, id, &node).cloned().ok_or(NotReserved::Released(id))?;
+            let Some(index) = take(draft, &routes, &booking.holds, rate) else {
+                return Err(taken(draft, &routes, [from, to], rate));
+            };
+            let route = routes[index].0.clone();
+            if !booking.holds.contains(&route) {
+                booking.holds.push(route.clone());
+            }
+            (booking.route, booking.refused) = (Some(route.clone()), None);
+            draft.put(&booking::name(id), booking);
+            Ok(route)
+        };
+        Ok(self.book.0.bookings.order(plan).await?)
     }
 
-    /// Installs the flows of a route, in place of those of the previous path. If this fails without
-    /// a previous path, the bandwidth is released. Otherwise the caller releases it, when the flows
-    /// of both paths are removed or restored.
-    async fn install(
+    /// Installs the flows of a route that is stored, in place of those of the previous path. If this
+    /// fails without a previous path, the bandwidth is released. Otherwise the caller releases it,
+    /// when the flows of both paths are removed or restored.
+    pub(super) async fn install(
         &self,
-        (route, path): ReservedRoute,
-        before: Option<&HeldPath>,
+        route: HostRoute,
+        is_move: bool,
     ) -> Result<HeldPath, NotReserved> {
         let commit = self.commit(&route);
-        let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
         // Bandwidth is released when its flows are gone, or after the time limit.
-        match (confirmed, before) {
-            (Ok(()), before) => {
-                if before.is_some() {
+        match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
+            Ok(()) => {
+                if is_move {
                     let _ = commit.settled(&self.network, CLEAR_WITHIN).await;
                 }
-                Ok(HeldPath { route, path, doubt: None })
+                let (doubt, assumes_hosts, is_unconfirmed) = (None, false, false);
+                Ok(HeldPath { route, doubt, assumes_hosts, is_unconfirmed })
             }
-            (Err(error), None) => {
-                let _ = self.withdraw().await;
-                self.release_lines(&path).await;
+            Err(error) if is_move => Err(error.into()),
+            Err(error) => {
+                let _ = self.clear(None).await;
                 Err(error.into())
             }
-            (Err(error), Some(_)) => Err(error.into()),
         }
     }
 
-    /// Removes the flows, and releases the bandwidth.
-    async fn release(&self, held: HeldPath) -> Result<(), NotCommitted> {
+    /// Removes the flows, releases the bandwidth, and ends the reservation.
+    async fn release(&self) -> Result<(), NotReleased> {
+        let (id, node) = (self.id, self.book.node().to_owned());
+        let plan = move |draft: &mut Draft<'_, BookedModel>| {
+            let booking = draft.value(&booking::name(id)).cloned();
+            let mut booking = booking.ok_or(NotReleased::Unknown(id))?;
+            (booking.work, booking.route) = (Some(Work::Releasing(node.clone())), None);
+            draft.put(&booking::name(id), booking);
+            Ok(())
+        };
+        match self.book.0.bookings.order(plan).await {
+            Ok(()) => {}
+            Err(NotOrdered::Refused(why)) => return Err(why),
+            Err(error) => return Err(NotReleased::NotStored(error.to_string())),
+        }
         let withdrawn = self.withdraw().await;
-        self.release_lines(&held.path).await;
-        withdrawn
+        self.remove().await;
+        withdrawn.map_err(NotReleased::FlowsLeft)
+    }
+
+    /// Removes the reservation from the store. While the store cannot be used, it is tried again.
+    pub(super) async fn remove(&self) {
+        let (id, node) = (self.id, self.book.node().to_owned());
+        loop {
+            let node = node.clone();
+            let plan = move |draft: &mut Draft<'_, BookedModel>| {
+                if ours(draft, id, &node).is_some() {
+                    draft.remove(&booking::name(id));
+                }
+                Ok::<_, ()>(())
+            };
+            match self.book.0.bookings.order(plan).await {
+                Ok(()) => return,
+                Err(_) => self.network.sleep(ASK_AGAIN).await,
+            }
+        }
     }
 
     fn commit(&self, route: &HostRoute) -> Commit {
-        let ValidRequest { id, rate, queue, .. } = self.request;
-        self.desired.commit(id, route.entries(id, rate, queue))
+        let ValidRequest { rate, queue, .. } = &self.request;
+        let queue = queue.as_ref().map(|(_, number)| *number);
+        *self.laid() = Some(route.clone());
+        self.desired.commit(self.id, route.entries(self.id, *rate, queue))
+    }
+
+    fn withdraw_flows(&self) -> Commit {
+        *self.laid() = None;
+        self.desired.withdraw(self.id)
     }
 
     async fn withdraw(&self) -> Result<(), NotCommitted> {
-        self.desired.withdraw(self.request.id).settled(&self.network, CLEAR_WITHIN).await
+        self.withdraw_flows().settled(&self.network, CLEAR_WITHIN).await
     }
 
-    /// Returns the shortest paths whose lines have the capacity and that avoid these switches, with
-    /// the capacity of each line.
-    fn routes(&self, excluded: &BTreeSet<Dpid>) -> Result<Vec<CandidateRoute>, NotReserved> {
-        let ValidRequest { from, to, rate, queue, .. } = self.request;
-        let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
-        let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
-        let endpoints = [host(from)?, host(to)?];
-        if endpoints[0].at == endpoints[1].at {
-            return Err(NotReserved::SamePort(endpoints[0].at));
-        }
-        let is_away = |host: &&Host| switches.get(host.at.dpid).is_none();
-        if let Some(host) = endpoints.into_iter().find(is_away) {
-            return Err(NotReserved::NotConnected(host.at.dpid));
-        }
-        let (settings, paths) = (self.book.0.settings.watch().load(), paths(&self.network).load());
-        let capacity = |line: LinkDirection| capacity(line, &settings, &switches, &paths);
-        let check_rate = |line: LinkDirection| match capacity(line)? {
-            kbps if kbps < rate.0 => {
-                Err(NotReserved::AboveRate { rate, line, capacity: Kbps(kbps) })
-            }
-            kbps => Ok((line, kbps)),
-        };
-        check_rate(LinkDirection::To(endpoints[0].at))?;
-        check_rate(LinkDirection::From(endpoints[1].at))?;
-
-        let [first, last] = endpoints.map(|host| host.at.dpid);
-        let usable = |from: SwitchPort| {
-            !excluded.contains(&from.dpid) && check_rate(LinkDirection::From(from)).is_ok()
-        };
-        let found = match first == last {
-            true => vec![Path { from: first, to: last, hops: Vec::new() }],
-            false => paths.k_shortest(first, last, ALTERNATIVES, |hop| usable(hop.from)),
-        };
-        let mut routes = Vec::new();
-        for route in found.iter().filter_map(|path| HostRoute::of_path(path, endpoints, &switches))
-        {
-            if queue.is_none() {
-                route.check_meters()?;
-            }
-            let lines = route.lines().map(check_rate).collect::<Result<Vec<_>, _>>()?;
-            routes.push((route, lines));
-        }
-        routes.retain(|(route, _)| !route.switches().any(|dpid| excluded.contains(&dpid)));
-        if routes.is_empty() {
-            // Decides whether the rate is too high or there is no path at all.
-            let any = paths.k_shortest(first, last, 1, |_| true);
-            for hop in any.iter().flat_map(|path| &path.hops) {
-                check_rate(LinkDirection::From(hop.from))?;
-            }
-            return Err(NotReserved::NoPath { from, to });
-        }
-        Ok(routes)
+    fn laid(&self) -> std::sync::MutexGuard<'_, Option<HostRoute>> {
+        self.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Takes the bandwidth on the first of these paths that has it, except on lines held already.
-    async fn take_bandwidth(
-        &self,
-        routes: &[CandidateRoute],
-        before: Option<&HeldPath>,
-        wait: Duration,
-    ) -> Option<(usize, LedgerPath)> {
-        let ledger = &self.book.0.ledger;
-        let paths: Vec<LedgerPath> =
-            routes.iter().map(|(_, lines)| ledger.path(lines.clone())).collect();
-        let new_lines = |path: &LedgerPath| {
-            before.map_or_else(|| path.clone(), |before| path.without(&before.path))
-        };
-        let (kbps, missing): (u64, Vec<LedgerPath>) =
-            (self.request.rate.0, paths.iter().map(new_lines).collect());
-        let now = self.network.transaction(|tx| {
-            tx.or_else(|tx| take_one(tx, &missing, kbps).map(Some), |_| Ok(None))
-        });
-        let index = match now.await {
-            None if !wait.is_zero() => {
-                let later = self.network.transaction(|tx| take_one(tx, &missing, kbps));
-                self.network.timeout(wait, later).await?
-            }
-            now => now?,
-        };
-        Some((index, paths.get(index)?.clone()))
-    }
-
-    /// The error when other reservations use the missing bandwidth.
-    fn taken_error(&self, routes: &[CandidateRoute]) -> NotReserved {
-        let ValidRequest { from, to, rate, .. } = self.request;
-        let ledger = &self.book.0.ledger;
-        let free = |(line, capacity): (LinkDirection, u64)| {
-            (capacity.saturating_sub(ledger.reserved(line)), line, capacity)
-        };
-        let lines = routes.first().into_iter().flat_map(|(_, lines)| lines.iter().copied());
-        match lines.map(free).min() {
-            Some((free, line, capacity)) => {
-                NotReserved::Taken { rate, line, free: Kbps(free), capacity: Kbps(capacity) }
-            }
-            None => NotReserved::NoPath { from, to },
-        }
-    }
-
-    async fn release_lines(&self, path: &LedgerPath) {
-        self.network.transaction(|tx| release(tx, path, self.request.rate.0)).await;
-    }
+/// A stored reservation about which this controller decides.
+fn ours<'d>(draft: &'d Draft<'_, BookedModel>, id: u32, node: &str) -> Option<&'d Booking> {
+    let booking = draft.value(&booking::name(id))?;
+    let is_alive = |node: &str| draft.is_alive(node);
+    booking.is_decided_by(node, draft.is_leader(), is_alive).then_some(booking)
 }
 
 /// Returns the event that reports a change of a reservation from the state `before`. A reservation
 /// that is not confirmed counts as unchanged.
-fn change(reservation: &Reservation, before: &ReservationState) -> Option<AppEvent> {
+fn state_change(reservation: &Reservation, before: &ReservationState) -> Option<AppEvent> {
     let Reservation { id, from, to, rate, state, .. } = reservation;
     let what = format!("reservation {id}, {rate} from {from} to {to},");
     match (state, before) {

@@ -1,17 +1,21 @@
 //! Bandwidth on demand: a request for a rate from one host to another gets it on every line of a
 //! path, or fails with a reason and changes nothing.
 //!
-//! - `ledger` reserves bandwidth: a transaction takes it on all lines of the first of several paths
-//!   with enough left, or on none (McNettle, Fig. 6).
+//! - `booking` is a reservation as it is stored. An order takes bandwidth on all lines of the first
+//!   of several paths with enough left, or on none, whatever other orders there are at the moment,
+//!   also at other controllers of a cluster. `ledger` is what is reserved on each line.
 //! - `route` is such a path with its flows. A meter at the ingress switch limits packets to their
 //!   rate (1.3), or they enter a queue that is set up in the switches.
 //! - `hold` is a reservation from request to release: it takes bandwidth, installs flows, and moves
-//!   to another path when its path breaks. Each reservation has its own task.
+//!   to another path when its path breaks. Each reservation has its own task at each controller.
 //! - [`Reservations`] is the handle for requests, for other apps and for the command.
 
+mod booking;
+mod errors;
 mod hold;
 mod ledger;
 mod names;
+mod request;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,12 +28,16 @@ use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
     App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, Publisher, SwitchInfo, SwitchPort,
 };
-use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
+use bellrock_services::desired::{Desired, DesiredFlows};
+use bellrock_services::hosts::believe;
 use bellrock_services::paths::paths;
+use bellrock_services::store::{EntryStore, MemoryStore};
 use futures_lite::FutureExt;
 
+use booking::{Booking, Bookings};
+
+pub use errors::{NotReleased, NotReserved};
 pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
-use ledger::Ledger;
 pub use ledger::LinkDirection;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
 pub use route::{FIRST_LINKS_WITHIN, LINKS_WITHIN};
@@ -99,148 +107,42 @@ pub enum ReservationState {
     Lost(String),
 }
 
-/// Reason why nothing was reserved.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotReserved {
-    /// No controller runs with this app.
-    #[error("no controller runs with this app")]
-    NotRunning,
-    /// A name does not match exactly one host.
-    #[error(transparent)]
-    Host(#[from] NotOneHost),
-    /// Source and destination are the same host.
-    #[error("{0} is both ends; name two hosts")]
-    SameHost(HostId),
-    /// The hosts are in different VLANs, and nothing translates between them.
-    #[error("{from} and {to} are in different VLANs; bandwidth is reserved within one")]
-    OtherVlan {
-        /// The host that sends.
-        from: HostId,
-        /// The host that receives.
-        to: HostId,
-    },
-    /// The hosts are at the same port, so their packets do not pass the switch.
-    #[error("both hosts are at port {0}, so their packets do not pass the switch")]
-    SamePort(SwitchPort),
-    /// There is already a reservation between these hosts.
-    #[error("reservation {id} from {from} to {to} exists already; release it first")]
-    Reserved {
-        /// The host that sends.
-        from: HostId,
-        /// The host that receives.
-        to: HostId,
-        /// The number of that reservation.
-        id: u32,
-    },
-    /// There are too many reservations.
-    #[error("there are {MAX_RESERVATIONS} reservations already; release one first")]
-    TooMany,
-    /// There is no queue with this name.
-    #[error("there is no queue {name:?}; {}", known_queues(queues))]
-    UnknownQueue {
-        /// The name.
-        name: String,
-        /// The existing queues.
-        queues: Vec<String>,
-    },
-    /// The switch of a host is not connected.
-    #[error("a host is at switch {0}, which is not connected")]
-    NotConnected(Dpid),
-    /// The ingress switch speaks 1.0.
-    #[error(
-        "unsupported: switch {0} speaks OpenFlow 1.0, which has no meters; name a queue that is set up in the \
-         switches"
-    )]
-    NoMeters(Dpid),
-    /// The capacity of a line is unknown.
-    #[error("{0} does not report its speed; set `rate`, or `lines` for this line")]
-    NoRate(LinkDirection),
-    /// The whole capacity of a line is less than the requested rate.
-    #[error(
-        "{line} carries {capacity}, less than {rate}, and there is no path without such a line"
-    )]
-    AboveRate {
-        /// Requested rate.
-        rate: Kbps,
-        /// The line.
-        line: LinkDirection,
-        /// Its capacity.
-        capacity: Kbps,
-    },
-    /// There is no path.
-    #[error("no path leads from {from} to {to}")]
-    NoPath {
-        /// The host that sends.
-        from: HostId,
-        /// The host that receives.
-        to: HostId,
-    },
-    /// Other reservations use the missing bandwidth.
-    #[error("{line} has {free} left of {capacity}, less than {rate}, and no other path has enough")]
-    Taken {
-        /// Requested rate.
-        rate: Kbps,
-        /// The line of the shortest path with the minimum left.
-        line: LinkDirection,
-        /// Free rate on this line.
-        free: Kbps,
-        /// Its capacity.
-        capacity: Kbps,
-    },
-    /// A host has disappeared or moved meanwhile.
-    #[error("host {0} has disappeared or moved")]
-    Gone(HostId),
-    /// For too long it was unknown whether packets get through.
-    #[error("{0}, for too long")]
-    Doubtful(String),
-    /// The flows could not be installed, and the bandwidth was released.
-    #[error("{0}")]
-    NotInstalled(#[from] NotCommitted),
-}
-
-fn known_queues(known: &[String]) -> String {
-    match known {
-        [] => "none is configured; give some in the file, such as `queues: {gold: 1}`".to_owned(),
-        known => format!("there are: {}", known.join(", ")),
-    }
-}
-
-/// Reason why a reservation was not released completely.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotReleased {
-    /// There is no reservation with this number.
-    #[error("there is no reservation {0}; `bellrock reservations` lists all")]
-    Unknown(u32),
-    /// It is released, but some of its flows may remain.
-    #[error("it is released, but some of its flows may remain: {0}")]
-    FlowsLeft(NotCommitted),
-}
-
 /// The handle for requests. All clones share the same reservations.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Reservations(Arc<ReservationBook>);
 
-#[derive(Default)]
 struct ReservationBook {
     settings: Publisher<BandwidthSettings>,
     /// Set when the app starts.
     network: OnceLock<Network>,
-    ledger: Ledger,
-    book: Mutex<BTreeMap<u32, ReservationEntry>>,
+    bookings: Bookings,
+    /// The tasks of reservations.
+    tasks: Mutex<BTreeMap<u32, Orders>>,
+    ordering: Mutex<Ordering>,
+    /// Reservations of an earlier run that were not checked yet.
+    unverified: Mutex<BTreeSet<u32>>,
 }
 
-/// A reservation in the book.
-struct ReservationEntry {
-    reservation: Reservation,
-    orders: Orders,
+/// Requests that are being stored, each with the number that its reservation would get. It gets its
+/// task from them.
+#[derive(Default)]
+struct Ordering {
+    last: u64,
+    ids: BTreeMap<u64, Option<u32>>,
+}
+
+impl Default for Reservations {
+    fn default() -> Self {
+        Reservations::new(BandwidthSettings::default())
+    }
 }
 
 /// An order for the task of a reservation.
 enum ReservationOrder {
     /// The network has changed: check the path.
     Check,
+    /// The stored reservation has changed.
+    Changed,
     /// Release the bandwidth, and end.
     Release(Promise<Result<(), NotReleased>>),
 }
@@ -249,11 +151,35 @@ enum ReservationOrder {
 type Orders = Arc<Mutex<(VecDeque<ReservationOrder>, Option<Waker>)>>;
 
 impl Reservations {
-    /// Creates a handle for an app with these settings.
+    /// Creates a handle for an app with these settings. Reservations end with the controller.
     #[must_use]
     pub fn new(settings: BandwidthSettings) -> Self {
-        let settings = Publisher::new(settings);
-        Reservations(Arc::new(ReservationBook { settings, ..ReservationBook::default() }))
+        Reservations::stored(settings, Arc::new(MemoryStore::default()))
+    }
+
+    /// The same, with a store of this controller alone: reservations come back after a restart, and
+    /// their flows are kept as they are. Fails to order anything while the store has entries that
+    /// this release cannot read.
+    #[must_use]
+    pub fn stored(settings: BandwidthSettings, store: Arc<dyn EntryStore>) -> Self {
+        Reservations::of(settings, Bookings::alone(store))
+    }
+
+    /// The same, with a store that several controllers share. `node`: the name of this one.
+    #[must_use]
+    pub fn shared(settings: BandwidthSettings, store: Arc<dyn EntryStore>, node: String) -> Self {
+        Reservations::of(settings, Bookings::shared(store, node))
+    }
+
+    fn of(settings: BandwidthSettings, bookings: Bookings) -> Self {
+        Reservations(Arc::new(ReservationBook {
+            settings: Publisher::new(settings),
+            network: OnceLock::new(),
+            bookings,
+            tasks: Mutex::default(),
+            ordering: Mutex::default(),
+            unverified: Mutex::default(),
+        }))
     }
 
     /// Replaces the rates of lines and the queues. Every reservation checks its path: one whose line
@@ -266,26 +192,30 @@ impl Reservations {
     }
 
     /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
+    /// In a cluster it is stored for all controllers, and this one has confirmed the flows of its
+    /// own switches.
     pub fn reserve(
         &self,
         request: ReservationRequest,
     ) -> PromiseFuture<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
-        match self.open(&request) {
-            Ok((network, id, valid)) => {
-                let task = hold::hold(network.clone(), self.clone(), valid, request.wait, promise);
-                network.spawn(format!("reservation {id}"), task);
+        match self.check_request(&request) {
+            Ok((network, valid)) => {
+                let (from, to) = (valid.from, valid.to);
+                let task =
+                    request::reserve(network.clone(), self.clone(), valid, request.wait, promise);
+                network.spawn(format!("reservation from {from} to {to}"), task);
             }
             Err(error) => promise.resolve(Err(error)),
         }
         answer
     }
 
-    /// Releases a reservation.
+    /// Releases a reservation, at whichever controller of a cluster it was made.
     pub fn release(&self, id: u32) -> PromiseFuture<Result<(), NotReleased>> {
         let (promise, answer) = promise();
-        match self.book().get(&id) {
-            Some(entry) => send_order(&entry.orders, ReservationOrder::Release(promise)),
+        match lock(&self.0.tasks).get(&id) {
+            Some(orders) => send_order(orders, ReservationOrder::Release(promise)),
             None => promise.resolve(Err(NotReleased::Unknown(id))),
         }
         answer
@@ -294,22 +224,51 @@ impl Reservations {
     /// Lists all reservations, by number.
     #[must_use]
     pub fn list(&self) -> Vec<Reservation> {
-        self.book().values().map(|entry| entry.reservation.clone()).collect()
+        let unverified = lock(&self.0.unverified).clone();
+        let shown = |(id, booking): (u32, Arc<Booking>)| {
+            let mut reservation = booking.shown(id);
+            if unverified.contains(&id) && !matches!(reservation.state, ReservationState::Lost(_)) {
+                let why = "the controller has restarted, and has not checked it yet";
+                reservation.state = ReservationState::Unknown(why.to_owned());
+            }
+            reservation
+        };
+        self.stored_reservations().into_iter().map(shown).collect()
     }
 
     /// Reserved rate on a line.
     #[must_use]
     pub fn reserved(&self, line: LinkDirection) -> Kbps {
-        Kbps(self.0.ledger.reserved(line))
+        Kbps(self.0.bookings.with_model(|model| model.reserved(line)))
     }
 
-    /// Resolves the hosts and the queue of a request, and assigns a number.
-    fn open(
+    /// Whether the reservations of the cluster are known. Always, if this controller is alone.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.0.bookings.is_read()
+    }
+
+    /// The stored reservations, by number.
+    fn stored_reservations(&self) -> BTreeMap<u32, Arc<Booking>> {
+        let all = self.0.bookings.values().into_iter();
+        all.filter_map(|(name, booking)| Some((booking::id(&name)?, booking))).collect()
+    }
+
+    /// The name of this controller.
+    fn node(&self) -> &str {
+        self.0.bookings.node()
+    }
+
+    /// Resolves the hosts and the queue of a request.
+    fn check_request(
         &self,
         request: &ReservationRequest,
-    ) -> Result<(&Network, u32, hold::ValidRequest), NotReserved> {
+    ) -> Result<(&Network, request::ValidRequest), NotReserved> {
         let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
-        let queue = request.queue.as_deref().map(|name| self.queue(name)).transpose()?;
+        let queue = request.queue.as_deref();
+        let queue = queue
+            .map(|name| self.queue(name).map(|number| (name.to_owned(), number)))
+            .transpose()?;
         let hosts = network.hosts().load();
         let (from, to) = (request.from.find(&hosts)?, request.to.find(&hosts)?);
         let (from, to, at, to_at) = (from.id, to.id, from.at, to.at);
@@ -322,20 +281,42 @@ impl Reservations {
         if at == to_at {
             return Err(NotReserved::SamePort(at));
         }
-        let mut book = self.book();
-        let is_same = |entry: &&ReservationEntry| {
-            (entry.reservation.from, entry.reservation.to) == (from, to)
-        };
-        if let Some(id) = book.values().find(is_same).map(|entry| entry.reservation.id) {
-            return Err(NotReserved::Reserved { from, to, id });
+        Ok((network, request::ValidRequest { from, to, rate: request.rate, queue }))
+    }
+
+    /// Begins to store a request. Returns a number for [`Reservations::note_order`].
+    fn begin_order(&self) -> u64 {
+        let mut ordering = lock(&self.0.ordering);
+        ordering.last += 1;
+        let number = ordering.last;
+        ordering.ids.insert(number, None);
+        number
+    }
+
+    /// Notes which reservation a request is about to become.
+    fn note_order(&self, order: u64, id: u32) {
+        lock(&self.0.ordering).ids.insert(order, Some(id));
+    }
+
+    /// Ends what [`Reservations::begin_order`] has begun. If the outcome is unknown, the reservation
+    /// gets its task here, or when this controller sees it.
+    fn end_order(&self, order: u64) {
+        let id = lock(&self.0.ordering).ids.remove(&order).flatten();
+        if let (Some(id), Some(network)) = (id, self.0.network.get()) {
+            self.take_changed(network, [id].into());
         }
-        let id = (1..=MAX_RESERVATIONS).find(|id| !book.contains_key(id));
-        let id = id.ok_or(NotReserved::TooMany)?;
-        let (rate, state) = (request.rate, ReservationState::Pending);
-        let reservation = Reservation { id, from, to, rate, queue: request.queue.clone(), state };
-        let orders = Orders::default();
-        book.insert(id, ReservationEntry { reservation, orders: Arc::clone(&orders) });
-        Ok((network, id, hold::ValidRequest { id, from, to, rate, queue, orders }))
+    }
+
+    fn add_task(&self, id: u32, orders: &Orders) {
+        lock(&self.0.tasks).insert(id, Arc::clone(orders));
+    }
+
+    fn is_unverified(&self, id: u32) -> bool {
+        lock(&self.0.unverified).contains(&id)
+    }
+
+    fn set_verified(&self, id: u32) {
+        lock(&self.0.unverified).remove(&id);
     }
 
     fn queue(&self, name: &str) -> Result<u32, NotReserved> {
@@ -347,18 +328,11 @@ impl Reservations {
         })
     }
 
-    /// Records the state of a reservation; returns the reservation and its earlier state.
-    fn note(&self, id: u32, state: ReservationState) -> Option<(Reservation, ReservationState)> {
-        let mut book = self.book();
-        let reservation = &mut book.get_mut(&id)?.reservation;
-        let before = std::mem::replace(&mut reservation.state, state);
-        Some((reservation.clone(), before))
-    }
-
-    /// Ends a reservation. Waiting releases fail, as it no longer exists.
+    /// Ends the task of a reservation. Waiting releases fail, as it no longer exists.
     fn close(&self, id: u32) {
-        let closed = self.book().remove(&id);
-        let Some(ReservationEntry { orders, .. }) = closed else { return };
+        let closed = lock(&self.0.tasks).remove(&id);
+        self.set_verified(id);
+        let Some(orders) = closed else { return };
         let waiting = std::mem::take(&mut lock(&orders).0);
         for order in waiting {
             if let ReservationOrder::Release(answer) = order {
@@ -369,25 +343,89 @@ impl Reservations {
 
     /// Makes every lost reservation look for a path: bandwidth was released.
     fn retry_lost(&self) {
-        for entry in self.book().values() {
-            if matches!(entry.reservation.state, ReservationState::Lost(_)) {
-                send_order(&entry.orders, ReservationOrder::Check);
+        let tasks = lock(&self.0.tasks);
+        for (id, booking) in self.stored_reservations() {
+            if matches!(booking.status, booking::Status::Lost(_))
+                && let Some(orders) = tasks.get(&id)
+            {
+                send_order(orders, ReservationOrder::Check);
             }
         }
     }
 
-    /// Makes reservations check their paths: all of them when paths, hosts or switches change, and
-    /// those over a switch each time that it refuses a change.
+    /// Makes the tasks of these reservations look at what is stored. New ones get a task.
+    fn take_changed(&self, network: &Network, changed: BTreeSet<u32>) {
+        for id in changed {
+            let mut tasks = lock(&self.0.tasks);
+            if let Some(orders) = tasks.get(&id) {
+                send_order(orders, ReservationOrder::Changed);
+                continue;
+            }
+            if lock(&self.0.ordering).ids.values().any(|ordered| *ordered == Some(id)) {
+                continue;
+            }
+            let Some(booking) = self.0.bookings.value(&booking::name(id)) else { continue };
+            let orders = Orders::default();
+            tasks.insert(id, Arc::clone(&orders));
+            drop(tasks);
+            let Booking { from, to, rate, .. } = *booking;
+            let valid = request::ValidRequest { from, to, rate, queue: booking.queue.clone() };
+            let network = network.clone();
+            let task =
+                hold::ReservationTask::new(network.clone(), self.clone(), id, &valid, orders);
+            network.spawn(format!("reservation {id}"), task.keep(None));
+        }
+    }
+
+    /// Wants the flows of all stored reservations, before the first switch comes up: they are left
+    /// as they are.
+    fn restore(&self, network: &Network, desired: &Desired) {
+        let stored = self.stored_reservations();
+        let mut hosts = Vec::new();
+        for (id, booking) in &stored {
+            let Some(route) = &booking.route else { continue };
+            let queue = booking.queue.as_ref().map(|(_, number)| *number);
+            desired.set(*id, route.entries(*id, booking.rate, queue));
+            hosts.extend(route.hosts());
+        }
+        if !hosts.is_empty() {
+            believe(network, hosts);
+        }
+        *lock(&self.0.unverified) = stored.keys().copied().collect();
+        self.take_changed(network, stored.into_keys().collect());
+    }
+
+    /// Makes reservations check their paths: all of them when paths, hosts or switches change, or
+    /// this controller becomes the leader, and those over a switch each time that it refuses a
+    /// change. Nothing is checked until links have been found.
     async fn watch_changes(self, network: Network, desired: Desired) {
         let (paths, hosts, switches) = (paths(&network), network.hosts(), network.watch_switches());
+        let bookings = &self.0.bookings;
         let versions =
             || (paths.load().version(), hosts.load().version(), switches.load().version());
         let (mut seen, mut before) = (versions(), desired.state().load());
+        let (mut is_ready, mut was_leader) = (false, bookings.is_leader());
         loop {
+            let stored = bookings.changes().load().version();
+            let (changed, has_removed) = bookings.with_model(booking::BookedModel::take_changed);
+            self.take_changed(&network, changed);
+            let is_leader = bookings.is_leader();
+            if !is_ready && paths.load().is_settled() {
+                is_ready = true;
+                self.verify(&desired).await;
+                self.check_all();
+            } else if is_ready && is_leader && !was_leader {
+                self.check_all();
+            } else if is_ready && has_removed {
+                self.retry_lost();
+            }
+            was_leader = is_leader;
             let network_changes =
                 paths.newer(seen.0).or(hosts.newer(seen.1)).or(switches.newer(seen.2));
-            network_changes.or(desired.state().newer(before.version())).await;
-            if versions() != std::mem::replace(&mut seen, versions()) {
+            let refusals = desired.state().newer(before.version());
+            let store_changes = bookings.changes().newer(stored);
+            network_changes.or(refusals).or(store_changes).await;
+            if versions() != std::mem::replace(&mut seen, versions()) && is_ready {
                 self.check_all();
             }
             let state = desired.state().load();
@@ -399,41 +437,59 @@ impl Reservations {
         }
     }
 
+    /// Finds the reservations of an earlier run whose flows the switches have. The others are
+    /// checked one by one.
+    async fn verify(&self, desired: &Desired) {
+        let unverified = lock(&self.0.unverified).clone();
+        if !unverified.is_empty() {
+            let unsettled = desired.unsettled().await;
+            lock(&self.0.unverified).retain(|id| unsettled.contains_key(id));
+        }
+    }
+
     /// Makes all reservations check their path.
     fn check_all(&self) {
-        self.book().values().for_each(|entry| send_order(&entry.orders, ReservationOrder::Check));
+        lock(&self.0.tasks).values().for_each(|orders| send_order(orders, ReservationOrder::Check));
     }
 
     /// Makes the reservations that pass one of these switches check their path. Not the lost ones:
     /// their own refusals would make them retry.
     fn check_switches(&self, switches: &BTreeSet<Dpid>) {
-        for entry in self.book().values() {
-            if let ReservationState::Installed(ports) = &entry.reservation.state
-                && ports.iter().any(|port| switches.contains(&port.dpid))
+        if switches.is_empty() {
+            return;
+        }
+        let tasks = lock(&self.0.tasks);
+        for (id, booking) in self.stored_reservations() {
+            if matches!(booking.status, booking::Status::Installed(_))
+                && let Some(route) = &booking.route
+                && route.switches().any(|dpid| switches.contains(&dpid))
+                && let Some(orders) = tasks.get(&id)
             {
-                send_order(&entry.orders, ReservationOrder::Check);
+                send_order(orders, ReservationOrder::Check);
             }
         }
     }
-
-    fn book(&self) -> MutexGuard<'_, BTreeMap<u32, ReservationEntry>> {
-        // Each change of it is one insertion, removal or assignment.
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<ReservationOrder>, Option<Waker>)> {
-    // Each change of it is one insertion or removal.
-    orders.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change of what is locked is one insertion, removal or assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Queues an order. Several waiting orders to look become one.
 fn send_order(orders: &Orders, order: ReservationOrder) {
     let mut orders = lock(orders);
     let (waiting, waker) = &mut *orders;
-    if !(matches!(order, ReservationOrder::Check)
-        && waiting.iter().any(|order| matches!(order, ReservationOrder::Check)))
-    {
+    let waits = match &order {
+        ReservationOrder::Check => {
+            waiting.iter().any(|order| matches!(order, ReservationOrder::Check))
+        }
+        ReservationOrder::Changed => {
+            waiting.iter().any(|order| matches!(order, ReservationOrder::Changed))
+        }
+        ReservationOrder::Release(_) => false,
+    };
+    if !waits {
         waiting.push_back(order);
     }
     if let Some(waker) = waker.take() {
@@ -456,15 +512,20 @@ async fn next_order(orders: &Orders) -> ReservationOrder {
     .await
 }
 
-/// Removes the flows of an earlier run's reservations, which ended with its controller. They still
-/// carry packets, so they stay until the app for all other packets has found the hosts.
-async fn remove_earlier_flows(network: Network, desired: Desired) {
+/// Removes the flows of an earlier run's reservations that are not stored. They still carry packets,
+/// so they stay until the app for all other packets has found the hosts.
+async fn remove_earlier_flows(network: Network, desired: Desired, book: Reservations) {
     let paths = paths(&network);
     let mut current = paths.load();
     while !current.is_settled() {
         current = paths.changed(current.version()).await;
     }
     network.sleep(KEEP_EARLIER_FLOWS).await;
+    let changes = book.0.bookings.changes();
+    let mut seen = changes.load();
+    while !book.is_read() {
+        seen = changes.changed(seen.version()).await;
+    }
     desired.complete();
 }
 
@@ -507,9 +568,12 @@ impl App for Bandwidth {
         let Bandwidth(reservations) = self;
         if reservations.0.network.set(network.clone()).is_ok() {
             let desired = network.desired();
+            reservations.restore(network, &desired);
+            network
+                .spawn("stored reservations", reservations.0.bookings.clone().run(network.clone()));
             network.spawn(
                 "flows of an earlier run",
-                remove_earlier_flows(network.clone(), desired.clone()),
+                remove_earlier_flows(network.clone(), desired.clone(), reservations.clone()),
             );
             let (task_reservations, task_network) = (reservations.clone(), network.clone());
             let watch = move || {

@@ -1,14 +1,16 @@
 //! The route of a reservation from host to host, and the capacity of its lines.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Dpid, Flow, Host, HostId, Match, MeterEntry, Network, Port, SwitchPort, Switches,
-    Version,
+    Action, Dpid, Flow, Host, HostId, Match, MeterEntry, Network, Port, SwitchPort, Version,
 };
 use bellrock_services::desired::DesiredEntry;
 use bellrock_services::paths::{Path, Paths, paths};
 
+use super::booking::CandidateRoute;
+use super::hold::ALTERNATIVES;
 use super::{BandwidthSettings, Kbps, LinkDirection, NotReserved};
 
 /// Time for discovery to find the links of a switch that has connected: two rounds.
@@ -50,11 +52,7 @@ pub(super) struct HostRoute {
 
 impl HostRoute {
     /// The route over a path between two hosts' switches. `None` if one has just disconnected.
-    pub(super) fn of_path(
-        path: &Path,
-        [from, to]: [&Host; 2],
-        switches: &Switches,
-    ) -> Option<Self> {
+    pub(super) fn of_path(path: &Path, [from, to]: [&Host; 2], network: &Network) -> Option<Self> {
         let in_ports = path.hops.iter().map(|hop| hop.to.port);
         let out_ports = path.hops.iter().map(|hop| hop.from.port);
         let (in_ports, out_ports) = (
@@ -63,7 +61,8 @@ impl HostRoute {
         );
         let steps =
             path.switches().zip(in_ports.zip(out_ports)).map(|(dpid, (in_port, out_port))| {
-                Some(RouteStep { dpid, version: switches.get(dpid)?.version, in_port, out_port })
+                let version = network.reachable(dpid)?.version;
+                Some(RouteStep { dpid, version, in_port, out_port })
             });
         Some(HostRoute { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
     }
@@ -85,18 +84,34 @@ impl HostRoute {
         self.steps.iter().map(|step| step.dpid)
     }
 
-    /// Returns whether packets still get through.
-    pub(super) fn state(&self, network: &Network) -> RouteState {
-        let (switches, hosts) = (network.switches(), network.hosts().load());
+    /// The hosts, each with its port.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (HostId, SwitchPort)> {
+        let first = self.steps.first().map(|step| (self.from, step.from()));
+        let last = self.steps.last().map(|step| (self.to, step.to()));
+        first.into_iter().chain(last)
+    }
+
+    /// Whether both hosts have been seen, wherever they are.
+    pub(super) fn has_seen_hosts(&self, network: &Network) -> bool {
+        let hosts = network.hosts().load();
+        [self.from, self.to].iter().all(|id| hosts.get(id.mac, id.vlan).is_some())
+    }
+
+    /// Returns whether packets still get through. `assumes_hosts`: hosts that have not been seen
+    /// count as being where they were.
+    pub(super) fn state(&self, network: &Network, assumes_hosts: bool) -> RouteState {
+        let hosts = network.hosts().load();
         let (topology, paths) = (network.topology().load(), paths(network).load());
-        let at = |id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
-        let first = self.steps.first().map(RouteStep::from);
-        let last = self.steps.last().map(RouteStep::to);
+        let is_there =
+            |(id, at): (HostId, SwitchPort)| match hosts.get(id.mac, id.vlan).map(|host| host.at) {
+                Some(now) => now == at,
+                None => assumes_hosts,
+            };
         let has_version = |step: &RouteStep| {
-            let info = switches.get(step.dpid);
+            let info = network.reachable(step.dpid);
             info.is_none_or(|info| info.version == step.version)
         };
-        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(has_version) {
+        if !self.hosts().all(is_there) || !self.steps.iter().all(has_version) {
             return RouteState::Broken;
         }
         // A disconnected switch has neither ports nor links in the topology, and a newly connected
@@ -109,12 +124,12 @@ impl HostRoute {
         };
         let down: Vec<Dpid> = self.steps.iter().filter(is_down).map(|step| step.dpid).collect();
         let cut = self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid);
-        let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since);
+        let since = |dpid: Dpid| network.reachable(dpid).map(|info| info.since);
         let is_new =
             |dpid: &Dpid| since(*dpid).is_some_and(|since| network.now() < since + LINKS_WITHIN);
-        let disconnected = self.switches().find(|dpid| switches.get(*dpid).is_none());
+        let disconnected = self.switches().find(|dpid| network.reachable(*dpid).is_none());
         // A down port is certain at a switch that has been connected for long.
-        let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);
+        let is_certain = |dpid: &&Dpid| network.reachable(**dpid).is_some() && !is_new(dpid);
         if down.iter().any(|dpid| is_certain(&dpid)) {
             return RouteState::Broken;
         }
@@ -161,6 +176,31 @@ impl HostRoute {
         self.steps.iter().enumerate().rev().map(flow).chain(meters).collect()
     }
 
+    /// Text form of the steps: `SWITCH/VERSION/IN/OUT`, with the wire version.
+    pub(super) fn text(&self) -> String {
+        let step = |step: &RouteStep| {
+            let RouteStep { dpid, version, in_port, out_port } = step;
+            format!("{dpid}/{}/{}/{}", version.wire(), in_port.0, out_port.0)
+        };
+        self.steps.iter().map(step).collect::<Vec<_>>().join(",")
+    }
+
+    /// The route between these hosts with the steps of a text.
+    pub(super) fn parse([from, to]: [HostId; 2], text: &str) -> Option<Self> {
+        let step = |text: &str| {
+            let mut parts = text.split('/');
+            let step = RouteStep {
+                dpid: parts.next()?.parse().ok()?,
+                version: Version::from_wire(parts.next()?.parse().ok()?)?,
+                in_port: Port(parts.next()?.parse().ok()?),
+                out_port: Port(parts.next()?.parse().ok()?),
+            };
+            parts.next().is_none().then_some(step)
+        };
+        let steps = text.split(',').map(step).collect::<Option<_>>()?;
+        Some(HostRoute { from, to, steps })
+    }
+
     /// Checks that the ingress switch has meters.
     pub(super) fn check_meters(&self) -> Result<(), NotReserved> {
         match self.steps.first() {
@@ -187,7 +227,7 @@ impl RouteStep {
 pub(super) fn capacity(
     line: LinkDirection,
     settings: &BandwidthSettings,
-    switches: &Switches,
+    network: &Network,
     paths: &Paths,
 ) -> Result<u64, NotReserved> {
     let (LinkDirection::From(at) | LinkDirection::To(at)) = line;
@@ -196,6 +236,62 @@ pub(super) fn capacity(
     if let Some(&Kbps(set)) = configured.or(settings.rate.as_ref()) {
         return Ok(set);
     }
-    let desc = switches.get(at.dpid).and_then(|info| info.port(at.port));
-    desc.and_then(|port| port.rate_kbps()).ok_or(NotReserved::NoRate(line))
+    let info = network.reachable(at.dpid);
+    let rate = info.and_then(|info| info.port(at.port).and_then(|port| port.rate_kbps()));
+    rate.ok_or(NotReserved::NoRate(line))
+}
+
+/// Returns the shortest paths between two hosts whose lines have the capacity and that avoid these
+/// switches, with the capacity of each line.
+pub(super) fn routes(
+    network: &Network,
+    settings: &BandwidthSettings,
+    [from, to]: [HostId; 2],
+    rate: Kbps,
+    needs_meter: bool,
+    excluded: &BTreeSet<Dpid>,
+) -> Result<Vec<CandidateRoute>, NotReserved> {
+    let (hosts, paths) = (network.hosts().load(), paths(network).load());
+    let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
+    let endpoints = [host(from)?, host(to)?];
+    if endpoints[0].at == endpoints[1].at {
+        return Err(NotReserved::SamePort(endpoints[0].at));
+    }
+    let is_away = |host: &&Host| network.reachable(host.at.dpid).is_none();
+    if let Some(host) = endpoints.into_iter().find(is_away) {
+        return Err(NotReserved::NotConnected(host.at.dpid));
+    }
+    let check_rate = |line: LinkDirection| match capacity(line, settings, network, &paths)? {
+        kbps if kbps < rate.0 => Err(NotReserved::AboveRate { rate, line, capacity: Kbps(kbps) }),
+        kbps => Ok((line, kbps)),
+    };
+    check_rate(LinkDirection::To(endpoints[0].at))?;
+    check_rate(LinkDirection::From(endpoints[1].at))?;
+
+    let [first, last] = endpoints.map(|host| host.at.dpid);
+    let usable = |from: SwitchPort| {
+        !excluded.contains(&from.dpid) && check_rate(LinkDirection::From(from)).is_ok()
+    };
+    let found = match first == last {
+        true => vec![Path { from: first, to: last, hops: Vec::new() }],
+        false => paths.k_shortest(first, last, ALTERNATIVES, |hop| usable(hop.from)),
+    };
+    let mut routes = Vec::new();
+    for route in found.iter().filter_map(|path| HostRoute::of_path(path, endpoints, network)) {
+        if needs_meter {
+            route.check_meters()?;
+        }
+        let lines = route.lines().map(check_rate).collect::<Result<Vec<_>, _>>()?;
+        routes.push((route, lines));
+    }
+    routes.retain(|(route, _)| !route.switches().any(|dpid| excluded.contains(&dpid)));
+    if routes.is_empty() {
+        // Decides whether the rate is too high or there is no path at all.
+        let any = paths.k_shortest(first, last, 1, |_| true);
+        for hop in any.iter().flat_map(|path| &path.hops) {
+            check_rate(LinkDirection::From(hop.from))?;
+        }
+        return Err(NotReserved::NoPath { from, to });
+    }
+    Ok(routes)
 }

@@ -85,7 +85,9 @@ pub(super) async fn keep_drops(
         lists.note(dpid, drops.blocks(revision, old, &unsupported));
         drops.change(&supported).await;
         // After the wanted drops: a prefix may have replaced its parts.
-        drops.remove_unwanted().await;
+        if lists.is_read() {
+            drops.remove_unwanted().await;
+        }
         revision = wanted.revision();
         lists.note(dpid, drops.blocks(revision, supported.iter().copied(), &unsupported));
         retry_at = drops.retry_at();

@@ -7,12 +7,14 @@ use bellrock_api::{Dpid, Publisher, Version, Watch};
 use bellrock_services::desired::{IncludedOrders, SwitchOrders};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
+use super::stored::StoredBlocks;
 
 /// The hosts that a [`Quarantine`](super::Quarantine) blocks. All clones share the same lists.
 ///
 /// There are two sources. The file is replaced as a whole ([`BlockLists::set_file`]). Single
 /// entries are changed by [`BlockLists::add`] and [`BlockLists::remove`], and lost when the
-/// controller ends. Entries of either source are blocked.
+/// controller ends; with a store ([`BlockLists::stored`]) they are changed by [`BlockLists::block`]
+/// and [`BlockLists::unblock`] only, and stay. Entries of either source are blocked.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLists(Arc<BlockListState>);
 
@@ -24,6 +26,7 @@ struct BlockListState {
     /// Number of changes of `switches`.
     noted: Publisher<u64>,
     file_problem: Mutex<Option<String>>,
+    book: Option<StoredBlocks>,
 }
 
 /// Which entries a switch blocks.
@@ -148,9 +151,46 @@ pub enum NotChanged {
     /// There is no such entry. A prefix that covers it may be listed.
     #[error("{0} is not on the list in this form; `bellrock quarantine list` shows all entries")]
     NotListed(Blocked),
+    /// It could not be stored.
+    #[error("{0}")]
+    NotStored(String),
 }
 
 impl BlockLists {
+    pub(super) fn of(book: StoredBlocks) -> Self {
+        let state = BlockListState { book: Some(book), ..BlockListState::default() };
+        let lists = BlockLists(Arc::new(state));
+        // What is known already is blocked before the first switch comes up.
+        lists.take_stored();
+        lists
+    }
+
+    pub(super) fn book(&self) -> Option<&StoredBlocks> {
+        self.0.book.as_ref()
+    }
+
+    /// The line of the file that lists an entry.
+    pub(super) fn line(&self, blocked: &Blocked) -> Option<usize> {
+        self.wanted().load().file.line(blocked)
+    }
+
+    /// Number of entries of the file.
+    pub(super) fn file_len(&self) -> usize {
+        self.wanted().load().file.iter().count()
+    }
+
+    /// Replaces the single entries.
+    pub(super) fn set_added(&self, added: &BTreeSet<Blocked>) {
+        let _ = self.change(|wanted| {
+            let file = wanted.file.clone();
+            let since =
+                |blocked: &Blocked| (*blocked, wanted.since(blocked).unwrap_or(wanted.revision));
+            let all: BTreeMap<_, _> = file.iter().chain(added).map(since).collect();
+            (wanted.added, wanted.since) = (added.clone(), all);
+            Ok(())
+        });
+    }
+
     /// Blocks a host, or a prefix.
     ///
     /// # Errors

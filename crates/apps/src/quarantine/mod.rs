@@ -13,6 +13,7 @@
 mod keep;
 mod list;
 mod lists;
+mod stored;
 
 use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
@@ -59,6 +60,10 @@ impl App for Quarantine {
     /// Listed hosts stay blocked while the controller is away, and while it restarts.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Keep
+    }
+
+    fn start(&self, network: &Network) {
+        self.lists.start(network);
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> QuarantineSwitch {

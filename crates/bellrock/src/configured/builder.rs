@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bellrock_apps::bandwidth::{Bandwidth, MAX_RESERVATIONS, Reservations};
+use bellrock_apps::bandwidth::{Bandwidth, BandwidthSettings, MAX_RESERVATIONS, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
@@ -12,7 +12,7 @@ use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_cluster::SharedStores;
 use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
-use bellrock_config::{Config, Control, HttpConfig};
+use bellrock_config::{Config, Control, HttpConfig, StorePlace};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
 use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
@@ -22,6 +22,7 @@ use super::cluster;
 use super::reload::Parts;
 use super::switch_tls;
 use super::{NotRun, SharedTableKind};
+use crate::file_store::{self, FileStore, NamedValues};
 use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
 
 /// Adds the apps of a file of Python to the end of the chain.
@@ -53,6 +54,7 @@ pub(super) fn builder(
     let shared_stores = cluster.as_ref().map(SharedStores::start).transpose();
     let shared_stores = shared_stores.map_err(|error| NotRun::Cluster(error.to_string()))?;
     let node_tls = cluster.as_ref().and_then(|settings| settings.tls.clone());
+    let node = cluster.as_ref().map(|settings| settings.node.clone());
     if let Some(settings) = cluster {
         builder = builder.cluster(settings);
     }
@@ -89,8 +91,16 @@ pub(super) fn builder(
                     builder.app(GlobalLearning::<InTransactions>::new(*settings, &tables))
                 }
             },
-            AppChoice::Bandwidth(settings) => {
-                let reservations = Reservations::new(settings.clone());
+            AppChoice::Bandwidth(settings, place) => {
+                let settings = settings.clone();
+                let reservations = match shared_stores.as_ref().zip(node.clone()) {
+                    Some((stores, node)) => {
+                        info!("reservations are in the etcd of the cluster");
+                        let store = Arc::new(stores.open(RESERVATIONS_SHARED_NAME));
+                        Reservations::shared(settings, store, node)
+                    }
+                    None => stored_reservations(config, settings, place)?,
+                };
                 parts.reservations = Some(reservations.clone());
                 builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
             }
@@ -100,7 +110,12 @@ pub(super) fn builder(
                 builder.app(Provisioning::new(&circuits)).circuits(&circuits)
             }
             AppChoice::Quarantine(settings) => {
-                let lists = BlockLists::default();
+                let lists = match shared_stores.as_ref().zip(node.clone()) {
+                    Some((stores, node)) => {
+                        BlockLists::shared(Arc::new(stores.open(BLOCKS_SHARED_NAME)), node)
+                    }
+                    None => stored_blocks(config, &settings.store)?,
+                };
                 if let Some(file) = &settings.file {
                     parts.block_list = Some(BlockListFile::watch(file, lists.clone())?);
                 }
@@ -132,7 +147,7 @@ pub(super) fn builder(
 /// The static entries, whose meters are none of the app `bandwidth`.
 pub(super) fn static_entries(config: &Config) -> StaticEntries {
     let entries = StaticEntries::default();
-    if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(_))) {
+    if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(..))) {
         entries.reserve_meters(MAX_RESERVATIONS);
     }
     entries
@@ -152,6 +167,72 @@ pub fn static_store_path(config: &Config, settings: &StaticSettings) -> Option<P
     }
     let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     settings.store.path(directory.as_deref(), STATIC_STORE_NAME)
+}
+
+/// Name of the file of reservations in the state directory.
+const RESERVATIONS_STORE_NAME: &str = "reservations.json";
+
+/// Name of the store of reservations in the etcd of a cluster.
+const RESERVATIONS_SHARED_NAME: &str = "reservations";
+
+/// Returns the path of the file of reservations, if there is to be one. A node of a cluster has none.
+#[must_use]
+pub fn reservations_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
+    if config.cluster.name.is_some() {
+        return None;
+    }
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    place.path(directory.as_deref(), RESERVATIONS_STORE_NAME)
+}
+
+/// The reservations of a controller that is alone, with those of an earlier run.
+fn stored_reservations(
+    config: &Config,
+    settings: BandwidthSettings,
+    place: &StorePlace,
+) -> Result<Reservations, NotRun> {
+    let Some(path) = reservations_store_path(config, place) else {
+        info!("reservations end with the controller; the setting `store` of the app names a file");
+        return Ok(Reservations::new(settings));
+    };
+    let values = read_orders(&path)?;
+    info!("reservations: {} in {}", values.len().saturating_sub(1), path.display());
+    let store = FileStore::create(path, values).map_err(NotRun::Orders)?;
+    Ok(Reservations::stored(settings, Arc::new(store)))
+}
+
+/// Name of the file of what operators have blocked, in the state directory.
+const BLOCKS_STORE_NAME: &str = "blocked.json";
+
+/// Name of the store of what operators have blocked, in the etcd of a cluster.
+const BLOCKS_SHARED_NAME: &str = "blocked";
+
+/// Returns the path of the file of what operators have blocked, if there is to be one. A node of a
+/// cluster has none.
+#[must_use]
+pub fn blocks_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
+    if config.cluster.name.is_some() {
+        return None;
+    }
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    place.path(directory.as_deref(), BLOCKS_STORE_NAME)
+}
+
+/// The lists of a controller that is alone, with what was blocked in an earlier run.
+fn stored_blocks(config: &Config, place: &StorePlace) -> Result<BlockLists, NotRun> {
+    let Some(path) = blocks_store_path(config, place) else { return Ok(BlockLists::default()) };
+    let values = read_orders(&path)?;
+    let store = FileStore::create(path, values).map_err(NotRun::Orders)?;
+    Ok(BlockLists::stored(Arc::new(store)))
+}
+
+/// Reads a file of orders, of which there is no first version.
+///
+/// # Errors
+/// [`NotRun::Orders`].
+pub(super) fn read_orders(path: &Path) -> Result<NamedValues, NotRun> {
+    let none = |_: &[u8]| Err(serde::de::Error::custom("there never was such a form"));
+    file_store::read(path, none).map_err(NotRun::Orders)
 }
 
 /// The file of the static entries, if there is to be one.

@@ -60,14 +60,14 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
-pub use builder::static_store_path;
+pub use builder::{blocks_store_path, reservations_store_path, static_store_path};
 pub use log::{LogLevel, start_log};
 pub use named_files::{Store, check};
 pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
-use crate::{Controller, ControllerBuilder, RunError, Signals, StaticStoreError};
+use crate::{Controller, ControllerBuilder, FileStoreError, RunError, Signals, StaticStoreError};
 use reload::Reloader;
 
 /// Why the controller did not run.
@@ -94,6 +94,9 @@ pub enum NotRun {
     /// The file of static entries cannot be used.
     #[error(transparent)]
     StaticStore(#[from] StaticStoreError),
+    /// A file of reservations, or of blocked hosts, cannot be used.
+    #[error(transparent)]
+    Orders(FileStoreError),
     /// The key of discovery cannot be read.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),

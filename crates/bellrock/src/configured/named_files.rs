@@ -14,7 +14,10 @@ use bellrock_config::{Checked, Config, FileError, Sources};
 use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use rustix::fs::{Access, access};
 
-use super::builder::{static_entries, static_store_path, tls_files};
+use super::builder::{
+    blocks_store_path, read_orders, reservations_store_path, static_entries, static_store_path,
+    tls_files,
+};
 use super::{cluster_files, switch_tls};
 use crate::tls::TlsServer;
 use crate::{FileStoreError, StaticStore, StaticStoreError};
@@ -43,6 +46,7 @@ pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
                 .collect();
         if store == Store::Free {
             wrong.extend(static_file(config));
+            wrong.extend(order_files(config));
         }
         wrong
     })
@@ -110,7 +114,28 @@ fn static_file(config: &Config) -> Option<WrongFile> {
             return Some(wrong(setting, &error, remedy));
         }
     }
-    // It is replaced as a whole, by a new file beside it.
+    unwritable(setting, &path)
+}
+
+/// The files of reservations, and of blocked hosts.
+fn order_files(config: &Config) -> impl Iterator<Item = WrongFile> {
+    let place = |app: &AppChoice| match app {
+        AppChoice::Bandwidth(_, place) => {
+            Some(("apps.bandwidth.store", reservations_store_path(config, place)?))
+        }
+        AppChoice::Quarantine(settings) => {
+            Some(("apps.quarantine.store", blocks_store_path(config, &settings.store)?))
+        }
+        _ => None,
+    };
+    config.apps.iter().filter_map(place).filter_map(|(setting, path)| match read_orders(&path) {
+        Err(error) => Some(wrong(setting, &error, "")),
+        Ok(_) => unwritable(setting, &path),
+    })
+}
+
+/// Whether the file cannot be replaced: as a whole, by a new file beside it.
+fn unwritable(setting: &'static str, path: &Path) -> Option<WrongFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let error = io::Error::from(access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?);

@@ -364,7 +364,7 @@ fn circuits(config: &Config) -> Option<ProvisioningSettings> {
 
 fn bandwidth(config: &Config) -> Option<&BandwidthSettings> {
     config.apps.iter().find_map(|app| match app {
-        AppChoice::Bandwidth(settings) => Some(settings),
+        AppChoice::Bandwidth(settings, _) => Some(settings),
         _ => None,
     })
 }

@@ -69,6 +69,7 @@ fn not_reserved(
         }
         NotReserved::UnknownQueue { .. } => QueryError::not_found("queue", text),
         NotReserved::NotRunning => QueryError::new(ErrorKind::AppNotRunning, text),
+        NotReserved::NotStored(_) => QueryError::new(ErrorKind::Timeout, text),
         _ => QueryError::new(ErrorKind::Refused, text),
     }
 }
@@ -120,6 +121,7 @@ pub(super) fn release(
     carried_out(reservations.release(id))?.map_err(|error| {
         let kind = match &error {
             NotReleased::Unknown(_) => ErrorKind::NotFound,
+            NotReleased::NotStored(_) => ErrorKind::Timeout,
             _ => ErrorKind::Refused,
         };
         QueryError::new(kind, error.to_string()).at("id")

@@ -27,7 +27,7 @@ impl ControllerOperator {
     ) -> Result<QuarantineAnswer, QueryError> {
         let lists = self.block_lists()?;
         let host = parse(names, &order.host)?;
-        lists.add(host).map_err(|error| not_changed(&error))?;
+        stored(lists.block(host))?;
         info!("an operator blocked {host}");
         // After a time-out, the gaps name the switches that are late.
         let _ = wait_until(Instant::now() + ORDER_TIMEOUT, lists.decided(host));
@@ -47,7 +47,7 @@ impl ControllerOperator {
     ) -> Result<QuarantineAnswer, QueryError> {
         let lists = self.block_lists()?;
         let host = parse(names, &order.host)?;
-        lists.remove(host).map_err(|error| not_changed(&error))?;
+        stored(lists.unblock(host))?;
         info!("an operator let {host} back");
         let let_back = Some(host.to_string());
         Ok(QuarantineAnswer { let_back, ..QuarantineAnswer::default() })
@@ -149,9 +149,21 @@ fn parse(names: &Names, host: &str) -> Result<Blocked, QueryError> {
     names::read(names, "host", host, str::parse)
 }
 
+/// Waits until a change is stored.
+fn stored(change: impl Future<Output = Result<(), NotChanged>>) -> Result<(), QueryError> {
+    let late = || {
+        let why = "the store has not answered yet, and the change is carried out later or not at all: \
+                   ask for the list later";
+        QueryError::new(ErrorKind::Timeout, why)
+    };
+    let result = wait_until(Instant::now() + ORDER_TIMEOUT, change).ok_or_else(late)?;
+    result.map_err(|error| not_changed(&error))
+}
+
 fn not_changed(error: &NotChanged) -> QueryError {
     let kind = match error {
         NotChanged::NotListed(_) => ErrorKind::NotFound,
+        NotChanged::NotStored(_) => ErrorKind::Timeout,
         _ => ErrorKind::Refused,
     };
     QueryError::new(kind, error.to_string()).at("host")

@@ -127,7 +127,8 @@ apps:
 #[test]
 fn structures_are_maps_and_names_stand_for_what_they_name() {
     let config = read(MAPS);
-    let [AppChoice::Bandwidth(bandwidth), AppChoice::Provisioning(provisioning)] = &config.apps[..]
+    let [AppChoice::Bandwidth(bandwidth, _), AppChoice::Provisioning(provisioning)] =
+        &config.apps[..]
     else {
         panic!("two apps")
     };

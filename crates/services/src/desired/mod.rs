@@ -35,6 +35,11 @@
 //! order of an operator that may change a switch ([`OperatorChange`]) its tables are read at once,
 //! and until then its entries count as unconfirmed.
 //!
+//! # In a cluster
+//! All controllers have the same intents, and each brings the switches that obey it to them. An
+//! intent here does not wait for entries in switches that obey another controller: a [`Commit`]
+//! reports the switches of this one. [`Desired::unsettled`] lists the others as away.
+//!
 //! # Failure
 //! If a switch refuses a change, that is reported ([`bellrock_api::Event::WantedRefused`]) and the
 //! change is sent again later. If the outcome of a change is unknown, the switch's tables are read

@@ -8,18 +8,25 @@
 //! [`MemoryStore`] keeps entries as long as the process lives. The face has one in a file, for a
 //! controller that is alone; the crate `cluster` has one in etcd.
 //!
+//! [`EntryBook`] is what an app has of a store: the entries as it knows them, and orders that are
+//! checked against all of them.
+//!
 //! # What it is not
 //! It knows nothing of what the values mean, and no network: its owner decides what a conflict is for
 //! an operator.
 
+mod book;
 mod memory;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 
+pub use book::{BookModel, Draft, EntryBook, NotOrdered};
 pub use futures_lite::Stream;
 pub use memory::MemoryStore;
+pub use words::Words;
 
 /// Maximum length of an entry's name, in bytes. Longer ones are refused.
 pub const MAX_STORED_NAME_BYTES: usize = 128;
@@ -189,4 +196,11 @@ pub trait EntryStore: fmt::Debug + Send + Sync {
 
     /// Reads all entries, and follows their changes.
     fn follow(&self) -> StoreEvents;
+
+    /// Keeps an entry of this name for as long as this process lives. A store that others share
+    /// removes it some seconds after the process has ended, or cannot reach the store any more.
+    /// A store of one controller has no such entries.
+    fn show_life(&self, name: &str) {
+        let _ = name;
+    }
 }

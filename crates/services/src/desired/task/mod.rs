@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::runtime::EventPublisher as _;
+use bellrock_api::runtime::{EventPublisher as _, RoleControl as _};
 use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, RequestError};
 use futures_lite::FutureExt;
 
@@ -55,6 +55,7 @@ pub(super) async fn run(network: Network, desired: Desired) {
         operator_changes: Arc::clone(&orders),
         orders: 0,
         switches: BTreeMap::new(),
+        elsewhere: BTreeSet::new(),
         missing: MissingEntries::default(),
         changed: BTreeSet::new(),
         added: BTreeMap::new(),
@@ -72,12 +73,14 @@ pub(super) async fn run(network: Network, desired: Desired) {
         let writes = desired.0.writes.watch().load();
         let switches = network.watch_switches().load();
         let orders_now = orders.watch().load();
+        let standbys = network.standbys().load();
         task.run_once(**writes, **orders_now, tables.take());
         let new_book = desired.0.writes.watch().newer(writes.version());
         let new_switches = network.watch_switches().newer(switches.version());
         let next_tables = async { tables = task.next_tables().await };
         let new_orders = orders.watch().newer(orders_now.version());
-        next_tables.or(new_book).or(new_switches).or(new_orders).await;
+        let new_standbys = network.standbys().newer(standbys.version());
+        next_tables.or(new_book).or(new_switches).or(new_orders).or(new_standbys).await;
     }
 }
 
@@ -98,6 +101,8 @@ struct DesiredTask {
     /// Number of the last change of the counts of orders that was noted.
     orders: u64,
     switches: BTreeMap<Dpid, DesiredSwitch>,
+    /// Switches that another controller of the cluster is master of. It has the same intents.
+    elsewhere: BTreeSet<Dpid>,
     missing: MissingEntries,
     /// Switches to compare.
     changed: BTreeSet<Dpid>,
@@ -134,6 +139,7 @@ impl DesiredTask {
         self.next_run = None;
         self.take_outcomes();
         self.update_switches();
+        self.update_elsewhere();
         self.take_orders(orders);
         self.take_tables(tables);
         self.read_tables();
@@ -207,6 +213,18 @@ impl DesiredTask {
                 DesiredSwitch::new(info, orders.of_switch(info.dpid))
             });
         }
+    }
+
+    /// Notes which switches obey another controller of the cluster. Entries in them are its task:
+    /// nothing here waits for them.
+    fn update_elsewhere(&mut self) {
+        let standbys = self.network.standbys().load();
+        let obeys_another = |dpid: &Dpid| {
+            !self.switches.contains_key(dpid) && self.network.reachable(*dpid).is_some()
+        };
+        let elsewhere = standbys.iter().map(|info| info.dpid).filter(obeys_another).collect();
+        let before = std::mem::replace(&mut self.elsewhere, elsewhere);
+        self.changed.extend(before.symmetric_difference(&self.elsewhere));
     }
 
     /// Notes the orders of operators, if there are new ones.
@@ -380,6 +398,10 @@ impl DesiredTask {
         let mut needs_read = false;
         for dpid in std::mem::take(&mut self.changed) {
             let why = match self.switches.get_mut(&dpid) {
+                None if self.elsewhere.contains(&dpid) => {
+                    self.missing.set(dpid, MissingAtSwitch::new());
+                    continue;
+                }
                 None => LackCause::Away,
                 Some(switch) if switch.known.is_none() => LackCause::Due,
                 Some(switch) => {

@@ -80,6 +80,12 @@ impl DesiredTask {
             let away = self.missing.disconnected(intent);
             (intent, away.map_or(IntentState::Due, IntentState::Away))
         }));
+        for dpid in &self.elsewhere {
+            let intents = self.desired.book();
+            for (intent, _) in intents.entries(*dpid) {
+                unsettled.entry(intent).or_insert(IntentState::Away(*dpid));
+            }
+        }
         for (dpid, switch) in &self.switches {
             let refused = switch.impossible();
             unsettled
@@ -101,7 +107,9 @@ impl DesiredTask {
         if !up.into_iter().all(DesiredSwitch::is_read) {
             return IntentState::Leaving;
         }
-        let disconnected = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
+        let is_gone =
+            |dpid: &&Dpid| !self.switches.contains_key(dpid) && !self.elsewhere.contains(dpid);
+        let disconnected = switches.iter().find(is_gone);
         disconnected.map_or(IntentState::Settled, |dpid| IntentState::Left(*dpid))
     }
 

@@ -1,0 +1,241 @@
+//! What a book takes in: reports of its store, and its own commits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_lite::StreamExt;
+
+use super::draft::commit_number;
+use super::{BookModel, COMMITS, FOLLOW_AGAIN, FOLLOW_LIMIT, Known, LEADER, NODE, OWN_BYTES, Task};
+use crate::store::words::Words;
+use crate::store::{NotStored, StoreChange, StoreEvent, StoredChange, StoredEntry};
+
+impl<M: BookModel> Task<M> {
+    /// Takes what the store reports. `None`: it reports nothing any more.
+    pub(super) async fn take(&mut self, event: Option<StoreEvent>) {
+        let Some(event) = event else {
+            self.network.sleep(FOLLOW_AGAIN).await;
+            self.events = self.book.0.store.follow();
+            return;
+        };
+        let is_taken = self.book.known().take(event);
+        if !is_taken {
+            self.read_anew().await;
+        }
+        self.book.publish();
+    }
+
+    /// Reads the store while nothing is stored here: so what it lacks, it has lost.
+    async fn read_anew(&mut self) {
+        self.events = self.book.0.store.follow();
+        let (network, events) = (self.network.clone(), &mut self.events);
+        let read = async {
+            while let Some(event) = events.next().await {
+                if let StoreEvent::Read { revision, entries } = event {
+                    return Some((revision, entries));
+                }
+            }
+            None
+        };
+        // What is read later is compared again.
+        let Some(Some((revision, entries))) = network.timeout(FOLLOW_LIMIT, read).await else {
+            return;
+        };
+        let (wrong, commits) = {
+            let mut known = self.book.known();
+            if count_of(&entries) >= known.commits {
+                known.revision = 0;
+                known.take(StoreEvent::Read { revision, entries });
+                return;
+            }
+            (known.went_back(revision, entries), known.commits)
+        };
+        let limits = self.book.0.store.limits();
+        let most = limits.changes.saturating_sub(1).max(1);
+        let mut rest = &wrong[..];
+        loop {
+            let sizes = rest.iter().scan(0_usize, |sum, change| {
+                *sum = sum.saturating_add(change.bytes());
+                Some(*sum)
+            });
+            let fits = |sum: &usize| *sum <= limits.bytes.saturating_sub(OWN_BYTES);
+            let count = sizes.take(most).take_while(fits).count().max(1).min(rest.len());
+            let mut changes = rest[..count].to_vec();
+            rest = &rest[count..];
+            let number = {
+                let known = self.book.known();
+                let expected = known.revisions.get(COMMITS).copied().unwrap_or_default();
+                commit_number(known.commits.max(commits) + 1, expected)
+            };
+            changes.push(number);
+            match self.commit(changes).await {
+                Ok(()) if rest.is_empty() => return,
+                Ok(()) => {}
+                Err(error) => {
+                    // Another controller does the same. What it has stored is read.
+                    let is_conflict = matches!(error, NotStored::Conflict { .. });
+                    if !is_conflict {
+                        self.book.known().trouble = Some(error.to_string());
+                    }
+                    self.events = self.book.0.store.follow();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl<M: BookModel> Known<M> {
+    /// Takes an event. Returns false if the store has fewer commits than are known: it was read
+    /// before the last one, or has gone back.
+    pub(super) fn take(&mut self, event: StoreEvent) -> bool {
+        match event {
+            StoreEvent::Unreachable(why) => self.trouble = Some(why),
+            StoreEvent::Reachable => self.trouble = None,
+            StoreEvent::Changed(changes) => {
+                changes.into_iter().for_each(|change| self.change(change));
+            }
+            StoreEvent::Read { revision, entries } => {
+                self.trouble = None;
+                if count_of(&entries) < self.commits {
+                    return false;
+                }
+                self.read(revision, entries);
+            }
+        }
+        true
+    }
+
+    fn read(&mut self, revision: u64, entries: Vec<StoredEntry>) {
+        let there: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let names = self.revisions.keys().chain(self.values.keys()).chain(&self.unreadable);
+        let mut gone: BTreeSet<String> =
+            names.filter(|name| !there.contains(name.as_str())).cloned().collect();
+        let nodes = self.nodes.iter().map(|node| format!("{NODE}{node}"));
+        gone.extend(nodes.filter(|name| !there.contains(name.as_str())));
+        for name in gone {
+            self.revisions.remove(&name);
+            self.set(&name, None);
+        }
+        for StoredEntry { name, value, revision } in entries {
+            if self.revisions.get(&name) != Some(&revision) {
+                self.set_stored(name, value, revision);
+            }
+        }
+        self.revision = self.revision.max(revision);
+        self.is_read = true;
+    }
+
+    fn change(&mut self, change: StoredChange) {
+        let (name, revision, value) = match change {
+            StoredChange::Put(entry) => (entry.name, entry.revision, Some(entry.value)),
+            StoredChange::Removed { name, revision } => (name, revision, None),
+        };
+        // All that is in an order's way comes before it, so it is known with the order itself.
+        if revision <= self.revision && !name.starts_with(NODE) {
+            return;
+        }
+        match value {
+            Some(value) => self.set_stored(name, value, revision),
+            None => {
+                self.revisions.remove(&name);
+                self.set(&name, None);
+            }
+        }
+    }
+
+    fn set_stored(&mut self, name: String, value: String, revision: u64) {
+        if !name.starts_with(NODE) {
+            self.revisions.insert(name.clone(), revision);
+        }
+        self.set(&name, Some(&value));
+    }
+
+    /// Takes in the value of a name.
+    fn set(&mut self, name: &str, value: Option<&str>) {
+        let word = |key: &str| Words::parse(value?).ok()?.text(key).map(str::to_owned);
+        if name == COMMITS {
+            self.commits = word("count").and_then(|text| text.parse().ok()).unwrap_or_default();
+        } else if name == LEADER {
+            self.leader = word("node");
+        } else if let Some(node) = name.strip_prefix(NODE) {
+            match value {
+                Some(_) => self.nodes.insert(node.to_owned()),
+                None => self.nodes.remove(node),
+            };
+        } else {
+            self.unreadable.remove(name);
+            match value.map(|value| M::read(name, value)).transpose() {
+                Ok(value) => self.set_value(name, value.map(Arc::new)),
+                // What was known under this name stays.
+                Err(_) => drop(self.unreadable.insert(name.to_owned())),
+            }
+        }
+    }
+
+    fn set_value(&mut self, name: &str, value: Option<Arc<M::Value>>) {
+        let before = match &value {
+            Some(value) => self.values.insert(name.to_owned(), Arc::clone(value)),
+            None => self.values.remove(name),
+        };
+        self.model.change(name, before.as_deref(), value.as_deref());
+    }
+
+    /// Takes in a commit of this controller. As it had the next number, all others before it are
+    /// known.
+    pub(super) fn committed(&mut self, changes: Vec<StoreChange>, revision: u64) {
+        for change in changes {
+            match change {
+                StoreChange::Put { name, value, .. } => self.set_stored(name, value, revision),
+                StoreChange::Remove { name, .. } => {
+                    self.revisions.remove(&name);
+                    self.set(&name, None);
+                }
+            }
+        }
+        self.revision = self.revision.max(revision);
+    }
+
+    /// Returns the changes that bring an older store to what is known.
+    fn went_back(&mut self, revision: u64, entries: Vec<StoredEntry>) -> Vec<StoreChange> {
+        self.revisions.clear();
+        self.revision = revision;
+        self.nodes.clear();
+        let mut changes = Vec::new();
+        let mut missing: BTreeSet<&String> = self.values.keys().collect();
+        let mut nodes = BTreeSet::new();
+        for StoredEntry { name, value, revision } in entries {
+            if let Some(node) = name.strip_prefix(NODE) {
+                nodes.insert(node.to_owned());
+                continue;
+            }
+            self.revisions.insert(name.clone(), revision);
+            if name == COMMITS || name == LEADER {
+                continue;
+            }
+            missing.remove(&name);
+            let Some(known) = self.values.get(&name) else {
+                changes.push(StoreChange::Remove { name, expected: revision });
+                continue;
+            };
+            if M::read(&name, &value).as_ref() != Ok(known) {
+                let value = M::show(known);
+                changes.push(StoreChange::Put { name, value, expected: revision });
+            }
+        }
+        for name in missing {
+            let (value, name) = (M::show(&self.values[name]), name.clone());
+            changes.push(StoreChange::Put { name, value, expected: 0 });
+        }
+        self.nodes = nodes;
+        self.unreadable.clear();
+        changes
+    }
+}
+
+/// The number of commits among the entries of a store.
+fn count_of(entries: &[StoredEntry]) -> u64 {
+    let entry = entries.iter().find(|entry| entry.name == COMMITS);
+    let words = entry.and_then(|entry| Words::parse(&entry.value).ok());
+    words.and_then(|words| words.read("count").ok()).unwrap_or_default()
+}

@@ -1,0 +1,542 @@
+//! The entries of a store, as one controller knows them, and orders that change them.
+//!
+//! An order is a function of the entries: it reads what there is, and changes some, or refuses. It
+//! is stored by compare-and-swap. Every commit also writes one entry, the number of commits: so what
+//! the order was checked against is what the store has. If another controller was faster, the
+//! order is checked again against what that one has stored. So of two orders for the last capacity
+//! of a link exactly one gets it. Orders that come while others are stored are stored together.
+//!
+//! # The leader
+//! Each controller that shares the store keeps an entry `node/NAME` alive by a lease. One of those
+//! that live is the leader: an entry `leader`, written as any order is. What the leader orders is
+//! checked with [`Draft::is_leader`] in the order itself. So a controller that was the leader, and
+//! has not heard that another one is now, changes nothing: its commit has an old number. A
+//! controller that is alone is always the leader.
+//!
+//! # When the store has gone back
+//! The number of commits only grows. If the store has a smaller one than this controller knows, and
+//! still has after it was read once more, an old snapshot was restored. Then what this controller
+//! has is newer, and is put back, also removals.
+//!
+//! # What it is not
+//! It knows nothing of what values mean: that is a [`BookModel`]. It is not for the hot path.
+
+mod draft;
+mod follow;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellrock_api::runtime::{Promise, promise};
+use bellrock_api::{Network, Publisher, Watch};
+use futures_lite::{FutureExt, StreamExt};
+
+pub use draft::Draft;
+
+use super::{EntryStore, NotStored, StoreChange, StoreEvent, StoreEvents};
+
+/// Name of the number of commits.
+pub(super) const COMMITS: &str = "commits";
+/// Name of the entry that names the leader.
+pub(super) const LEADER: &str = "leader";
+/// Names of controllers that live begin so.
+pub(super) const NODE: &str = "node/";
+
+/// Maximum number of orders that are stored together, if the store does not allow fewer changes.
+const MAX_BATCH: usize = 256;
+/// Maximum number of orders that wait. Further ones are refused.
+const MAX_WAITING: usize = 16_384;
+/// Time to see what another controller has stored before an order. Then the order is refused.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(5);
+/// Number of times that orders are checked again, as other controllers were faster. Then they are
+/// refused.
+const MAX_ATTEMPTS: u32 = 64;
+/// Time for a store to answer. That in etcd answers in less, whatever happens.
+const COMMIT_LIMIT: Duration = Duration::from_secs(15);
+/// Time after which a store that has ended is followed again.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+/// Bytes of a commit that are kept for the number of commits and the leader.
+const OWN_BYTES: usize = 512;
+/// Entries of a commit that are kept for the same.
+const OWN_CHANGES: usize = 2;
+
+/// What the values of a book mean, and what is to be known of all of them at once.
+pub trait BookModel: Default + Send + 'static {
+    /// The value of an entry.
+    type Value: Send + Sync + PartialEq + 'static;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What is wrong, for the log: a newer release has written it, or it is damaged.
+    fn read(name: &str, value: &str) -> Result<Self::Value, String>;
+
+    /// Returns the JSON form of a value.
+    fn show(value: &Self::Value) -> String;
+
+    /// Takes in a change that is stored.
+    fn change(&mut self, name: &str, before: Option<&Self::Value>, after: Option<&Self::Value>);
+}
+
+/// The entries of a store. All clones are the same.
+pub struct EntryBook<M: BookModel>(Arc<Shared<M>>);
+
+impl<M: BookModel> Clone for EntryBook<M> {
+    fn clone(&self) -> Self {
+        EntryBook(Arc::clone(&self.0))
+    }
+}
+
+impl<M: BookModel> fmt::Debug for EntryBook<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryBook").field("store", &self.0.store).finish_non_exhaustive()
+    }
+}
+
+struct Shared<M: BookModel> {
+    store: Arc<dyn EntryStore>,
+    /// The name of this controller. `None`: it does not share the store.
+    node: Option<String>,
+    known: Mutex<Known<M>>,
+    /// Number of changes of `known`.
+    version: Publisher<u64>,
+    jobs: (async_channel::Sender<Box<dyn Job<M>>>, async_channel::Receiver<Box<dyn Job<M>>>),
+    /// What the store reports, until the task takes it.
+    events: Mutex<Option<StoreEvents>>,
+}
+
+/// What this controller knows of the store.
+struct Known<M: BookModel> {
+    values: BTreeMap<String, Arc<M::Value>>,
+    /// Revisions of all names, except those of nodes.
+    revisions: HashMap<String, u64>,
+    model: M,
+    commits: u64,
+    /// All changes up to this revision are known.
+    revision: u64,
+    /// Entries that this release cannot read.
+    unreadable: BTreeSet<String>,
+    nodes: BTreeSet<String>,
+    leader: Option<String>,
+    is_read: bool,
+    trouble: Option<String>,
+}
+
+impl<M: BookModel> Default for Known<M> {
+    fn default() -> Self {
+        Known {
+            values: BTreeMap::new(),
+            revisions: HashMap::new(),
+            model: M::default(),
+            commits: 0,
+            revision: 0,
+            unreadable: BTreeSet::new(),
+            nodes: BTreeSet::new(),
+            leader: None,
+            is_read: false,
+            trouble: None,
+        }
+    }
+}
+
+/// Why an order was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOrdered<E> {
+    /// The order itself refuses.
+    #[error("{0}")]
+    Refused(E),
+    /// The store cannot be used. Nothing has changed.
+    #[error("nothing has changed: {0}")]
+    Unavailable(String),
+    /// The answer was lost: it was carried out, or not.
+    #[error("whether this was carried out is not known, as the answer of the store was lost: {0}")]
+    Unknown(String),
+}
+
+/// An order that waits.
+trait Job<M: BookModel>: Send {
+    /// Changes the draft. Returns whether it did not refuse.
+    fn plan(&mut self, draft: &mut Draft<'_, M>) -> bool;
+
+    /// Answers.
+    fn finish(self: Box<Self>, stored: Result<(), NotStored>);
+}
+
+struct Order<F, R, E> {
+    plan: F,
+    planned: Option<Result<R, E>>,
+    answer: Promise<Result<R, NotOrdered<E>>>,
+}
+
+impl<M, F, R, E> Job<M> for Order<F, R, E>
+where
+    M: BookModel,
+    F: FnMut(&mut Draft<'_, M>) -> Result<R, E> + Send,
+    R: Send + 'static,
+    E: Send + 'static,
+{
+    fn plan(&mut self, draft: &mut Draft<'_, M>) -> bool {
+        let planned = (self.plan)(draft);
+        let is_accepted = planned.is_ok();
+        self.planned = Some(planned);
+        is_accepted
+    }
+
+    fn finish(self: Box<Self>, stored: Result<(), NotStored>) {
+        let result = match (self.planned, stored) {
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (_, Err(NotStored::Unknown(why))) => Err(NotOrdered::Unknown(why)),
+            (_, Err(error)) => Err(NotOrdered::Unavailable(error.to_string())),
+            (Some(Err(error)), Ok(())) => Err(NotOrdered::Refused(error)),
+            (None, Ok(())) => Err(NotOrdered::Unavailable("the order was not checked".into())),
+        };
+        self.answer.resolve(result);
+    }
+}
+
+impl<M: BookModel> EntryBook<M> {
+    /// Opens a store of this controller alone.
+    #[must_use]
+    pub fn alone(store: Arc<dyn EntryStore>) -> Self {
+        EntryBook::open(store, None)
+    }
+
+    /// Opens a store that this controller shares with others. `node`: its own name.
+    #[must_use]
+    pub fn shared(store: Arc<dyn EntryStore>, node: String) -> Self {
+        EntryBook::open(store, Some(node))
+    }
+
+    fn open(store: Arc<dyn EntryStore>, node: Option<String>) -> Self {
+        let mut events = store.follow();
+        let mut known = Known::default();
+        // A store in this process answers at once: its entries are there before the first switch.
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(events.next()).poll(&mut context) {
+            Poll::Ready(Some(event)) => {
+                known.take(event);
+            }
+            _ => known.trouble = Some("the store was not read yet".into()),
+        }
+        EntryBook(Arc::new(Shared {
+            store,
+            node,
+            known: Mutex::new(known),
+            version: Publisher::default(),
+            jobs: async_channel::bounded(MAX_WAITING),
+            events: Mutex::new(Some(events)),
+        }))
+    }
+
+    /// The name of this controller: empty if it is alone.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        self.0.node.as_deref().unwrap_or_default()
+    }
+
+    /// Whether other controllers have the same entries.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.0.node.is_some()
+    }
+
+    /// Whether the entries are known.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.known().is_read
+    }
+
+    /// Whether this controller is the leader, as far as it knows. An order asks
+    /// [`Draft::is_leader`].
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.known().is_leader(self.0.node.as_deref())
+    }
+
+    /// Whether the controller of this name lives, as far as this one knows.
+    #[must_use]
+    pub fn is_alive(&self, node: &str) -> bool {
+        self.known().is_alive(self.0.node.as_deref(), node)
+    }
+
+    /// Number of changes so far, of entries, nodes and the leader.
+    #[must_use]
+    pub fn changes(&self) -> &Watch<u64> {
+        self.0.version.watch()
+    }
+
+    /// The value of an entry.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<Arc<M::Value>> {
+        self.known().values.get(name).cloned()
+    }
+
+    /// All entries, by name.
+    #[must_use]
+    pub fn values(&self) -> Vec<(String, Arc<M::Value>)> {
+        let known = self.known();
+        known.values.iter().map(|(name, value)| (name.clone(), Arc::clone(value))).collect()
+    }
+
+    /// Calls `read` with the model. Nothing is stored meanwhile.
+    pub fn with_model<T>(&self, read: impl FnOnce(&mut M) -> T) -> T {
+        read(&mut self.known().model)
+    }
+
+    /// Carries out an order, even if its answer is dropped. `plan` is called again if another
+    /// controller was faster: it must depend on the draft, and on what does not matter then.
+    /// The task [`EntryBook::run`] carries it out.
+    ///
+    /// # Errors
+    /// [`NotOrdered`]. A refusal has changed nothing.
+    pub async fn order<R, E>(
+        &self,
+        plan: impl FnMut(&mut Draft<'_, M>) -> Result<R, E> + Send + 'static,
+    ) -> Result<R, NotOrdered<E>>
+    where
+        R: Send + 'static,
+        E: Send + 'static,
+    {
+        let (answer, answered) = promise();
+        let order = Order { plan, planned: None, answer };
+        if self.0.jobs.0.try_send(Box::new(order)).is_err() {
+            let why = format!("{MAX_WAITING} orders wait for the store already: try again");
+            return Err(NotOrdered::Unavailable(why));
+        }
+        let ending = || NotOrdered::Unknown("the controller is ending".into());
+        answered.await.unwrap_or_else(|| Err(ending()))
+    }
+
+    /// Carries out orders, and follows the store, as long as the controller runs. One task runs it.
+    pub async fn run(self, network: Network) {
+        let taken = self.0.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut task = Task {
+            events: taken.unwrap_or_else(|| self.0.store.follow()),
+            book: self,
+            network,
+            left: VecDeque::new(),
+        };
+        if let Some(node) = &task.book.0.node {
+            task.book.0.store.show_life(&format!("{NODE}{node}"));
+        }
+        loop {
+            task.lead_if_due().await;
+            task.next().await;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known<M>> {
+        // A change is taken in entry by entry.
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self) {
+        self.0.version.update(|version| version + 1);
+    }
+}
+
+impl<M: BookModel> Known<M> {
+    fn is_leader(&self, node: Option<&str>) -> bool {
+        node.is_none_or(|node| {
+            self.leader.as_deref() == Some(node)
+                && self.nodes.contains(node)
+                && self.trouble.is_none()
+        })
+    }
+
+    fn is_alive(&self, own: Option<&str>, node: &str) -> bool {
+        match own {
+            None => node.is_empty(),
+            Some(own) => own == node || self.nodes.contains(node),
+        }
+    }
+
+    /// The controller that is to lead now, if it does not yet.
+    fn due_leader(&self) -> Option<&String> {
+        let is_led = self.leader.as_ref().is_some_and(|leader| self.nodes.contains(leader));
+        self.nodes.first().filter(|_| !is_led && self.is_read)
+    }
+}
+
+/// The task of a book.
+struct Task<M: BookModel> {
+    book: EntryBook<M>,
+    network: Network,
+    events: StoreEvents,
+    /// Orders that did not fit into the last commit.
+    left: VecDeque<Box<dyn Job<M>>>,
+}
+
+enum Next<M> {
+    Event(Option<StoreEvent>),
+    Job(Box<dyn Job<M>>),
+}
+
+impl<M: BookModel> Task<M> {
+    /// Takes an event, or carries out orders.
+    async fn next(&mut self) {
+        let next = match self.left.pop_front() {
+            Some(job) => Next::Job(job),
+            None => {
+                let (jobs, events) = (&self.book.0.jobs.1, &mut self.events);
+                let event = async { Next::Event(events.next().await) };
+                // The book has the sender too, so the channel does not end.
+                let job = async {
+                    match jobs.recv().await {
+                        Ok(job) => Next::Job(job),
+                        Err(_) => std::future::pending().await,
+                    }
+                };
+                event.or(job).await
+            }
+        };
+        match next {
+            Next::Event(event) => self.take(event).await,
+            Next::Job(job) => self.carry_out(job).await,
+        }
+    }
+
+    /// Carries out this order, and those that wait, as far as they fit into one commit.
+    async fn carry_out(&mut self, first: Box<dyn Job<M>>) {
+        let limits = self.book.0.store.limits();
+        let most = limits.changes.saturating_sub(OWN_CHANGES).min(MAX_BATCH);
+        let bytes = limits.bytes.saturating_sub(OWN_BYTES);
+        let mut batch = vec![first];
+        let mut not_yet = VecDeque::new();
+        for _ in 0..MAX_ATTEMPTS {
+            let planned = self.plan(&mut batch, &mut not_yet, (most, bytes));
+            let changes = match planned {
+                Ok(changes) => changes,
+                Err(error) => return self.finish(batch, not_yet, &Err(error)),
+            };
+            if changes.is_empty() {
+                return self.finish(batch, not_yet, &Ok(()));
+            }
+            match self.commit(changes.clone()).await {
+                Ok(()) => return self.finish(batch, not_yet, &Ok(())),
+                Err(NotStored::Conflict { name }) => {
+                    let expected = changes.iter().find(|change| change.name() == name);
+                    let expected = expected.map_or(0, StoreChange::expected);
+                    if let Err(error) = self.wait_for_change(&name, expected).await {
+                        return self.finish(batch, not_yet, &Err(error));
+                    }
+                }
+                Err(error) => return self.finish(batch, not_yet, &Err(error)),
+            }
+        }
+        let why = "other controllers of the cluster order all the time: try again";
+        self.finish(batch, not_yet, &Err(NotStored::Unavailable(why.into())));
+    }
+
+    /// Plans the orders of a batch, and adds those that wait. What does not fit waits for the next.
+    fn plan(
+        &self,
+        batch: &mut Vec<Box<dyn Job<M>>>,
+        not_yet: &mut VecDeque<Box<dyn Job<M>>>,
+        (most, bytes): (usize, usize),
+    ) -> Result<Vec<StoreChange>, NotStored> {
+        let known = self.book.known();
+        if !known.is_read {
+            let why = known.trouble.clone().unwrap_or_default();
+            return Err(NotStored::Unavailable(format!("the store is not read yet: {why}")));
+        }
+        if let Some(name) = known.unreadable.first() {
+            return Err(NotStored::Unavailable(format!(
+                "the entry {name} is of a newer release, or damaged, and this controller cannot read it"
+            )));
+        }
+        let mut draft = Draft::new(&known, self.book.0.node.as_deref());
+        let mut index = 0;
+        while let Some(mut job) = match batch.len() > index {
+            true => Some(batch.remove(index)),
+            false if batch.len() >= MAX_BATCH => None,
+            false => not_yet.pop_front().or_else(|| self.book.0.jobs.1.try_recv().ok()),
+        } {
+            let mark = draft.mark();
+            if !job.plan(&mut draft) {
+                draft.undo_to(mark);
+            } else if draft.size().0 > most || draft.size().1 > bytes {
+                if index == 0 {
+                    // Alone it is too large too. The store says so.
+                    batch.insert(0, job);
+                    not_yet.extend(batch.drain(1..));
+                    return Ok(draft.into_changes());
+                }
+                draft.undo_to(mark);
+                not_yet.push_front(job);
+                let rest: Vec<_> = batch.drain(index..).collect();
+                rest.into_iter().rev().for_each(|job| not_yet.push_front(job));
+                break;
+            }
+            batch.insert(index, job);
+            index += 1;
+        }
+        Ok(draft.into_changes())
+    }
+
+    fn finish(
+        &mut self,
+        batch: Vec<Box<dyn Job<M>>>,
+        not_yet: VecDeque<Box<dyn Job<M>>>,
+        stored: &Result<(), NotStored>,
+    ) {
+        batch.into_iter().for_each(|job| job.finish(stored.clone()));
+        self.left.extend(not_yet);
+    }
+
+    /// Stores changes in one commit, and takes them in.
+    async fn commit(&mut self, changes: Vec<StoreChange>) -> Result<(), NotStored> {
+        let committed = self.book.0.store.commit(changes.clone());
+        let late = || NotStored::Unknown("the store does not answer".into());
+        let committed = self.network.timeout(COMMIT_LIMIT, committed).await;
+        let revision = committed.unwrap_or_else(|| Err(late()))?;
+        self.book.known().committed(changes, revision);
+        self.book.publish();
+        Ok(())
+    }
+
+    /// Waits until this controller knows of another revision of an entry than the expected one.
+    async fn wait_for_change(&mut self, name: &str, expected: u64) -> Result<(), NotStored> {
+        let network = self.network.clone();
+        let is_same =
+            |known: &Known<M>| known.revisions.get(name).copied().unwrap_or_default() == expected;
+        let wait = async {
+            while is_same(&self.book.known()) {
+                let event = self.events.next().await;
+                self.take(event).await;
+            }
+        };
+        if network.timeout(FOLLOW_LIMIT, wait).await.is_some() {
+            return Ok(());
+        }
+        let why = self.book.known().trouble.clone().unwrap_or_else(|| "it is late".into());
+        let why = format!("this node does not see what other nodes have stored: {why}");
+        Err(NotStored::Unavailable(why))
+    }
+
+    /// Makes this controller the leader, if the leader has ended and this one is next.
+    async fn lead_if_due(&mut self) {
+        let Some(node) = self.book.0.node.clone() else { return };
+        if self.book.known().due_leader() != Some(&node) {
+            return;
+        }
+        let (answer, answered) = promise();
+        let plan = move |draft: &mut Draft<'_, M>| {
+            draft.lead();
+            Ok::<_, ()>(())
+        };
+        self.carry_out(Box::new(Order { plan, planned: None, answer })).await;
+        match answered.await {
+            Some(Ok(())) => {}
+            // It is tried again after the next event.
+            _ => self.network.sleep(FOLLOW_AGAIN).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
