@@ -136,6 +136,44 @@ class Bandwidth(SystemTest):
         self.assertTrue(all(old < new for old, new in zip(before + between, between + after)), (before, between, after))
         assert_nothing_lost(self, [stream])
 
+    def test_a_reservation_survives_a_restart_openflow13(self):
+        """It comes back with its number and path, from the file. Its flows are left as they are, and lose no packet."""
+        app = {"bandwidth": {"store": str(self.run_dir / "reservations.json")}}
+        controller, network = self.start("OpenFlow13", app)
+        first, last = network["h1"], network["h3"]
+        reserved = controller.ask("reserve", first.IP(), last.IP(), "20M")
+
+        def metered():
+            """The flow with the meter, without its counters, and its age in seconds."""
+            flows = [line for line in network.flows("s1") if "meter:" in line]
+            self.assertEqual(len(flows), 1, flows)
+            return re.sub(r"(duration|n_packets|n_bytes)=[^,]*, ", "", flows[0]), float(re.search(r"duration=([0-9.]+)", flows[0])[1])
+
+        def path():
+            return [(row["id"], row["state"], row["path"]) for row in controller.ask("reservations")]
+
+        stream = Stream(first, last)
+        time.sleep(1)
+        flow, age = metered()
+        self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
+        capture = self.capture()
+        controller = self.controller(config={"apps": [app, "routing"]})
+        self.assertEqual([row["id"] for row in controller.ask("reservations")], [1], "it is known before the switches are")
+        network.await_connected()
+        until(lambda: path() == [(1, "installed", reserved["path"])], FOUND_S, "it is checked")
+        until(lambda: network.unreachable() == [], FOUND_S, "everybody is found")
+        again, later = metered()
+        self.assertEqual(again, flow)
+        self.assertGreater(later, age, "it was not laid anew")
+        capture.stop()
+        self.assertEqual(capture.message_types().count(METER_MOD), 0, "meter_mods")
+        assert_nothing_lost(self, [stream])
+        with self.assertRaisesRegex(AssertionError, "reservation 1 from .* exists already"):
+            controller.ask("reserve", first.IP(), last.IP(), "1M")
+        self.assertEqual(controller.ask("reserve", last.IP(), first.IP(), "1M")["id"], 2)
+        self.assertEqual(controller.ask("release", "1")["id"], 1)
+        until(lambda: not any("meter:1" in line for line in network.flows("s1")), FOUND_S, "its flow is removed")
+
     def test_what_cannot_be_kept_is_refused_openflow10(self):
         controller, network = self.start("OpenFlow10")
         before = {switch.name: len(network.flows(switch.name)) for switch in network.switches}

@@ -12,6 +12,7 @@
 #![allow(unreachable_pub, reason = "parts of a test")]
 
 mod access;
+mod books;
 mod data;
 mod faults;
 mod pki;

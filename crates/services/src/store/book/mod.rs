@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use async_channel::{Receiver, Sender};
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{Network, Publisher, Watch};
 use futures_lite::{FutureExt, StreamExt};
@@ -104,7 +105,7 @@ struct Shared<M: BookModel> {
     known: Mutex<Known<M>>,
     /// Number of changes of `known`.
     version: Publisher<u64>,
-    jobs: (async_channel::Sender<Box<dyn Job<M>>>, async_channel::Receiver<Box<dyn Job<M>>>),
+    jobs: (Sender<AnyJob<M>>, Receiver<AnyJob<M>>),
     /// What the store reports, until the task takes it.
     events: Mutex<Option<StoreEvents>>,
 }
@@ -156,6 +157,8 @@ pub enum NotOrdered<E> {
     #[error("whether this was carried out is not known, as the answer of the store was lost: {0}")]
     Unknown(String),
 }
+
+type AnyJob<M> = Box<dyn Job<M>>;
 
 /// An order that waits.
 trait Job<M: BookModel>: Send {
@@ -368,12 +371,12 @@ struct Task<M: BookModel> {
     network: Network,
     events: StoreEvents,
     /// Orders that did not fit into the last commit.
-    left: VecDeque<Box<dyn Job<M>>>,
+    left: VecDeque<AnyJob<M>>,
 }
 
 enum Next<M> {
     Event(Option<StoreEvent>),
-    Job(Box<dyn Job<M>>),
+    Job(AnyJob<M>),
 }
 
 impl<M: BookModel> Task<M> {
@@ -401,7 +404,7 @@ impl<M: BookModel> Task<M> {
     }
 
     /// Carries out this order, and those that wait, as far as they fit into one commit.
-    async fn carry_out(&mut self, first: Box<dyn Job<M>>) {
+    async fn carry_out(&mut self, first: AnyJob<M>) {
         let limits = self.book.0.store.limits();
         let most = limits.changes.saturating_sub(OWN_CHANGES).min(MAX_BATCH);
         let bytes = limits.bytes.saturating_sub(OWN_BYTES);
@@ -435,8 +438,8 @@ impl<M: BookModel> Task<M> {
     /// Plans the orders of a batch, and adds those that wait. What does not fit waits for the next.
     fn plan(
         &self,
-        batch: &mut Vec<Box<dyn Job<M>>>,
-        not_yet: &mut VecDeque<Box<dyn Job<M>>>,
+        batch: &mut Vec<AnyJob<M>>,
+        not_yet: &mut VecDeque<AnyJob<M>>,
         (most, bytes): (usize, usize),
     ) -> Result<Vec<StoreChange>, NotStored> {
         let known = self.book.known();
@@ -480,8 +483,8 @@ impl<M: BookModel> Task<M> {
 
     fn finish(
         &mut self,
-        batch: Vec<Box<dyn Job<M>>>,
-        not_yet: VecDeque<Box<dyn Job<M>>>,
+        batch: Vec<AnyJob<M>>,
+        not_yet: VecDeque<AnyJob<M>>,
         stored: &Result<(), NotStored>,
     ) {
         batch.into_iter().for_each(|job| job.finish(stored.clone()));

@@ -149,12 +149,11 @@ fn no_interleaving_of_orders_takes_anything_twice() {
             })
             .into();
         let mut orders = Vec::new();
-        for number in 0..24 {
+        for _ in 0..24 {
             let (at, amount, name) = {
                 let mut random = random.lock().unwrap();
                 (random.usize(..3), random.u64(5..40), format!("n{}", random.u8(..16)))
             };
-            let _ = number;
             orders.push((name.clone(), amount, controllers[at].take(&name, amount)));
         }
         let mut taken = Vec::new();
@@ -272,7 +271,7 @@ fn a_leader_that_has_not_heard_of_the_next_one_changes_nothing() {
 #[derive(Debug, Default)]
 struct RestoredStore {
     store: Mutex<MemoryStore>,
-    followers: Mutex<Vec<async_channel::Sender<StoreEvent>>>,
+    followers: Mutex<Vec<Sender<StoreEvent>>>,
 }
 
 impl RestoredStore {
