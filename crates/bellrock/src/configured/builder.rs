@@ -22,7 +22,7 @@ use super::cluster;
 use super::reload::Parts;
 use super::switch_tls;
 use super::{NotRun, SharedTableKind};
-use crate::file_store::{self, FileStore, NamedValues};
+use crate::file_store::{self, NamedValues, ThreadedFileStore};
 use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
 
 /// Adds the apps of a file of Python to the end of the chain.
@@ -197,7 +197,7 @@ fn stored_reservations(
     };
     let values = read_orders(&path)?;
     info!("reservations: {} in {}", values.len().saturating_sub(1), path.display());
-    let store = FileStore::create(path, values).map_err(NotRun::Orders)?;
+    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
     Ok(Reservations::stored(settings, Arc::new(store)))
 }
 
@@ -222,7 +222,7 @@ pub fn blocks_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf>
 fn stored_blocks(config: &Config, place: &StorePlace) -> Result<BlockLists, NotRun> {
     let Some(path) = blocks_store_path(config, place) else { return Ok(BlockLists::default()) };
     let values = read_orders(&path)?;
-    let store = FileStore::create(path, values).map_err(NotRun::Orders)?;
+    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
     Ok(BlockLists::stored(Arc::new(store)))
 }
 
