@@ -223,6 +223,9 @@ mod suite;
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Wake, Waker};
+
     use super::suite::ready;
     use super::*;
 
@@ -253,6 +256,24 @@ mod tests {
         fs::remove_dir_all(place).unwrap();
     }
 
+    /// Waits for a future in this thread.
+    fn block_on<F: Future>(future: F) -> F::Output {
+        struct Unpark(thread::Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut future = pin!(future);
+        loop {
+            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => return value,
+                Poll::Pending => thread::park(),
+            }
+        }
+    }
+
     /// Tasks wait for it without a worker's thread.
     #[test]
     fn a_thread_writes_the_file_and_answers() {
@@ -264,9 +285,9 @@ mod tests {
             value: value.into(),
             expected,
         };
-        let revision = futures_lite::future::block_on(store.commit(vec![put("1", 0)])).unwrap();
+        let revision = block_on(store.commit(vec![put("1", 0)])).unwrap();
         assert_eq!(read_again(&path), [("k".into(), "1".into())]);
-        let conflict = futures_lite::future::block_on(store.commit(vec![put("2", revision + 1)]));
+        let conflict = block_on(store.commit(vec![put("2", revision + 1)]));
         assert_eq!(conflict, Err(NotStored::Conflict { name: "k".into() }));
         fs::remove_dir_all(place).unwrap();
     }
