@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use bellrock::openflow::{
-    ConfigFlags, FromSwitch, List, Out, PacketInMessage, PacketOut, SwitchConfig, frame,
+    Bytes, ConfigFlags, FromSwitch, List, Out, PacketInMessage, PacketOut, SwitchConfig, frame,
 };
 use bellrock::{
     Action, Controller, EncodeError, FlowMod, MacAddr, Match, Port, RawConnection, RawEvent,
@@ -63,7 +63,9 @@ pub(crate) fn serve(owner: &RawOwner) {
                     let body = FromSwitch::decode(message.bytes).map(|decoded| decoded.body);
                     if let Ok(FromSwitch::PacketIn(packet)) = body {
                         let mark = out.len();
-                        if handle(connection.version(), &packet, hosts, &mut out).is_err() {
+                        let done = handle(connection.version(), &packet, hosts, &mut out);
+                        if let Err(error) = done {
+                            eprintln!("switch {}: {error}", connection.dpid());
                             out.truncate(mark);
                         }
                     }
@@ -107,12 +109,10 @@ fn handle(
         ToSwitch::FlowMod(flow.actions(&actions)).encode(version, XID, out)?;
     }
     let actions = [Action::output(port.unwrap_or(Port::FLOOD))];
-    let sent_on = PacketOut {
-        buffer_id: packet.buffer_id,
-        in_port,
-        actions: List::of(&actions),
-        data: packet.data,
-    };
+    // A buffered packet is at the switch.
+    let data = if packet.buffer_id.is_some() { Bytes(&[]) } else { packet.data };
+    let (buffer_id, actions) = (packet.buffer_id, List::of(&actions));
+    let sent_on = PacketOut { buffer_id, in_port, actions, data };
     ToSwitch::PacketOut(sent_on).encode(version, XID, out)
 }
 

@@ -360,7 +360,9 @@ impl ControllerBuilder {
     }
 
     pub(crate) fn chain_problems(&self) -> impl Iterator<Item = ChainProblem> + use<> {
-        check(&self.chain_roles()).into_iter()
+        // With a raw owner there is no chain.
+        let has_chain = self.raw.is_none();
+        has_chain.then(|| check(&self.chain_roles())).into_iter().flatten()
     }
 
     /// Runs the controller until the process gets SIGTERM, SIGINT or SIGHUP. Then it sends what is

@@ -36,9 +36,9 @@ impl RawWorker {
             let name = dpid.map_or_else(|| "unknown".to_owned(), |dpid| dpid.to_string());
             match end {
                 EndCause::Peer | EndCause::Stop => {
-                    info!(dpid = name, peer = %peer.peer, reason = %end, "connection closed");
+                    info!(dpid = %name, peer = %peer.peer, reason = %end, "connection closed");
                 }
-                _ => warn!(dpid = name, peer = %peer.peer, reason = %end, "connection closed"),
+                _ => warn!(dpid = %name, peer = %peer.peer, reason = %end, "connection closed"),
             }
         }
         match peer.stage {
