@@ -169,8 +169,8 @@ class Bandwidth(SystemTest):
         self.assertEqual(capture.message_types().count(METER_MOD), 0, "meter_mods")
         assert_nothing_lost(self, [stream])
         with self.assertRaisesRegex(AssertionError, "reservation 1 from .* exists already"):
-            controller.ask("reserve", first.IP(), last.IP(), "1M")
-        self.assertEqual(controller.ask("reserve", last.IP(), first.IP(), "1M")["id"], 2)
+            controller.ask("reserve", first.MAC(), last.MAC(), "1M")
+        self.assertEqual(controller.ask("reserve", last.MAC(), first.MAC(), "1M")["id"], 2)
         self.assertEqual(controller.ask("release", "1")["id"], 1)
         until(lambda: not any("meter:1" in line for line in network.flows("s1")), FOUND_S, "its flow is removed")
 

@@ -1,26 +1,20 @@
-"""What operators order from apps of a cluster: reservations and blocked hosts, at any node, whichever node ends."""
+"""What operators order from apps of a cluster, at any node."""
 
-import json
-import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.cluster import LIMIT_S, ClusterTest
 from harness.controller import without_own_variables
 from harness.network import Line
-from harness.openvswitch import command
 from harness.waiting import until
 
-# The leader's lease has to end first.
-MOVED_S = 60
 ORDER_S = 30
-ROUNDS = 20
 
 
 class Orders(ClusterTest):
     """A line of three switches with a host each."""
 
-    apps = ("quarantine", "bandwidth", "learning")
+    apps = ("quarantine", "learning")
     time_limit_s = 300
 
     def setUp(self):
@@ -34,15 +28,6 @@ class Orders(ClusterTest):
         words = [node.binary, *words, "--json", "--control", str(node.control)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=ORDER_S, check=False, env=without_own_variables())
         return done.returncode, done.stdout + done.stderr
-
-    def reservations(self, name):
-        return self.nodes[name].ask("reservations")
-
-    def metered(self, switch):
-        """Match, actions and cookie of each flow with a meter, and the ages of these flows."""
-        flows = [line for line in command("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", switch).splitlines() if "meter:" in line]
-        ages = [float(re.search(r"duration=([\d.]+)s", line)[1]) for line in flows]
-        return sorted(re.sub(r"(duration|n_packets|n_bytes|idle_age)=[^,]*, ", "", line).strip() for line in flows), ages
 
     def test_a_blocked_host_is_blocked_at_the_switches_of_all_nodes(self):
         first, last = self.net["h1"], self.net["h3"]
@@ -66,4 +51,3 @@ class Orders(ClusterTest):
         for address in (first.MAC(), last.MAC()):
             self.nodes[others[1]].ask("quarantine", "remove", address)
         until(lambda: self.net.unreachable([("h1", "h3"), ("h3", "h1")]) == [], LIMIT_S, "both are back")
-
