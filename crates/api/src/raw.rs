@@ -189,6 +189,20 @@ impl RawConnection {
         self.0.send(messages)
     }
 
+    /// Leaves the switch unread until [`resume`](Self::resume), after at most one more read: for an
+    /// owner that takes events, but has not handled those of this switch yet.
+    pub fn pause(&self) {
+        self.0.is_held.store(true, Ordering::SeqCst);
+    }
+
+    /// Reads the switch again.
+    pub fn resume(&self) {
+        if self.0.is_held.swap(false, Ordering::SeqCst) {
+            // If its mailbox is full, the worker looks by itself, once a second.
+            self.0.link.resume();
+        }
+    }
+
     /// Closes the connection, behind all that was sent, for this reason. [`RawEvent::Down`] follows.
     ///
     /// # Errors
@@ -265,6 +279,8 @@ struct RawState {
     /// Bytes that wait at the worker because the switch does not take them.
     backlog: AtomicUsize,
     wants_writable: AtomicBool,
+    /// Whether the owner wants no more of the switch for now.
+    is_held: AtomicBool,
     is_down: AtomicBool,
 }
 
@@ -505,6 +521,7 @@ impl RawPort {
             posted: AtomicUsize::new(0),
             backlog: AtomicUsize::new(0),
             wants_writable: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             is_down: AtomicBool::new(false),
         }))
     }
@@ -536,6 +553,9 @@ impl RawPort {
     /// Whether the switch may be read now. If not, [`RawLink::resume`] follows.
     #[must_use]
     pub fn may_read(&self, connection: &RawConnection) -> bool {
+        if connection.0.is_held.load(Ordering::SeqCst) {
+            return false;
+        }
         if !self.0.is_above(&connection.0) {
             return true;
         }

@@ -154,6 +154,25 @@ fn a_slow_owner_pauses_one_switch_and_many_waiting_bytes_pause_all() {
 }
 
 #[test]
+fn an_owner_pauses_a_switch_and_the_worker_hears_of_the_end_once() {
+    let (owner, port) = raw_owner();
+    let (connection, notes) = connect(&port, 1, Version::V1_3);
+    let (other, _) = connect(&port, 2, Version::V1_3);
+    connection.pause();
+    connection.pause();
+    assert!(!port.may_read(&connection) && port.may_read(&other));
+    // Events that are taken do not end it.
+    port.messages(&connection, message(4, 10, 100).into());
+    assert_eq!(take_all(&owner).len(), 3);
+    assert!(!port.may_read(&connection));
+    assert_eq!(notes.resumed.load(Ordering::Relaxed), 0);
+    connection.resume();
+    connection.resume();
+    assert!(port.may_read(&connection));
+    assert_eq!(notes.resumed.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn an_owner_waits_or_is_rung_and_sees_the_end() {
     let (owner, port) = raw_owner();
     assert!(owner.next_within(Duration::from_millis(1)).is_none() && !owner.is_over());

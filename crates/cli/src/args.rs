@@ -29,6 +29,7 @@ use super::operate::quarantine::QuarantineArgs;
 use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
 use super::pki::PkiArgs;
+use super::python::OskenArgs;
 use super::record::RecordArgs;
 use super::replay::ReplayArgs;
 use super::start::SharedTable;
@@ -129,6 +130,7 @@ pub(super) enum Command {
     Decode(DecodeArgs),
     Record(RecordArgs),
     Replay(ReplayArgs),
+    OskenManager(OskenArgs),
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),

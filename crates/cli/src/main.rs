@@ -220,6 +220,7 @@ fn main() -> ExitCode {
             Ok(_) => return ExitCode::FAILURE,
             Err(failure) => Err(failure),
         },
+        Command::OskenManager(args) => python::run_osken(&args),
         Command::Decode(asked) => match decode::command::run(&asked) {
             Ok(outcome) if outcome.faults == 0 => Ok(()),
             // Faults have been printed at their places.

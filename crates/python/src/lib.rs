@@ -16,6 +16,7 @@ mod action;
 mod address;
 mod app_options;
 mod argument;
+mod bell;
 mod command_run;
 mod controller;
 mod desired;
@@ -37,6 +38,7 @@ mod own_app;
 mod packet;
 mod packets;
 mod plan;
+mod raw;
 mod runner;
 mod stats;
 mod switch;
@@ -90,6 +92,8 @@ mod _native {
     use crate::packets::PyPacketIns;
     #[pymodule_export]
     use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::raw::{PyRawConnection, PyRawEvent, RawClosed, RawController, RawFull};
     #[pymodule_export]
     use crate::stats::{
         PyAggregateStats, PyDescription, PyFlowStats, PyPortStats, PyQueueStats, PyTableStats,

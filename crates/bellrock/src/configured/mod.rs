@@ -67,7 +67,9 @@ pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
-use crate::{Controller, ControllerBuilder, FileStoreError, RunError, Signals, StaticStoreError};
+use crate::{
+    Controller, ControllerBuilder, FileStoreError, RawOwner, RunError, Signals, StaticStoreError,
+};
 use reload::Reloader;
 
 /// Why the controller did not run.
@@ -204,17 +206,47 @@ impl Configured {
         log_level: LogLevel,
         mut add: impl FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun>,
     ) -> Result<Self, NotRun> {
-        let RunOptions { sources, watch_config, shared_table } = options;
-        if let Some(wrong) = cluster_files::wrong(&config).into_iter().flatten().next() {
-            return Err(NotRun::Cluster(wrong.text));
-        }
-        let (builder, parts) = builder::builder(&config, shared_table, &mut add)?;
+        check_cluster_files(&config)?;
+        let (builder, parts) = builder::builder(&config, options.shared_table, &mut add)?;
         if config.python_files().next().is_some() {
             // The check of the configuration knew nothing of these apps.
             for doubt in builder.chain_problems().filter(|problem| !problem.is_error) {
                 warn!("{doubt}");
             }
         }
+        let configured = Configured::start_built(&config, options, log_level, builder, parts)?;
+        announce::announce(&config, &configured.controller);
+        service::ready(&configured.controller);
+        Ok(configured)
+    }
+
+    /// The same for a raw owner, in place of the apps of the configuration, which do not run.
+    ///
+    /// # Errors
+    /// [`NotRun`], also for a node of a cluster.
+    pub fn start_raw(
+        config: &Config,
+        options: RunOptions,
+        log_level: LogLevel,
+    ) -> Result<(Self, RawOwner), NotRun> {
+        check_cluster_files(config)?;
+        let without_apps = Config { apps: Vec::new(), allow: Default::default(), ..config.clone() };
+        let none = &mut |builder, _: &PythonFile| Ok(builder);
+        let (builder, parts) = builder::builder(&without_apps, options.shared_table, none)?;
+        let (builder, owner) = builder.raw_owner();
+        let configured = Configured::start_built(config, options, log_level, builder, parts)?;
+        service::ready(&configured.controller);
+        Ok((configured, owner))
+    }
+
+    fn start_built(
+        config: &Config,
+        options: RunOptions,
+        log_level: LogLevel,
+        builder: ControllerBuilder,
+        parts: reload::Parts,
+    ) -> Result<Self, NotRun> {
+        let RunOptions { sources, watch_config, .. } = options;
         let reloader = Reloader::new(sources, config.clone(), log_level, parts);
         let by_operator = Arc::clone(&reloader);
         let controller =
@@ -222,8 +254,6 @@ impl Configured {
         if watch_config {
             reloader.watch_file().map_err(NotRun::Watch)?;
         }
-        announce::announce(&config, &controller);
-        service::ready(&controller);
         Ok(Configured { controller, reloader })
     }
 
@@ -249,6 +279,13 @@ impl Configured {
         self.controller.stop();
         drop(self.reloader);
         info!("stopped");
+    }
+}
+
+fn check_cluster_files(config: &Config) -> Result<(), NotRun> {
+    match cluster_files::wrong(config).into_iter().flatten().next() {
+        Some(wrong) => Err(NotRun::Cluster(wrong.text)),
+        None => Ok(()),
     }
 }
 

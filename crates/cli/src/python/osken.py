@@ -1,0 +1,23 @@
+# Runs programs for Ryu and os-ken with the package bellrock. `bellrock osken-manager` gives this text to Python, so it works in all
+# versions.
+import sys
+
+# What lies in the current folder is not the package.
+if sys.path[:1] == [""]:
+    del sys.path[0]
+
+
+def missing(why):
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    sys.exit("bellrock: %s (Python %s) %s" % (sys.executable, version, why))
+
+
+try:
+    from bellrock.osken.__main__ import main
+except ImportError as error:
+    if getattr(error, "name", None) == "bellrock":
+        missing("has no package bellrock; install it, with os-ken: %s -m pip install 'bellrock[osken]'" % sys.executable)
+    if getattr(error, "name", None) in ("bellrock.osken", "bellrock.osken.__main__"):
+        missing("has a package bellrock of another version; install that of this command with pip")
+    missing("cannot load the package bellrock: %s" % error)
+sys.exit(main())
