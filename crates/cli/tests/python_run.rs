@@ -103,3 +103,18 @@ fn a_file_that_is_missing_is_an_error_before_python_starts() {
     let (status, text, _) = output(&mut bellrock(&["check", &file]));
     assert_eq!((status, text), (0, format!("{file}: all right\n")));
 }
+
+#[test]
+fn programs_of_os_ken_get_all_arguments_as_they_are() {
+    let place = Place::new("osken-run");
+    let folder = interpreter(&place, "#!/bin/sh\nshift 2\nprintf '%s,' \"$@\"\nexit 7\n");
+    let given = ["osken-manager", "--verbose", "my_app.py", "--ofp-tcp-listen-port", "6633", "-h"];
+    let (status, text, _) = output(bellrock(&given).env("PATH", &folder));
+    assert_eq!((status, &*text), (7, "--verbose,my_app.py,--ofp-tcp-listen-port,6633,-h,"));
+    let mut help = bellrock(&["osken-manager", "--", "--help"]);
+    assert_eq!(output(help.env("PATH", &folder)).1, "--help,");
+    let mut missing = bellrock(&["osken-manager", "my_app.py"]);
+    let (status, _, error) = output(missing.env("PATH", place.file("nowhere")));
+    assert_eq!(status, 1);
+    assert!(error.contains("osken-manager needs python3, which is not in PATH"), "{error}");
+}

@@ -1,0 +1,161 @@
+"""A switch as programs for os-ken see it, with a connection of Bellrock."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+from os_ken.base import app_manager
+from os_ken.cfg import CONF
+from os_ken.controller import controller, ofp_event
+from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDSHAKE_DISPATCHER
+from os_ken.lib import hub
+from os_ken.lib.dpid import dpid_to_str
+from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0
+
+from .._native import RawClosed, RawConnection, RawFull
+
+LOG = logging.getLogger("bellrock.osken")
+
+MAX_WAITING_BYTES = 1 << 20
+"""Bytes of one switch that wait for handlers, above which the switch is not read."""
+
+RETRY_S = 0.01
+"""Time between two tries to send to a switch that takes nothing. After 10 s (`stalled_timeout`) its connection ends."""
+
+MAX_MESSAGES = 256
+"""Messages of one switch after which others have a turn."""
+
+
+class BellrockDatapath(controller.Datapath):
+    """Has all that os-ken's own has, except the socket."""
+
+    def __init__(self, connection: RawConnection, address: tuple[str, int], hello: bytes) -> None:
+        # That of os-ken's own wants a socket, so its place is taken by that of its base class.
+        ofproto_protocol.ProtocolDesc.__init__(self)
+        self.address = address
+        self.is_active = True
+        self.echo_request_interval = CONF.echo_request_interval
+        self.max_unreplied_echo_requests = CONF.maximum_unreplied_echo_requests
+        self.unreplied_echo_requests: list[int] = []
+        self.xid = random.randint(0, self.ofproto.MAX_XID)
+        # Known when the reply to the features request comes, as with os-ken.
+        self.id: int | None = None
+        self._ports = None
+        self.flow_format = ofproto_v1_0.NXFF_OPENFLOW10
+        self.ofp_brick = app_manager.lookup_service_brick("ofp_event")
+        self.state: str | None = None
+        self._connection = connection
+        self._hello = hello
+        # Messages of a read, or the reason of the end. Its bytes are bounded: see `deliver`.
+        self._inbox = hub.Queue()
+        # Each is written by one thread only.
+        self._taken_bytes = 0
+        self._handled_bytes = 0
+        self._is_paused = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that wait for handlers."""
+        return self._taken_bytes - self._handled_bytes
+
+    def deliver(self, messages: list[bytes]) -> None:
+        """Adds messages. Never waits: a switch with many is not read."""
+        self._taken_bytes += sum(map(len, messages))
+        self._inbox.put(messages)
+        if self.waiting_bytes > MAX_WAITING_BYTES and not self._is_paused:
+            self._connection.pause()
+            self._is_paused = True
+            self._resume_if_low()
+
+    def end(self, reason: str) -> None:
+        """Reports the end of the connection."""
+        self._inbox.put(reason)
+
+    def serve(self, on_end: Callable[[], None]) -> None:
+        """Gives out events until the connection ends. It may wait for the queue of an app."""
+        try:
+            self._begin()
+            while self.state != DEAD_DISPATCHER:
+                messages = self._inbox.get()
+                if isinstance(messages, str):
+                    LOG.info("switch %s at %s: %s", self._name(), self.address, messages)
+                    break
+                self._handle_all(messages)
+        except Exception:
+            # As with os-ken: what cannot be parsed ends the connection.
+            LOG.exception("switch %s at %s: its message cannot be handled", self._name(), self.address)
+        finally:
+            self.is_active = False
+            on_end()
+            self.close()
+
+    def _begin(self) -> None:
+        self.set_state(HANDSHAKE_DISPATCHER)
+        self._handle(self._hello)
+        # The version has been agreed on, so os-ken's own handler of hellos has nothing to decide.
+        self.set_version(self._connection.version)
+        self.set_state(CONFIG_DISPATCHER)
+        self.send_msg(self.ofproto_parser.OFPFeaturesRequest(self))
+
+    def _handle_all(self, messages: list[bytes]) -> None:
+        for number, message in enumerate(messages, 1):
+            if self.state == DEAD_DISPATCHER:
+                return
+            self._handle(message)
+            if number % MAX_MESSAGES == 0:
+                hub.sleep(0)
+        self._handled_bytes += sum(map(len, messages))
+        self._resume_if_low()
+
+    def _handle(self, message: bytes) -> None:
+        version, kind, length, xid = ofproto_parser.header(message)
+        # Some parsers keep slices of it, whose type programs see.
+        parsed = ofproto_parser.msg(self, version, kind, length, xid, bytearray(message))
+        if not parsed or self.ofp_brick is None:
+            return
+        event = ofp_event.ofp_msg_to_ev(parsed)
+        state = self.state
+        self.ofp_brick.send_event_to_observers(event, state)
+        if state == HANDSHAKE_DISPATCHER:
+            return
+        for handler in list(self.ofp_brick.get_handlers(event, state)):
+            handler(event)
+
+    def _resume_if_low(self) -> None:
+        if self._is_paused and self.waiting_bytes <= MAX_WAITING_BYTES // 2:
+            self._is_paused = False
+            self._connection.resume()
+
+    def send(self, buf: bytes, close_socket: bool = False) -> bool:
+        """Sends bytes, and waits while the switch takes none. Returns whether they are on their way."""
+        message = bytes(buf)
+        while self.state != DEAD_DISPATCHER:
+            try:
+                self._connection.send(message)
+            except RawFull:
+                hub.sleep(RETRY_S)
+                continue
+            except RawClosed:
+                break
+            if close_socket:
+                self._close_connection()
+            return True
+        LOG.debug("switch %s at %s is leaving; a message to it is discarded", self._name(), self.address)
+        return False
+
+    def close(self) -> None:
+        """Ends the connection behind what was sent. Observers see the state DEAD."""
+        self.set_state(DEAD_DISPATCHER)
+        self._close_connection()
+
+    def _close_connection(self) -> None:
+        while not self._connection.is_closed:
+            try:
+                return self._connection.close("the program closes it")
+            except RawFull:
+                hub.sleep(RETRY_S)
+
+    def _name(self) -> str:
+        return "without an id" if self.id is None else str(dpid_to_str(self.id))

@@ -1,0 +1,3 @@
+"""Programs that the tests start are no tests."""
+
+collect_ignore = ["apps"]

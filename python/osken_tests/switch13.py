@@ -1,0 +1,81 @@
+"""A switch of OpenFlow 1.3 with a socket: as little as os-ken's handshake needs."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from queue import Queue
+from threading import Thread
+
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
+FEATURES_REQUEST, FEATURES_REPLY = 5, 6
+PACKET_IN, PACKET_OUT, FLOW_MOD = 10, 13, 14
+MULTIPART_REQUEST, MULTIPART_REPLY = 18, 19
+PORT_DESC, PORT_STATS = 13, 4
+TIMEOUT_S = 30.0
+# ofp_match with in_port = 1, padded (1.3.5 §7.2.3).
+IN_PORT_1 = bytes.fromhex("0001000c 80000004 00000001 00000000")
+
+
+class Switch13:
+    """One connection. A thread answers what a switch answers by itself, and keeps the rest."""
+
+    def __init__(self, port: int, dpid: int = 1) -> None:
+        self.dpid = dpid
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        self._messages: Queue[tuple[int, bytes] | None] = Queue()
+        self.send(HELLO, b"", 0)
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Switch13:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, kind: int, body: bytes, xid: int = 0) -> None:
+        self.socket.sendall(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
+
+    def packet_in(self, data: bytes) -> None:
+        head = struct.pack("!IHBBQ", 0xFFFF_FFFF, len(data), 0, 0, 0)
+        self.send(PACKET_IN, head + IN_PORT_1 + bytes(2) + data)
+
+    def receive(self, wanted: int) -> bytes:
+        """Returns the body of the next message of this type."""
+        while True:
+            message = self._messages.get(timeout=TIMEOUT_S)
+            if message is None:
+                raise ConnectionError("the controller closed the connection")
+            if message[0] == wanted:
+                return message[1]
+
+    def closed(self) -> None:
+        """Waits until the controller has closed the connection."""
+        while self._messages.get(timeout=TIMEOUT_S) is not None:
+            pass
+
+    def _read(self) -> None:
+        buffer = b""
+        try:
+            while more := self.socket.recv(65536):
+                buffer += more
+                while len(buffer) >= 8 and len(buffer) >= (length := int.from_bytes(buffer[2:4], "big")):
+                    message, buffer = buffer[:length], buffer[length:]
+                    _, kind, _, xid = struct.unpack("!BBHI", message[:8])
+                    self._messages.put((kind, message[8:]))
+                    self._answer(kind, xid, message[8:])
+        except OSError:
+            pass
+        self._messages.put(None)
+
+    def _answer(self, kind: int, xid: int, body: bytes) -> None:
+        if kind == FEATURES_REQUEST:
+            self.send(FEATURES_REPLY, struct.pack("!QIBB2xII", self.dpid, 0, 1, 0, 0, 0), xid)
+        elif kind == ECHO_REQUEST:
+            self.send(ECHO_REPLY, body, xid)
+        elif kind == MULTIPART_REQUEST and body[:2] == struct.pack("!H", PORT_DESC):
+            # Two parts.
+            for more, numbers in ((1, (1,)), (0, (2, 3))):
+                ports = b"".join(struct.pack("!I60x", number) for number in numbers)
+                self.send(MULTIPART_REPLY, struct.pack("!HH4x", PORT_DESC, more) + ports, xid)
