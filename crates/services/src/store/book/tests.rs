@@ -1,3 +1,5 @@
+//! Tests of books: orders of several controllers at once, leaders, and stores that go back.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
