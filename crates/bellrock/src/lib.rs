@@ -83,6 +83,8 @@ mod signals;
 mod state_file;
 #[cfg(feature = "control")]
 mod table_log;
+#[cfg(feature = "config")]
+mod threaded_file_store;
 
 /// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).
 #[cfg(feature = "tls")]

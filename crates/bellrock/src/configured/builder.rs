@@ -22,7 +22,8 @@ use super::cluster;
 use super::reload::Parts;
 use super::switch_tls;
 use super::{NotRun, SharedTableKind};
-use crate::file_store::{self, NamedValues, ThreadedFileStore};
+use crate::file_store::{self, NamedValues};
+use crate::threaded_file_store::ThreadedFileStore;
 use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
 
 /// Adds the apps of a file of Python to the end of the chain.

@@ -302,7 +302,7 @@ impl ReloadHandle {
 
 /// A new directory for a test.
 #[cfg(test)]
-fn test_directory(name: &str) -> std::path::PathBuf {
+pub(crate) fn test_directory(name: &str) -> std::path::PathBuf {
     let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
     path
