@@ -16,6 +16,8 @@ import pytest
 from switch13 import FLOW_MOD, PACKET_IN, PACKET_OUT, Switch13
 
 APPS = Path(__file__).resolve().parent / "apps"
+# Where no folder `bellrock` takes the place of the package that is installed.
+ELSEWHERE = APPS
 HUBS = ["eventlet", "native"]
 LIMIT_S = 60
 A, B = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
@@ -32,7 +34,7 @@ class Manager:
                    "--ofp-tcp-listen-port", str(self.port), *arguments]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "OSKEN_HUB_TYPE": hub, "PYTHONWARNINGS": "ignore"})
+            cwd=ELSEWHERE, env={**os.environ, "OSKEN_HUB_TYPE": hub, "PYTHONWARNINGS": "ignore"})
         self.lines: list[str] = []
         # A test that would wait for ever fails instead.
         self.watchdog = threading.Timer(LIMIT_S, self.process.kill)
@@ -245,7 +247,8 @@ def test_a_taken_port_ends_the_start() -> None:
 
 
 def test_the_version_is_that_of_os_ken() -> None:
-    done = subprocess.run([sys.executable, "-m", "bellrock.osken", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "bellrock.osken", "--version"], capture_output=True, text=True, check=True,
+                          cwd=ELSEWHERE)
     assert done.stdout.strip() == "osken-manager 3.1.0"
 
 
@@ -259,5 +262,5 @@ def test_modules_of_ryu_are_those_of_os_ken() -> None:
             "import importlib; importlib.reload(b)\n"
             "try: import ryu.app.no_app\n"
             "except ModuleNotFoundError as error: print(error)\n")
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, check=False, cwd=ELSEWHERE)
     assert done.stdout.strip() == "ryu.app.no_app has become os_ken.app.no_app, which os-ken does not have", done
