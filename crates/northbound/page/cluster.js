@@ -3,7 +3,7 @@
 import { all } from "./api.js";
 import { button, el, table } from "./dom.js";
 import { count, plural } from "./format.js";
-import { nameOf, network } from "./network.js";
+import { look, nameOf, network } from "./network.js";
 import { drain, mayOrder, move } from "./orders.js";
 
 const NODE_STATES = {
@@ -21,7 +21,13 @@ const word = (words, name) => {
 const milliseconds = (value) => (value == null ? "" : `${count(value)} ms`);
 
 /** The switches, with their masters. Without a cluster the controller says so. */
-export const load = () => all("/v1/cluster/switches");
+export function load() {
+  if (!network.wantsCluster) {
+    network.wantsCluster = true;
+    look(0);
+  }
+  return all("/v1/cluster/switches");
+}
 
 export const columns = [
   ["Switch", (row) => el("a", { href: `#/switch/${row.dpid}` }, nameOf(row))],

@@ -34,6 +34,8 @@ export const network = {
   cluster: null,
   /** Whether the controller has said that it is not in a cluster. */
   isAlone: false,
+  /** Whether the view of the cluster was opened. */
+  wantsCluster: false,
   /** The newest first. */
   events: [],
   /** Bits per second of a port: by "DPID PORT". */
@@ -94,7 +96,7 @@ async function refresh() {
   network.status = status;
   const [blocked, reservations, circuits, cluster] = await Promise.all([
     allOf("quarantine", "/v1/quarantine"), allOf("bandwidth", "/v1/reservations"), allOf("provisioning", "/v1/circuits"),
-    clusterStatus(),
+    clusterStatus(switches),
   ]);
   Object.assign(network, { token, hosts, blocked, reservations, circuits, cluster });
   network.settled = topology.settled;
@@ -105,9 +107,13 @@ async function refresh() {
   network.links = merged(topology.links);
 }
 
-/** The cluster, or null: the controller is alone, and stays so. */
-async function clusterStatus() {
-  if (network.isAlone) return null;
+/**
+ * The cluster, or null: the controller is alone, and stays so. It is not asked without a sign of a cluster: its
+ * refusal would be an error in the browser's console.
+ */
+async function clusterStatus(switches) {
+  const isSeen = network.wantsCluster || network.cluster || switches.some(({ master }) => master);
+  if (network.isAlone || !isSeen) return null;
   try {
     return await ask("/v1/cluster");
   } catch (problem) {
