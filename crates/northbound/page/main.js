@@ -64,7 +64,9 @@ function drawHeader() {
     `up for ${seconds(status.uptime_seconds)}`, `version ${status.version}`,
   ];
   byId("summary").textContent = parts?.filter(Boolean).join(" · ") ?? "";
-  replace(byId("views"), [["map", "Map"], ...lists.views].map(([view, title]) =>
+  // A controller that is alone has no view of a cluster.
+  const views = [["map", "Map"], ...lists.views].filter(([view]) => view !== "cluster" || network.cluster);
+  replace(byId("views"), views.map(([view, title]) =>
     el("a", { href: `#/${view}`, "data-key": view, "aria-current": view === place.view && "page" }, title)));
   const isLost = network.problem !== null || network.isFollowing === false;
   const connection = byId("connection");
