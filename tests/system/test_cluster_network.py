@@ -169,7 +169,7 @@ class Hostile(WholeNetwork):
         super().setUp()
         self.spread()
 
-    def told(self, event, of=NAMES):
+    def reported(self, event, of=NAMES):
         return [row for name in of for row in self.events(self.nodes[name], event)]
 
     def test_announcements_of_a_node_are_good_for_one_link_once(self):
@@ -182,11 +182,11 @@ class Hostile(WholeNetwork):
         time.sleep(LATER_S)
         for frame, node in zip(frames, ("a", "b")):
             self.intrude(h4, "send", frame, 5).wait(LIMIT_S)
-            until(lambda node=node: self.told("replayed_announcement", node), LIMIT_S, f"node {node} tells of the replay")
+            until(lambda node=node: self.reported("replayed_announcement", node), LIMIT_S, f"node {node} reports the replay")
         for frame in frames:
             forged = frame[:-6] + format(int(frame[-6:-4], 16) ^ 1, "02x") + frame[-4:]
             self.intrude(h4, "send", forged, 5).wait(LIMIT_S)
-        until(lambda: self.told("forged_announcement", "c"), LIMIT_S, "the forgery is told where it came in")
+        until(lambda: self.reported("forged_announcement", "c"), LIMIT_S, "the forgery is reported where it came in")
         for node in self.nodes.values():
             self.assertEqual(self.links(node), links)
             self.assertTrue(self.knows_all(node), "all ports of hosts are still those of hosts")
@@ -198,7 +198,7 @@ class Hostile(WholeNetwork):
         self.await_hosts()
         links = self.links(self.nodes["a"])
         h1, h4 = self.net["h1"], self.net["h4"]
-        until(lambda: self.relay_once(h1, h4), LIMIT_S, "the relay is told", INTERVAL_S)
+        until(lambda: self.relay_once(h1, h4), LIMIT_S, "the relay is reported", INTERVAL_S)
         for node in self.nodes.values():
             self.assertEqual(self.links(node), links)
             self.assertTrue(self.knows_all(node))
@@ -208,7 +208,7 @@ class Hostile(WholeNetwork):
         recorded = self.intrude(source, "record", 2 * INTERVAL_S)
         frame = recorded.stdout.readline().strip()
         self.intrude(target, "send", frame, 1).wait(LIMIT_S)
-        return self.told("relay_suspected")
+        return self.reported("relay_suspected")
 
     def test_nobody_takes_the_address_of_a_host_of_another_node(self):
         """The node that has the host asks it, and refuses the claim."""
@@ -216,10 +216,10 @@ class Hostile(WholeNetwork):
         places = self.await_hosts()
         h1, h4 = self.net["h1"], self.net["h4"]
         self.intrude(h4, "claim", h1.MAC(), 30).wait(LIMIT_S)
-        until(lambda: self.told("host_move_refused"), LIMIT_S, "the claim is told")
+        until(lambda: self.reported("host_move_refused"), LIMIT_S, "the claim is reported")
         for node in self.nodes.values():
             self.assertEqual(self.places(node), places)
-        self.assertEqual(self.told("host_moved"), [])
+        self.assertEqual(self.reported("host_moved"), [])
         self.assertEqual(self.net.unreachable([("h3", "h1"), ("h4", "h1")]), [])
 
 
