@@ -199,6 +199,25 @@ def test_ctrl_c_ends_it_in_order(hub: str) -> None:
         switch.closed()
 
 
+def test_ctrl_c_ends_it_while_a_handler_runs(hub: str) -> None:
+    manager = Manager(hub, [str(APPS / "switch_13.py")]).started()
+    with Switch13(manager.port) as switch:
+
+        def send() -> None:
+            try:
+                while True:
+                    switch.packet_in(B + A + b"\x08\x00" + bytes(46))
+            except OSError:
+                pass  # It has ended.
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        switch.receive(PACKET_OUT)
+        assert manager.end(signal.SIGINT) == 0, "".join(manager.lines)
+        switch.closed()
+        sender.join()
+
+
 def test_the_process_owns_its_sockets_and_writes_its_pid(tmp_path: Path) -> None:
     pid_file, log_file = tmp_path / "pid", tmp_path / "log"
     manager = Manager("eventlet", ["--pid-file", str(pid_file), "--log-file", str(log_file), str(APPS / "order.py")])

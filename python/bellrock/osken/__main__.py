@@ -25,11 +25,13 @@ def main(args: list[str] | None = None) -> int:
         if error.name is not None and error.name.startswith("os_ken.cmd"):
             return _failed("this os-ken has no manager any more; install the last one that has: pip install os-ken==3.1.0")
         raise
-    from . import install
+    from . import install, interrupt
     from .controller import NotStarted, stop_all
     from .settings import OptionError
 
     install()
+    if hub.HUB_TYPE == "eventlet":
+        interrupt.raise_in_main()
     try:
         manager.main(args=args, prog=PROGRAM)
     except OptionError as error:
