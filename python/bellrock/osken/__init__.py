@@ -5,6 +5,7 @@ nothing of it is copied. Its events, dispatchers, parsers and libraries stay; wh
 
 - `controller`: what takes the place of os-ken's `OpenFlowController`. It takes events of switches, and gives them out.
 - `datapath`: a `Datapath` whose connection is Bellrock's.
+- `lengths`: finds messages that os-ken's parsers would read for ever.
 - `settings`: options of osken-manager become settings of Bellrock.
 - `interrupt`: Ctrl-C ends the manager under eventlet too.
 - `ryu_names`: `import ryu...` finds the modules of os-ken.

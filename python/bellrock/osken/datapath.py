@@ -15,6 +15,7 @@ from os_ken.lib.dpid import dpid_to_str
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0
 
 from .._native import RawClosed, RawConnection, RawFull
+from . import lengths
 
 LOG = logging.getLogger("bellrock.osken")
 
@@ -23,6 +24,9 @@ MAX_WAITING_BYTES = 1 << 20
 
 RETRY_S = 0.01
 """Time between two tries to send to a switch that takes nothing. After 10 s (`stalled_timeout`) its connection ends."""
+
+HEADER_ONLY = lengths.HEADER_BYTES.to_bytes(2, "big")
+"""The length of a hello without elements."""
 
 MAX_MESSAGES = 256
 """Messages of one switch after which others have a turn."""
@@ -83,6 +87,8 @@ class BellrockDatapath(controller.Datapath):
                     LOG.info("switch %s at %s: %s", self._name(), self.address, messages)
                     break
                 self._handle_all(messages)
+        except lengths.Endless as error:
+            LOG.error("switch %s at %s: its message has no end: %s", self._name(), self.address, error)
         except Exception:
             # As with os-ken: what cannot be parsed ends the connection.
             LOG.exception("switch %s at %s: its message cannot be handled", self._name(), self.address)
@@ -93,7 +99,11 @@ class BellrockDatapath(controller.Datapath):
 
     def _begin(self) -> None:
         self.set_state(HANDSHAKE_DISPATCHER)
-        self._handle(self._hello)
+        try:
+            self._handle(self._hello)
+        except lengths.Endless:
+            # Bellrock skips elements that it does not know, with their padding; os-ken's parser reads the padding.
+            self._handle(self._hello[:2] + HEADER_ONLY + self._hello[4:8])
         # The version has been agreed on, so os-ken's own handler of hellos has nothing to decide.
         self.set_version(self._connection.version)
         self.set_state(CONFIG_DISPATCHER)
@@ -110,6 +120,7 @@ class BellrockDatapath(controller.Datapath):
         self._resume_if_low()
 
     def _handle(self, message: bytes) -> None:
+        lengths.check(message)
         version, kind, length, xid = ofproto_parser.header(message)
         # Some parsers keep slices of it, whose type programs see.
         parsed = ofproto_parser.msg(self, version, kind, length, xid, bytearray(message))
