@@ -81,7 +81,8 @@ class Version(ClusterTest):
 
     def hello(self, version):
         """What a peer of this version says first to node a, in the name of c."""
-        return {"version": version, "cluster": "test", "node": "c", "to": "a", "nodes": list(NAMES), "incarnation": 77}
+        return {"version": version, "cluster": "test", "node": "c", "to": "a", "nodes": list(NAMES), "apps": ["learning"],
+                "incarnation": 77}
 
     def context(self, purpose):
         files = self.certificates.settings("c")

@@ -412,7 +412,10 @@ impl ControllerBuilder {
         #[cfg(feature = "control")]
         log_tables(&network, &self.app_tables);
         #[cfg(feature = "cluster")]
-        let cluster = self.cluster.take().map(|settings| start_cluster(settings, &network));
+        let cluster = self.cluster.take().map(|settings| {
+            let chain = self.apps.iter().map(|app| app.name().to_owned()).collect();
+            start_cluster(ClusterSettings { apps: chain, ..settings }, &network)
+        });
         #[cfg(feature = "cluster")]
         let cluster = cluster.transpose()?.map(Arc::new);
         #[cfg(all(feature = "cluster", feature = "control"))]

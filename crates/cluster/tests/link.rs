@@ -37,6 +37,7 @@ async fn addresses() -> Vec<(String, SocketAddr)> {
 
 fn settings(nodes: &[(String, SocketAddr)], me: usize) -> LinkSettings {
     LinkSettings {
+        apps: vec!["learning".to_owned()],
         cluster: "campus".into(),
         nodes: nodes.to_vec(),
         me: NodeId::new(me).unwrap(),
@@ -166,6 +167,13 @@ async fn strangers_are_refused_with_the_reason() {
     two.nodes[2].0 = "d".into();
     let (b, mut b_events) = start(two).await;
     trouble(&mut b_events, "node b has the nodes a b d, and a has a b c").await;
+    drop(b);
+    let apps = vec!["quarantine".to_owned(), "learning".to_owned()];
+    let (b, mut b_events) = start(LinkSettings { apps, ..settings(&nodes, 1) }).await;
+    let reason = "node b has the apps [quarantine, learning], and a has [learning]: `apps` must name the same ones, \
+                  in the same order";
+    trouble(&mut b_events, reason).await;
+    trouble(&mut a_events, reason).await;
     drop(b);
     // b takes a's address for that of c.
     let mut crossed = settings(&nodes, 1);

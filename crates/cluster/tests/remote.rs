@@ -229,6 +229,7 @@ impl Three {
         let (connected, mut connections) = mpsc::unbounded_channel();
         let run = |place: usize| {
             let settings = LinkSettings {
+                apps: vec!["learning".to_owned()],
                 cluster: "lab".into(),
                 nodes: nodes.clone(),
                 me: node(place),

@@ -29,6 +29,7 @@ pub(super) fn settings(
         node: node.clone(),
         listen: config.listen,
         peers: peers.collect(),
+        apps: Vec::new(),
         tls: tls(config)?,
         etcd: etcd(&config.etcd)?,
     }))

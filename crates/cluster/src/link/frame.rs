@@ -35,6 +35,9 @@ pub(super) struct Hello {
     pub(super) to: String,
     /// All nodes of the cluster, sorted by name.
     pub(super) nodes: Vec<String>,
+    /// The apps of its chain, in order.
+    #[serde(default)]
+    pub(super) apps: Vec<String>,
     /// A random number of its process.
     pub(super) incarnation: u64,
 }

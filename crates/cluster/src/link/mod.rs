@@ -3,7 +3,7 @@
 //! Each node connects to each other one, and sends its heartbeats and requests there; it reads those of
 //! the others on the connections that they have made. A connection begins with a greeting, in which the
 //! receiver refuses nodes that do not belong to it: another cluster, an unknown node, another
-//! version, a second process of the same name.
+//! version, other apps, a second process of the same name.
 //!
 //! With TLS both ends show a certificate, which must have the node's name. Without it, only loopback
 //! addresses are possible.
@@ -54,6 +54,8 @@ pub struct LinkSettings {
     pub cluster: String,
     /// Names and addresses of all nodes, sorted by name.
     pub nodes: Vec<(String, SocketAddr)>,
+    /// The apps of its chain, in order: the same at all nodes.
+    pub apps: Vec<String>,
     /// This node.
     pub me: NodeId,
     /// Where the others connect.
@@ -326,6 +328,7 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
         node: shared.name(shared.settings.me).into(),
         to: name.clone(),
         nodes: shared.names(),
+        apps: shared.settings.apps.clone(),
         incarnation: shared.settings.incarnation,
     };
     frame::write(&mut stream, &hello).await?;
@@ -500,7 +503,7 @@ impl Shared {
 
     /// The node that greets, or why it is refused.
     fn admit(&self, hello: &Hello, has_name: bool) -> Result<NodeId, String> {
-        let Hello { version, cluster, node, to, nodes, .. } = hello;
+        let Hello { version, cluster, node, to, nodes, apps, .. } = hello;
         let me = self.name(self.settings.me);
         if *version != VERSION {
             return Err(format!(
@@ -522,6 +525,16 @@ impl Shared {
                 "node {node} has the nodes {}, and {me} has {}: cluster.peers must name the same ones",
                 nodes.join(" "),
                 self.names().join(" ")
+            ));
+        }
+        // The place of an app decides about cookies and priorities: with another chain a master would
+        // remove what this node has installed.
+        if *apps != self.settings.apps {
+            return Err(format!(
+                "node {node} has the apps [{}], and {me} has [{}]: `apps` must name the same ones, in the same \
+                 order, at all nodes",
+                apps.join(", "),
+                self.settings.apps.join(", ")
             ));
         }
         if !has_name {

@@ -53,6 +53,9 @@ pub struct ClusterSettings {
     pub listen: SocketAddr,
     /// Names and addresses of the other nodes: 2, 4, 6 or 8 of them, so that there is a majority.
     pub peers: Vec<(String, SocketAddr)>,
+    /// The apps of the controller's chain, in order. A node with others is refused. The builder of a
+    /// controller sets them.
+    pub apps: Vec<String>,
     /// TLS between the nodes, with the certificate of this one. `None`: only for loopback addresses.
     pub tls: Option<LinkTls>,
     /// How etcd is reached. Its prefix is replaced by that of the cluster.
@@ -216,6 +219,7 @@ impl Cluster {
         let links = LinkSettings {
             cluster: settings.name.clone(),
             nodes: nodes.clone(),
+            apps: settings.apps,
             me,
             listen: settings.listen,
             tls: settings.tls.clone(),
