@@ -28,7 +28,7 @@ pub enum AppChoice {
     /// `bandwidth`, and the file that keeps its reservations.
     Bandwidth(BandwidthSettings, StorePlace),
     /// `provisioning`.
-    Provisioning(ProvisioningSettings),
+    Provisioning(ProvisioningSettings, StorePlace),
     /// `quarantine`.
     Quarantine(QuarantineSettings),
     /// `routing`.
@@ -96,7 +96,7 @@ impl AppChoice {
             AppChoice::Learning(_) => "learning",
             AppChoice::GlobalLearning(_) => "global_learning",
             AppChoice::Bandwidth(..) => "bandwidth",
-            AppChoice::Provisioning(_) => "provisioning",
+            AppChoice::Provisioning(..) => "provisioning",
             AppChoice::Quarantine(_) => "quarantine",
             AppChoice::Routing(_) => "routing",
             AppChoice::Static(_) => "static",
@@ -186,7 +186,7 @@ pub const KNOWN: &[Known] = &[
     Known {
         name: "provisioning",
         about: "Keeps named circuits between ports and hosts, with detours around links that fail.",
-        choice: || AppChoice::Provisioning(ProvisioningSettings::default()),
+        choice: || AppChoice::Provisioning(ProvisioningSettings::default(), StorePlace::default()),
         settings: super::traffic::PROVISIONING,
     },
     Known {

@@ -114,7 +114,7 @@ impl Config {
 
     fn of_circuits(&self) -> impl Iterator<Item = Contradiction> {
         self.apps.iter().filter_map(|app| {
-            let AppChoice::Provisioning(settings) = app else { return None };
+            let AppChoice::Provisioning(settings, _) = app else { return None };
             let about = ["apps.provisioning.circuits", "apps.provisioning.vlans"];
             if settings.circuits.is_empty() {
                 let text = "the app \"provisioning\" has no circuit to keep; name some under `circuits`, or leave it out";
@@ -397,7 +397,7 @@ impl AppChoice {
             | AppChoice::Learning(_)
             | AppChoice::GlobalLearning(..)
             | AppChoice::Routing(_) => Forwards::All,
-            AppChoice::Bandwidth(..) | AppChoice::Provisioning(_) | AppChoice::Static(_) => {
+            AppChoice::Bandwidth(..) | AppChoice::Provisioning(..) | AppChoice::Static(_) => {
                 Forwards::Selected
             }
             AppChoice::Quarantine(_) => Forwards::Nothing,
@@ -409,7 +409,7 @@ impl AppChoice {
     #[must_use]
     pub fn needs(&self) -> Needs {
         match self {
-            AppChoice::Routing(_) | AppChoice::Bandwidth(..) | AppChoice::Provisioning(_) => {
+            AppChoice::Routing(_) | AppChoice::Bandwidth(..) | AppChoice::Provisioning(..) => {
                 Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
             }
             _ => Needs::empty(),

@@ -108,12 +108,12 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
             example: "{blue: [a1:4, a2:3:100]}",
             set: |choice, entries, reading| {
                 let circuits = read_circuits(entries, reading);
-                if let AppChoice::Provisioning(settings) = choice {
+                if let AppChoice::Provisioning(settings, _) = choice {
                     settings.circuits = circuits;
                 }
             },
             entries: |choice| {
-                let AppChoice::Provisioning(settings) = choice else { return Vec::new() };
+                let AppChoice::Provisioning(settings, _) = choice else { return Vec::new() };
                 let shown = |circuit: &Circuit| {
                     let endpoints = circuit.endpoints.iter().map(|end| word(&end.to_string()));
                     let endpoints: Vec<_> = endpoints.collect();
@@ -144,7 +144,7 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
                 provisioning(choice, |settings| settings.vlans = vlans)
             },
             show: |choice| match choice {
-                AppChoice::Provisioning(settings) => {
+                AppChoice::Provisioning(settings, _) => {
                     format!("{}-{}", settings.vlans.start(), settings.vlans.end())
                 }
                 _ => String::new(),
@@ -164,8 +164,28 @@ pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
                 provisioning(choice, |settings| settings.vlans_per_circuit = vlans)
             },
             show: |choice| match choice {
-                AppChoice::Provisioning(settings) => settings.vlans_per_circuit.to_string(),
+                AppChoice::Provisioning(settings, _) => settings.vlans_per_circuit.to_string(),
                 _ => String::new(),
+            },
+        },
+    },
+    Setting {
+        key: "store",
+        value: "PATH",
+        about: "The file that keeps the numbers and paths of circuits over a restart of the \
+                controller. auto: circuits.json in the state directory of the service, or nowhere \
+                without one. none: nowhere. A cluster keeps them in its etcd.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |choice, text| {
+                if let AppChoice::Provisioning(_, store) = choice {
+                    *store = StorePlace::read(text)?;
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Provisioning(_, store) => store.show(),
+                _ => StorePlace::default().show(),
             },
         },
     },
@@ -175,7 +195,7 @@ fn provisioning(
     choice: &mut AppChoice,
     set: impl FnOnce(&mut ProvisioningSettings),
 ) -> Result<(), Wrong> {
-    if let AppChoice::Provisioning(settings) = choice {
+    if let AppChoice::Provisioning(settings, _) = choice {
         set(settings);
     }
     Ok(())

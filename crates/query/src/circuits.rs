@@ -23,7 +23,8 @@ pub struct CircuitRow {
     pub endpoints: Vec<String>,
     /// Whether it carries packets.
     pub state: CircuitState,
-    /// Why it is down.
+    /// Why it is down; in a cluster, also how the settings of this node differ from those of the
+    /// node that leads, which count.
     pub why: Option<String>,
     /// Number of links without a detour, if the circuit is up.
     pub bare_links: Option<usize>,

@@ -11,6 +11,7 @@ use bellrock_services::hosts::believe;
 
 use super::circuit::Endpoint;
 use super::plan::CircuitPlan;
+use super::stored::StoredCircuits;
 
 /// The hosts that are endpoints, each with its last place.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +63,21 @@ impl EndpointHosts {
                     *place = Some((at, vlan));
                     recalled.push((HostId::new(mac, vlan), at));
                 }
+            }
+        }
+        if !recalled.is_empty() {
+            believe(network, recalled);
+        }
+    }
+
+    /// Recalls the places of hosts that have not sent yet, from the stored routes.
+    pub(super) fn recall_stored(&mut self, stored: &StoredCircuits, network: &Network) {
+        let mut recalled = Vec::new();
+        for place in stored.values().filter_map(|it| it.route.as_ref()).flat_map(|it| &it.places) {
+            let Some(mac) = place.host else { continue };
+            if let Some(known @ None) = self.0.get_mut(&mac) {
+                *known = Some((place.at, place.vlan));
+                recalled.push((HostId::new(mac, place.vlan), place.at));
             }
         }
         if !recalled.is_empty() {

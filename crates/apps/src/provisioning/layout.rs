@@ -1,4 +1,4 @@
-//! The flows and groups of a circuit in the present network.
+//! The flows and groups of a circuit: of its route, with its numbers.
 //!
 //! Between switches the frames of a circuit carry a VLAN tag of the circuit; at the output port the
 //! tag becomes that of the endpoint. A circuit of two endpoints has a detour around each link of
@@ -14,16 +14,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use bellrock_api::openflow::{GroupType, Versions};
+use bellrock_api::openflow::GroupType;
 use bellrock_api::{
-    Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, PriorityBand,
-    SwitchPort, Switches, Topology, Version,
+    Action, BucketEntry, Dpid, Field, Flow, GroupEntry, MacAddr, Match, Port, PriorityBand,
+    SwitchPort,
 };
 use bellrock_services::desired::DesiredEntry;
-use bellrock_services::paths::{Path, Paths};
 
-use super::circuit::{Circuit, Endpoint};
-use super::endpoint_hosts::EndpointHosts;
+use super::circuit::Circuit;
+use super::route::{CircuitRoute, Detour, EndpointPlace, GuardedHop, MAX_LINKS};
 
 /// Numbers of VLANs that a circuit can have. The first is the default.
 pub const VLANS_PER_CIRCUIT: [u16; 3] = [8, 4, 2];
@@ -31,9 +30,6 @@ pub const VLANS_PER_CIRCUIT: [u16; 3] = [8, 4, 2];
 /// Generations of a circuit of two endpoints. The VLANs of each are one for its path, and the
 /// others for detours.
 const PATH_GENERATIONS: u16 = 2;
-
-/// Maximum number of links of a circuit's path.
-pub const MAX_LINKS: usize = 64;
 
 /// The first number of the app's groups.
 pub(crate) const FIRST_GROUP: u32 = 0x0c00_0000;
@@ -50,30 +46,7 @@ const VLAN_TAG: u16 = 0x8100;
 /// Position behind all flows of detours in the order of changes.
 const AFTER_DETOURS: u32 = MAX_LINKS as u32 * 2;
 
-/// Reason why a circuit cannot be laid now.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotLaid {
-    #[error("host {0} has not been seen")]
-    NoHost(MacAddr),
-    #[error("host {0} is in several VLANs; name its port and VLAN instead")]
-    SeveralHosts(MacAddr),
-    #[error("switch {0} is not up")]
-    NoSwitch(Dpid),
-    #[error("port {0} is not up")]
-    NoPort(SwitchPort),
-    #[error("port {0} leads to another switch; an endpoint must be a host port")]
-    Inside(SwitchPort),
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Endpoints(Vec<NotLaid>),
-    #[error("two of its endpoints are the same: {0}")]
-    Same(SwitchPort),
-    #[error("no path leads from switch {0} to switch {1}")]
-    NoPath(Dpid, Dpid),
-    #[error("the path from switch {0} to switch {1} has more than {MAX_LINKS} links")]
-    TooLong(Dpid, Dpid),
-}
-
-/// The entries of a circuit in the present network.
+/// The entries of a circuit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CircuitLayout {
     /// Wanted entries, with their position in the order of changes.
@@ -84,112 +57,54 @@ pub(super) struct CircuitLayout {
     pub(super) unprotected: Vec<SwitchPort>,
 }
 
-/// The state of the network.
-pub(super) struct NetworkView<'n> {
-    pub(super) topology: &'n Topology,
-    pub(super) hosts: &'n Hosts,
-    /// Last places of silent hosts.
-    pub(super) places: &'n EndpointHosts,
-    pub(super) switches: &'n Switches,
-    pub(super) paths: &'n Paths,
-}
-
-/// The present place of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EndpointPlace {
-    at: SwitchPort,
-    vlan: Option<u16>,
-    host: Option<MacAddr>,
-}
-
 /// Number of generations of a circuit with these VLANs that can be in the switches at a time.
 pub(super) fn generations(circuit: &Circuit, vlans: &Range<u16>) -> u16 {
     match circuit.endpoints.len() {
         2 => PATH_GENERATIONS,
-        _ => vlans.end.saturating_sub(vlans.start),
+        _ => vlans.end.saturating_sub(vlans.start).max(1),
     }
 }
 
-/// Numbers reserved for a circuit.
-#[derive(Clone, Debug)]
-pub(super) struct CircuitNumbers {
-    /// Its number, from 0.
-    pub(super) number: u32,
-    /// Its VLANs.
-    pub(super) vlans: Range<u16>,
-    /// The generation to lay, from 0; see [`generations`].
-    pub(super) generation: u16,
-}
-
-/// Computes the layout of a circuit.
-pub(super) fn compute_layout(
+/// The tags of a generation, from 0.
+pub(super) fn generation_tags(
     circuit: &Circuit,
-    numbers: CircuitNumbers,
-    view: &NetworkView<'_>,
-) -> Result<CircuitLayout, NotLaid> {
-    let places = places(circuit, view)?;
-    for (index, one) in places.iter().enumerate() {
-        let is_same = |other: &&EndpointPlace| {
-            (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host)
-        };
-        if places.iter().skip(index + 1).any(|other| is_same(&other)) {
-            return Err(NotLaid::Same(one.at));
-        }
-    }
-    let count = (numbers.vlans.end - numbers.vlans.start) / generations(circuit, &numbers.vlans);
-    let first = numbers.vlans.start + numbers.generation * count;
-    let tags = first..first + count;
-    let mut builder = Laying {
-        view,
+    vlans: &Range<u16>,
+    generation: u16,
+) -> Range<u16> {
+    let count = vlans.end.saturating_sub(vlans.start) / generations(circuit, vlans);
+    let first = vlans.start + generation * count;
+    first..first + count
+}
+
+/// Numbers of a circuit's layout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LayoutNumbers {
+    /// The circuit's number, from 0.
+    pub(super) number: u32,
+    /// The generation, from 0; see [`generations`].
+    pub(super) generation: u16,
+    /// The tag of the path.
+    pub(super) tag: u16,
+}
+
+/// Returns the layout of a route.
+pub(super) fn layout(route: &CircuitRoute, numbers: LayoutNumbers) -> CircuitLayout {
+    let mut laying = Laying {
         numbers,
-        tags,
         layout: CircuitLayout::default(),
         tagged_switches: BTreeSet::new(),
-        detours: BTreeMap::new(),
+        detours: BTreeSet::new(),
     };
-    match places[..] {
-        [one, other] => {
-            builder.add_path(one, other, 0)?;
-            builder.add_path(other, one, 1)?;
+    match (&route.places[..], &route.paths[..]) {
+        ([one, other], [there, back]) => {
+            laying.layout.path.extend(there.iter().map(|link| link.hop.from));
+            laying.add_path(*one, *other, there, 0);
+            laying.add_path(*other, *one, back, 1);
         }
-        _ => builder.add_tree(&places)?,
+        (places, paths) => laying.add_tree(places, paths),
     }
-    builder.add_drops();
-    Ok(builder.layout)
-}
-
-/// The places of all endpoints, or all problems of endpoints without a place.
-fn places(circuit: &Circuit, view: &NetworkView<'_>) -> Result<Vec<EndpointPlace>, NotLaid> {
-    let (mut places, mut problems) = (Vec::new(), Vec::new());
-    for endpoint in &circuit.endpoints {
-        match place(*endpoint, view) {
-            Ok(place) => places.push(place),
-            // A disconnected switch is reported once, even if several of its ports are endpoints.
-            Err(why) if problems.contains(&why) => {}
-            Err(why) => problems.push(why),
-        }
-    }
-    if problems.is_empty() { Ok(places) } else { Err(NotLaid::Endpoints(problems)) }
-}
-
-fn place(endpoint: Endpoint, view: &NetworkView<'_>) -> Result<EndpointPlace, NotLaid> {
-    let place = match endpoint {
-        Endpoint::Port(at, vlan) => EndpointPlace { at, vlan, host: None },
-        Endpoint::Host(mac) => {
-            if view.hosts.of_mac(mac).nth(1).is_some() {
-                return Err(NotLaid::SeveralHosts(mac));
-            }
-            let (at, vlan) = view.places.last_position(mac).ok_or(NotLaid::NoHost(mac))?;
-            EndpointPlace { at, vlan, host: Some(mac) }
-        }
-    };
-    let at = place.at;
-    match () {
-        () if view.switches.get(at.dpid).is_none() => Err(NotLaid::NoSwitch(at.dpid)),
-        () if view.topology.link(at).is_some() => Err(NotLaid::Inside(at)),
-        () if !view.topology.is_up(at) => Err(NotLaid::NoPort(at)),
-        () => Ok(place),
-    }
+    laying.add_drops();
+    laying.layout
 }
 
 impl EndpointPlace {
@@ -208,9 +123,8 @@ impl EndpointPlace {
     }
 
     /// Sets the circuit's tag on frames of the endpoint.
-    fn ingress_actions(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
-        let push = (self.vlan.is_none() && version.pushes_vlan_tags())
-            .then_some(Action::PushVlan(VLAN_TAG));
+    fn ingress_actions(&self, tag: u16) -> Vec<Action<'static>> {
+        let push = (self.vlan.is_none() && self.pushes_tags).then_some(Action::PushVlan(VLAN_TAG));
         push.into_iter().chain([set_vlan(tag)]).collect()
     }
 
@@ -233,138 +147,106 @@ fn output_port(port: Port, in_port: Port) -> Port {
     if port == in_port { Port::IN_PORT } else { port }
 }
 
-struct Laying<'l, 'n> {
-    view: &'l NetworkView<'n>,
-    numbers: CircuitNumbers,
-    /// Tags of this generation. The first is that of the path.
-    tags: Range<u16>,
+struct Laying {
+    numbers: LayoutNumbers,
     layout: CircuitLayout,
     /// Switches that send or receive frames with a tag.
     tagged_switches: BTreeSet<(Dpid, u16)>,
-    /// Actions of detours for each tag and ingress port.
-    detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
+    /// Tags and ingress ports of flows of detours. Detours share them.
+    detours: BTreeSet<(u16, SwitchPort)>,
 }
 
-impl Laying<'_, '_> {
+impl Laying {
     /// Lays one direction of a circuit of two endpoints.
     fn add_path(
         &mut self,
         from: EndpointPlace,
         to: EndpointPlace,
+        path: &[GuardedHop],
         direction: u32,
-    ) -> Result<(), NotLaid> {
-        let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
-        let length = path.hops.len() as u32;
-        if direction == 0 {
-            self.layout.path.extend(path.hops.iter().map(|hop| hop.from));
-        }
+    ) {
+        let (length, tag) = (path.len() as u32, self.numbers.tag);
         let mut ingress_port = from.at;
-        for (index, hop) in (0..).zip(&path.hops) {
-            let action = self.link_action(ingress_port, hop.from, to, self.group(direction, index));
+        for (index, link) in (0..).zip(path) {
+            let action = self.link_action(ingress_port, link, to, self.group(direction, index));
             let order = AFTER_DETOURS + length - index;
             match index {
                 0 => {
-                    let mut actions =
-                        from.ingress_actions(self.version(ingress_port.dpid), self.tags.start);
+                    let mut actions = from.ingress_actions(tag);
                     actions.push(action);
                     self.add_ingress(order, from, to.host, &actions);
                 }
-                _ => self.add_transit(order, ingress_port, self.tags.start, &[action]),
+                _ => self.add_transit(order, ingress_port, tag, &[action]),
             }
-            self.tagged_switches.insert((ingress_port.dpid, self.tags.start));
-            ingress_port = hop.to;
+            self.tagged_switches.insert((ingress_port.dpid, tag));
+            ingress_port = link.hop.to;
         }
         let egress = to.egress_actions(ingress_port.port);
-        match path.hops.is_empty() {
-            true => {
-                let mut actions =
-                    from.ingress_actions(self.version(ingress_port.dpid), self.tags.start);
-                actions.extend(egress);
-                self.add_ingress(AFTER_DETOURS, from, to.host, &actions);
-            }
-            false => self.add_transit(AFTER_DETOURS, ingress_port, self.tags.start, &egress),
+        if path.is_empty() {
+            let mut actions = from.ingress_actions(tag);
+            actions.extend(egress);
+            self.add_ingress(AFTER_DETOURS, from, to.host, &actions);
+        } else {
+            self.add_transit(AFTER_DETOURS, ingress_port, tag, &egress);
         }
-        Ok(())
     }
 
     /// Returns the action that sends frames over the next link, or around it by `group`.
     fn link_action(
         &mut self,
         ingress_port: SwitchPort,
-        link_port: SwitchPort,
+        link: &GuardedHop,
         to: EndpointPlace,
         group: u32,
     ) -> Action<'static> {
+        let link_port = link.hop.from;
         let direct_port = output_port(link_port.port, ingress_port.port);
-        let detour = match self.version(ingress_port.dpid).has_groups() {
-            true => self.add_detour(ingress_port, link_port, to),
-            false => None,
-        };
-        let Some((tag, port)) = detour else {
+        let first = link.detour.as_ref().and_then(|detour| Some((detour, detour.hops.first()?)));
+        let Some((detour, first)) = first else {
             self.layout.unprotected.push(link_port);
             return Action::output(direct_port);
         };
+        self.add_detour(ingress_port.dpid, detour, to);
+        let port = first.from.port;
         let detour_port = output_port(port, ingress_port.port);
+        let around = [set_vlan(detour.tag), Action::output(detour_port)];
         let buckets = GroupEntry::new(group, GroupType::FastFailover)
             .bucket(BucketEntry::of(&[Action::output(direct_port)]).watch_port(link_port.port))
-            .bucket(
-                BucketEntry::of(&[set_vlan(tag), Action::output(detour_port)]).watch_port(port),
-            );
+            .bucket(BucketEntry::of(&around).watch_port(port));
         self.layout.entries.push((0, ingress_port.dpid, DesiredEntry::Group(buckets)));
         Action::Group(group)
     }
 
-    /// Lays a detour around a link to the end, for frames from an ingress port of the switch before
-    /// it. Returns its tag and first port. `None` if there is no path, or no tag left.
-    fn add_detour(
-        &mut self,
-        ingress_port: SwitchPort,
-        avoided: SwitchPort,
-        to: EndpointPlace,
-    ) -> Option<(u16, Port)> {
-        let other_end = self.view.paths.hop_at(avoided)?.to;
-        let usable = |from: SwitchPort| from != avoided && from != other_end;
-        let path = self.path(ingress_port.dpid, to.at.dpid, usable).ok()?;
-        let first = path.hops.first()?;
-        let mut steps = Vec::new();
-        for pair in path.hops.windows(2) {
-            let [hop, next] = pair else { continue };
-            let port = output_port(next.from.port, hop.to.port);
-            steps.push((hop.to, vec![Action::output(port)]));
-        }
-        let last = path.hops.last()?.to;
-        steps.push((last, to.egress_actions(last.port).to_vec()));
-        let mut tags = self.tags.clone().skip(1);
-        let agrees = |tag: &u16| {
-            steps.iter().all(|(at, actions)| {
-                self.detours.get(&(*tag, *at)).is_none_or(|present| present == actions)
-            })
-        };
-        let tag = tags.find(agrees)?;
-        let length = steps.len() as u32;
-        for (index, (at, actions)) in (1..).zip(steps) {
-            if self.detours.insert((tag, at), actions.clone()).is_none() {
-                self.add_transit(length - index, at, tag, &actions);
+    /// Lays a detour to the end, for frames that leave this switch.
+    fn add_detour(&mut self, dpid: Dpid, detour: &Detour, to: EndpointPlace) {
+        let Detour { tag, hops } = detour;
+        let length = hops.len() as u32;
+        for (index, hop) in (0_u32..).zip(hops) {
+            let at = hop.to;
+            let actions = match hops.get(index as usize + 1) {
+                Some(next) => vec![Action::output(output_port(next.from.port, at.port))],
+                None => to.egress_actions(at.port).to_vec(),
+            };
+            if self.detours.insert((*tag, at)) {
+                self.add_transit(length - index - 1, at, *tag, &actions);
             }
         }
-        self.tagged_switches.insert((ingress_port.dpid, tag));
-        Some((tag, first.from.port))
+        self.tagged_switches.insert((dpid, *tag));
     }
 
     /// Lays a circuit of several endpoints: a frame from one goes to all others, along a tree.
-    fn add_tree(&mut self, places: &[EndpointPlace]) -> Result<(), NotLaid> {
-        let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
+    fn add_tree(&mut self, places: &[EndpointPlace], paths: &[Vec<GuardedHop>]) {
+        let tag = self.numbers.tag;
         // Ports of the tree, by switch.
         let mut ports: BTreeMap<Dpid, BTreeSet<Port>> = BTreeMap::new();
         for place in places {
-            let path = self.path(root, place.at.dpid, |_| true)?;
             ports.entry(place.at.dpid).or_default();
-            for hop in &path.hops {
-                ports.entry(hop.from.dpid).or_default().insert(hop.from.port);
-                ports.entry(hop.to.dpid).or_default().insert(hop.to.port);
-                self.layout.path.push(hop.from);
-                self.layout.unprotected.push(hop.from);
-            }
+        }
+        for GuardedHop { hop, .. } in paths.iter().flatten() {
+            ports.entry(hop.from.dpid).or_default().insert(hop.from.port);
+            ports.entry(hop.to.dpid).or_default().insert(hop.to.port);
+            self.layout.path.push(hop.from);
+            self.layout.unprotected.push(hop.from);
         }
         let outputs = |dpid: Dpid, in_port: Port, except: Option<EndpointPlace>| {
             let tree = ports.get(&dpid).into_iter().flatten().filter(|port| **port != in_port);
@@ -390,21 +272,20 @@ impl Laying<'_, '_> {
         for (dpid, tree) in &ports {
             for port in tree {
                 let ingress_port = SwitchPort::new(*dpid, *port);
-                self.add_transit(0, ingress_port, self.tags.start, &outputs(*dpid, *port, None));
+                self.add_transit(0, ingress_port, tag, &outputs(*dpid, *port, None));
             }
         }
         for place in places {
             let dpid = place.at.dpid;
-            let mut actions = place.ingress_actions(self.version(dpid), self.tags.start);
+            let mut actions = place.ingress_actions(tag);
             actions.extend(outputs(dpid, place.at.port, Some(*place)));
             self.add_ingress(1, *place, None, &actions);
         }
-        Ok(())
     }
 
     /// The number of the group before a link of the path. Each generation has its own.
     fn group(&self, direction: u32, link: u32) -> u32 {
-        let CircuitNumbers { number, generation, .. } = self.numbers;
+        let LayoutNumbers { number, generation, .. } = self.numbers;
         FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
@@ -444,23 +325,5 @@ impl Laying<'_, '_> {
 
     fn add_entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
         self.layout.entries.push((order, dpid, DesiredEntry::Flow(flow)));
-    }
-
-    fn path(
-        &self,
-        from: Dpid,
-        to: Dpid,
-        usable: impl Fn(SwitchPort) -> bool,
-    ) -> Result<Path, NotLaid> {
-        if from == to {
-            return Ok(Path { from, to, hops: Vec::new() });
-        }
-        let path = self.view.paths.shortest(from, to, |hop| usable(hop.from));
-        let path = path.ok_or(NotLaid::NoPath(from, to))?;
-        if path.hops.len() > MAX_LINKS { Err(NotLaid::TooLong(from, to)) } else { Ok(path) }
-    }
-
-    fn version(&self, dpid: Dpid) -> Version {
-        self.view.switches.get(dpid).map_or(Versions::ALL.lowest(), |info| info.version)
     }
 }

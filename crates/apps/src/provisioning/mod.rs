@@ -1,52 +1,56 @@
 //! Named circuits between ports and hosts, as configured: installed from end to end, and kept.
 //!
 //! - `circuit` is their text form, and finds conflicts between them.
-//! - `layout` computes the flows of a circuit in the present network. On 1.3, a circuit of two
-//!   endpoints also gets a fast-failover group with a detour at each link.
 //! - `plan` gives each circuit its numbers, and keeps them while other circuits change.
-//! - `progress` moves a circuit from one layout to the next.
+//! - `route` chooses the path or tree of a circuit in the present network, and a detour at each link.
+//! - `stored` is a circuit with its numbers and its route, as it is stored.
+//! - `layout` computes the flows from that. On 1.3, a circuit of two endpoints gets a fast-failover
+//!   group for each detour.
+//! - `progress` decides when a circuit gets another route, and lays the stored one.
 //! - `endpoint_hosts` stores the present or last places of circuits' hosts.
-//! - A task in this module computes all layouts whenever the network changes, and commits them to
-//!   [desired state](bellrock_services::desired). That service installs the difference, in an order
-//!   without gaps, with each flow confirmed, also after a restart.
+//! - `task` does so for all circuits whenever the network or the store changes.
+//!
+//! One controller of a cluster decides, the leader of the store
+//! ([`EntryBook`](bellrock_services::store::EntryBook)); a controller that is alone leads itself. Each
+//! hands what is stored to [desired state](bellrock_services::desired). That service installs the
+//! difference in the switches that obey this controller, in an order without gaps, with each flow
+//! confirmed, also after a restart.
 
 mod circuit;
 mod endpoint_hosts;
 mod layout;
 mod plan;
 mod progress;
+mod route;
+mod stored;
+mod task;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::{
-    App, EarlierFlows, Forwards, Latencies, Needs, Network, Publisher, SwitchInfo, SwitchPort,
+    App, EarlierFlows, Forwards, Needs, Network, Publisher, SwitchInfo, SwitchPort,
 };
-use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
-use bellrock_services::paths::paths;
-use bellrock_services::reserved::{release, reserve};
-use bellrock_services::wait::wait_until;
-use futures_lite::FutureExt;
+use bellrock_services::desired::DesiredFlows;
+use bellrock_services::reserved::reserve;
+use bellrock_services::store::{EntryStore, MemoryStore};
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
-use endpoint_hosts::EndpointHosts;
 pub(crate) use layout::FIRST_GROUP;
-use layout::NetworkView;
-pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
-use plan::{CircuitPlan, CircuitVlans, PlannedCircuit};
+pub use layout::VLANS_PER_CIRCUIT;
+use plan::CircuitVlans;
 use progress::CircuitProgress;
 pub use progress::SETTLE_WITHIN;
+pub use route::MAX_LINKS;
+use stored::{Allocations, StoredCircuits, stored_circuits};
+pub use task::LINKS_WITHIN;
 
 /// Time for which flows of removed circuits stay after a restart, if not all other circuits can be
 /// laid before: those may share switches and ports with them.
 pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
-
-/// Time after the start in which no event reports that a circuit is down. Many are, until their
-/// hosts are seen.
-const FIRST_DOWN_AFTER: Duration = Duration::from_secs(5);
 
 /// Settings of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +106,9 @@ pub struct CircuitStatus {
     /// Output ports of the links that carry it: of the path from the first endpoint to the second, or
     /// of the tree between several.
     pub path: Vec<SwitchPort>,
+    /// How the configuration of this controller differs from that of the leader of the cluster,
+    /// which counts.
+    pub difference: Option<String>,
 }
 
 /// State of a circuit.
@@ -126,40 +133,73 @@ pub struct Circuits(Arc<CircuitTable>);
 
 struct CircuitTable {
     vlans: CircuitVlans,
-    plan: Publisher<CircuitPlan>,
+    /// The circuits of the settings.
+    configured: Publisher<Vec<Circuit>>,
+    book: Allocations,
     /// Whether the app has started.
     is_started: AtomicBool,
-    /// State of each number of the plan; empty before the first attempt.
+    /// State of each number; empty before the first attempt.
     progress: Mutex<Vec<CircuitProgress>>,
+    /// Why the store did not take the last decisions.
+    trouble: Mutex<Option<String>>,
 }
 
 /// No circuit.
 impl Default for Circuits {
     fn default() -> Self {
-        Circuits::planned(ProvisioningSettings::default())
+        let book = Allocations::alone(Arc::new(MemoryStore::default()));
+        Circuits::of(ProvisioningSettings::default(), book)
     }
 }
 
 impl Circuits {
-    /// Creates these circuits.
+    /// Creates these circuits. Their numbers and routes end with the controller.
     ///
     /// # Errors
     /// [`Conflict`].
     pub fn new(settings: ProvisioningSettings) -> Result<Self, Conflict> {
-        settings.check()?;
-        Ok(Circuits::planned(settings))
+        Circuits::stored(settings, Arc::new(MemoryStore::default()))
     }
 
-    fn planned(settings: ProvisioningSettings) -> Self {
+    /// The same, with a store of this controller alone: after a restart, circuits have the same
+    /// routes and tags, so no flow changes. No circuit is laid anew while the store has entries that
+    /// this release cannot read.
+    ///
+    /// # Errors
+    /// [`Conflict`].
+    pub fn stored(
+        settings: ProvisioningSettings,
+        store: Arc<dyn EntryStore>,
+    ) -> Result<Self, Conflict> {
+        settings.check()?;
+        Ok(Circuits::of(settings, Allocations::alone(store)))
+    }
+
+    /// The same, with a store that several controllers share. `node`: the name of this one. The
+    /// settings of the leader count. If it is another one, what differs in the settings here is
+    /// reported.
+    ///
+    /// # Errors
+    /// [`Conflict`].
+    pub fn shared(
+        settings: ProvisioningSettings,
+        store: Arc<dyn EntryStore>,
+        node: String,
+    ) -> Result<Self, Conflict> {
+        settings.check()?;
+        Ok(Circuits::of(settings, Allocations::shared(store, node)))
+    }
+
+    fn of(settings: ProvisioningSettings, book: Allocations) -> Self {
         let ProvisioningSettings { circuits, vlans: all, vlans_per_circuit: per_circuit } =
             settings;
-        let vlans = CircuitVlans { all, per_circuit };
-        let plan = Publisher::new(CircuitPlan::new(&circuits, &vlans));
         Circuits(Arc::new(CircuitTable {
-            vlans,
-            plan,
+            vlans: CircuitVlans { all, per_circuit },
+            configured: Publisher::new(circuits),
+            book,
             is_started: AtomicBool::default(),
             progress: Mutex::default(),
+            trouble: Mutex::default(),
         }))
     }
 
@@ -174,176 +214,114 @@ impl Circuits {
         let settings =
             ProvisioningSettings { circuits, vlans: all, vlans_per_circuit: per_circuit };
         settings.check()?;
-        self.0.plan.update(|plan| plan.changed(&settings.circuits, &self.0.vlans));
+        self.0.configured.publish(settings.circuits);
         Ok(())
     }
 
-    /// Lists all circuits: at first in the order of the settings, with new ones at the end.
+    /// Lists all circuits, in the order of the settings. If another controller leads, its circuits
+    /// are listed, and how the settings of this one differ.
     #[must_use]
     pub fn list(&self) -> Vec<CircuitStatus> {
-        let progress = self.progress();
-        let state_of = |index: usize| {
-            let discovering = || CircuitState::Down("links are still being discovered".to_owned());
-            progress.get(index).map_or_else(discovering, CircuitProgress::state)
-        };
-        let status = |(index, planned): (usize, &PlannedCircuit)| CircuitStatus {
-            circuit: planned.circuit.clone(),
-            state: state_of(index),
-            path: progress.get(index).map_or_else(Vec::new, |circuit| circuit.path().to_vec()),
-        };
-        self.0.plan.watch().load().circuits().map(status).collect()
-    }
-
-    /// Lays all circuits whenever the network or the circuits change.
-    async fn run(self, network: Network, desired: Desired) {
-        let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
-        let plans = self.0.plan.watch();
-        let mut plan = plans.load();
-        let mut places = EndpointHosts::default();
-        places.retain(&plan);
-        let endpoint_hosts = places.clone();
-        let found_flows = desired.find_flows(move |matching| endpoint_hosts.is_entrance(matching));
-        let (mut is_complete, mut settled_at) = (false, None);
-        let latencies = network.extension::<Latencies>();
-        loop {
-            let (known_paths, known_hosts, known_state) =
-                (paths.load(), hosts.load(), state.load());
-            let known_flows = found_flows.load();
-            let next = plans.load();
-            if next.version() != plan.version() {
-                self.withdraw_removed(&plan, &next, &network, &desired);
-                places.retain(&next);
-                plan = next;
-            }
-            places.update(&known_hosts);
-            places.recall(&known_flows, &network);
-            let (mut retry_at, mut is_changing) = (None, false);
-            if known_paths.is_settled() {
-                let view = NetworkView {
-                    topology: &network.topology().load(),
-                    hosts: &known_hosts,
-                    places: &places,
-                    switches: &network.switches(),
-                    paths: &known_paths,
-                };
-                let now = network.now();
-                retry_at = self.update_all(&plan, &view, (&desired, &known_state), &latencies, now);
-                let since = *settled_at.get_or_insert_with(|| network.now());
-                let (reports_at, changing) = self.report(&plan, &network, since);
-                is_changing = changing;
-                retry_at = [retry_at, reports_at].into_iter().flatten().min();
-                let keep_until = since + KEEP_EARLIER_FLOWS;
-                if !is_complete && (self.is_all_laid(&plan) || network.now() >= keep_until) {
-                    desired.complete_except(self.missing_intents(&plan));
-                    is_complete = true;
-                }
-                if !is_complete {
-                    retry_at = Some(retry_at.map_or(keep_until, |again| again.min(keep_until)));
-                }
-            }
-            let time = wait_until(&network, retry_at);
-            let hosts_change =
-                hosts.newer(known_hosts.version()).or(found_flows.newer(known_flows.version()));
-            let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);
-            let changes = async {
-                changes.or(async { _ = plans.newer(plan.version()).await }).await;
+        let (stored, progress) = (stored_circuits(&self.0.book), self.progress());
+        let configured = self.0.configured.watch().load();
+        let numbers = numbers_by_name(&stored);
+        let mut differences = self.differences(&configured, &stored);
+        let status = |circuit: Circuit| {
+            let known = numbers.get(&*circuit.name);
+            let known =
+                known.and_then(|number| Some((stored.get(number)?, progress.get(*number)?)));
+            let state = match known {
+                Some((stored, progress)) => progress.state(stored),
+                None => CircuitState::Down(self.waits_for()),
             };
-            let is_waiting = is_changing || self.progress().iter().any(CircuitProgress::is_waiting);
-            if is_waiting {
-                changes.or(async { _ = state.newer(known_state.version()).await }).await;
-            } else {
-                changes.await;
+            let path = known.map_or_else(Vec::new, |(_, progress)| progress.path().to_vec());
+            let difference = differences.remove(&circuit.name);
+            CircuitStatus { circuit, state, path, difference }
+        };
+        self.circuits(&configured, &stored).into_iter().map(status).collect()
+    }
+
+    /// Whether the circuits of the cluster are known. Always, if this controller is alone.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.0.book.is_read()
+    }
+
+    /// Why a circuit is not stored yet.
+    fn waits_for(&self) -> String {
+        let trouble = self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(why) = trouble.filter(|_| !self.follows()) {
+            return why;
+        }
+        match self.0.book.leader() {
+            _ if !self.0.book.is_read() => {
+                "the circuits of the cluster are not known yet".to_owned()
             }
+            Some(leader) if self.follows() => {
+                format!("node {leader} leads, and has not decided about it")
+            }
+            None if self.follows() => "no node of the cluster leads yet".to_owned(),
+            _ => "links are still being discovered".to_owned(),
         }
     }
 
-    /// Removes the circuits of one plan that the next does not have, and reserves the ports of the
-    /// next.
-    fn withdraw_removed(
+    fn set_trouble(&self, why: Option<String>) {
+        *self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Whether another controller decides.
+    fn follows(&self) -> bool {
+        !self.0.book.is_leader()
+    }
+
+    /// The circuits that count: those of the settings, or of the leader.
+    fn circuits(&self, configured: &[Circuit], stored: &StoredCircuits) -> Vec<Circuit> {
+        if !self.follows() {
+            return configured.to_vec();
+        }
+        let mut by_name: BTreeMap<&str, &Circuit> =
+            stored.values().map(|stored| (&*stored.circuit.name, &stored.circuit)).collect();
+        let here = configured.iter().map(|own| by_name.remove(&*own.name).unwrap_or(own));
+        let mut circuits: Vec<Circuit> = here.cloned().collect();
+        circuits.extend(by_name.into_values().cloned());
+        circuits
+    }
+
+    /// How the settings of this controller differ from those of the leader, if another one leads: by
+    /// name of the circuit.
+    fn differences(
         &self,
-        plan: &CircuitPlan,
-        next: &CircuitPlan,
-        network: &Network,
-        desired: &Desired,
-    ) {
-        let ports: BTreeSet<_> = reserved_by(next).collect();
-        release(network, reserved_by(plan).filter(|port| !ports.contains(port)));
-        reserve(network, ports);
-        let mut progress = self.progress();
-        for (index, planned) in plan.circuits() {
-            let next_slot = next.slots().get(index).and_then(Option::as_ref);
-            if next_slot.is_none_or(|slot| slot.intent != planned.intent) {
-                let commit = desired.withdraw(planned.intent);
-                if let Some(progress) = progress.get_mut(index) {
-                    progress.withdrawn(commit, network.now());
+        configured: &[Circuit],
+        stored: &StoredCircuits,
+    ) -> BTreeMap<String, String> {
+        let mut differences = BTreeMap::new();
+        // A leader stores all of its circuits at once.
+        let is_other = |leader: &String| leader != self.0.book.node() && self.follows();
+        let Some(leader) = self.0.book.leader().filter(is_other).filter(|_| !stored.is_empty())
+        else {
+            return differences;
+        };
+        let circuits = stored.values().map(|stored| &stored.circuit);
+        let mut theirs: BTreeMap<&str, &Circuit> = circuits.map(|it| (&*it.name, it)).collect();
+        for own in configured {
+            let how = match theirs.remove(&*own.name) {
+                Some(stored) if stored == own => continue,
+                Some(_) => {
+                    let ends: Vec<_> = own.endpoints.iter().map(ToString::to_string).collect();
+                    let ends = ends.join(" ");
+                    format!(
+                        "node {leader} leads and has other endpoints for it; here it has {ends}"
+                    )
                 }
-            }
+                None => format!("node {leader} leads and does not have it"),
+            };
+            differences.insert(own.name.clone(), how);
         }
-    }
-
-    /// Lays all circuits that have changed. Returns when to do so again if nothing changes before.
-    fn update_all(
-        &self,
-        plan: &CircuitPlan,
-        view: &NetworkView<'_>,
-        (desired, state): (&Desired, &DesiredState),
-        latencies: &Latencies,
-        now: Duration,
-    ) -> Option<Duration> {
-        let mut progress = self.progress();
-        progress.resize_with(plan.slots().len(), CircuitProgress::default);
-        let mut retry_at = None;
-        for (index, PlannedCircuit { circuit, intent, vlans }) in plan.circuits() {
-            let progress = &mut progress[index];
-            if let Some(time) = progress.take_time(state, now) {
-                latencies.path_change.record(time);
-            }
-            let numbers = (index as u32, vlans);
-            if let Some(layout) = progress.update(circuit, numbers, view, state, now) {
-                let commit = desired.commit_tree(*intent, layout.entries.iter().cloned());
-                progress.committed(layout, commit, now);
-            }
-            retry_at = [retry_at, progress.next_layout_at()].into_iter().flatten().min();
+        for name in theirs.into_keys() {
+            let how = format!("node {leader} leads and has it; here it is not configured");
+            differences.insert(name.to_owned(), how);
         }
-        retry_at
-    }
-
-    /// Publishes which circuits are up, down, or on another path. Returns when circuits are next
-    /// reported that are down since the start, and whether a circuit is being installed.
-    fn report(
-        &self,
-        plan: &CircuitPlan,
-        network: &Network,
-        settled_at: Duration,
-    ) -> (Option<Duration>, bool) {
-        let mut progress = self.progress();
-        let first_down_at = settled_at + FIRST_DOWN_AFTER;
-        let is_early = network.now() < first_down_at;
-        let (mut has_hidden, mut is_changing) = (false, false);
-        for (index, PlannedCircuit { circuit, .. }) in plan.circuits() {
-            let progress = &mut progress[index];
-            is_changing |= progress.is_changing();
-            if is_early && progress.was_never_up() {
-                has_hidden = true;
-            } else if let Some(event) = progress.change(&circuit.name) {
-                network.publish(event);
-            }
-        }
-        (has_hidden.then_some(first_down_at), is_changing)
-    }
-
-    /// The intents of circuits that have not been laid since the controller started.
-    fn missing_intents(&self, plan: &CircuitPlan) -> Vec<u32> {
-        let progress = self.progress();
-        let has_layout =
-            |index: usize| progress.get(index).is_some_and(CircuitProgress::has_layout);
-        let missing = plan.circuits().filter(|(index, _)| !has_layout(*index));
-        missing.map(|(_, planned)| planned.intent).collect()
-    }
-
-    fn is_all_laid(&self, plan: &CircuitPlan) -> bool {
-        let progress = self.progress();
-        plan.circuits().all(|(index, _)| progress.get(index).is_some_and(CircuitProgress::is_laid))
+        differences
     }
 
     fn progress(&self) -> MutexGuard<'_, Vec<CircuitProgress>> {
@@ -352,13 +330,19 @@ impl Circuits {
     }
 }
 
-/// The ports that belong to the circuits of a plan.
-fn reserved_by(plan: &CircuitPlan) -> impl Iterator<Item = (SwitchPort, Option<u16>)> {
-    let endpoints = plan.circuits().flat_map(|(_, planned)| &planned.circuit.endpoints);
-    endpoints.filter_map(|endpoint| match endpoint {
+/// The numbers of stored circuits.
+fn numbers_by_name(stored: &StoredCircuits) -> BTreeMap<&str, usize> {
+    stored.iter().map(|(number, stored)| (&*stored.circuit.name, *number)).collect()
+}
+
+/// The ports that belong to circuits.
+fn reserved_by(circuits: &[Circuit]) -> BTreeSet<(SwitchPort, Option<u16>)> {
+    let endpoints = circuits.iter().flat_map(|circuit| &circuit.endpoints);
+    let port = |endpoint: &Endpoint| match endpoint {
         Endpoint::Port(at, vlan) => Some((*at, *vlan)),
         Endpoint::Host(_) => None,
-    })
+    };
+    endpoints.filter_map(port).collect()
 }
 
 /// The app.
@@ -398,8 +382,11 @@ impl App for Provisioning {
 
     fn start(&self, network: &Network) {
         let Provisioning(circuits) = self;
-        reserve(network, reserved_by(&circuits.0.plan.watch().load()));
+        let stored = stored_circuits(&circuits.0.book);
+        let all = circuits.circuits(&circuits.0.configured.watch().load(), &stored);
+        reserve(network, reserved_by(&all));
         if !circuits.0.is_started.swap(true, Ordering::Relaxed) {
+            network.spawn("stored circuits", circuits.0.book.clone().run(network.clone()));
             let task = circuits.clone().run(network.clone(), network.desired());
             network.spawn("lay circuits", task);
         }

@@ -6,12 +6,15 @@
 //! The number follows from the circuit's name, not from its position in the list. So a controller
 //! that starts with a changed list gives the other circuits the numbers that they had. Only names
 //! that want the same number depend on each other: the first in the list gets it.
+//!
+//! A stored circuit keeps the numbers that are stored with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
 use super::circuit::Circuit;
 use super::layout::generations;
+use super::stored::StoredCircuits;
 
 /// The VLANs of all circuits.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub(super) struct CircuitPlan {
     order: Vec<usize>,
     /// Numbers that a circuit has had and lost: switches may still have its flows.
     left: BTreeSet<usize>,
+    /// Numbers of stored circuits.
+    stored: BTreeSet<usize>,
 }
 
 /// A circuit and its intent.
@@ -52,8 +57,24 @@ pub(super) struct PlannedCircuit {
 
 impl CircuitPlan {
     /// The first plan of these circuits.
+    #[cfg(test)]
     pub(super) fn new(circuits: &[Circuit], vlans: &CircuitVlans) -> Self {
         CircuitPlan::default().changed(circuits, vlans)
+    }
+
+    /// The same after what is stored now: the circuits of the store with their numbers, as far as
+    /// these VLANs have them, and no others.
+    pub(super) fn following(&self, stored: &StoredCircuits, vlans: &CircuitVlans) -> Self {
+        let numbered = vlans.by_number();
+        let slot = |(index, vlans): (usize, &Range<u16>)| {
+            let stored = stored.get(&index).filter(|stored| stored.vlans == *vlans)?;
+            let (circuit, intent) = (stored.circuit.clone(), stored.intent);
+            Some(PlannedCircuit { circuit, intent, vlans: vlans.clone() })
+        };
+        let slots: Vec<_> = numbered.iter().enumerate().map(slot).collect();
+        let now: BTreeSet<usize> = stored.keys().copied().collect();
+        let left = self.left.union(&(&self.stored - &now)).copied().collect();
+        CircuitPlan { slots, order: Vec::new(), left, stored: now }
     }
 
     /// The next plan. There are VLANs enough for these circuits.
@@ -134,6 +155,7 @@ fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stored::StoredCircuit;
     use super::*;
 
     fn circuits(texts: &[&str]) -> Vec<Circuit> {
@@ -179,6 +201,36 @@ mod tests {
         assert_eq!(numbers(&full)["e"], b);
         assert_ne!(planned(&full, b).intent, planned(&plan, b).intent);
         assert_eq!(planned(&full, b).vlans.start, 2000 + 8 * b as u16);
+    }
+
+    #[test]
+    fn a_circuit_that_is_not_stored_yet_keeps_the_number_of_its_name() {
+        let (vlans, all) = (eight_each(2000..=2031), circuits(&["a 1:1 2:1", "b 1:2 2:2"]));
+        let stored = |plan: &CircuitPlan| -> StoredCircuits {
+            let stored = |(index, it): (usize, &PlannedCircuit)| {
+                let (circuit, intent, vlans) = (it.circuit.clone(), it.intent, it.vlans.clone());
+                let (generation, route, down) = (0, None, None);
+                (index, StoredCircuit { circuit, intent, vlans, generation, route, down }.into())
+            };
+            plan.circuits().map(stored).collect()
+        };
+        let first = CircuitPlan::new(&all, &vlans);
+        let mut plan = CircuitPlan::default();
+        for _ in 0..3 {
+            plan = plan.following(&StoredCircuits::new(), &vlans).changed(&all, &vlans);
+            assert_eq!(numbers(&plan), numbers(&first));
+        }
+        let both = stored(&plan);
+        let plan = plan.following(&both, &vlans).changed(&all[..1], &vlans);
+        assert_eq!(numbers(&plan).len(), 1);
+        // What another controller has removed is left, too.
+        let plan = plan.following(&stored(&plan), &vlans);
+        let next = circuits(&["a 1:1 2:1", "c 1:3 2:3", "d 1:4 2:4"]);
+        let plan = plan.changed(&next, &vlans);
+        assert!(!numbers(&plan).values().any(|number| *number == numbers(&first)["b"]));
+        // Other VLANs: what is stored for them counts no more.
+        let four = CircuitVlans { per_circuit: 4, ..vlans };
+        assert!(CircuitPlan::default().following(&both, &four).slots().iter().all(Option::is_none));
     }
 
     #[test]

@@ -1,19 +1,22 @@
-//! Moves a circuit from one layout to the next.
+//! Decides about a circuit, and lays what is decided.
+//!
+//! The leader decides ([`CircuitProgress::decide`]): it stores the next state of the circuit. Each
+//! controller lays what is stored ([`CircuitProgress::lay`]).
 //!
 //! Each layout is a generation with its own tags and groups, which are used again later. So the
 //! layout before the last must be removed from the switches before the next is laid.
 
-use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{AppEvent, SwitchPort};
-use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted};
+use bellrock_services::desired::{Commit, Desired, DesiredState, IntentState, NotCommitted};
 
 use super::CircuitState;
-use super::circuit::Circuit;
-use super::layout::{
-    CircuitLayout, CircuitNumbers, NetworkView, VLANS_PER_CIRCUIT, compute_layout, generations,
-};
+use super::layout::{CircuitLayout, VLANS_PER_CIRCUIT, generations};
+use super::plan::PlannedCircuit;
+use super::route::{CircuitRoute, NetworkView};
+use super::stored::StoredCircuit;
 
 /// Maximum time that a circuit waits for its last change before it reuses tags: an unresponsive
 /// switch must not block it for ever. It waits longer while switches lack many flows.
@@ -22,17 +25,19 @@ pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 /// As many generations as a circuit can have, or more.
 const MAX_GENERATIONS: u16 = VLANS_PER_CIRCUIT[0];
 
-/// State of laying a circuit.
+/// State of the circuit of a number.
 #[derive(Default)]
 pub(super) struct CircuitProgress {
-    /// The last committed layout.
+    /// The last committed layout: that of `laid`, or none.
     last: Option<CommittedLayout>,
-    /// Its generation.
+    /// The circuit whose flows are wanted.
+    laid: Option<Arc<StoredCircuit>>,
+    /// The last generation that was laid.
     generation: u16,
     /// Number of earlier generations that switches may still have.
     old_generations: u16,
-    /// Reason why the present network has no layout for it.
-    problem: Option<String>,
+    /// Reason why the store does not take its next state.
+    trouble: Option<String>,
     /// Latest time of the next layout, which waits for earlier generations to be removed.
     next_layout_at: Option<Duration>,
     /// What the last event reported.
@@ -57,52 +62,108 @@ struct CommittedLayout {
 }
 
 impl CircuitProgress {
-    /// Computes the layout of a circuit with this number and these VLANs. Returns it if it must be
-    /// committed, as it differs from the last one. `state` is the progress of the switches.
-    pub(super) fn update(
+    /// Takes note of how far the switches are. Those of other controllers confirm nothing here: they
+    /// get some time.
+    pub(super) fn observe(&mut self, state: &DesiredState, is_shared: bool, now: Duration) {
+        let Some(last) = &self.last else { return };
+        // The flows of a disconnected switch are read when it returns.
+        let is_gone =
+            matches!(last.commit.state_in(state), IntentState::Settled | IntentState::Left(_));
+        if is_gone && (!is_shared || now >= last.since + SETTLE_WITHIN) {
+            self.old_generations = 0;
+        }
+    }
+
+    /// Returns the circuit as it is to be stored: on its present route as long as that is intact and
+    /// none is better, else on another one. `stored`: what is stored under its number.
+    pub(super) fn decide(
         &mut self,
-        circuit: &Circuit,
-        (number, vlans): (u32, &Range<u16>),
+        planned: &PlannedCircuit,
+        stored: Option<&StoredCircuit>,
         view: &NetworkView<'_>,
         state: &DesiredState,
         now: Duration,
-    ) -> Option<CircuitLayout> {
-        let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
-        // The flows of a disconnected switch are read when it returns.
-        if matches!(progress, Some(IntentState::Settled | IntentState::Left(_))) {
-            self.old_generations = 0;
-        }
-        (self.problem, self.next_layout_at) = (None, None);
-        let compute = |generation| {
-            let numbers = CircuitNumbers { number, vlans: vlans.clone(), generation };
-            compute_layout(circuit, numbers, view)
-        };
-        let mut next = match compute(self.generation) {
-            Ok(next) => next,
-            Err(why) => {
-                self.problem = Some(why.to_string());
-                return None;
+    ) -> StoredCircuit {
+        self.next_layout_at = None;
+        let PlannedCircuit { circuit, intent, vlans } = planned;
+        let count = generations(circuit, vlans);
+        let is_same = |stored: &StoredCircuit| stored.intent == *intent && stored.vlans == *vlans;
+        let mut next = match stored {
+            Some(stored) if is_same(stored) => {
+                StoredCircuit { circuit: circuit.clone(), down: None, ..stored.clone() }
             }
+            _ => StoredCircuit {
+                circuit: circuit.clone(),
+                intent: *intent,
+                vlans: vlans.clone(),
+                generation: self.last.as_ref().map_or(0, |_| (self.generation + 1) % count),
+                route: None,
+                down: None,
+            },
         };
+        if stored.is_some_and(|stored| !is_same(stored)) {
+            // The flows of the circuit that had this number are withdrawn first.
+            return next;
+        }
+        let route = match CircuitRoute::choose(circuit, next.tags(next.generation), view) {
+            Ok(route) => route,
+            Err(why) => return StoredCircuit { down: Some(why.to_string()), ..next },
+        };
+        if let Some(present) = &next.route {
+            let keeps = present.places == route.places
+                && present.is_intact(view)
+                && present.cost() <= route.cost();
+            if keeps || *present == route {
+                return next;
+            }
+        }
         if let Some(last) = &self.last {
-            if last.layout == next {
-                return None;
-            }
             let deadline = last.since + SETTLE_WITHIN + state.queue_time();
-            if self.old_generations + 1 >= generations(circuit, vlans) && now < deadline {
+            if self.old_generations + 1 >= count && now < deadline {
                 self.next_layout_at = Some(deadline);
-                return None;
+                return next;
             }
-            self.old_generations += 1;
-            self.generation = (self.generation + 1) % generations(circuit, vlans);
-            next = compute(self.generation).ok()?;
         }
-        Some(next)
+        if next.route.is_none() {
+            next.route = Some(route);
+            return next;
+        }
+        let generation = (next.generation + 1) % count;
+        if let Ok(route) = CircuitRoute::choose(circuit, next.tags(generation), view) {
+            (next.generation, next.route) = (generation, Some(route));
+        }
+        next
     }
 
-    /// Records a committed layout.
-    pub(super) fn committed(&mut self, layout: CircuitLayout, commit: Commit, since: Duration) {
+    /// Wants the flows of a stored circuit, if it does not yet.
+    pub(super) fn lay(
+        &mut self,
+        number: u32,
+        stored: &Arc<StoredCircuit>,
+        desired: &Desired,
+        since: Duration,
+    ) {
+        if self.laid.as_ref().is_some_and(|laid| laid.has_flows_of(stored)) {
+            return;
+        }
+        let Some(layout) = stored.layout(number) else { return };
+        let commit = desired.commit_tree(stored.intent, layout.entries.iter().cloned());
+        if self.last.is_some() {
+            self.old_generations = self.old_generations.saturating_add(1);
+        }
+        self.generation = stored.generation;
+        self.laid = Some(Arc::clone(stored));
         self.last = Some(CommittedLayout { layout, commit, since, is_measured: false });
+    }
+
+    /// The circuit whose flows are wanted.
+    pub(super) fn laid(&self) -> Option<&StoredCircuit> {
+        self.laid.as_deref()
+    }
+
+    /// Notes why the store does not take the next state of the circuit.
+    pub(super) fn set_trouble(&mut self, why: Option<String>) {
+        self.trouble = why;
     }
 
     /// Returns the time until the switches had confirmed the last layout, once.
@@ -119,19 +180,19 @@ impl CircuitProgress {
     /// Records that the entries of the circuit were withdrawn. The next circuit with its number
     /// waits until they are gone, as it has the same VLANs.
     pub(super) fn withdrawn(&mut self, commit: Commit, since: Duration) {
-        if self.last.is_none() {
-            return;
-        }
         let layout = CircuitLayout::default();
         self.last = Some(CommittedLayout { layout, commit, since, is_measured: true });
-        (self.old_generations, self.problem, self.next_layout_at) = (MAX_GENERATIONS, None, None);
+        (self.laid, self.trouble, self.next_layout_at) = (None, None, None);
+        self.old_generations = MAX_GENERATIONS;
     }
 
-    /// Present state of the circuit.
-    pub(super) fn state(&self) -> CircuitState {
-        match (&self.problem, &self.last) {
+    /// Present state of the circuit, as it is stored.
+    pub(super) fn state(&self, stored: &StoredCircuit) -> CircuitState {
+        let why = self.trouble.as_ref().or(stored.down.as_ref());
+        match (why, &self.last) {
             (Some(why), _) => CircuitState::Down(why.clone()),
             (None, Some(last)) => match last.commit.state() {
+                _ if self.laid.is_none() => CircuitState::Installing,
                 IntentState::Refused(dpid, why) => {
                     CircuitState::Down(NotCommitted::Refused(dpid, why).to_string())
                 }
@@ -146,10 +207,11 @@ impl CircuitProgress {
         }
     }
 
-    /// Returns the event that reports a change of the circuit `name`. While it is being installed,
+    /// Returns the event that reports a change of the circuit. While it is being installed,
     /// it has not changed yet.
-    pub(super) fn change(&mut self, name: &str) -> Option<AppEvent> {
-        let (reported, event) = match self.state() {
+    pub(super) fn change(&mut self, stored: &StoredCircuit) -> Option<AppEvent> {
+        let name = &stored.circuit.name;
+        let (reported, event) = match self.state(stored) {
             CircuitState::Installing => return None,
             CircuitState::Up { .. } => {
                 let ports: Vec<_> = self.path().iter().map(ToString::to_string).collect();
@@ -171,13 +233,13 @@ impl CircuitProgress {
     }
 
     /// Whether the circuit is down, and has been so since the controller started.
-    pub(super) fn was_never_up(&self) -> bool {
-        self.reported.is_none() && matches!(self.state(), CircuitState::Down(_))
+    pub(super) fn was_never_up(&self, stored: &StoredCircuit) -> bool {
+        self.reported.is_none() && matches!(self.state(stored), CircuitState::Down(_))
     }
 
     /// Whether a change of the circuit is still to be reported, once it is installed.
-    pub(super) fn is_changing(&self) -> bool {
-        matches!(self.state(), CircuitState::Installing)
+    pub(super) fn is_changing(&self, stored: &StoredCircuit) -> bool {
+        matches!(self.state(stored), CircuitState::Installing)
     }
 
     /// Output ports of the links that carry it, or would.
@@ -185,14 +247,10 @@ impl CircuitProgress {
         self.last.as_ref().map_or(&[], |last| &last.layout.path)
     }
 
-    /// Returns whether it has been laid since the controller started.
-    pub(super) fn has_layout(&self) -> bool {
-        self.last.is_some()
-    }
-
-    /// Returns whether it is laid for the present network, or waits to be laid.
-    pub(super) fn is_laid(&self) -> bool {
-        self.problem.is_none()
+    /// Returns whether it has a route for its present definition, or waits to be laid.
+    pub(super) fn is_laid(&self, stored: &StoredCircuit) -> bool {
+        let has_flows = self.laid.is_some() || self.is_waiting();
+        self.trouble.is_none() && stored.down.is_none() && has_flows
     }
 
     /// Returns whether it will be laid again as soon as its last change has ended.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bellrock_apps::bandwidth::{Bandwidth, BandwidthSettings, MAX_RESERVATIONS, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
-use bellrock_apps::provisioning::{Circuits, Provisioning};
+use bellrock_apps::provisioning::{Circuits, Provisioning, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
@@ -105,8 +105,15 @@ pub(super) fn builder(
                 parts.reservations = Some(reservations.clone());
                 builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
             }
-            AppChoice::Provisioning(settings) => {
-                let circuits = Circuits::new(settings.clone())?;
+            AppChoice::Provisioning(settings, place) => {
+                let settings = settings.clone();
+                let circuits = match shared_stores.as_ref().zip(node.clone()) {
+                    Some((stores, node)) => {
+                        let store = Arc::new(stores.open(CIRCUITS_SHARED_NAME));
+                        Circuits::shared(settings, store, node)?
+                    }
+                    None => stored_circuits(config, settings, place)?,
+                };
                 parts.circuits = Some(circuits.clone());
                 builder.app(Provisioning::new(&circuits)).circuits(&circuits)
             }
@@ -200,6 +207,36 @@ fn stored_reservations(
     info!("reservations: {} in {}", values.len().saturating_sub(1), path.display());
     let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
     Ok(Reservations::stored(settings, Arc::new(store)))
+}
+
+/// Name of the file of the circuits' numbers and paths, in the state directory.
+const CIRCUITS_STORE_NAME: &str = "circuits.json";
+
+/// Name of the store of circuits in the etcd of a cluster.
+const CIRCUITS_SHARED_NAME: &str = "circuits";
+
+/// Returns the path of the file of circuits, if there is to be one. A node of a cluster has none.
+#[must_use]
+pub fn circuits_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
+    if config.cluster.name.is_some() {
+        return None;
+    }
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    place.path(directory.as_deref(), CIRCUITS_STORE_NAME)
+}
+
+/// The circuits of a controller that is alone, with the numbers and paths of an earlier run.
+fn stored_circuits(
+    config: &Config,
+    settings: ProvisioningSettings,
+    place: &StorePlace,
+) -> Result<Circuits, NotRun> {
+    let Some(path) = circuits_store_path(config, place) else {
+        return Ok(Circuits::new(settings)?);
+    };
+    let values = read_orders(&path)?;
+    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
+    Ok(Circuits::stored(settings, Arc::new(store))?)
 }
 
 /// Name of the file of what operators have blocked, in the state directory.

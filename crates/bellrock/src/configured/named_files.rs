@@ -15,8 +15,8 @@ use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use rustix::fs::{Access, access};
 
 use super::builder::{
-    blocks_store_path, read_orders, reservations_store_path, static_entries, static_store_path,
-    tls_files,
+    blocks_store_path, circuits_store_path, read_orders, reservations_store_path, static_entries,
+    static_store_path, tls_files,
 };
 use super::{cluster_files, switch_tls};
 use crate::tls::TlsServer;
@@ -117,11 +117,14 @@ fn static_file(config: &Config) -> Option<WrongFile> {
     unwritable(setting, &path)
 }
 
-/// The files of reservations, and of blocked hosts.
+/// The files of reservations, of circuits, and of blocked hosts.
 fn order_files(config: &Config) -> impl Iterator<Item = WrongFile> {
     let place = |app: &AppChoice| match app {
         AppChoice::Bandwidth(_, place) => {
             Some(("apps.bandwidth.store", reservations_store_path(config, place)?))
+        }
+        AppChoice::Provisioning(_, place) => {
+            Some(("apps.provisioning.store", circuits_store_path(config, place)?))
         }
         AppChoice::Quarantine(settings) => {
             Some(("apps.quarantine.store", blocks_store_path(config, &settings.store)?))

@@ -357,7 +357,7 @@ pub fn difference(before: &Config, after: &Config) -> Difference {
 
 fn circuits(config: &Config) -> Option<ProvisioningSettings> {
     config.apps.iter().find_map(|app| match app {
-        AppChoice::Provisioning(settings) => Some(settings.clone()),
+        AppChoice::Provisioning(settings, _) => Some(settings.clone()),
         _ => None,
     })
 }

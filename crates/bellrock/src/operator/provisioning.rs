@@ -16,6 +16,10 @@ fn row(names: &Names, status: CircuitStatus) -> CircuitRow {
         State::Installing => (CircuitState::Installing, None, None),
         State::Down(why) => (CircuitState::Down, Some(why), None),
     };
+    let why = match (why, status.difference) {
+        (Some(why), Some(difference)) => Some(format!("{why}; {difference}")),
+        (why, difference) => why.or(difference),
+    };
     let endpoints = status.circuit.endpoints.into_iter();
     CircuitRow {
         name: status.circuit.name,

@@ -527,8 +527,8 @@ impl Shared {
                 self.names().join(" ")
             ));
         }
-        // The place of an app decides about cookies and priorities: with another chain a master would
-        // remove what this node has installed.
+        // Names of apps decide about cookies, and their places about priorities: with another chain a
+        // master would not take over what this node has installed.
         if *apps != self.settings.apps {
             return Err(format!(
                 "node {node} has the apps [{}], and {me} has [{}]: `apps` must name the same ones, in the same \

@@ -39,6 +39,9 @@ impl Config {
             AppChoice::Bandwidth(_, store) => {
                 Some(("apps.bandwidth.store", store.clone(), "reservations"))
             }
+            AppChoice::Provisioning(_, store) => {
+                Some(("apps.provisioning.store", store.clone(), "circuits"))
+            }
             AppChoice::Quarantine(settings) => {
                 Some(("apps.quarantine.store", settings.store.clone(), "block lists"))
             }

@@ -127,7 +127,7 @@ apps:
 #[test]
 fn structures_are_maps_and_names_stand_for_what_they_name() {
     let config = read(MAPS);
-    let [AppChoice::Bandwidth(bandwidth, _), AppChoice::Provisioning(provisioning)] =
+    let [AppChoice::Bandwidth(bandwidth, _), AppChoice::Provisioning(provisioning, _)] =
         &config.apps[..]
     else {
         panic!("two apps")

@@ -260,6 +260,13 @@ impl<M: BookModel> EntryBook<M> {
         self.known().is_leader(self.0.node.as_deref())
     }
 
+    /// The name of the leader, as far as this controller knows. `None`: there is none, or this
+    /// controller is alone.
+    #[must_use]
+    pub fn leader(&self) -> Option<String> {
+        self.known().leader.clone()
+    }
+
     /// Whether the controller of this name lives, as far as this one knows.
     #[must_use]
     pub fn is_alive(&self, node: &str) -> bool {
