@@ -251,6 +251,26 @@ fn the_circuits_of_the_leader_count_and_a_difference_is_an_alarm() {
     assert!(b.list().iter().all(|status| status.difference.is_none() && is_up(status)));
 }
 
+#[test]
+fn other_vlans_than_those_of_the_leader_are_a_difference() {
+    let store = store_of_two();
+    let a = shared(&["blue 1:1 2:1"], &store, "a");
+    let other = ProvisioningSettings { vlans: 3000..=3999, ..settings(&["blue 1:1 2:1"]) };
+    let b = Circuits::shared(other, Arc::new(store.clone()), "b".to_owned()).unwrap();
+    let lab_a = lab(leaf_spine(2, 3, 1), Version::V1_3, &a);
+    let mut lab_b = lab(leaf_spine(2, 3, 1), Version::V1_3, &b);
+    lab_b.run_for(SETTLED);
+    let [blue] = &b.list()[..] else { panic!("{:?}", b.list()) };
+    assert!(is_up(blue), "{blue:?}");
+    let difference = blue.difference.as_deref().unwrap();
+    assert!(difference.starts_with("node a leads and has the VLANs 2"), "{difference}");
+    assert!(
+        difference.ends_with("`vlans` and `vlans_per_circuit` are others here"),
+        "{difference}"
+    );
+    assert_eq!(flows(&lab_a), flows(&lab_b), "the flows are those of the leader");
+}
+
 /// A store that refuses some commits, and loses the answers of some.
 #[derive(Clone, Debug)]
 struct UnreliableStore {

@@ -94,7 +94,10 @@ fn a_record_is_reported_once_by_the_node_that_leads() {
     let store = MemoryStore::with_entries([alive("a"), alive("b")]);
     let mut labs = ["a", "b"].map(|node| {
         let book = EntryBook::shared(Arc::new(store.clone()), node.to_owned());
-        Lab::seeded(1).topology(single(3)).run(Census(book))
+        let mut lab = Lab::seeded(1).topology(single(3)).run(Census(book));
+        // By then it is known which ports lead to hosts.
+        lab.run_for(EVERY / 2);
+        lab
     });
     let mut say = |hosts: &[&str]| {
         for lab in &mut labs {

@@ -45,7 +45,7 @@ use plan::CircuitVlans;
 use progress::CircuitProgress;
 pub use progress::SETTLE_WITHIN;
 pub use route::MAX_LINKS;
-use stored::{Allocations, StoredCircuits, stored_circuits};
+use stored::{Allocations, StoredCircuit, StoredCircuits, stored_circuits};
 pub use task::LINKS_WITHIN;
 
 /// Time for which flows of removed circuits stay after a restart, if not all other circuits can be
@@ -301,11 +301,21 @@ impl Circuits {
         else {
             return differences;
         };
-        let circuits = stored.values().map(|stored| &stored.circuit);
-        let mut theirs: BTreeMap<&str, &Circuit> = circuits.map(|it| (&*it.name, it)).collect();
+        let mut theirs: BTreeMap<&str, &StoredCircuit> =
+            stored.values().map(|stored| (&*stored.circuit.name, &**stored)).collect();
+        let ranges = self.0.vlans.by_number();
         for own in configured {
             let how = match theirs.remove(&*own.name) {
-                Some(stored) if stored == own => continue,
+                Some(StoredCircuit { circuit, vlans, .. }) if circuit == own => {
+                    if ranges.contains(vlans) {
+                        continue;
+                    }
+                    let (first, last) = (vlans.start, vlans.end.saturating_sub(1));
+                    format!(
+                        "node {leader} leads and has the VLANs {first}-{last} for it; `vlans` and \
+                         `vlans_per_circuit` are others here"
+                    )
+                }
                 Some(_) => {
                     let ends: Vec<_> = own.endpoints.iter().map(ToString::to_string).collect();
                     let ends = ends.join(" ");

@@ -25,7 +25,7 @@ pub(super) struct CircuitVlans {
 
 impl CircuitVlans {
     /// The VLANs of each number. A number has all of its VLANs, or does not exist.
-    fn by_number(&self) -> Vec<Range<u16>> {
+    pub(super) fn by_number(&self) -> Vec<Range<u16>> {
         let per_circuit = self.per_circuit.max(1);
         let all = self.all.clone().step_by(usize::from(per_circuit));
         let ranges = all.map(|first| first..first.saturating_add(per_circuit));

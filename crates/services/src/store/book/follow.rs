@@ -41,14 +41,14 @@ impl<M: BookModel> Task<M> {
         let Some(Some((revision, entries))) = network.timeout(FOLLOW_LIMIT, read).await else {
             return;
         };
-        let (wrong, commits) = {
+        let stored_count = count_of(&entries);
+        let wrong = {
             let mut known = self.book.known();
-            if count_of(&entries) >= known.commits {
-                known.revision = 0;
+            if stored_count >= known.commits {
                 known.take(StoreEvent::Read { revision, entries });
                 return;
             }
-            (known.went_back(revision, entries), known.commits)
+            known.went_back(revision, entries)
         };
         let limits = self.book.0.store.limits();
         let most = limits.changes.saturating_sub(1).max(1);
@@ -62,12 +62,14 @@ impl<M: BookModel> Task<M> {
             let count = sizes.take(most).take_while(fits).count().max(1).min(rest.len());
             let mut changes = rest[..count].to_vec();
             rest = &rest[count..];
-            let number = {
+            changes.push({
                 let known = self.book.known();
                 let expected = known.revisions.get(COMMITS).copied().unwrap_or_default();
-                commit_number(known.commits.max(commits) + 1, expected)
-            };
-            changes.push(number);
+                // Until all is back the number stays that of the snapshot. So another controller that
+                // reads the store meanwhile does not take it for whole.
+                let count = if rest.is_empty() { known.commits + 1 } else { stored_count };
+                commit_number(count, expected)
+            });
             match self.commit(changes).await {
                 Ok(()) if rest.is_empty() => return,
                 Ok(()) => {}
@@ -117,12 +119,13 @@ impl<M: BookModel> Known<M> {
             self.revisions.remove(&name);
             self.set(&name, None);
         }
+        // An entry may have another value with the same revision: a store that was restored from a
+        // snapshot gives out its revisions again.
         for StoredEntry { name, value, revision } in entries {
-            if self.revisions.get(&name) != Some(&revision) {
-                self.set_stored(name, value, revision);
-            }
+            self.set_stored(name, value, revision);
         }
-        self.revision = self.revision.max(revision);
+        // It has all commits of this controller, so what comes later has larger revisions.
+        self.revision = revision;
         self.is_read = true;
     }
 
@@ -155,7 +158,9 @@ impl<M: BookModel> Known<M> {
     fn set(&mut self, name: &str, value: Option<&str>) {
         let word = |key: &str| Words::parse(value?).ok()?.text(key).map(str::to_owned);
         if name == COMMITS {
-            self.commits = word("count").and_then(|text| text.parse().ok()).unwrap_or_default();
+            let count = word("count").and_then(|text| text.parse().ok()).unwrap_or_default();
+            // It is smaller only in a snapshot that is being mended.
+            self.commits = self.commits.max(count);
         } else if name == LEADER {
             self.leader = word("node");
         } else if let Some(node) = name.strip_prefix(NODE) {
@@ -201,18 +206,17 @@ impl<M: BookModel> Known<M> {
         self.revisions.clear();
         self.revision = revision;
         self.nodes.clear();
+        self.leader = None;
+        self.unreadable.clear();
         let mut changes = Vec::new();
-        let mut missing: BTreeSet<&String> = self.values.keys().collect();
-        let mut nodes = BTreeSet::new();
+        let mut missing: BTreeSet<String> = self.values.keys().cloned().collect();
         for StoredEntry { name, value, revision } in entries {
-            if let Some(node) = name.strip_prefix(NODE) {
-                nodes.insert(node.to_owned());
+            // The store knows best who lives, and who leads.
+            if name == COMMITS || name == LEADER || name.starts_with(NODE) {
+                self.set_stored(name, value, revision);
                 continue;
             }
             self.revisions.insert(name.clone(), revision);
-            if name == COMMITS || name == LEADER {
-                continue;
-            }
             missing.remove(&name);
             let Some(known) = self.values.get(&name) else {
                 changes.push(StoreChange::Remove { name, expected: revision });
@@ -224,11 +228,9 @@ impl<M: BookModel> Known<M> {
             }
         }
         for name in missing {
-            let (value, name) = (M::show(&self.values[name]), name.clone());
+            let value = M::show(&self.values[&name]);
             changes.push(StoreChange::Put { name, value, expected: 0 });
         }
-        self.nodes = nodes;
-        self.unreadable.clear();
         changes
     }
 }
