@@ -14,6 +14,8 @@ TAG = re.compile(r"dl_vlan=2\d{3}|set_field:\d+->vlan_vid|group:")
 CIRCUITS = {"blue": ["1:1", "3:2"]}
 PAIRS = [("h1", "h3"), ("h3", "h1")]
 RESTART_S = 30
+# Flows that have not changed for so long are final: switches confirm the new ones, then the old ones are removed.
+FINAL_AFTER_S = 3
 
 
 def circuit_flows(switches):
@@ -24,6 +26,16 @@ def circuit_flows(switches):
         ages += [float(re.search(r"duration=([\d.]+)s", line)[1]) for line in lines]
         flows[switch] = sorted(re.sub(r"(duration|n_packets|n_bytes|idle_age)=[^,]*, ", "", line).strip() for line in lines)
     return flows, min(ages, default=0)
+
+
+def final_flows(flows):
+    """What `flows` returns when the flows of the path before are gone."""
+    last = [None]
+
+    def unchanged():
+        before, last[0] = last[0], flows()
+        return last[0] if before and last[0][0] == before[0] else None
+    return until(unchanged, LIMIT_S, "the flows stay as they are", poll_s=FINAL_AFTER_S)
 
 
 class Circuits(ClusterTest):
@@ -102,8 +114,8 @@ class Circuits(ClusterTest):
         self.settle(others)
         until(lambda: self.net.unreachable(PAIRS) == [], LIMIT_S, "it carries frames")
         moved = self.agree(others)
+        flows, _ = final_flows(self.flows)
         self.assertEqual({name: self.moves()[name] - before[name] for name in others}, dict.fromkeys(others, 1))
-        flows, _ = self.flows()
         self.nodes[leader].start()
         self.settle()
         self.assertEqual(self.agree(NAMES), moved)
@@ -162,7 +174,7 @@ class Restart(SystemTest):
         network.net.configLinkStatus("s1", used, "down")
         until(lambda: rows()[0][0] == "up" and rows()[0][1] != first, RESTART_S, "it has moved")
         until(lambda: network.unreachable(PAIRS) == [], RESTART_S, "it carries frames")
-        path, (flows, age) = rows(), circuit_flows(switches)
+        path, (flows, age) = rows(), final_flows(lambda: circuit_flows(switches))
         self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
         controller = self.controller(config=config)
         network.await_connected()

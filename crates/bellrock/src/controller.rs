@@ -391,8 +391,9 @@ impl ControllerBuilder {
     /// # Errors
     /// [`RunError`].
     pub fn start(mut self) -> Result<Controller> {
-        #[cfg(feature = "control")]
-        let apps = self.apps.iter().map(|app| app.name().to_owned()).collect();
+        // Before the engine takes them.
+        #[cfg(any(feature = "control", feature = "cluster"))]
+        let apps: Vec<String> = self.apps.iter().map(|app| app.name().to_owned()).collect();
         if let Some(problem) = self.chain_problems().find(|problem| problem.is_error) {
             return Err(RunError::Chain(problem.to_string()));
         }
@@ -413,8 +414,7 @@ impl ControllerBuilder {
         log_tables(&network, &self.app_tables);
         #[cfg(feature = "cluster")]
         let cluster = self.cluster.take().map(|settings| {
-            let chain = self.apps.iter().map(|app| app.name().to_owned()).collect();
-            start_cluster(ClusterSettings { apps: chain, ..settings }, &network)
+            start_cluster(ClusterSettings { apps: apps.clone(), ..settings }, &network)
         });
         #[cfg(feature = "cluster")]
         let cluster = cluster.transpose()?.map(Arc::new);
