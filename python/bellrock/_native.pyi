@@ -33,6 +33,7 @@ __all__ = [
     "Ipv4",
     "Ipv6",
     "Link",
+    "LogLines",
     "MacAddr",
     "Match",
     "Meter",
@@ -966,9 +967,21 @@ class NativeController:
     def stop(self) -> None: ...
 
 @final
+class LogLines:
+    def __new__(cls) -> LogLines: ...
+    def fileno(self) -> int: ...
+    def take(self, max_lines: int) -> list[tuple[int, str]]: ...
+    def take_left_out(self) -> int: ...
+    def wait(self, milliseconds: int) -> bool: ...
+
+@final
 class RawController:
     def __new__(
-        cls, settings: Sequence[tuple[str, Sequence[str]]], *, file: str | PathLike[str] | None = None
+        cls,
+        settings: Sequence[tuple[str, Sequence[str]]],
+        *,
+        file: str | PathLike[str] | None = None,
+        log: LogLines | None = None,
     ) -> RawController: ...
     @property
     def addresses(self) -> list[str]: ...

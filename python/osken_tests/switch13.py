@@ -10,7 +10,9 @@ from threading import Thread
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY = 5, 6
 PACKET_IN, PACKET_OUT, FLOW_MOD = 10, 13, 14
+PORT_STATUS = 12
 MULTIPART_REQUEST, MULTIPART_REPLY = 18, 19
+BARRIER_REQUEST, BARRIER_REPLY = 20, 21
 PORT_DESC, PORT_STATS = 13, 4
 TIMEOUT_S = 30.0
 # ofp_match with in_port = 1, padded (1.3.5 §7.2.3).
@@ -40,6 +42,9 @@ class Switch13:
     def packet_in(self, data: bytes) -> None:
         head = struct.pack("!IHBBQ", 0xFFFF_FFFF, len(data), 0, 0, 0)
         self.send(PACKET_IN, head + IN_PORT_1 + bytes(2) + data)
+
+    def port_status(self, reason: int, port: int) -> None:
+        self.send(PORT_STATUS, struct.pack("!B7xI60x", reason, port))
 
     def receive(self, wanted: int) -> bytes:
         """Returns the body of the next message of this type."""
@@ -74,6 +79,8 @@ class Switch13:
             self.send(FEATURES_REPLY, struct.pack("!QIBB2xII", self.dpid, 0, 1, 0, 0, 0), xid)
         elif kind == ECHO_REQUEST:
             self.send(ECHO_REPLY, body, xid)
+        elif kind == BARRIER_REQUEST:
+            self.send(BARRIER_REPLY, b"", xid)
         elif kind == MULTIPART_REQUEST and body[:2] == struct.pack("!H", PORT_DESC):
             # Two parts.
             for more, numbers in ((1, (1,)), (0, (2, 3))):

@@ -1,48 +1,19 @@
 """Programs for Ryu and os-ken, unchanged, on Open vSwitch, from the environment that the step `python` of the tests has made."""
 
-import os
 import signal
 
-from harness.case import SystemTest
-from harness.controller import LOOPBACK, Controller
-from harness.network import Line, command
-from harness.python import ROOT, python
+from harness.controller import LOOPBACK
+from harness.network import Line
+from harness.openvswitch import command
+from harness.osken import LIMIT_S, OWN, V10, V13, OsKenTest, runs
 from harness.waiting import until
 
-OWN = ROOT / "python" / "osken_tests" / "apps"
-HUBS = ("eventlet", "native")
-V10, V13 = "OpenFlow10", "OpenFlow13"
-LIMIT_S = 60
 NOBODY = "tcp:127.0.0.1:1"
-HOST, PORT = LOOPBACK.split(":")
+LEARNS = "Learns addresses on three switches in a row. All pairs of hosts ping each other, by its flows"
 
 
-class Program(Controller):
-    """osken-manager with programs, on Bellrock."""
-
-    def __init__(self, logs, run_dir, hub, apps):
-        super().__init__(logs, run_dir)
-        os.environ["OSKEN_HUB_TYPE"] = hub
-        settings = run_dir / "bellrock.yaml"
-        settings.write_text(f"control: {self.control}\n")
-        self.command = [python("tests-osken"), "-W", "ignore", "-u", "-m", "bellrock.osken", "--ofp-listen-host", HOST,
-                        "--ofp-tcp-listen-port", PORT, "--bellrock-config", str(settings), *apps]
-
-
-class OsKen(SystemTest):
+class OsKen(OsKenTest):
     """Each hub of os-ken."""
-
-    def run_programs(self, hub, *apps):
-        controller = Program(self.logs, self.run_dir, hub, apps)
-        controller.start()
-        self.controllers.append(controller)
-        self.addCleanup(self._end, controller)
-        return controller
-
-    def _end(self, controller):
-        if not controller.died():
-            controller.process.kill()
-            controller.process.wait()
 
     def learns(self, hub, version, app, flow):
         controller = self.run_programs(hub, app)
@@ -73,10 +44,12 @@ class OsKen(SystemTest):
         """The same with the native hub."""
         self.learns("native", V13, str(OWN / "switch_13.py"), "priority=60000,")
 
+    @runs("simple_switch", what=LEARNS)
     def test_ryu_s_simple_switch(self):
         """As it is."""
         self.learns("eventlet", V10, "os_ken.app.simple_switch", "dl_dst=")
 
+    @runs("simple_switch_13", what=LEARNS)
     def test_ryu_s_simple_switch_13(self):
         """As it is, by the name that Ryu gives it."""
         self.learns("eventlet", V13, "ryu.app.simple_switch_13", "priority=1,")
@@ -85,10 +58,11 @@ class OsKen(SystemTest):
         """The same with the native hub."""
         self.learns("native", V13, "os_ken.app.simple_switch_13", "priority=1,")
 
+    @runs("simple_monitor_13", what="The same, and prints counters of flows and ports")
     def test_ryu_s_simple_monitor_13(self):
         """As it is: it asks for flows and ports every 10 s."""
         controller, _ = self.learns("eventlet", V13, "os_ken.app.simple_monitor_13", "priority=1,")
-        until(lambda: "rx-pkts" in controller.text() and "0000000000000003" in controller.text(), LIMIT_S, "counters of ports")
+        self.logged(controller, "rx-pkts", "0000000000000003")
 
     def test_events_and_a_switch_that_reconnects(self):
         """In the order of os-ken, and again after the switch has lost its connection."""

@@ -31,6 +31,7 @@ mod from_packet;
 mod info;
 mod lab;
 mod log;
+mod log_lines;
 mod matching;
 mod message;
 mod network;
@@ -80,6 +81,8 @@ mod _native {
     use crate::lab::NativeLab;
     #[pymodule_export]
     use crate::log::{log, log_level, log_to_stderr};
+    #[pymodule_export]
+    use crate::log_lines::LogLines;
     #[pymodule_export]
     use crate::matching::PyMatch;
     #[pymodule_export]

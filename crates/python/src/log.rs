@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use tracing::level_filters::LevelFilter;
-use tracing::{debug, error, info, trace, warn};
+use tracing::{Level, debug, error, info, trace, warn};
 
 /// Levels of Python's `logging`, beside those of the log.
 const ERROR: u32 = 40;
@@ -31,12 +31,17 @@ pub(crate) fn log(level: u32, logger: &str, text: &str) {
 /// Returns the lowest level that is logged, as a level of Python's `logging`. The log itself may leave out more.
 #[pyfunction]
 pub(crate) fn log_level() -> u32 {
-    match LevelFilter::current() {
-        level if level >= LevelFilter::TRACE => TRACE,
-        level if level >= LevelFilter::DEBUG => DEBUG,
-        level if level >= LevelFilter::INFO => INFO,
-        level if level >= LevelFilter::WARN => WARNING,
-        _ => ERROR,
+    LevelFilter::current().into_level().map_or(ERROR, level_of)
+}
+
+/// The level of Python's `logging` for one of the log.
+pub(crate) fn level_of(level: Level) -> u32 {
+    match level {
+        Level::ERROR => ERROR,
+        Level::WARN => WARNING,
+        Level::INFO => INFO,
+        Level::DEBUG => DEBUG,
+        Level::TRACE => TRACE,
     }
 }
 

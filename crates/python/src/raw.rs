@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bellrock::config::{Checked, Override, Sources, settings};
-use bellrock::configured::{Configured, LogLevel, RunOptions, start_log};
+use bellrock::configured::{Configured, LogLevel, RunOptions, start_log, start_log_to};
 use bellrock::openflow::frame;
 use bellrock::{RawConnection, RawEvent, RawOwner, RawSendError, RawUp};
 use pyo3::create_exception;
@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use crate::bell::Bell;
 use crate::command_run::failed;
 use crate::error::Error;
+use crate::log_lines::LogLines;
 
 create_exception!(
     bellrock,
@@ -42,16 +43,18 @@ pub(crate) struct RawController {
 #[pymethods]
 impl RawController {
     /// Starts it. `settings` are those of the command, by key and with their values; `file` is a
-    /// configuration file under them.
+    /// configuration file under them. Lines of the log go to `log`, or to standard error; that of the
+    /// first controller of a process counts.
     ///
     /// # Errors
     /// `ValueError`: a setting is wrong. `Error`: the controller cannot start.
     #[new]
-    #[pyo3(signature = (settings, *, file = None))]
+    #[pyo3(signature = (settings, *, file = None, log = None))]
     fn new(
         py: Python<'_>,
         settings: Vec<(String, Vec<String>)>,
         file: Option<PathBuf>,
+        log: Option<&LogLines>,
     ) -> PyResult<Self> {
         let overrides = settings.into_iter().map(override_of).collect::<PyResult<_>>()?;
         let sources = Sources { file, overrides, apps: Vec::new() };
@@ -60,7 +63,11 @@ impl RawController {
         if !errors.is_empty() {
             return Err(PyValueError::new_err(errors.join("\n")));
         }
-        let level = LOG.get_or_init(|| start_log(&config)).clone();
+        let start = || match log {
+            Some(lines) => start_log_to(&config, lines.sink()),
+            None => start_log(&config),
+        };
+        let level = LOG.get_or_init(start).clone();
         for warning in warnings {
             tracing::warn!("{warning}");
         }

@@ -7,8 +7,10 @@ nothing of it is copied. Its events, dispatchers, parsers and libraries stay; wh
 - `datapath`: a `Datapath` whose connection is Bellrock's.
 - `lengths`: finds messages that os-ken's parsers would read for ever.
 - `settings`: options of osken-manager become settings of Bellrock.
+- `engine_log`: lines of Bellrock's log go where those of os-ken go.
 - `interrupt`: Ctrl-C ends the manager under eventlet too.
 - `ryu_names`: `import ryu...` finds the modules of os-ken.
+- `wsgi` and `rpc`: REST interfaces and WebSockets of apps, which os-ken has no more.
 
 A program with a main of its own calls `install` before it starts the apps.
 """
@@ -22,9 +24,10 @@ def install() -> None:
     """Puts Bellrock under os-ken, and lets `ryu...` be imported. Call it after os-ken's hub has patched what it patches."""
     from os_ken.controller import ofp_handler
 
-    from . import controller, ryu_names, settings
+    from . import controller, ryu_names, settings, wsgi
 
     settings.register()
     ryu_names.install()
+    wsgi.serve_with_apps()
     # The one place where os-ken takes its engine from.
     ofp_handler.OpenFlowController = controller.BellrockController

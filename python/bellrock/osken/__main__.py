@@ -38,6 +38,9 @@ def main(args: list[str] | None = None) -> int:
         return _failed(str(error), WRONG)
     except NotStarted as error:
         return _failed(str(error))
+    except KeyboardInterrupt:
+        # It came while apps start; os-ken waits for it only afterwards.
+        manager.AppManager.get_instance().close()
     finally:
         stop_all()
     return 0

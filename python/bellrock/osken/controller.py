@@ -11,6 +11,7 @@ from os_ken.lib import hub
 
 from .._native import Error, RawController, RawEvent
 from .datapath import RETRY_S, BellrockDatapath
+from .engine_log import ENGINE_LOG
 from .settings import OptionError, settings
 
 LOG = logging.getLogger("bellrock.osken")
@@ -36,12 +37,14 @@ class BellrockController:
 
     def __init__(self) -> None:
         try:
-            self._native = RawController(settings(), file=CONF.bellrock_config)
+            self._native = RawController(settings(), file=CONF.bellrock_config, log=ENGINE_LOG.lines)
         except (Error, ValueError) as error:
+            ENGINE_LOG.write()
             # It ends the start, with its reason: a port that is taken, a file that is missing.
             raise NotStarted(str(error)) from error
         self._datapaths: dict[int, BellrockDatapath] = {}
         _running.add(self)
+        ENGINE_LOG.start()
         for address in self._native.addresses:
             LOG.info("switches connect to %s", address)
 
@@ -104,3 +107,4 @@ def stop_all() -> None:
     """Stops the controllers of this process."""
     for controller in list(_running):
         controller.stop()
+    ENGINE_LOG.write()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from os_ken.base import app_manager
 from os_ken.cfg import CONF
 from os_ken.controller import controller, ofp_event
-from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDSHAKE_DISPATCHER
+from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
 from os_ken.lib import hub
 from os_ken.lib.dpid import dpid_to_str
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0
@@ -132,7 +132,13 @@ class BellrockDatapath(controller.Datapath):
         if state == HANDSHAKE_DISPATCHER:
             return
         for handler in list(self.ofp_brick.get_handlers(event, state)):
-            handler(event)
+            try:
+                handler(event)
+            except Exception:
+                # The one for errors fails at each error of OpenFlow 1.0, which ends the connection with os-ken.
+                if state != MAIN_DISPATCHER and kind != ofproto_v1_0.OFPT_ERROR:
+                    raise
+                LOG.exception("switch %s at %s: a handler of os-ken fails", self._name(), self.address)
 
     def _resume_if_low(self) -> None:
         if self._is_paused and self.waiting_bytes <= MAX_WAITING_BYTES // 2:

@@ -1,22 +1,34 @@
-"""`import ryu...` finds the modules of os-ken, which is what Ryu became."""
+"""`import ryu...` finds the modules of os-ken, which is what Ryu became.
+
+Applications of Ryu (`ryu.app...`) are not in os-ken any more. They come from Ryu's own files, if Python finds some: a source tree in
+`PYTHONPATH`, or an installed Ryu. Nothing else does: two copies of a class would not know each other.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from os_ken.base.app_manager import AppManager
+
 RYU, OSKEN = "ryu", "os_ken"
+APPLICATIONS = "os_ken.app."
 
 RENAMED = {
     "os_ken.exception": {"RyuException": "OSKenException"},
     "os_ken.base.app_manager": {"RyuApp": "OSKenApp"},
 }
 """Names of Ryu that os-ken has changed, by the module."""
+
+OWN = {"os_ken.app.wsgi": "bellrock.osken.wsgi"}
+"""Modules of this package that take the place of one that os-ken has no more. A copy of the old one does not start with its manager."""
 
 
 class _Loader(Loader):
@@ -41,18 +53,52 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         first, dot, rest = fullname.partition(".")
+        name = OSKEN + dot + rest if first == RYU else fullname
+        if name in OWN:
+            return ModuleSpec(fullname, _Loader(OWN[name]))
         if first != RYU:
-            return None
-        name = OSKEN + dot + rest
+            return _application(fullname, path)
         try:
             found = importlib.util.find_spec(name)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            # Without this, a package ryu beside it would give the rest: two copies of every class.
             raise ModuleNotFoundError(f"{fullname} has become {name}, which os-ken does not have", name=fullname)
         is_package = found.submodule_search_locations is not None
         return ModuleSpec(fullname, _Loader(name), is_package=is_package)
+
+
+def _application(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """Finds a module of `os_ken.app` that os-ken does not have among Ryu's own files."""
+    if not fullname.startswith(APPLICATIONS) or PathFinder.find_spec(fullname, path) is not None:
+        return None
+    package = PathFinder.find_spec(RYU)
+    places = (package.submodule_search_locations if package else None) or []
+    _, *folders, _ = fullname.split(".")
+    return PathFinder.find_spec(fullname, [os.path.join(place, *folders) for place in places])
+
+
+def _renamed(app: str) -> str:
+    """The name of an app under which others require it: that of os-ken. With two names it would run twice."""
+    first, dot, rest = app.partition(".")
+    if first != RYU or not dot:
+        return app
+    try:
+        found = importlib.util.find_spec(f"{OSKEN}.{rest}")
+    except ModuleNotFoundError:
+        found = None
+    return app if found is None else f"{OSKEN}.{rest}"
+
+
+def _rename_apps() -> None:
+    """Lets the manager load apps by their new names."""
+    load = AppManager.load_apps
+
+    @functools.wraps(load)
+    def load_apps(self: AppManager, app_lists: list[str]) -> None:
+        load(self, [_renamed(app) for apps in app_lists for app in apps.split(",")])
+
+    AppManager.load_apps = load_apps
 
 
 def install() -> None:
@@ -60,6 +106,7 @@ def install() -> None:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, _Finder())
+    _rename_apps()
     for name, renamed in RENAMED.items():
         module = importlib.import_module(name)
         for old, new in renamed.items():

@@ -1,6 +1,6 @@
 """Options of osken-manager become settings of Bellrock.
 
-The options are os-ken's own, registered by its modules. One is added: `--bellrock-config`.
+The options are os-ken's own, registered by its modules, and those in `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,19 @@ from os_ken import cfg
 from os_ken.ofproto import ofproto_common, ofproto_protocol, ofproto_v1_0, ofproto_v1_3
 from oslo_config.cfg import ArgsAlreadyParsedError
 
+from .engine_log import ENGINE_LOG
+
 VERSIONS = {ofproto_v1_0.OFP_VERSION: "1.0", ofproto_v1_3.OFP_VERSION: "1.3"}
 """What Bellrock speaks."""
+
+
+OPTIONS = [
+    cfg.StrOpt("bellrock-config", default=None, help="configuration file of Bellrock: limits, HTTP, control socket"),
+    # Ryu had them for its REST interfaces.
+    cfg.StrOpt("wsapi-host", default="0.0.0.0", help="address of the REST interfaces of apps (default: all)"),
+    cfg.IntOpt("wsapi-port", default=8080, min=0, max=65535, help="port of the REST interfaces of apps"),
+]
+"""Options beside those of os-ken."""
 
 
 class OptionError(Exception):
@@ -20,13 +31,13 @@ class OptionError(Exception):
 
 
 def register() -> None:
-    """Adds the option. A second call changes nothing."""
-    option = cfg.StrOpt("bellrock-config", default=None, help="configuration file of Bellrock: limits, HTTP, control socket")
-    try:
-        cfg.CONF.register_cli_opt(option)
-    except ArgsAlreadyParsedError:
-        # A program with a main of its own has read its command line; a file may have the option.
-        cfg.CONF.register_opt(option)
+    """Adds the options. A second call changes nothing."""
+    for option in OPTIONS:
+        try:
+            cfg.CONF.register_cli_opt(option)
+        except ArgsAlreadyParsedError:
+            # A program with a main of its own has read its command line; a file may have the option.
+            cfg.CONF.register_opt(option)
 
 
 def restrict_versions() -> list[str]:
@@ -57,10 +68,7 @@ def settings() -> list[tuple[str, list[str]]]:
     if conf.bellrock_config is None:
         # Faucet and Gauge run beside each other, and there is one default path.
         given.append(("control", ["none"]))
-    if conf.verbose:
-        given.append(("log_level", ["debug"]))
-    elif not conf.use_stderr:
-        given.append(("log_level", ["error"]))
+    given.append(("log_level", [ENGINE_LOG.level()]))
     return given
 
 

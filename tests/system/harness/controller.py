@@ -43,6 +43,8 @@ def without_own_variables():
 class Controller:
     """`bellrock run`, with its log in `logs` and its control socket in `run_dir`."""
 
+    start_limit_s = START_LIMIT_S
+
     def __init__(self, logs, run_dir, app="learning", config=None, listen=LOOPBACK, workers=None,
                  flags=()):
         self.log = logs / "controller.log"
@@ -69,7 +71,7 @@ class Controller:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = self.launch(log)
-        until(lambda: self.died() or self.is_listening(), START_LIMIT_S, f"listening on port {self.port}")
+        until(lambda: self.died() or self.is_listening(), self.start_limit_s, f"listening on port {self.port}")
         if self.died():
             raise AssertionError(f"the controller ended at once with status {self.process.returncode}:\n{self.text()}")
 

@@ -63,7 +63,7 @@ pub use block_list::BlockListFileError;
 pub use builder::{
     blocks_store_path, circuits_store_path, reservations_store_path, static_store_path,
 };
-pub use log::{LogLevel, start_log};
+pub use log::{LogLevel, start_log, start_log_to};
 pub use named_files::{Store, check};
 pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
