@@ -1,11 +1,12 @@
 """Programs for Ryu and os-ken, unchanged, on Open vSwitch, from the environment that the step `python` of the tests has made."""
 
 import signal
+import socket
 
-from harness.controller import LOOPBACK
+from harness.controller import LOOPBACK, PORT
 from harness.network import Line
 from harness.openvswitch import command
-from harness.osken import LIMIT_S, OWN, V10, V13, OsKenTest, runs
+from harness.osken import LIMIT_S, OWN, V10, V13, OsKenTest, Program, runs
 from harness.waiting import until
 
 NOBODY = "tcp:127.0.0.1:1"
@@ -79,3 +80,42 @@ class OsKen(OsKenTest):
     def events(self, controller, wanted):
         lines = [line.removeprefix("event ") for line in controller.text().splitlines() if line.startswith("event ")]
         return [event for line in lines for event in wanted if line.startswith(event)]
+
+
+# Runs a command where /dev/log is a socket of the test.
+WITH_SYSLOG = """
+mount --bind "$0" /mnt && mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/random c 1 8 && mknod /dev/urandom c 1 9 &&
+    ln -s /mnt/log /dev/log && exec "$@"
+"""
+
+
+class OsKenTls(OsKenTest):
+    """Switches by TLS."""
+
+    secure = True
+
+    def test_tls_and_the_places_of_the_log(self):
+        """Open vSwitch by ssl. The log goes to a file and to syslog, and not to standard error."""
+        log_file, folder = self.logs / "osken.log", self.run_dir / "syslog"
+        folder.mkdir()
+        syslog = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(syslog.close)
+        syslog.bind(str(folder / "log"))
+        syslog.settimeout(LIMIT_S)
+        certificate, key, authority = self.pki.controller_certificate, self.pki.controller_key, self.pki.switch_authority
+        options = ["--ofp-ssl-listen-port", str(PORT), "--ctl-privkey", key, "--ctl-cert", certificate, "--ca-certs", authority,
+                   "--log-file", log_file, "--use-syslog", "--nouse-stderr"]
+        controller = Program(self.logs, self.run_dir, "eventlet", [str(OWN / "switch_13.py")], map(str, options))
+        controller.command = ["unshare", "--mount", "sh", "-c", WITH_SYSLOG, str(folder), *controller.command]
+        controller.start()
+        self.controllers.append(controller)
+        self.addCleanup(self._end, controller)
+        network = self.network(Line(switches=2, hosts=(1, 2)), V13)
+        self.assertEqual(network.ping_all(), 0)
+        up = "switch up, for its raw owner dpid=0000000000000002"
+        until(lambda: up in log_file.read_text(), LIMIT_S, "a line of the engine in the file")
+        while up not in syslog.recv(1 << 16).decode():
+            pass
+        self.assertNotIn(up, controller.text())
+        self.assertEqual(controller.stop(signal.SIGINT), 0)
+        self.assertIn("stopped", log_file.read_text())

@@ -1,7 +1,6 @@
 """Ryu's applications with a REST interface, unchanged, used as the chapters of the Ryu book use them."""
 
 import json
-from pathlib import Path
 
 from harness.network import Line
 from harness.openvswitch import command
@@ -10,7 +9,7 @@ from harness.waiting import until
 from harness.websocket import WebSocket
 
 S1, S2, S3 = (f"{number:016x}" for number in (1, 2, 3))
-OVSDB_PORT, VTEP_OVSDB_PORT = 6632, 6640
+OVSDB_PORT = 6632
 # Requests of ofctl_rest that ask, and a part of the answer.
 DESCRIBED = {"switches": "1", "desc/1": "Open vSwitch", "flow/1": "match", "aggregateflow/1": "flow_count", "table/1": "table_id",
              "port/1": "rx_packets", "port/1/1": "rx_packets", "queue/1": "[", "portdesc/1": "s1-eth1"}
@@ -256,27 +255,6 @@ class Rest(OsKenTest):
         for path, body, status in (("/stats/flow/99", None, 404), ("/stats/flow/nothing", None, 400), ("/stats/nothing/1", None, 404),
                                    ("/stats/flowentry/add", {"dpid": 99}, 404), ("/stats/flowentry/mend", {"dpid": 1}, 404)):
             self.assertEqual(self.rest_answer(path, body)[0], status, path)
-
-    @runs("rest_vtep", what="A speaker of BGP with EVPN, a network and two clients: listed, with their flows, and deleted")
-    def test_rest_vtep(self):
-        """One of the two switches of its example. IPv6 must be there for its BGP."""
-        Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
-        self.run_programs("eventlet", "ryu.app.rest_vtep")
-        network = self.network(Line(), V13, connect=False)
-        command("ovs-appctl", "-t", "ovsdb-server", "ovsdb-server/add-remote", f"ptcp:{VTEP_OVSDB_PORT}:{HOST}")
-        until(network.connected, LIMIT_S, "a switch")
-        speaker = {"dpid": 1, "as_number": 65000, "router_id": HOST}
-        until(lambda: self.rest_answer("/vtep/speakers", speaker)[0] == 200, LIMIT_S, "a speaker for the switch")
-        self.assertEqual(self.rest("/vtep/speakers")[HOST]["EvpnSpeaker"]["as_number"], 65000)
-        self.rest("/vtep/neighbors", {"address": "127.0.0.2", "remote_as": 65000})
-        self.rest("/vtep/networks", {"vni": 10})
-        for number in (1, 2):
-            self.rest("/vtep/networks/10/clients",
-                      {"port": f"s1-eth{number}", "mac": f"00:00:00:00:00:0{number}", "ip": f"10.0.0.{number}"})
-        self.assertEqual(len(self.rest("/vtep/networks")["10"]["EvpnNetwork"]["clients"]), 2)
-        self.reaches(network, ("h1", "h2"), ("h2", "h1"))
-        self.rest("/vtep/networks/10/clients/00:00:00:00:00:01", method="DELETE")
-        self.rest("/vtep/networks/10", method="DELETE")
 
     @runs("simple_switch_websocket_13", what="Prints its packets to WebSockets, and answers calls by JSON-RPC")
     def test_simple_switch_websocket_13(self):

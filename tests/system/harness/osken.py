@@ -50,10 +50,6 @@ class Program(Controller):
         self.command = [python("tests-osken"), "-W", "ignore", "-u", "-m", "bellrock.osken", "--ofp-listen-host", HOST,
                         "--ofp-tcp-listen-port", PORT, "--bellrock-config", str(settings), "--wsapi-host", HOST,
                         *options, *map(str, apps)]
-        if os.environ.get("OSKEN_STOCK"):
-            self.command = [python("tests-osken"), "-W", "ignore", "-u", os.environ["OSKEN_STOCK"], "--ofp-listen-host", HOST,
-                        "--ofp-tcp-listen-port", PORT, "--wsapi-host", HOST,
-                        *options, *map(str, apps)]
 
 
 class OsKenTest(SystemTest):
