@@ -10,7 +10,7 @@ from harness.osken import LIMIT_S, OWN, V10, V13, OsKenTest, Program, runs
 from harness.waiting import until
 
 NOBODY = "tcp:127.0.0.1:1"
-LEARNS = "Learns addresses on three switches in a row. All pairs of hosts ping each other, by its flows"
+LEARNS = "Learns addresses on three switches in a row; all pairs of hosts ping each other"
 
 
 class OsKen(OsKenTest):
@@ -45,7 +45,7 @@ class OsKen(OsKenTest):
         """The same with the native hub."""
         self.learns("native", V13, str(OWN / "switch_13.py"), "priority=60000,")
 
-    @runs("simple_switch", what=LEARNS)
+    @runs("simple_switch", what=f"With OpenFlow 1.0: {LEARNS[0].lower()}{LEARNS[1:]}")
     def test_ryu_s_simple_switch(self):
         """As it is."""
         self.learns("eventlet", V10, "os_ken.app.simple_switch", "dl_dst=")
@@ -59,7 +59,7 @@ class OsKen(OsKenTest):
         """The same with the native hub."""
         self.learns("native", V13, "os_ken.app.simple_switch_13", "priority=1,")
 
-    @runs("simple_monitor_13", what="The same, and prints counters of flows and ports")
+    @runs("simple_monitor_13", what="Learns as `simple_switch_13`, and prints counters of flows and ports")
     def test_ryu_s_simple_monitor_13(self):
         """As it is: it asks for flows and ports every 10 s."""
         controller, _ = self.learns("eventlet", V13, "os_ken.app.simple_monitor_13", "priority=1,")

@@ -43,19 +43,12 @@ EMULATE_LIMIT_S = 60
 class Apps(OsKenTest):
     """One process of osken-manager each."""
 
-    @runs("simple_switch_stp_13", what="A ring of three switches: one port blocks, all hosts ping each other, and again after a port of the tree is gone")
+    @runs("simple_switch_stp_13",
+          what="A ring of three switches: one port blocks, all hosts ping each other, and again after a port of the tree is gone")
     def test_simple_switch_stp_13(self):
         """As it is, with shorter timers of the library."""
-        self.spanning_tree("ryu.app.simple_switch_stp_13", V13)
-
-    @runs("simple_switch_stp", what="The same, with OpenFlow 1.0")
-    def test_simple_switch_stp(self):
-        """As it is, with shorter timers of the library."""
-        self.spanning_tree("ryu.app.simple_switch_stp", V10)
-
-    def spanning_tree(self, app, version):
-        program = self.run_programs("eventlet", OWN / "fast_stp.py", app)
-        network = self.network(Ring(switches=3), version, connect=False)
+        program = self.run_programs("eventlet", OWN / "fast_stp.py", "ryu.app.simple_switch_stp_13")
+        network = self.network(Ring(switches=3), V13, connect=False)
 
         def states():
             found = PORT_STATE.findall(program.text())
@@ -80,16 +73,8 @@ class Apps(OsKenTest):
     @runs("simple_switch_lacp_13", what="Two links to an Open vSwitch with LACP: both are used, and one when the other is down")
     def test_simple_switch_lacp_13(self):
         """The other end is a bond of a second bridge."""
-        self.link_aggregation("ryu.app.simple_switch_lacp_13", V13)
-
-    @runs("simple_switch_lacp", what="The same, with OpenFlow 1.0")
-    def test_simple_switch_lacp(self):
-        """The other end is a bond of a second bridge."""
-        self.link_aggregation("ryu.app.simple_switch_lacp", V10)
-
-    def link_aggregation(self, app, version):
-        program = self.run_programs("eventlet", app)
-        network = self.network(Line(hosts=()), version, connect=False)
+        program = self.run_programs("eventlet", "ryu.app.simple_switch_lacp_13")
+        network = self.network(Line(hosts=()), V13, connect=False)
         for number in (1, 2):
             command("ip", "link", "add", f"near{number}", "type", "veth", "peer", "name", f"far{number}")
             for end in ("near", "far"):
@@ -103,19 +88,12 @@ class Apps(OsKenTest):
         command("ip", "link", "set", "far2", "down")
         self.logged(program, "slave state changed port: 2 enabled: False")
 
-    @runs("simple_switch_igmp_13", what="One switch asks for members of groups, the next listens; a host that joins gets what is sent to the group, until it leaves")
+    @runs("simple_switch_igmp_13",
+          what="One switch asks for members of groups, the next listens; a host that joins gets what is sent to the group, until it leaves")
     def test_simple_switch_igmp_13(self):
         """A member and a sender."""
-        self.multicast("ryu.app.simple_switch_igmp_13", V13)
-
-    @runs("simple_switch_igmp", what="The same, with OpenFlow 1.0")
-    def test_simple_switch_igmp(self):
-        """A member and a sender."""
-        self.multicast("ryu.app.simple_switch_igmp", V10)
-
-    def multicast(self, app, version):
-        program = self.run_programs("eventlet", app)
-        network = self.network(Line(switches=2, hosts=(1, 2)), version)
+        program = self.run_programs("eventlet", "ryu.app.simple_switch_igmp_13")
+        network = self.network(Line(switches=2, hosts=(1, 2)), V13)
         self.logged(program, "started a querier.")
         # The querier asks when its switch comes, and then once a minute. The other switch must be there to see it.
         command("ovs-vsctl", "set-controller", "s1", NOBODY)
@@ -157,13 +135,14 @@ class Apps(OsKenTest):
             until(lambda: "router" in output.read_text(), LIMIT_S, "the report in its file")
         self.assertFalse(program.died())
 
-    @runs("simple_switch", "simple_switch_13", "example_switch_13", "ofctl_rest", what="On the switches of `bellrock emulate`")
+    @runs("example_switch_13", what="Learns addresses on four switches")
+    @runs("simple_switch", "simple_switch_13", "example_switch_13", "ofctl_rest", what="On emulated switches (`bellrock emulate`)")
     def test_on_emulated_switches(self):
         """Four switches and nine hosts."""
         for version, app in (("1.0", "simple_switch"), ("1.3", "simple_switch_13"), ("1.3", "example_switch_13")):
             program = self.run_programs("eventlet", f"ryu.app.{app}", "ryu.app.ofctl_rest")
-            emulated = subprocess.Popen([program.binary, "emulate", "--controller", LOOPBACK, "--version", version, "--topology", "tree:2,3"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            words = [program.binary, "emulate", "--controller", LOOPBACK, "--version", version, "--topology", "tree:2,3"]
+            emulated = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.addCleanup(emulated.kill)
             until(lambda: len(self.rest("/stats/switches")) == 4, LIMIT_S, "four switches")
             for dpid in self.rest("/stats/switches"):
@@ -180,6 +159,7 @@ class Apps(OsKenTest):
         """With the reason."""
         for app in REFUSED:
             program = Program(self.logs, self.run_dir, "eventlet", [f"ryu.app.{app}"])
-            done = subprocess.run(program.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+            done = subprocess.run(program.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  timeout=LIMIT_S, check=False)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("the apps want other versions than OpenFlow 1.0 and 1.3", done.stdout)

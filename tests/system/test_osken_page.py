@@ -11,7 +11,7 @@ from harness.osken_page import NOT_RUN, PAGE, applications, modules, page
 
 def tests():
     """All tests that may run applications."""
-    for module in (test_osken, test_osken_apps, test_osken_rest):
+    for module in (test_osken, test_osken_rest, test_osken_apps):
         for suite in unittest.defaultTestLoader.loadTestsFromModule(module):
             yield from suite
 

@@ -26,7 +26,7 @@ def _text(message: str | bytes) -> str:
     return message.decode() if isinstance(message, bytes) else message
 
 
-class _ServerTransport(ServerTransport):  # type: ignore[misc]
+class _ServerTransport(ServerTransport):
     def __init__(self, ws: Any) -> None:
         self._ws = ws
 
@@ -40,7 +40,7 @@ class _ServerTransport(ServerTransport):  # type: ignore[misc]
         self._ws.send(_text(reply))
 
 
-class WebSocketRPCServer(RPCServer):  # type: ignore[misc]
+class WebSocketRPCServer(RPCServer):
     """Lets the other end of a WebSocket call the methods of an object that `rpc_public` has marked."""
 
     def __init__(self, ws: Any, rpc_callback: Any) -> None:
@@ -59,7 +59,7 @@ class WebSocketRPCServer(RPCServer):  # type: ignore[misc]
         hub.spawn(func, *args, **kwargs)
 
 
-class _ClientTransport(ClientTransport):  # type: ignore[misc]
+class _ClientTransport(ClientTransport):
     def __init__(self, ws: Any, replies: Any) -> None:
         self._ws = ws
         self._replies = replies
@@ -74,7 +74,7 @@ class _ClientTransport(ClientTransport):  # type: ignore[misc]
         return reply
 
 
-class WebSocketRPCClient(RPCClient):  # type: ignore[misc]
+class WebSocketRPCClient(RPCClient):
     """Calls methods of the other end of a WebSocket. `serve_forever` reads their replies, in another thread."""
 
     def __init__(self, ws: Any) -> None:

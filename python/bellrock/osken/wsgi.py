@@ -92,7 +92,7 @@ def _answered(environ: Environ, start_response: StartResponse) -> Iterable[bytes
     return []
 
 
-class Request(webob.Request):  # type: ignore[misc]
+class Request(webob.Request):
     """A request, whose text is UTF-8."""
 
     DEFAULT_CHARSET = "UTF-8"
@@ -101,7 +101,7 @@ class Request(webob.Request):  # type: ignore[misc]
         super().__init__(environ, charset, *args, **kwargs)
 
 
-class Response(webob.Response):  # type: ignore[misc]
+class Response(webob.Response):
     """An answer, whose text is UTF-8, of whatever type it is."""
 
     DEFAULT_CHARSET = "UTF-8"
@@ -254,7 +254,7 @@ class _ThreadedServer(ThreadingMixIn, simple_server.WSGIServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:

@@ -47,7 +47,7 @@ pub fn start_log_to(
 ) -> LogLevel {
     let (filter, handle) = reload::Layer::new(lines_from(config.log_level.into()));
     let log = tracing_subscriber::registry().with(filter);
-    let lines = fmt::layer().with_writer(Sink(Arc::new(sink))).with_target(false).with_ansi(false);
+    let lines = fmt::layer().with_writer(Sink(sink)).with_target(false).with_ansi(false);
     // An error means that there is a log already.
     let _ = match config.log_format {
         LogFormat::Human => log.with(lines.without_time().with_level(false)).try_init(),
@@ -58,30 +58,30 @@ pub fn start_log_to(
 }
 
 /// What takes lines.
-struct Sink(Arc<dyn Fn(Level, &str) + Send + Sync>);
+struct Sink<F>(F);
 
-impl<'a> MakeWriter<'a> for Sink {
-    type Writer = Line<'a>;
+impl<'a, F: Fn(Level, &str) + 'a> MakeWriter<'a> for Sink<F> {
+    type Writer = Line<'a, F>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line { sink: self, level: Level::INFO }
+    fn make_writer(&'a self) -> Line<'a, F> {
+        Line { sink: &self.0, level: Level::INFO }
     }
 
-    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Line<'a> {
-        Line { sink: self, level: *meta.level() }
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Line<'a, F> {
+        Line { sink: &self.0, level: *meta.level() }
     }
 }
 
 /// Writes one line, which comes in one piece.
-struct Line<'a> {
-    sink: &'a Sink,
+struct Line<'a, F> {
+    sink: &'a F,
     level: Level,
 }
 
-impl Write for Line<'_> {
+impl<F: Fn(Level, &str)> Write for Line<'_, F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        (self.sink.0)(self.level, text.trim_end_matches('\n'));
+        (self.sink)(self.level, text.trim_end_matches('\n'));
         Ok(bytes.len())
     }
 
