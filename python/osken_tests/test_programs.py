@@ -156,6 +156,20 @@ def test_apps_of_ryu_come_from_its_own_files(tmp_path: Path) -> None:
                                         "ryu.lib.no_lib has become os_ken.lib.no_lib, which os-ken does not have"], done
 
 
+def test_an_app_that_is_given_and_required_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "ryu" / "app"
+    folder.mkdir(parents=True)
+    (tmp_path / "ryu" / "__init__.py").touch()
+    app = "from ryu.base import app_manager\nclass App{0}(app_manager.RyuApp):\n    pass\n"
+    (folder / "first.py").write_text(app.format(1) + "app_manager.require_app('ryu.app.second')\n")
+    (folder / "second.py").write_text(app.format(2))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    manager = Manager("eventlet", ["ryu.app.first", "ryu.app.second", str(APPS / "order.py")]).started()
+    assert [sum(f"of {name}" in line for line in manager.lines) for name in ("App1", "App2")] == [1, 1], manager.lines
+    manager.process.kill()
+    manager.ended()
+
+
 def test_ctrl_c_ends_a_program_with_a_rest_interface_in_order(hub: str) -> None:
     manager = Manager(hub, ["--wsapi-host", "127.0.0.1", "--wsapi-port", "0", str(APPS / "rest.py"), str(APPS / "order.py")])
     manager.until("REST interfaces of apps: ")

@@ -16,7 +16,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from os_ken.base.app_manager import AppManager
+from os_ken.base import app_manager
 
 RYU, OSKEN = "ryu", "os_ken"
 APPLICATIONS = "os_ken.app."
@@ -91,14 +91,19 @@ def _renamed(app: str) -> str:
 
 
 def _rename_apps() -> None:
-    """Lets the manager load apps by their new names."""
-    load = AppManager.load_apps
+    """Lets the manager load apps by their new names: those that it is given, and those that apps require."""
+    load, required = app_manager.AppManager.load_apps, app_manager.get_dependent_services
 
     @functools.wraps(load)
-    def load_apps(self: AppManager, app_lists: list[str]) -> None:
+    def load_apps(self: app_manager.AppManager, app_lists: list[str]) -> None:
         load(self, [_renamed(app) for apps in app_lists for app in apps.split(",")])
 
-    AppManager.load_apps = load_apps
+    @functools.wraps(required)
+    def get_dependent_services(cls: type) -> list[str]:
+        return [_renamed(app) for app in required(cls)]
+
+    app_manager.AppManager.load_apps = load_apps
+    app_manager.get_dependent_services = get_dependent_services
 
 
 def install() -> None:
