@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from time import monotonic
 
 from os_ken.base import app_manager
 from os_ken.cfg import CONF
@@ -28,8 +29,8 @@ RETRY_S = 0.01
 HEADER_ONLY = lengths.HEADER_BYTES.to_bytes(2, "big")
 """The length of a hello without elements."""
 
-MAX_MESSAGES = 256
-"""Messages of one switch after which others have a turn."""
+MAX_TURN_S = 0.005
+"""Time that messages of one switch take, after which others have a turn. A message may take that long: statistics of 64 KB do."""
 
 
 class BellrockDatapath(controller.Datapath):
@@ -110,12 +111,14 @@ class BellrockDatapath(controller.Datapath):
         self.send_msg(self.ofproto_parser.OFPFeaturesRequest(self))
 
     def _handle_all(self, messages: list[bytes]) -> None:
-        for number, message in enumerate(messages, 1):
+        began = monotonic()
+        for message in messages:
             if self.state == DEAD_DISPATCHER:
                 return
             self._handle(message)
-            if number % MAX_MESSAGES == 0:
+            if monotonic() - began > MAX_TURN_S:
                 hub.sleep(0)
+                began = monotonic()
         self._handled_bytes += sum(map(len, messages))
         self._resume_if_low()
 

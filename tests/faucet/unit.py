@@ -1,0 +1,23 @@
+"""Faucet's unit tests, in a process in which Bellrock is under os-ken."""
+
+import subprocess
+
+from environment import BELLROCK, PYTHON, SOURCE, variables
+
+# Loaded by pytest before Faucet's tests are: `install` replaces os-ken's engine, and lets `ryu...` be imported.
+PLUGIN = "bellrock_under_osken"
+PLUGIN_TEXT = """\
+from os_ken.lib import hub
+hub.patch()
+import bellrock.osken
+bellrock.osken.install()
+"""
+
+
+def run(tests):
+    folder = SOURCE.parent / "plugin"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{PLUGIN}.py").write_text(PLUGIN_TEXT)
+    environment = variables(BELLROCK) | {"PYTHONPATH": f"{folder}:{SOURCE}:{SOURCE / 'clib'}"}
+    words = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-p", PLUGIN, *(tests or ["tests/unit"])]
+    return subprocess.run(words, cwd=SOURCE, env=environment, check=False).returncode
