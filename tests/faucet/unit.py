@@ -4,11 +4,10 @@ import subprocess
 
 from environment import BELLROCK, PYTHON, SOURCE, variables
 
-# Loaded by pytest before Faucet's tests are: `install` replaces os-ken's engine, and lets `ryu...` be imported.
+# Loaded by pytest before Faucet's tests are: `install` replaces os-ken's engine, and lets `ryu...` be imported. The standard library
+# stays as it is, since Faucet's tests have servers in threads.
 PLUGIN = "bellrock_under_osken"
 PLUGIN_TEXT = """\
-from os_ken.lib import hub
-hub.patch()
 import bellrock.osken
 bellrock.osken.install()
 """
