@@ -35,6 +35,7 @@ mod log_lines;
 mod matching;
 mod message;
 mod network;
+mod osken;
 mod own_app;
 mod packet;
 mod packets;
@@ -89,6 +90,8 @@ mod _native {
     use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus};
     #[pymodule_export]
     use crate::network::{EventStream, MissedEvents, PyEvent, PyNetwork};
+    #[pymodule_export]
+    use crate::osken::OsKenCodec;
     #[pymodule_export]
     use crate::packet::{Arp, Icmp, Ipv4, Ipv6, PyPacket, PyPacketIn, Tcp, Udp};
     #[pymodule_export]

@@ -6,6 +6,7 @@ nothing of it is copied. Its events, dispatchers, parsers and libraries stay; wh
 - `controller`: what takes the place of os-ken's `OpenFlowController`. It takes events of switches, and gives them out.
 - `datapath`: a `Datapath` whose connection is Bellrock's.
 - `lengths`: finds messages that os-ken's parsers would read for ever.
+- `fast`: what os-ken does for each packet, done by the native half.
 - `settings`: options of osken-manager become settings of Bellrock.
 - `engine_log`: lines of Bellrock's log go where those of os-ken go.
 - `interrupt`: Ctrl-C ends the manager under eventlet too.
@@ -24,10 +25,11 @@ def install() -> None:
     """Puts Bellrock under os-ken, and lets `ryu...` be imported. Call it after os-ken's hub has patched what it patches."""
     from os_ken.controller import ofp_handler
 
-    from . import controller, ryu_names, settings, wsgi
+    from . import controller, fast, ryu_names, settings, wsgi
 
     settings.register()
     ryu_names.install()
     wsgi.serve_with_apps()
+    fast.install()
     # The one place where os-ken takes its engine from.
     ofp_handler.OpenFlowController = controller.BellrockController

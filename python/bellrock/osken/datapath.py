@@ -15,8 +15,9 @@ from os_ken.lib import hub
 from os_ken.lib.dpid import dpid_to_str
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0
 
-from .._native import RawClosed, RawConnection, RawFull
+from .._native import Error, RawClosed, RawConnection, RawFull
 from . import lengths
+from .fast import events, messages
 
 LOG = logging.getLogger("bellrock.osken")
 
@@ -31,6 +32,12 @@ HEADER_ONLY = lengths.HEADER_BYTES.to_bytes(2, "big")
 
 MAX_TURN_S = 0.005
 """Time that messages of one switch take, after which others have a turn. A message may take that long: statistics of 64 KB do."""
+
+MAX_UNSENT_BYTES = 4 << 10
+"""Bytes of flow_mods and packet_outs that wait for the next switch of green threads, above which they are sent at once."""
+
+GATHERED = (13, 14)
+"""Types of the messages that are gathered, in all versions: packet_out and flow_mod."""
 
 
 class BellrockDatapath(controller.Datapath):
@@ -52,6 +59,7 @@ class BellrockDatapath(controller.Datapath):
         self.ofp_brick = app_manager.lookup_service_brick("ofp_event")
         self.state: str | None = None
         self._connection = connection
+        self._version = connection.version
         self._hello = hello
         # Messages of a read, or the reason of the end. Its bytes are bounded: see `deliver`.
         self._inbox = hub.Queue()
@@ -59,16 +67,21 @@ class BellrockDatapath(controller.Datapath):
         self._taken_bytes = 0
         self._handled_bytes = 0
         self._is_paused = False
+        self._packet_in = messages.packet_in_10 if self._version == ofproto_v1_0.OFP_VERSION else messages.packet_in_13
+        # The hub of the green threads that gather messages. Threads send each message at once.
+        self._hub = events.hub_of_green_threads()
+        self._unsent = bytearray()
+        self._is_scheduled = False
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes that wait for handlers."""
         return self._taken_bytes - self._handled_bytes
 
-    def deliver(self, messages: list[bytes]) -> None:
+    def deliver(self, delivered: list[bytes]) -> None:
         """Adds messages. Never waits: a switch with many is not read."""
-        self._taken_bytes += sum(map(len, messages))
-        self._inbox.put(messages)
+        self._taken_bytes += sum(map(len, delivered))
+        self._inbox.put(delivered)
         if self.waiting_bytes > MAX_WAITING_BYTES and not self._is_paused:
             self._connection.pause()
             self._is_paused = True
@@ -83,11 +96,11 @@ class BellrockDatapath(controller.Datapath):
         try:
             self._begin()
             while self.state != DEAD_DISPATCHER:
-                messages = self._inbox.get()
-                if isinstance(messages, str):
-                    LOG.info("switch %s at %s: %s", self._name(), self.address, messages)
+                delivered = self._inbox.get()
+                if isinstance(delivered, str):
+                    LOG.info("switch %s at %s: %s", self._name(), self.address, delivered)
                     break
-                self._handle_all(messages)
+                self._handle_all(delivered)
         except lengths.Endless as error:
             LOG.error("switch %s at %s: its message has no end: %s", self._name(), self.address, error)
         except Exception:
@@ -110,17 +123,32 @@ class BellrockDatapath(controller.Datapath):
         self.set_state(CONFIG_DISPATCHER)
         self.send_msg(self.ofproto_parser.OFPFeaturesRequest(self))
 
-    def _handle_all(self, messages: list[bytes]) -> None:
+    def _handle_all(self, delivered: list[bytes]) -> None:
         began = monotonic()
-        for message in messages:
+        for message in delivered:
             if self.state == DEAD_DISPATCHER:
                 return
-            self._handle(message)
+            # A state of the handshake has handlers of os-ken, and is rare.
+            if self.state != MAIN_DISPATCHER or message[1] != messages.PACKET_IN or not self._handle_packet_in(message):
+                self._handle(message)
             if monotonic() - began > MAX_TURN_S:
                 hub.sleep(0)
                 began = monotonic()
-        self._handled_bytes += sum(map(len, messages))
+        self._handled_bytes += sum(map(len, delivered))
         self._resume_if_low()
+
+    def _handle_packet_in(self, message: bytes) -> bool:
+        """Handles a packet_in as `_handle` does. Returns whether it is a usual one."""
+        packet_in = self._packet_in(self, message)
+        brick = self.ofp_brick
+        if packet_in is None or brick is None:
+            return False
+        event, state = events.packet_in(packet_in), self.state
+        brick.send_event_to_observers(event, state)
+        if type(event) in brick.event_handlers:
+            for handler in list(brick.get_handlers(event, state)):
+                handler(event)
+        return True
 
     def _handle(self, message: bytes) -> None:
         lengths.check(message)
@@ -149,8 +177,61 @@ class BellrockDatapath(controller.Datapath):
             self._connection.resume()
 
     def send(self, buf: bytes, close_socket: bool = False) -> bool:
-        """Sends bytes, and waits while the switch takes none. Returns whether they are on their way."""
-        message = bytes(buf)
+        """Sends bytes, and waits while the switch takes none. Returns whether they are on their way.
+
+        flow_mods and packet_outs are gathered until the green thread that sends them lets others run. os-ken has a green thread
+        that sends, so with it too they leave then.
+        """
+        if self._hub is not None and not close_socket and self._is_gathered(buf):
+            unsent = self._unsent
+            if not self._is_scheduled:
+                self._is_scheduled = True
+                self._hub.schedule_call_global(0, self._send_gathered)
+            unsent += buf
+            if len(unsent) < MAX_UNSENT_BYTES:
+                return True
+            return self._send_unsent()
+        if self._unsent and not self._send_unsent():
+            return False
+        return self._send(bytes(buf), close_socket)
+
+    def _is_gathered(self, buf: bytes) -> bool:
+        # Others are sent at once, so that what is wrong with them is raised here.
+        return (len(buf) >= 8 and buf[1] in GATHERED and buf[0] == self._version
+                and len(buf) == buf[2] << 8 | buf[3] and self.state != DEAD_DISPATCHER
+                and events.hub_of_green_threads() is self._hub)
+
+    def _send_gathered(self) -> None:
+        """Sends what is gathered, from the hub, where nothing may wait."""
+        if self._unsent:
+            try:
+                self._connection.send(bytes(self._unsent))
+            except RawFull:
+                self._hub.schedule_call_global(RETRY_S, self._send_gathered)
+                return
+            except Error as error:
+                LOG.debug("switch %s at %s: %s", self._name(), self.address, error)
+            self._unsent.clear()
+        self._is_scheduled = False
+
+    def _send_unsent(self) -> bool:
+        """Sends what is gathered, and waits while the switch takes none."""
+        # One green thread of those that wait sends it.
+        while self._unsent:
+            gathered = bytes(self._unsent)
+            try:
+                self._connection.send(gathered)
+            except RawFull:
+                hub.sleep(RETRY_S)
+                continue
+            except Error as error:
+                LOG.debug("switch %s at %s: %s", self._name(), self.address, error)
+                self._unsent.clear()
+                return False
+            del self._unsent[:len(gathered)]
+        return True
+
+    def _send(self, message: bytes, close_socket: bool) -> bool:
         while self.state != DEAD_DISPATCHER:
             try:
                 self._connection.send(message)
@@ -171,6 +252,7 @@ class BellrockDatapath(controller.Datapath):
         self._close_connection()
 
     def _close_connection(self) -> None:
+        self._send_unsent()
         while not self._connection.is_closed:
             try:
                 return self._connection.close("the program closes it")
