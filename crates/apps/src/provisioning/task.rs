@@ -242,10 +242,7 @@ impl Circuits {
             orders.push((number, order));
         }
         let (mut is_all, mut store_trouble) = (true, None);
-        let orders = orders.into_iter().map(|(number, order)| {
-            let order: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(order);
-            (number, order)
-        });
+        let orders = orders.into_iter().map(|(number, order)| (number, Box::pin(order)));
         for (number, outcome) in all_of(orders.collect()).await {
             is_all &= outcome.is_ok();
             let trouble = match outcome {
@@ -361,12 +358,10 @@ impl TaskMemory {
 }
 
 /// Runs futures side by side, until all have ended.
-async fn all_of<K: Clone, T>(
-    mut futures: Vec<(K, Pin<Box<dyn Future<Output = T> + Send + '_>>)>,
-) -> Vec<(K, T)> {
+async fn all_of<K: Clone, F: Future + Unpin>(mut futures: Vec<(K, F)>) -> Vec<(K, F::Output)> {
     let mut outputs = Vec::with_capacity(futures.len());
     std::future::poll_fn(|context| {
-        futures.retain_mut(|(key, future)| match future.as_mut().poll(context) {
+        futures.retain_mut(|(key, future)| match Pin::new(future).poll(context) {
             Poll::Ready(output) => {
                 outputs.push((key.clone(), output));
                 false

@@ -169,7 +169,9 @@ impl Etcd {
         let mut state = self.state();
         state.links[node].life = None;
         state.disconnect(node);
-        state.followers.iter().filter(|it| it.node == node).for_each(|it| drop(it.reports.close()));
+        for follower in state.followers.iter().filter(|it| it.node == node) {
+            follower.reports.close();
+        }
     }
 
     /// Ends or restores the connection of a controller.

@@ -309,10 +309,8 @@ impl World {
         self.played.confirmed += u64::from(is_stored);
         self.played.refused += u64::from(!is_stored);
         match what {
-            Order::Take { name } if is_stored => {
-                if !self.given_up.contains(&order) {
-                    self.confirmed.insert(name, order);
-                }
+            Order::Take { name } if is_stored && !self.given_up.contains(&order) => {
+                self.confirmed.insert(name, order);
             }
             Order::Take { .. } | Order::Lead if !is_stored => self.etcd.refuse(order),
             Order::Release { name, of } if is_stored => drop(self.released.insert(of, name)),
