@@ -181,10 +181,10 @@ class Rest(OsKenTest):
         self.assertTrue(any("dl_dst=00:00:00:00:00:99" in flow for flow in network.flows("s1")), network.flows("s1"))
         self.logged(program, "event description Open vSwitch", "event no datapath 99")
 
-    @runs("ofctl_rest", what="With OpenFlow 1.0 and 1.3, and with the native hub: statistics and descriptions of all kinds; "
+    @runs("ofctl_rest", what="With OpenFlow 1.0 and 1.3: statistics and descriptions of all kinds; "
           "flows, groups, meters, ports and roles that are added, modified and deleted")
     def test_ofctl_rest(self):
-        """With OpenFlow 1.3, under eventlet."""
+        """With OpenFlow 1.3."""
         self.run_programs("eventlet", "ryu.app.ofctl_rest", "ryu.app.simple_switch_13")
         network = self.network(Line(), V13)
         self.assertEqual(network.ping_all(), 0)
@@ -200,9 +200,9 @@ class Rest(OsKenTest):
         self.assertEqual(self.rest("/stats/role/1")["1"][0]["role"], "EQUAL")
         self.others(network)
 
-    def test_ofctl_rest_of_1_0_in_threads(self):
-        """With OpenFlow 1.0, under the native hub, whose web server is Bellrock's."""
-        self.run_programs("native", "ryu.app.ofctl_rest", "ryu.app.simple_switch")
+    def test_ofctl_rest_of_1_0(self):
+        """With OpenFlow 1.0."""
+        self.run_programs("eventlet", "ryu.app.ofctl_rest", "ryu.app.simple_switch")
         network = self.network(Line(), V10)
         self.assertEqual(network.ping_all(), 0)
         self.statistics(DESCRIBED_10)
