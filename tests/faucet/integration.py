@@ -25,7 +25,7 @@ MAX_REASON = 300
 ATTEMPTS = 3
 
 # What `make test` runs: learning, forwarding by ACLs, and meters with Gauge.
-SHORT = ("FaucetUntaggedTest", "FaucetNailedForwardingTest", "FaucetEthSrcMaskTest", "FaucetUntaggedApplyMeterTest")
+SHORT = ("FaucetUntaggedTest", "FaucetNailedForwardingTest", "FaucetUntaggedApplyMeterTest")
 
 PASSED, FAILED, SKIPPED, TIMED_OUT = "passed", "failed", "skipped", "timed out"
 
