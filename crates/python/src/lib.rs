@@ -11,6 +11,7 @@
 //!
 //! # What it is not
 //! It decides nothing about OpenFlow: the values of Python wrap those of the crate `bellrock`.
+//! Module `osken` is apart: it reads and writes what os-ken's objects do, byte for byte.
 
 mod action;
 mod address;
