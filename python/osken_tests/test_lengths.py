@@ -87,6 +87,9 @@ BAD = {
     "flow_10": flow_10(0, 8),
     "action_10": flow_10(96, 0),
     "queue_10": message(1, 21, struct.pack("!H6x", 1) + struct.pack("!IH2x", 1, 0)),
+    "a flow_mod": message(4, 14, bytes(40) + struct.pack("!HH4x", 1, 4) + struct.pack("!HH4x", 9, 8)),
+    "a flow_mod of 1.0": message(1, 14, bytes(64) + bytes(8)),
+    "flow statistics of 1.4": message(5, 19, struct.pack("!HH4x", 1, 0) + flow(0, action(16))),
     "a queue's property of 1.0": message(1, 21, struct.pack("!H6x", 1) + struct.pack("!IH2x", 1, 24) + struct.pack("!HH4xH6x", 1, 0, 5)),
 }
 

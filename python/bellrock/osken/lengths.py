@@ -14,7 +14,7 @@ MIN_ENTRY_BYTES = 4
 """An entry has at least its type and its length."""
 
 V10, V13 = 1, 4
-HELLO = 0
+HELLO, ECHO_REPLY, FLOW_MOD = 0, 3, 14
 STATS_REPLY = {V10: 17, V13: 19}
 QUEUE_CONFIG_REPLY = {V10: 21, V13: 23}
 QUEUE_CONFIG_BYTES = 16
@@ -31,7 +31,7 @@ NICIRA_FLOW_BYTES = 48
 
 
 class Endless(ValueError):
-    """A list with an entry that has no bytes."""
+    """A list with an entry that has no bytes, or a message that no switch of the version sends."""
 
 
 def check(message: bytes) -> None:
@@ -39,6 +39,12 @@ def check(message: bytes) -> None:
     version, kind = message[0], message[1]
     if kind == HELLO:
         _walk(message, HEADER_BYTES, len(message), 2)
+    elif kind > ECHO_REPLY and version not in (V10, V13):
+        # os-ken's parsers of other versions would read it, and read lists as those here do.
+        raise Endless(f"a message of version {version} and type {kind}; the connection has 1.0 or 1.3")
+    elif kind == FLOW_MOD:
+        # The only message of controllers that os-ken parses, with lists of the same kind.
+        raise Endless("a flow_mod, which only controllers send")
     elif kind == STATS_REPLY.get(version):
         _stats(version, message)
     elif kind == QUEUE_CONFIG_REPLY.get(version):
