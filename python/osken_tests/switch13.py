@@ -34,6 +34,11 @@ class Switch13:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # The thread waits for bytes, and without this the system ends the connection only when some come.
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # The other end was faster.
         self.socket.close()
 
     def send(self, kind: int, body: bytes, xid: int = 0) -> None:
