@@ -423,14 +423,15 @@ impl RawOwner {
         }
     }
 
-    /// Takes the next event, and waits for one at most so long. It may return sooner without one.
+    /// Takes the next event, and waits for one at most so long. `None`: none has come, or the
+    /// controller has stopped, and no event is left.
     #[must_use]
     pub fn next_within(&self, time: Duration) -> Option<RawEvent> {
-        let mut inner = self.0.lock();
-        if inner.events.is_empty() && !time.is_zero() && !self.is_over_with(&inner) {
-            let waited = self.0.arrived.wait_timeout(inner, time);
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let is_waiting = |inner: &mut RawQueueInner| {
+            inner.events.is_empty() && self.0.ports.load(Ordering::Acquire) > 0
+        };
+        let waited = self.0.arrived.wait_timeout_while(self.0.lock(), time, is_waiting);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let popped = self.0.pop(&mut inner)?;
         drop(inner);
         Some(resume(popped))
