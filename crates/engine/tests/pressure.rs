@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bellrock_api::Version;
 use bellrock_api::openflow::{ErrorCode, ErrorMessage, Message, ToSwitch, frame};
 use bellrock_engine::WriteMode;
-use peer::{PATIENCE, Peer, counter, is_wait, packet_in, start, until};
+use peer::{PATIENCE, Peer, counter, is_wait, packet_in, sequence_of, start, until};
 
 /// Sends packet_ins without pause, and reads and counts the answers, until it is stopped.
 struct Flooder {
@@ -39,10 +39,16 @@ impl Flooder {
             let (stopped, answers) = (Arc::clone(&stop), Arc::clone(&answered));
             let mut peer = peer;
             threads.push(std::thread::spawn(move || {
-                while !stopped.load(Ordering::Relaxed) {
-                    peer.sequence();
-                    answers.fetch_add(1, Ordering::Relaxed);
+                while let Some(message) = peer.message() {
+                    if sequence_of(&message).is_some() {
+                        answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
                 }
+                // The test shuts the connection down first.
+                assert!(stopped.load(Ordering::Relaxed), "closed by the controller");
             }));
         }
         Flooder { stop, answered, stream, threads }
