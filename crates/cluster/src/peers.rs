@@ -8,6 +8,10 @@ use crate::heartbeat::{Heartbeat, PeerSwitches};
 use crate::mastership::SILENCE;
 use crate::node::{NodeId, NodeSet};
 
+/// A node that starts gives the others so long to connect to it: they try once a second. Until then,
+/// one that it has not heard, and that a majority hears, may be master of any switch.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+
 /// What this node knows of the others.
 #[derive(Debug)]
 pub(crate) struct Peers {
@@ -44,6 +48,9 @@ pub(crate) struct View {
     pub(crate) serving: NodeSet,
     /// Nodes that give their switches to others, without this one.
     pub(crate) draining: NodeSet,
+    /// Nodes that this node, which has just started, has not heard yet, and a majority may. They are
+    /// among those that serve.
+    pub(crate) unheard: NodeSet,
     /// Whether this node and those that hear it and are heard by it are a majority.
     pub(crate) has_majority: bool,
 }
@@ -105,14 +112,22 @@ impl Peers {
         let those = |is_it: fn(&Peer) -> bool| -> NodeSet {
             heard().filter(|&node| self.peers.get(node.index()).is_some_and(is_it)).collect()
         };
+        let is_new = now < self.started + FIRST_WORD;
+        let unheard: NodeSet = self
+            .nodes()
+            .filter(|&node| is_new && !dead.contains(node) && !self.has_heard(node))
+            .collect();
+        let says_it_serves =
+            |node: NodeId| self.peers.get(node.index()).is_some_and(|peer| peer.serving);
         View {
             suspects,
             dead,
+            unheard,
             // A node that only this one does not hear is taken at its last word: it may be master.
             serving: self
                 .nodes()
                 .filter(|&node| !dead.contains(node))
-                .filter(|&node| self.peers.get(node.index()).is_some_and(|peer| peer.serving))
+                .filter(|&node| unheard.contains(node) || says_it_serves(node))
                 .collect(),
             draining: those(|peer| peer.draining),
             has_majority: self.is_majority(mutual) && !dead.contains(self.me),
@@ -247,5 +262,21 @@ mod tests {
         assert_eq!(peers.view(ms(500)).suspects, set(&[]));
         assert!(!peers.view(ms(500)).has_majority);
         assert_eq!(peers.view(ms(500) + SILENCE).suspects, set(&[0, 1]));
+    }
+
+    #[test]
+    fn a_node_that_was_not_heard_yet_may_be_master_unless_a_majority_does_not_hear_it() {
+        let mut peers = Peers::new(node(0), 3, ms(500));
+        peers.hear(node(1), &heartbeat(&[]), ms(900), &mut Vec::new());
+        let early = peers.view(ms(900));
+        assert_eq!((early.unheard, early.serving), (set(&[2]), set(&[1, 2])));
+        let late = peers.view(ms(500) + FIRST_WORD);
+        assert_eq!(late.unheard, set(&[]));
+        assert!(!late.serving.contains(node(2)));
+        peers.hear(node(1), &heartbeat(&[2]), ms(910), &mut Vec::new());
+        let dead = peers.view(ms(910));
+        assert_eq!((dead.dead, dead.unheard, dead.serving), (set(&[2]), set(&[]), set(&[1])));
+        peers.hear(node(2), &heartbeat(&[]), ms(920), &mut Vec::new());
+        assert_eq!(peers.view(ms(920)).unheard, set(&[]));
     }
 }

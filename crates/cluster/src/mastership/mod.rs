@@ -442,6 +442,10 @@ impl Mastership {
     }
 
     fn is_connected(&self, node: NodeId, dpid: Dpid) -> bool {
-        if node == self.me { self.own.contains(dpid) } else { self.peers.is_connected(node, dpid) }
+        if node == self.me {
+            return self.own.contains(dpid);
+        }
+        // Which switches it has is not known yet: perhaps this one.
+        self.view.unheard.contains(node) || self.peers.is_connected(node, dpid)
     }
 }
