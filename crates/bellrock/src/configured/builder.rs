@@ -14,6 +14,7 @@ use bellrock_cluster::SharedStores;
 use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
 use bellrock_config::{Config, Control, HttpConfig, StorePlace};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
+use bellrock_services::store::EntryStore;
 use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
@@ -161,6 +162,24 @@ pub(super) fn static_entries(config: &Config) -> StaticEntries {
     entries
 }
 
+/// Returns the path of a file in the state directory, or elsewhere, that keeps what must outlast the
+/// controller, if there is to be one. A node of a cluster has none.
+fn store_path(config: &Config, place: &StorePlace, name: &str) -> Option<PathBuf> {
+    if config.cluster.name.is_some() {
+        return None;
+    }
+    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    place.path(directory.as_deref(), name)
+}
+
+/// Opens such a file. `what`: what it keeps, for the log.
+fn open_store(path: PathBuf, what: &str) -> Result<Arc<dyn EntryStore>, NotRun> {
+    let values = read_orders(&path)?;
+    // One of the entries is the number of commits.
+    info!("{what}: {} in {}", values.len().saturating_sub(1), path.display());
+    Ok(Arc::new(ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?))
+}
+
 /// Name of the file of static entries in the state directory.
 const STATIC_STORE_NAME: &str = "static.json";
 
@@ -170,11 +189,7 @@ const STATIC_SHARED_NAME: &str = "static";
 /// Returns the path of the file of static entries, if there is to be one. A node of a cluster has none.
 #[must_use]
 pub fn static_store_path(config: &Config, settings: &StaticSettings) -> Option<PathBuf> {
-    if config.cluster.name.is_some() {
-        return None;
-    }
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    settings.store.path(directory.as_deref(), STATIC_STORE_NAME)
+    store_path(config, &settings.store, STATIC_STORE_NAME)
 }
 
 /// Name of the file of reservations in the state directory.
@@ -186,11 +201,7 @@ const RESERVATIONS_SHARED_NAME: &str = "reservations";
 /// Returns the path of the file of reservations, if there is to be one. A node of a cluster has none.
 #[must_use]
 pub fn reservations_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    if config.cluster.name.is_some() {
-        return None;
-    }
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    place.path(directory.as_deref(), RESERVATIONS_STORE_NAME)
+    store_path(config, place, RESERVATIONS_STORE_NAME)
 }
 
 /// The reservations of a controller that is alone, with those of an earlier run.
@@ -203,10 +214,7 @@ fn stored_reservations(
         info!("reservations end with the controller; the setting `store` of the app names a file");
         return Ok(Reservations::new(settings));
     };
-    let values = read_orders(&path)?;
-    info!("reservations: {} in {}", values.len().saturating_sub(1), path.display());
-    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
-    Ok(Reservations::stored(settings, Arc::new(store)))
+    Ok(Reservations::stored(settings, open_store(path, "reservations")?))
 }
 
 /// Name of the file of the circuits' numbers and paths, in the state directory.
@@ -218,11 +226,7 @@ const CIRCUITS_SHARED_NAME: &str = "circuits";
 /// Returns the path of the file of circuits, if there is to be one. A node of a cluster has none.
 #[must_use]
 pub fn circuits_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    if config.cluster.name.is_some() {
-        return None;
-    }
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    place.path(directory.as_deref(), CIRCUITS_STORE_NAME)
+    store_path(config, place, CIRCUITS_STORE_NAME)
 }
 
 /// The circuits of a controller that is alone, with the numbers and paths of an earlier run.
@@ -234,9 +238,7 @@ fn stored_circuits(
     let Some(path) = circuits_store_path(config, place) else {
         return Ok(Circuits::new(settings)?);
     };
-    let values = read_orders(&path)?;
-    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
-    Ok(Circuits::stored(settings, Arc::new(store))?)
+    Ok(Circuits::stored(settings, open_store(path, "circuits")?)?)
 }
 
 /// Name of the file of what operators have blocked, in the state directory.
@@ -249,19 +251,13 @@ const BLOCKS_SHARED_NAME: &str = "blocked";
 /// cluster has none.
 #[must_use]
 pub fn blocks_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    if config.cluster.name.is_some() {
-        return None;
-    }
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    place.path(directory.as_deref(), BLOCKS_STORE_NAME)
+    store_path(config, place, BLOCKS_STORE_NAME)
 }
 
 /// The lists of a controller that is alone, with what was blocked in an earlier run.
 fn stored_blocks(config: &Config, place: &StorePlace) -> Result<BlockLists, NotRun> {
     let Some(path) = blocks_store_path(config, place) else { return Ok(BlockLists::default()) };
-    let values = read_orders(&path)?;
-    let store = ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?;
-    Ok(BlockLists::stored(Arc::new(store)))
+    Ok(BlockLists::stored(open_store(path, "blocked hosts")?))
 }
 
 /// Reads a file of orders, of which there is no first version.
