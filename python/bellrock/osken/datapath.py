@@ -102,7 +102,7 @@ class BellrockDatapath(controller.Datapath):
                     break
                 self._handle_all(delivered)
         except lengths.Endless as error:
-            LOG.error("switch %s at %s: its message has no end: %s", self._name(), self.address, error)
+            LOG.error("switch %s at %s: the connection ends, as os-ken may read its message for ever: %s", self._name(), self.address, error)
         except Exception:
             # As with os-ken: what cannot be parsed ends the connection.
             LOG.exception("switch %s at %s: its message cannot be handled", self._name(), self.address)
