@@ -257,3 +257,41 @@ def test_a_record_s_caller_is_the_program(caplog: pytest.LogCaptureFixture) -> N
     (record,) = caplog.records
     assert (record.filename, record.funcName, record.getMessage()) == (
         "test_fast.py", "test_a_record_s_caller_is_the_program", "line 1")
+
+
+def test_the_bound_of_a_queue_holds_and_all_who_wait_for_room_have_their_turns() -> None:
+    eventlet = pytest.importorskip("eventlet")
+    from bellrock.osken.fast import events
+    from os_ken.lib import hub
+
+    bound, number, senders = 4, 50, 5
+    queue, room = events._queue(hub.Queue)(bound), events._semaphore(hub.BoundedSemaphore)(bound)
+    most = 0
+
+    def send(sender: int) -> None:
+        nonlocal most
+        for event in range(number):
+            room.acquire()
+            queue.put((sender, event))
+            most = max(most, queue.qsize())
+
+    threads = [eventlet.spawn(send, sender) for sender in range(senders)]
+    received = []
+    with eventlet.Timeout(LIMIT_S):
+        for count in range(senders * number):
+            received.append(queue.get())
+            room.release()
+            if count % 3 == 0:
+                # As a handler that waits.
+                eventlet.sleep(0)
+        for thread in threads:
+            thread.wait()
+    assert most == bound and queue.empty() and room.counter == bound
+    for sender in range(senders):
+        assert [event for by, event in received if by == sender] == list(range(number))
+    # Nobody is ahead of another one by more than a few queues.
+    for end in range(0, len(received), bound):
+        counts = [sum(by == sender for by, _ in received[:end]) for sender in range(senders)]
+        assert max(counts) - min(counts) <= 3 * bound, counts
+    with pytest.raises(ValueError):
+        room.release()

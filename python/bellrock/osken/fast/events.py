@@ -72,18 +72,35 @@ def _queue(base: Any) -> Any:
 
 def _semaphore(base: Any) -> Any:
     class AppSemaphore(base):
-        """The bound of a queue."""
+        """The bound of a queue. Those that wait for room have it in their order, each as much as it needs while there is some: to
+        let them run for one event at a time would take as long as the event."""
+
+        _is_scheduled = False
+        _is_waking = False
 
         def acquire(self, blocking: bool = True, timeout: Any = None) -> Any:
-            if timeout is None and self.counter > 0 and not self._waiters:
+            if timeout is None and self.counter > 0 and (not self._waiters or self._is_waking):
                 self.counter -= 1
                 return True
             return super().acquire(blocking, timeout)
 
         def release(self, blocking: bool = True) -> Any:
-            if not self._waiters and self.counter < self.original_counter:
-                self.counter += 1
-                return True
-            return super().release(blocking)
+            if self.counter >= self.original_counter:
+                return super().release(blocking)
+            self.counter += 1
+            if self._waiters and not self._is_scheduled:
+                self._is_scheduled = True
+                hubs.get_hub().schedule_call_global(0, self._wake)
+            return True
+
+        def _wake(self) -> None:
+            self._is_scheduled = False
+            while self._waiters and self.counter > 0:
+                waiter = self._waiters.popleft()
+                self._is_waking = True
+                try:
+                    waiter.switch()
+                finally:
+                    self._is_waking = False
 
     return AppSemaphore
