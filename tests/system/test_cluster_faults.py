@@ -279,28 +279,15 @@ class SlowEtcd(Faults):
 class Restored(Faults):
     """etcd is restored from an old snapshot while the nodes run."""
 
-    def restore(self, token):
-        snapshot = self.run_dir / f"snapshot-{token}"
-        if not snapshot.exists():
-            return self.etcd.ask("snapshot", "save", str(snapshot))
-        self.etcd.stop()
-        self.etcd.token = token
-        for member, name in enumerate(self.etcd.names):
-            folder = self.run_dir / f"restored-{token}-{name}"
-            self.etcd.folders[member] = folder
-            self.etcd.ask("snapshot", "restore", str(snapshot), "--name", name, "--data-dir", str(folder),
-                          "--initial-cluster", self.etcd.initial, "--initial-cluster-token", token,
-                          "--initial-advertise-peer-urls", self.etcd.peers[member], member=member)
-        return self.etcd.start()
-
     def history_and_restore(self, token):
         """Some elections, and then etcd is as it was before them."""
         self.begin()
-        self.restore(token)
+        snapshot = self.run_dir / "snapshot"
+        self.etcd.save(snapshot)
         for _ in range(3):
             self.move()
         before = self.elections.newest["s1"][0]
-        self.restore(token)
+        self.etcd.restore(snapshot, token)
         self.settle()
         self.replace_master().start()
         self.settle()

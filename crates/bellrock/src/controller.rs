@@ -21,7 +21,7 @@ use bellrock_apps::{
 #[cfg(feature = "cluster")]
 use bellrock_cluster::{Cluster, ClusterSettings};
 #[cfg(feature = "control")]
-use bellrock_control::{Server, default_path};
+use bellrock_control::Server;
 #[cfg(feature = "tls")]
 use bellrock_engine::TlsSettings;
 use bellrock_engine::session::FirstRole;
@@ -29,7 +29,7 @@ use bellrock_engine::{Engine, EngineSettings, Limits, Pinning, WriteMode};
 #[cfg(feature = "http")]
 use bellrock_northbound::{HttpCounters, HttpSettings};
 #[cfg(feature = "control")]
-use bellrock_query::Operator;
+use bellrock_query::{Operator, SharedConfigHandle};
 use bellrock_services::chain::{AppRole, ChainProblem, ServiceSettings, check};
 #[cfg(feature = "control")]
 use bellrock_tables::Budget;
@@ -38,6 +38,10 @@ use bellrock_tables::Budget;
 use crate::cluster_node::ClusterNode;
 #[cfg(feature = "cluster")]
 use crate::cluster_start::start_cluster;
+#[cfg(not(feature = "control"))]
+use crate::control_place::ControlFeature;
+#[cfg(feature = "control")]
+use crate::control_place::ControlPlace;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
 use crate::expiry_log::log_expiry;
@@ -115,35 +119,6 @@ pub struct ControllerBuilder {
 
 /// A change of a setting.
 type Change = Box<dyn FnOnce(&mut EngineSettings) + Send>;
-
-/// Where the control socket is.
-#[cfg(feature = "control")]
-enum ControlPlace {
-    Default,
-    At(PathBuf),
-}
-
-#[cfg(feature = "control")]
-impl ControlPlace {
-    fn open(self, operator: &Arc<dyn Operator>) -> Result<Server> {
-        let path = match self {
-            ControlPlace::Default => default_path().map_err(RunError::ControlPlace)?,
-            ControlPlace::At(path) => path,
-        };
-        let server = Server::start(&path, Arc::clone(operator))?;
-        tracing::info!("control socket: {}", path.display());
-        Ok(server)
-    }
-}
-
-/// No type implements it, so a control socket without the feature `control` is a compile error.
-#[cfg(not(feature = "control"))]
-#[diagnostic::on_unimplemented(
-    message = "a control socket needs the feature `control` of the crate `bellrock`",
-    label = "there is no control socket without that feature",
-    note = "in Cargo.toml: bellrock = {{ path = \"..\", features = [\"control\"] }}"
-)]
-pub trait ControlFeature<'f> {}
 
 impl ControllerBuilder {
     /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
@@ -294,6 +269,14 @@ impl ControllerBuilder {
     #[cfg(feature = "control")]
     pub fn reload(mut self, reload: ReloadFn) -> Self {
         self.handles.reload = Some(reload);
+        self
+    }
+
+    /// Lets operators read and change the configuration that the nodes of a cluster share (feature
+    /// `control`).
+    #[cfg(feature = "control")]
+    pub fn shared_config(mut self, handle: Arc<dyn SharedConfigHandle>) -> Self {
+        self.handles.shared_config = Some(handle);
         self
     }
 

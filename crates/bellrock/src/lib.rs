@@ -61,6 +61,7 @@ mod cluster_node;
 mod cluster_start;
 #[cfg(feature = "config")]
 pub mod configured;
+mod control_place;
 mod controller;
 mod event_log;
 #[cfg(feature = "tls")]

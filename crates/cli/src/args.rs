@@ -272,6 +272,8 @@ impl Run {
             file: self.config.clone(),
             overrides: self.settings.0.clone(),
             apps: self.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            text: None,
+            shared: None,
         }
     }
 }

@@ -223,7 +223,10 @@ impl Config {
             _ => None,
         };
         let half = half.map(|(about, text)| error(&[about], text.to_owned()));
-        let is_protected = http.certificate.is_some() && http.tokens.is_some();
+        // Those of a cluster come from etcd.
+        let has_tokens =
+            http.tokens.is_some() || !http.token_hashes.is_empty() || self.cluster.name.is_some();
+        let is_protected = http.certificate.is_some() && has_tokens;
         let open = http.listen.iter().find(|address| !address.ip().is_loopback());
         let open = open.filter(|_| !is_protected).map(|address| {
             let text = format!(
@@ -239,8 +242,10 @@ impl Config {
             );
             error(&["http.ryu"], text)
         });
-        let without_ryu = HttpConfig { ryu: Vec::new(), ..http.clone() };
-        let is_idle = http.listen.is_empty() && without_ryu != HttpConfig::default();
+        // A cluster shares its tokens with nodes that have no server, too.
+        let others =
+            HttpConfig { ryu: Vec::new(), token_hashes: Default::default(), ..http.clone() };
+        let is_idle = http.listen.is_empty() && others != HttpConfig::default();
         let idle = is_idle.then(|| {
             let text = "the settings of `http` have no effect without `http.listen`";
             warning(

@@ -210,6 +210,7 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (live)
             "log_level",
             "http.certificate",
             "http.key",
+            "http.token_hashes",
             "cluster.tls.certificate",
             "cluster.tls.key",
             "cluster.tls.ca",

@@ -1,14 +1,17 @@
 //! The settings of the HTTP server.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Config;
-use super::form::{Change, Form, NONE, Setting};
+use super::form::{Change, Form, MapForm, NONE, Setting};
+use super::names::pair;
 use super::settings::join;
 use super::values::{self, Wrong, WrongItem};
+use super::yaml::{Entry, Value, word};
 
 /// Settings of the HTTP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct HttpConfig {
     pub key: Option<PathBuf>,
     /// File of the tokens.
     pub tokens: Option<PathBuf>,
+    /// Tokens beside those of the file, by name: what follows the name in a line of the file.
+    pub token_hashes: BTreeMap<String, String>,
     /// Time between two requests to a switch for the counters of its ports. `None`: never.
     pub poll_ports: Option<Duration>,
     /// Time between two requests to a switch for its flows. `None`: never.
@@ -146,6 +151,35 @@ pub(crate) const HTTP: &[Setting<Config>] = &[
             },
             show: |config| show_path(config.http.tokens.as_ref()),
         },
+    },
+    Setting {
+        key: "http.token_hashes",
+        value: "NAME=TOKEN",
+        about: "Tokens beside those of the file: a map from each name to scope, SHA-256 and perhaps \
+                the end, as bellrock token prints it without a file. Example: {grafana: read \
+                5e88489...}.",
+        change: Change::Live,
+        form: Form::Map(MapForm {
+            example: "{grafana: read 5e88489...}",
+            set: |config, entries, reading| {
+                let mut hashes = BTreeMap::new();
+                for Entry { key, value, .. } in entries {
+                    if let Value::Scalar(text) = &value.value {
+                        hashes.insert(key.clone(), text.clone());
+                    } else {
+                        let text =
+                            format!("`{key}` takes one text: SCOPE HASH, or SCOPE HASH EXPIRES");
+                        reading.add(value.place, text);
+                    }
+                }
+                config.http.token_hashes = hashes;
+            },
+            entries: |config| {
+                let hashes = config.http.token_hashes.iter();
+                hashes.map(|(name, rest)| (word(name), word(rest))).collect()
+            },
+            unpack: pair,
+        }),
     },
     Setting {
         key: "http.poll_ports",

@@ -1,4 +1,5 @@
-//! The layers of a configuration: defaults, a file, the environment, and flags.
+//! The layers of a configuration: defaults, a file, what the nodes of a cluster share, the environment, and
+//! flags.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::files::{self, WrongFile};
 use super::read::Reading;
+use super::shared::SharedSettings;
 use super::values::nearest;
 use super::yaml::{Node, Place, Problem};
-use super::{Config, FileError, names, read_file, settings};
+use super::{Config, FileError, names, parse_file, read_file, settings};
 
 /// A setting given by a flag or by the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,6 +33,13 @@ pub struct Sources {
     /// Names of the apps of the chain, or paths of files of Python, given by flags or the environment. They replace the chain of the
     /// file, but keep their settings in the file.
     pub apps: Vec<String>,
+    /// The text of the file, if it was read already.
+    #[serde(skip)]
+    pub text: Option<String>,
+    /// What the nodes of a cluster share: the text of a file with some of the settings. They replace those
+    /// of the file.
+    #[serde(default)]
+    pub shared: Option<String>,
 }
 
 /// A configuration, and what is wrong with it.
@@ -51,11 +60,20 @@ impl Sources {
         Sources { file: Some(path.into()), ..Sources::default() }
     }
 
+    /// Reads the text of the file, if there is one, so that a check later has what it has now.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read_text(self) -> Result<Self, FileError> {
+        let text = self.file.as_deref().map(read_file).transpose()?;
+        Ok(Sources { text, ..self })
+    }
+
     /// Reads and checks the settings. The files that they name are read too.
     ///
     /// # Errors
-    /// The configuration file cannot be used. Problems of other layers, contradictions, and wrong files
-    /// are in [`Checked`].
+    /// The configuration file, or what nodes share, cannot be used. Problems of other layers,
+    /// contradictions, and wrong files are in [`Checked`].
     pub fn check(&self) -> Result<Checked, FileError> {
         self.check_with(|_| Vec::new())
     }
@@ -69,21 +87,26 @@ impl Sources {
         &self,
         wrong_files: impl FnOnce(&Config) -> Vec<WrongFile>,
     ) -> Result<Checked, FileError> {
-        let root = match &self.file {
-            Some(path) => read_file(path)?,
-            None => Node::default(),
+        let root = match (&self.file, &self.text) {
+            (Some(path), Some(text)) => parse_file(path, text)?,
+            (Some(path), None) => parse_file(path, &read_file(path)?)?,
+            (None, _) => Node::default(),
         };
+        let mut shared =
+            self.shared.as_deref().map(SharedSettings::parse).transpose()?.unwrap_or_default();
         let (mut config, mut reading, mut errors) =
             (Config::default(), Reading::default(), Vec::new());
         let (names, others): (Vec<_>, Vec<_>) =
             self.overrides.iter().partition(|given| names::KEYS.contains(&given.key));
         config.read(&root, &mut reading, |config, reading| {
+            shared.read_names(config, reading);
             names.iter().for_each(|given| errors.extend(apply(given, config, reading)));
         });
         if let (Some(path), false) = (&self.file, reading.problems.is_empty()) {
             let problems = reading.problems;
             return Err(FileError::Wrong { path: path.clone(), problems });
         }
+        shared.read_settings(&mut config, &mut reading);
         for given in others {
             errors.extend(apply(given, &mut config, &mut reading));
         }
@@ -91,6 +114,8 @@ impl Sources {
             errors.extend(config.choose_apps(&self.apps).err());
             reading.places.forget_chain();
         }
+        shared.read_apps(&mut config, &mut reading);
+        shared.finish()?;
         let located = |problem: &Problem| {
             let file = self.file.as_deref().unwrap_or(Path::new("")).display();
             let Place { line, column } = problem.place;

@@ -7,6 +7,7 @@
 //! - [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
 //!   settings. The command makes its flags and its help from them.
 //! - [`values`] reads single values; `yaml` makes a tree of a file, and `read` settings of the tree.
+//! - `shared` reads the settings that the nodes of a cluster share.
 //! - [`Difference`] is what changes from one configuration to another, and when.
 //! - `contradictions` checks settings against each other.
 //! - [`default_yaml`] makes a file of the defaults.
@@ -31,6 +32,7 @@ mod print;
 mod read;
 mod services;
 pub mod settings;
+mod shared;
 mod store;
 mod tls;
 mod traffic;
@@ -63,6 +65,7 @@ pub use http::HttpConfig;
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;
 pub use services::ServiceConfig;
+pub use shared::{MAX_SHARED_BYTES, SHARED_NAME, SHARED_OF_APPS, SHARED_SETTINGS};
 pub use store::StorePlace;
 pub use tls::{PINS_NAME, TlsConfig};
 pub use tracing::Level as LogLevel;
@@ -224,8 +227,8 @@ impl fmt::Display for Located<'_> {
     }
 }
 
-/// Reads the tree of a file.
-fn read_file(path: &Path) -> Result<Node, FileError> {
+/// Reads the text of a file.
+fn read_file(path: &Path) -> Result<String, FileError> {
     let unreadable = |error| FileError::Unreadable { path: path.into(), error };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
@@ -233,8 +236,12 @@ fn read_file(path: &Path) -> Result<Node, FileError> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(FileError::TooLarge { path: path.into() });
     }
-    let text = String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })?;
-    yaml::parse(&text)
+    String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })
+}
+
+/// The tree of a file with this text.
+fn parse_file(path: &Path, text: &str) -> Result<Node, FileError> {
+    yaml::parse(text)
         .map_err(|problem| FileError::Wrong { path: path.into(), problems: vec![problem] })
 }
 
@@ -412,22 +419,30 @@ fn values_of_apps() -> String {
 
 /// Reads the settings of an app from a file.
 fn read_app(mut choice: AppChoice, node: &Node, reading: &mut Reading) -> AppChoice {
+    let known = apps::KNOWN.iter().find(|known| known.name == choice.name());
+    let settings = known.map_or(&[][..], |known| known.settings).iter().collect();
+    let what = format!("setting of the app {:?}", choice.name());
+    read_app_settings(&mut choice, node, settings, what, reading);
+    choice
+}
+
+/// Reads these settings of an app. `what`: what they are, for errors.
+fn read_app_settings(
+    choice: &mut AppChoice,
+    node: &Node,
+    settings: Vec<&'static Setting<AppChoice>>,
+    what: String,
+    reading: &mut Reading,
+) {
     let name = choice.name().to_owned();
     match &node.value {
         Value::Nothing => {}
         Value::Map(entries) => {
-            let known = apps::KNOWN.iter().find(|known| known.name == name);
-            let table = Table {
-                settings: known.map_or(&[][..], |known| known.settings).iter().collect(),
-                what: format!("setting of the app {name:?}"),
-                path: format!("apps.{name}."),
-                others: &[],
-            };
-            table.read(entries, &mut choice, reading);
+            let table = Table { settings, what, path: format!("apps.{name}."), others: &[] };
+            table.read(entries, choice, reading);
         }
         _ => reading.add(node.place, format!("the settings of {name:?} are `{{key: value}}`")),
     }
-    choice
 }
 
 /// A new directory for a test.

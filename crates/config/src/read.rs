@@ -126,6 +126,12 @@ impl Places {
         self.0.remove(key);
     }
 
+    /// Removes a key and those below it, since another layer overrides them.
+    pub(crate) fn forget_all(&mut self, key: &str) {
+        let below = format!("{key}.");
+        self.0.retain(|other, _| other != key && !other.starts_with(&below));
+    }
+
     /// Removes the chain, since a flag or the environment overrides it.
     pub(crate) fn forget_chain(&mut self) {
         self.0.retain(|key, _| {

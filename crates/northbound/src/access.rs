@@ -170,9 +170,9 @@ pub(crate) fn check_client(
 
 fn no_token(shared: &Shared, changes: bool) -> String {
     let what = if changes { "changes need" } else { "on this address requests need" };
-    let how = match shared.tokens {
-        Some(_) => "send it as `Authorization: Bearer TOKEN`; `bellrock token` makes one",
-        None => "`bellrock token` makes one, and the setting `http.tokens` names the file of them",
+    let how = match shared.tokens.has_source() {
+        true => "send it as `Authorization: Bearer TOKEN`; `bellrock token` makes one",
+        false => "`bellrock token` makes one, and the setting `http.tokens` names the file of them",
     };
     format!("{what} a token: {how}")
 }
@@ -198,12 +198,12 @@ fn with_token(
     if !shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.allows(now)) {
         return Err(over());
     }
-    let Some(entry) = shared.tokens.as_ref().and_then(|book| book.find(token)) else {
+    let Some(entry) = shared.tokens.find(token) else {
         shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.pass(now));
         shared.counters.requests_unauthorized();
-        let why = match shared.tokens {
-            Some(_) => "the token is not in the controller's file of tokens",
-            None => "the controller has no file of tokens; the setting `http.tokens` names one",
+        let why = match shared.tokens.has_source() {
+            true => "the token is none of the controller's",
+            false => "the controller has no file of tokens; the setting `http.tokens` names one",
         };
         return Err(Problem::unauthorized(why));
     };

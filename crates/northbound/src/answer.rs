@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     switch_turns: Arc<Semaphore>,
     pub(crate) counters: HttpCounters,
     pub(crate) rates: Rates,
-    pub(crate) tokens: Option<TokenBook>,
+    pub(crate) tokens: TokenBook,
     /// Places of streams.
     pub(crate) streams: Arc<Semaphore>,
     /// Changes when there are events.
@@ -54,7 +54,7 @@ impl Shared {
     pub(crate) fn new(
         operator: Arc<dyn Operator>,
         counters: &HttpCounters,
-        tokens: Option<TokenBook>,
+        tokens: TokenBook,
         certificate: Option<Certificate>,
         news: watch::Receiver<()>,
     ) -> Self {

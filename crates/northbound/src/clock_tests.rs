@@ -14,6 +14,7 @@ use crate::access::Caller;
 use crate::answer::Shared;
 use crate::limits::MIN_STATISTICS_INTERVAL;
 use crate::metrics::{StatisticsKind, poll};
+use crate::tokens::{GivenTokens, TokenBook};
 use crate::{HttpCounters, stream};
 
 /// Answers with so many switches. Records whose flows were counted.
@@ -61,7 +62,8 @@ impl Operator for Switches {
 fn shared(operator: &Arc<Switches>) -> (Arc<Shared>, watch::Sender<()>) {
     let (events, news) = watch::channel(());
     let operator = Arc::clone(operator);
-    (Arc::new(Shared::new(operator, &HttpCounters::default(), None, None, news)), events)
+    let tokens = TokenBook::open(None, GivenTokens::default()).unwrap();
+    (Arc::new(Shared::new(operator, &HttpCounters::default(), tokens, None, news)), events)
 }
 
 fn runtime() -> tokio::runtime::Runtime {

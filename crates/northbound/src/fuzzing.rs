@@ -43,9 +43,10 @@ impl Routers {
     /// `tokens`: the file of the tokens.
     pub fn new(operator: Arc<dyn Operator>, tokens: &Path) -> Self {
         let (_, news) = watch::channel(());
-        let book = TokenBook::open(tokens).expect("the tokens are readable");
+        let book =
+            TokenBook::open(Some(tokens), Default::default()).expect("the tokens are readable");
         let counters = HttpCounters::default();
-        let shared = Arc::new(Shared::new(operator, &counters, Some(book), None, news));
+        let shared = Arc::new(Shared::new(operator, &counters, book, None, news));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         Routers {
             runtime: runtime.expect("a runtime"),

@@ -103,7 +103,8 @@ impl Server {
         if let Some(address) = settings.ryu.iter().find(|address| !address.ip().is_loopback()) {
             return Err(ServerError::RyuInTheOpen(*address));
         }
-        let tokens = settings.tokens.as_deref().map(TokenBook::open).transpose()?;
+        let given = settings.given_tokens.clone().unwrap_or_default();
+        let tokens = TokenBook::open(settings.tokens.as_deref(), given)?;
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let (listeners, addresses) = listen_on(&settings.listen)?;
         let (ryu_listeners, ryu_addresses) = listen_on(&settings.ryu)?;
@@ -139,13 +140,7 @@ impl Server {
                     for (kind, interval) in polls {
                         tokio::spawn(metrics::poll(Arc::clone(&shared), kind, interval));
                     }
-                    if shared.tokens.is_some() {
-                        tokio::spawn(async move {
-                            if let Some(tokens) = &shared.tokens {
-                                tokens.watch().await;
-                            }
-                        });
-                    }
+                    tokio::spawn(async move { shared.tokens.watch().await });
                     accepting.run(faces, stopped, streams).await;
                 });
                 // Requests that switches have not answered end with the process.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Certificate;
+use crate::tokens::GivenTokens;
 
 /// Settings of the server.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub struct HttpSettings {
     /// The file of the tokens. It is read again when it has changed. `None`: nobody may change
     /// anything.
     pub tokens: Option<PathBuf>,
+    /// Tokens beside those of the file, now or later.
+    pub given_tokens: Option<GivenTokens>,
     /// Addresses of the loopback on which the REST interface of Ryu listens, without tokens.
     pub ryu: Vec<SocketAddr>,
     /// What switches are asked for, for the metrics.
@@ -45,7 +48,8 @@ impl HttpSettings {
     /// The first address that others than this machine can reach, if TLS or tokens are missing.
     #[must_use]
     pub fn unprotected(&self) -> Option<SocketAddr> {
-        let is_protected = self.tls.is_some() && self.tokens.is_some();
+        let has_tokens = self.tokens.is_some() || self.given_tokens.is_some();
+        let is_protected = self.tls.is_some() && has_tokens;
         let is_open = |address: &&SocketAddr| !address.ip().is_loopback() && !is_protected;
         self.listen.iter().find(is_open).copied()
     }

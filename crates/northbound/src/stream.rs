@@ -153,7 +153,7 @@ impl Stream {
     /// Whether the client's token, if it needs one, has not been taken away.
     fn may_go_on(&self) -> bool {
         let Some(token) = &self.token else { return true };
-        self.shared.tokens.as_ref().is_some_and(|book| book.still_has(token))
+        self.shared.tokens.still_has(token)
     }
 }
 

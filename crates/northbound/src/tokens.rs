@@ -10,7 +10,11 @@
 //! grafana  read   5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
 //! deploy   write  0b14d501a594442a01c6859541bcb3e8164d183d32937b851835442f69d5c94e  2027-02-21T12:00:00Z
 //! ```
+//!
+//! The owner of the server may give it further ones ([`GivenTokens`]), such as those that the nodes of a cluster
+//! share.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -99,6 +103,13 @@ impl TokenEntry {
         Ok((TokenEntry { name: name.to_owned(), scope, hash: hash(&token), expires }, token))
     }
 
+    /// What follows the name in a line of the file.
+    #[must_use]
+    pub fn rest(&self) -> String {
+        let end = self.expiry().map_or_else(String::new, |time| format!(" {time}"));
+        format!("{} {}{end}", self.scope.word(), hex(&self.hash))
+    }
+
     /// When it expires, as in the file.
     #[must_use]
     pub fn expiry(&self) -> Option<String> {
@@ -135,8 +146,7 @@ impl TokenEntry {
 /// The line of the file.
 impl fmt::Display for TokenEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.name, self.scope.word(), hex(&self.hash))?;
-        self.expiry().map_or(Ok(()), |time| write!(f, " {time}"))
+        write!(f, "{} {}", self.name, self.rest())
     }
 }
 
@@ -281,36 +291,61 @@ pub fn read(path: &Path) -> Result<Vec<TokenEntry>, TokenError> {
     parse(path, &text)
 }
 
-/// The tokens of a file, which is read again when it has changed.
-#[derive(Debug)]
-pub(crate) struct TokenBook {
-    path: PathBuf,
-    state: Mutex<BookState>,
+/// Reads tokens of settings: by name, what follows it in a line of a file.
+///
+/// # Errors
+/// What is wrong, with the name.
+pub fn of_settings(settings: &BTreeMap<String, String>) -> Result<Vec<TokenEntry>, String> {
+    let entry = |(name, rest): (&String, &String)| {
+        let right = "give SCOPE HASH, or SCOPE HASH EXPIRES, as `bellrock token` prints it";
+        parse_line(&format!("{name} {rest}")).map_err(|why| format!("{name}: {why}; {right}"))
+    };
+    settings.iter().map(entry).collect()
 }
 
+/// Tokens that the owner of a server gives it, beside those of its file. All clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct GivenTokens(Arc<Mutex<Arc<[TokenEntry]>>>);
+
+impl GivenTokens {
+    /// Replaces all of them. Streams of those that are gone end within a second.
+    pub fn replace(&self, entries: Vec<TokenEntry>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries.into();
+    }
+
+    fn entries(&self) -> Arc<[TokenEntry]> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// All tokens of a server: those of its file, and those that it is given.
 #[derive(Debug)]
-struct BookState {
-    entries: Arc<[TokenEntry]>,
-    modified: Option<SystemTime>,
-    looked_at: Instant,
+pub(crate) struct TokenBook {
+    file: Option<TokenFile>,
+    given: GivenTokens,
 }
 
 impl TokenBook {
-    /// Reads a file.
-    pub(crate) fn open(path: &Path) -> Result<Self, TokenError> {
-        let modified = modified(path);
-        let entries = read(path)?.into();
-        let state = BookState { entries, modified, looked_at: Instant::now() };
-        Ok(TokenBook { path: path.into(), state: Mutex::new(state) })
+    /// Reads the file, if there is one.
+    pub(crate) fn open(path: Option<&Path>, given: GivenTokens) -> Result<Self, TokenError> {
+        Ok(TokenBook { file: path.map(TokenFile::open).transpose()?, given })
+    }
+
+    /// Whether there can be tokens.
+    pub(crate) fn has_source(&self) -> bool {
+        self.file.is_some() || !self.given.entries().is_empty()
+    }
+
+    fn entries(&self) -> [Arc<[TokenEntry]>; 2] {
+        [self.file.as_ref().map(TokenFile::entries).unwrap_or_default(), self.given.entries()]
     }
 
     /// The entry of this token.
     pub(crate) fn find(&self, token: &str) -> Option<TokenEntry> {
         let hash = hash(token);
-        let entries = self.entries();
         // No early end, so that the time does not show which entry is alike.
         let mut found = None;
-        for entry in entries.iter() {
+        for entry in self.entries().iter().flat_map(|entries| entries.iter()) {
             if hash.ct_eq(&entry.hash).into() {
                 found = Some(entry.clone());
             }
@@ -318,19 +353,43 @@ impl TokenBook {
         found
     }
 
-    /// Whether a token that was found before still stands in the file, and has not expired.
+    /// Whether a token that was found before is still there, and has not expired.
     pub(crate) fn still_has(&self, entry: &TokenEntry) -> bool {
         let is_it = |other: &TokenEntry| other.hash == entry.hash && !other.has_expired();
-        self.entries().iter().any(is_it)
+        self.entries().iter().any(|entries| entries.iter().any(is_it))
     }
 
     /// Looks again and again whether the file has changed, so that the log has what is wrong in it when
     /// it is written, not when the next token comes.
     pub(crate) async fn watch(&self) {
+        let Some(file) = &self.file else { return };
         loop {
             tokio::time::sleep(TOKEN_FILE_LOOK).await;
-            self.entries();
+            file.entries();
         }
+    }
+}
+
+/// The tokens of a file, which is read again when it has changed.
+#[derive(Debug)]
+struct TokenFile {
+    path: PathBuf,
+    state: Mutex<FileState>,
+}
+
+#[derive(Debug)]
+struct FileState {
+    entries: Arc<[TokenEntry]>,
+    modified: Option<SystemTime>,
+    looked_at: Instant,
+}
+
+impl TokenFile {
+    fn open(path: &Path) -> Result<Self, TokenError> {
+        let modified = modified(path);
+        let entries = read(path)?.into();
+        let state = FileState { entries, modified, looked_at: Instant::now() };
+        Ok(TokenFile { path: path.into(), state: Mutex::new(state) })
     }
 
     /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
@@ -368,7 +427,45 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::MutexGuard;
+
     use super::*;
+
+    fn book(path: &Path) -> TokenBook {
+        TokenBook::open(Some(path), GivenTokens::default()).unwrap()
+    }
+
+    fn state(book: &TokenBook) -> MutexGuard<'_, FileState> {
+        book.file.as_ref().unwrap().state.lock().unwrap()
+    }
+
+    #[test]
+    fn given_tokens_stand_beside_those_of_the_file_until_they_are_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        let (of_file, first) = TokenEntry::make("file", Scope::Read, None).unwrap();
+        let (given, second) = TokenEntry::make("given", Scope::Write, None).unwrap();
+        of_file.add_to(&path).unwrap();
+        let tokens = GivenTokens::default();
+        let book = TokenBook::open(Some(&path), tokens.clone()).unwrap();
+        let without_file = TokenBook::open(None, tokens.clone()).unwrap();
+        assert!(book.has_source() && !without_file.has_source());
+        assert_eq!(book.find(&second), None);
+        let settings = |rest: &str| [("given".to_owned(), rest.to_owned())].into();
+        tokens.replace(of_settings(&settings(&given.rest())).unwrap());
+        for book in [&book, &without_file] {
+            assert_eq!(book.find(&second), Some(given.clone()));
+            assert!(book.has_source() && book.still_has(&given));
+        }
+        assert_eq!(book.find(&first), Some(of_file));
+        tokens.replace(Vec::new());
+        assert!(book.find(&second).is_none() && !book.still_has(&given));
+        let wrong = of_settings(&settings("read 12")).unwrap_err();
+        assert!(
+            wrong.starts_with("given: the hash is not 64 hexadecimal digits; give SCOPE"),
+            "{wrong}"
+        );
+    }
 
     #[test]
     fn a_token_is_found_by_its_text_only() {
@@ -380,7 +477,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
         fs::write(&path, text).unwrap();
-        let book = TokenBook::open(&path).unwrap();
+        let book = book(&path);
         assert_eq!(book.find(&token), Some(read.clone()));
         assert_eq!(book.find(&other), Some(write));
         for wrong in ["", "x", &token[..token.len() - 1], &hex(&read.hash)] {
@@ -410,11 +507,11 @@ mod tests {
         let path = directory.path().join("tokens");
         let (first, token) = TokenEntry::make("first", Scope::Read, None).unwrap();
         first.add_to(&path).unwrap();
-        let book = TokenBook::open(&path).unwrap();
+        let book = book(&path);
         let again = |changed_at| {
             let file = OpenOptions::new().append(true).open(&path).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + changed_at).unwrap();
-            let mut state = book.state.lock().unwrap();
+            let mut state = state(&book);
             state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
         };
         let (second, other) = TokenEntry::make("second", Scope::Write, None).unwrap();
@@ -433,12 +530,12 @@ mod tests {
         let (first, _) = TokenEntry::make("first", Scope::Read, None).unwrap();
         let (second, _) = TokenEntry::make("second", Scope::Write, None).unwrap();
         first.add_to(&path).unwrap();
-        let book = TokenBook::open(&path).unwrap();
+        let book = book(&path);
         second.add_to(&path).unwrap();
         let file = OpenOptions::new().append(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let read = async {
-            while book.state.lock().unwrap().entries.len() < 2 {
+            while state(&book).entries.len() < 2 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -456,9 +553,9 @@ mod tests {
         let path = directory.path().join("tokens");
         let (entry, token) = TokenEntry::make("first", Scope::Write, None).unwrap();
         entry.add_to(&path).unwrap();
-        let book = TokenBook::open(&path).unwrap();
+        let book = book(&path);
         let look_again = || {
-            let mut state = book.state.lock().unwrap();
+            let mut state = state(&book);
             state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
         };
         assert_eq!(book.find(&token), Some(entry.clone()));
@@ -479,9 +576,9 @@ mod tests {
         let path = directory.path().join("tokens");
         let (entry, _) = TokenEntry::make("first", Scope::Read, None).unwrap();
         fs::write(&path, format!("{entry} 2001-01-01T00:00:00Z\n")).unwrap();
-        assert!(!TokenBook::open(&path).unwrap().still_has(&entry));
+        assert!(!book(&path).still_has(&entry));
         fs::write(&path, format!("{entry}\n")).unwrap();
-        assert!(TokenBook::open(&path).unwrap().still_has(&entry));
+        assert!(book(&path).still_has(&entry));
     }
 
     #[test]

@@ -19,6 +19,9 @@ fn body_of(method: &str, path: &str) -> String {
         ("post", "/v1/quarantine") => json!({"host": "10.0.0.1"}),
         ("post", "/v1/cluster/switches/{switch}/move") => json!({"node": "b"}),
         ("post", "/v1/cluster/drain") => json!({"draining": true}),
+        ("put", "/v1/cluster/configuration") => {
+            json!({"text": "log_level: debug\n", "generation": 4})
+        }
         ("post", "/v1/relays") => json!({"from": "s1:3", "to": "a2:3", "verdict": "link"}),
         ("post", "/v1/switches/{switch}/messages") => json!({"messages": ["0414000800000000"]}),
         _ => return String::new(),

@@ -57,7 +57,7 @@ impl RawController {
         log: Option<&LogLines>,
     ) -> PyResult<Self> {
         let overrides = settings.into_iter().map(override_of).collect::<PyResult<_>>()?;
-        let sources = Sources { file, overrides, apps: Vec::new() };
+        let sources = Sources { file, overrides, apps: Vec::new(), text: None, shared: None };
         let checked = sources.check().map_err(|error| PyValueError::new_err(error.to_string()))?;
         let Checked { config, errors, warnings } = checked;
         if !errors.is_empty() {

@@ -54,7 +54,10 @@ pub use cluster::{
     ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode,
     GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
 };
-pub use configuration::{Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow};
+pub use configuration::{
+    GetSharedConfig, Reload, ReloadAnswer, RenewedFileRow, SetSharedConfig, SettingChangeRow,
+    SharedConfig, SharedConfigHandle,
+};
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
 pub use groups::{GroupRow, ListGroups, ListMeters, MeterRow};

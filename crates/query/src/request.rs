@@ -7,14 +7,14 @@ use crate::audit;
 use crate::{
     AppRow, AskSwitch, Block, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CountFlows,
     CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow, EventsAfter, FlowPage,
-    FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetStatus, GetTopology, GroupRow,
-    HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
+    FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology,
+    GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
     ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
     ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
     ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow, PortStatsRow, QuarantineAnswer,
     RelayRow, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages,
-    SentMessages, SetStatic, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchReply, SwitchRow,
-    TaskRow, TopologyAnswer, Unblock,
+    SentMessages, SetSharedConfig, SetStatic, SharedConfig, StaticAnswer, StaticRow, Status,
+    SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -188,6 +188,10 @@ queries! {
     "move_switch" MoveSwitch -> ClusterSwitchRow, order;
     /// Gives all switches of this node to others, or ends that.
     "drain_node" DrainNode -> ClusterStatus, order;
+    /// The configuration that the nodes of a cluster share.
+    "get_shared_config" GetSharedConfig -> SharedConfig;
+    /// Replaces the configuration that the nodes of a cluster share.
+    "set_shared_config" SetSharedConfig -> ReloadAnswer, order;
     /// Reads the configuration again, and applies what has changed.
     "reload" Reload -> ReloadAnswer, order;
 }

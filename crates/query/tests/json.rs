@@ -4,13 +4,13 @@ use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
     Answer, AskSwitch, Block, ClusterStatus, ClusterSwitchRow, CountFlows, DescribeCounters,
     DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity, GetCluster, GetCounters,
-    GetStatus, GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits,
-    ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
-    ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
-    ListSwitches, ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page,
-    PortState, QueryError, RelayVerdict, Release, Reload, Request, ReservationRow,
-    ReservationState, Reserve, Rows, SendMessages, SetStatic, StaticBand, StaticBucket,
-    StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
+    GetSharedConfig, GetStatus, GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked,
+    ListCircuits, ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts,
+    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations,
+    ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator,
+    Page, PortState, QueryError, RelayVerdict, Release, Reload, Request, ReservationRow,
+    ReservationState, Reserve, Rows, SendMessages, SetSharedConfig, SetStatic, StaticBand,
+    StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -144,6 +144,13 @@ fn every_request_is_read_as_it_was_written() {
         ListClusterSwitches { page }.into(),
         MoveSwitch { switch: SwitchRef::Dpid(Dpid(0xa1)), node: "b".to_owned() }.into(),
         DrainNode { draining: true }.into(),
+        GetSharedConfig {}.into(),
+        SetSharedConfig {
+            text: "log_level: debug\n".to_owned(),
+            generation: Some(4),
+            dry_run: true,
+        }
+        .into(),
         Reload { dry_run: true }.into(),
     ];
     let names: Vec<_> = requests.iter().map(Request::name).collect();

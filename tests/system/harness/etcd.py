@@ -94,3 +94,18 @@ class Etcd:
         for member, process in enumerate(self.processes):
             if process is not None:
                 self.kill(member)
+
+    def save(self, snapshot):
+        """Saves a snapshot of its data."""
+        self.ask("snapshot", "save", str(snapshot))
+
+    def restore(self, snapshot, token):
+        """Stops all members, and starts them with the data of a snapshot. `token`: of the new cluster of etcd."""
+        self.stop()
+        self.token = token
+        for member, name in enumerate(self.names):
+            folder = snapshot.with_name(f"{snapshot.name}-{token}-{name}")
+            self.folders[member] = folder
+            self.ask("snapshot", "restore", str(snapshot), "--name", name, "--data-dir", str(folder), "--initial-cluster", self.initial,
+                     "--initial-cluster-token", token, "--initial-advertise-peer-urls", self.peers[member], member=member)
+        self.start()

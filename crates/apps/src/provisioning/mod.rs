@@ -138,6 +138,8 @@ struct CircuitTable {
     book: Allocations,
     /// Whether the app has started.
     is_started: AtomicBool,
+    /// Whether the settings have more circuits, which are not known yet.
+    is_held: AtomicBool,
     /// State of each number; empty before the first attempt.
     progress: Mutex<Vec<CircuitProgress>>,
     /// Why the store did not take the last decisions.
@@ -198,6 +200,7 @@ impl Circuits {
             configured: Publisher::new(circuits),
             book,
             is_started: AtomicBool::default(),
+            is_held: AtomicBool::default(),
             progress: Mutex::default(),
             trouble: Mutex::default(),
         }))
@@ -216,6 +219,21 @@ impl Circuits {
         settings.check()?;
         self.0.configured.publish(settings.circuits);
         Ok(())
+    }
+
+    /// Decides nothing about circuits until [`release`](Self::release), as not all settings are known
+    /// yet: a leader removes what its settings do not have.
+    pub fn hold(&self) {
+        self.0.is_held.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends [`hold`](Self::hold). All settings are known.
+    pub fn release(&self) {
+        if self.0.is_held.swap(false, Ordering::Relaxed) {
+            let configured = self.0.configured.watch().load().to_vec();
+            // So that the task looks again.
+            self.0.configured.publish(configured);
+        }
     }
 
     /// Lists all circuits, in the order of the settings. If another controller leads, its circuits
@@ -254,6 +272,9 @@ impl Circuits {
             return why;
         }
         match self.0.book.leader() {
+            _ if self.is_held() => {
+                "the configuration that the nodes share is not known yet".to_owned()
+            }
             _ if !self.0.book.is_read() => {
                 "the circuits of the cluster are not known yet".to_owned()
             }
@@ -269,6 +290,10 @@ impl Circuits {
         *self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
+    fn is_held(&self) -> bool {
+        self.0.is_held.load(Ordering::Relaxed)
+    }
+
     /// Whether another controller decides.
     fn follows(&self) -> bool {
         !self.0.book.is_leader()
@@ -276,7 +301,7 @@ impl Circuits {
 
     /// The circuits that count: those of the settings, or of the leader.
     fn circuits(&self, configured: &[Circuit], stored: &StoredCircuits) -> Vec<Circuit> {
-        if !self.follows() {
+        if !self.follows() && !self.is_held() {
             return configured.to_vec();
         }
         let mut by_name: BTreeMap<&str, &Circuit> =

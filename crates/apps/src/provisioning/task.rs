@@ -93,7 +93,7 @@ impl Circuits {
             if paths.is_settled() {
                 let since = *memory.settled_at.get_or_insert(now);
                 memory.see_links(&stored, &paths);
-                if self.0.book.is_leader() {
+                if self.0.book.is_leader() && !self.is_held() {
                     let decisions = {
                         let topology = network.topology().load();
                         let is_lost = |hop: Hop| {

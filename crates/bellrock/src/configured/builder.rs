@@ -13,6 +13,7 @@ use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_cluster::SharedStores;
 use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
 use bellrock_config::{Config, Control, HttpConfig, StorePlace};
+use bellrock_northbound::tokens::{self, GivenTokens};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
 use bellrock_services::store::EntryStore;
 use bellrock_tables::{Budget, SharedTable};
@@ -48,7 +49,9 @@ pub(super) fn builder(
         Control::Path(path) => builder.control_socket_at(path),
     };
     let certificate = tls_files(&config.http).map(|files| Certificate::read(&files)).transpose()?;
-    if let Some(settings) = http(&config.http, certificate.clone()) {
+    let tokens = GivenTokens::default();
+    tokens.replace(tokens::of_settings(&config.http.token_hashes).map_err(NotRun::Tokens)?);
+    if let Some(settings) = http(&config.http, certificate.clone(), tokens.clone()) {
         builder = builder.http(settings);
     }
     let cluster = cluster::settings(&config.cluster);
@@ -71,8 +74,13 @@ pub(super) fn builder(
         block_lists: None,
         block_list: None,
         certificate,
+        tokens,
         switch_tls: builder.tls_handle(),
         node_tls,
+        shared_config: shared_stores.as_ref().zip(node.clone()).map(|(stores, node)| {
+            let store: Arc<dyn EntryStore> = Arc::new(stores.open(SHARED_CONFIG_NAME));
+            (store, node)
+        }),
     };
     for choice in &config.apps {
         let tables = tables.share(config.table_memory_of(choice.name()));
@@ -111,7 +119,10 @@ pub(super) fn builder(
                 let circuits = match shared_stores.as_ref().zip(node.clone()) {
                     Some((stores, node)) => {
                         let store = Arc::new(stores.open(CIRCUITS_SHARED_NAME));
-                        Circuits::shared(settings, store, node)?
+                        let circuits = Circuits::shared(settings, store, node)?;
+                        // The nodes may share some.
+                        circuits.hold();
+                        circuits
                     }
                     None => stored_circuits(config, settings, place)?,
                 };
@@ -220,6 +231,9 @@ fn stored_reservations(
 /// Name of the file of the circuits' numbers and paths, in the state directory.
 const CIRCUITS_STORE_NAME: &str = "circuits.json";
 
+/// Name of the store of the configuration that nodes share, in the etcd of a cluster.
+const SHARED_CONFIG_NAME: &str = "configuration";
+
 /// Name of the store of circuits in the etcd of a cluster.
 const CIRCUITS_SHARED_NAME: &str = "circuits";
 
@@ -287,11 +301,12 @@ fn static_store(
 }
 
 /// The settings of the HTTP server, if there is to be one.
-fn http(config: &HttpConfig, tls: Option<Certificate>) -> Option<HttpSettings> {
+fn http(config: &HttpConfig, tls: Option<Certificate>, given: GivenTokens) -> Option<HttpSettings> {
     let HttpConfig { listen, ryu, tokens, poll_ports, poll_flows, .. } = config.clone();
     let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
     let is_served = !listen.is_empty() || !ryu.is_empty();
-    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, statistics })
+    let given_tokens = Some(given);
+    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, given_tokens, statistics })
 }
 
 /// The files of the HTTP server's certificate, if the server runs and has one.

@@ -29,6 +29,7 @@
 //! - `builder` makes the controller, and `reload` holds the handles of what can change.
 //! - `named_files` checks the files that settings name, and `renewed` notices that they have other content.
 //! - `cluster_files` checks the files of TLS between nodes, and towards etcd.
+//! - `shared_config` follows what the nodes of a cluster share.
 //! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app `quarantine`.
 //! - `python_run` is what the command hands over to Python for a chain with apps in Python.
 //! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
@@ -44,6 +45,7 @@ mod python_run;
 mod reload;
 mod renewed;
 mod service;
+mod shared_config;
 mod switch_tls;
 
 use std::io::{self, ErrorKind, IsTerminal, stderr};
@@ -73,6 +75,7 @@ use crate::{
     Controller, ControllerBuilder, FileStoreError, RawOwner, RunError, Signals, StaticStoreError,
 };
 use reload::Reloader;
+use shared_config::SharedConfigNode;
 
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]
@@ -110,14 +113,17 @@ pub enum NotRun {
     /// TLS towards switches cannot be set up.
     #[error(transparent)]
     SwitchTls(#[from] SwitchTlsError),
+    /// A token of `http.token_hashes` is wrong.
+    #[error("http.token_hashes: {0}")]
+    Tokens(String),
     /// A file of the cluster cannot be used.
     #[error("{0}")]
     Cluster(String),
     /// The chain has apps in Python, and this program does not run Python.
     #[error("{0}: apps in Python need Python; `bellrock run` starts it")]
     Python(String),
-    /// The configuration file cannot be watched.
-    #[error("the configuration file cannot be watched: {0}")]
+    /// The configuration file, or what nodes share, cannot be watched.
+    #[error("the configuration cannot be watched: {0}")]
     Watch(io::Error),
 }
 
@@ -249,10 +255,20 @@ impl Configured {
         parts: reload::Parts,
     ) -> Result<Self, NotRun> {
         let RunOptions { sources, watch_config, .. } = options;
+        let shared_config = parts.shared_config.clone();
         let reloader = Reloader::new(sources, config.clone(), log_level, parts);
+        let shared_config = shared_config
+            .map(|(store, node)| SharedConfigNode::new(store, node, Arc::clone(&reloader)));
         let by_operator = Arc::clone(&reloader);
-        let controller =
-            builder.reload(Arc::new(move |order| by_operator.reload(order))).start()?;
+        let builder = builder.reload(Arc::new(move |order| by_operator.reload(order)));
+        let builder = match &shared_config {
+            Some(shared) => builder.shared_config(Arc::clone(shared) as Arc<_>),
+            None => builder,
+        };
+        let controller = builder.start()?;
+        if let Some(shared) = shared_config {
+            shared.follow(controller.network()).map_err(NotRun::Watch)?;
+        }
         if watch_config {
             reloader.watch_file().map_err(NotRun::Watch)?;
         }

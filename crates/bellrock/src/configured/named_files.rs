@@ -38,12 +38,16 @@ pub enum Store {
 /// setting that names the file.
 pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
     sources.check_with(|config| {
-        let mut wrong: Vec<_> =
-            [certificate(config), tokens_file(config), switch_certificate(config)]
-                .into_iter()
-                .chain(cluster_files::wrong(config))
-                .flatten()
-                .collect();
+        let mut wrong: Vec<_> = [
+            certificate(config),
+            tokens_file(config),
+            given_tokens(config),
+            switch_certificate(config),
+        ]
+        .into_iter()
+        .chain(cluster_files::wrong(config))
+        .flatten()
+        .collect();
         if store == Store::Free {
             wrong.extend(static_file(config));
             wrong.extend(order_files(config));
@@ -79,6 +83,12 @@ fn tokens_file(config: &Config) -> Option<WrongFile> {
         _ => "",
     };
     Some(wrong("http.tokens", &error, remedy))
+}
+
+fn given_tokens(config: &Config) -> Option<WrongFile> {
+    let setting = "http.token_hashes";
+    let why = tokens::of_settings(&config.http.token_hashes).err()?;
+    Some(wrong(setting, &why, ""))
 }
 
 fn switch_certificate(config: &Config) -> Option<WrongFile> {

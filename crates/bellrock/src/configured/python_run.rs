@@ -88,6 +88,8 @@ mod tests {
             file: Some("/etc/bellrock.yaml".into()),
             overrides: vec![listen],
             apps: vec!["./my_app.py".to_owned(), "learning".to_owned()],
+            text: None,
+            shared: None,
         };
         let options = RunOptions { sources, watch_config: true, ..RunOptions::default() };
         let run = PythonRun::new(options, vec!["BELLROCK_X is no setting".to_owned()]);

@@ -3,11 +3,13 @@
 //! A reload reads the file again, below the same flags and variables. It changes nothing unless
 //! everything is right and can change now: first all that can fail is prepared, then all of it is put
 //! in force. What has not changed is not touched.
+//!
+//! At a node of a cluster, what the nodes share is a layer above the file, and a change of it is a reload.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,10 +20,12 @@ use bellrock_cluster::link::LinkTls;
 use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
 use bellrock_engine::TlsServer;
+use bellrock_northbound::tokens::{self, GivenTokens, TokenEntry};
 use bellrock_northbound::{Certificate, LoadedCertificate};
 use bellrock_query::{
     ErrorKind, QueryError, Reload, ReloadAnswer, RenewedFileRow, SettingChangeRow,
 };
+use bellrock_services::store::EntryStore;
 use tracing::{info, warn};
 
 use super::block_list::BlockListFile;
@@ -46,6 +50,7 @@ pub(super) struct Reloader {
     reservations: Option<Reservations>,
     block_lists: Option<BlockLists>,
     certificate: Option<Certificate>,
+    tokens: GivenTokens,
     switch_tls: Option<TlsHandle>,
     node_tls: Option<LinkTls>,
     limits: LimitsHandle,
@@ -55,12 +60,24 @@ pub(super) struct Reloader {
 /// What is in force.
 struct Running {
     config: Config,
+    /// The text of its file.
+    text: Option<String>,
+    shared: SharedText,
     /// The file of the block list, which is watched.
     block_list: Option<BlockListFile>,
     /// The content of the files that it names.
     files: NamedFiles,
     /// Digests of the files with apps in Python, as they were at the start.
     python: Vec<(PathBuf, Option<Vec<u8>>)>,
+}
+
+/// What the nodes of a cluster share, as far as this one knows.
+#[derive(Default)]
+struct SharedText {
+    /// The newest text. `None`: it is not known yet, or this controller is alone.
+    newest: Option<String>,
+    /// Why it is not in force.
+    refused: Option<String>,
 }
 
 impl Running {
@@ -78,6 +95,7 @@ struct Prepared {
     certificate: Option<LoadedCertificate>,
     switch_tls: Option<TlsServer>,
     node_tls: Option<LinkTls>,
+    tokens: Vec<TokenEntry>,
     /// The settings of the circuits, if they have changed.
     circuits: Option<ProvisioningSettings>,
 }
@@ -90,9 +108,12 @@ pub(super) struct Parts {
     pub(super) block_lists: Option<BlockLists>,
     pub(super) block_list: Option<BlockListFile>,
     pub(super) certificate: Option<Certificate>,
+    pub(super) tokens: GivenTokens,
     pub(super) switch_tls: Option<TlsHandle>,
     pub(super) node_tls: Option<LinkTls>,
     pub(super) limits: LimitsHandle,
+    /// The store of what the nodes of a cluster share, and the name of this one.
+    pub(super) shared_config: Option<(Arc<dyn EntryStore>, String)>,
 }
 
 impl Reloader {
@@ -109,14 +130,18 @@ impl Reloader {
             block_lists,
             block_list,
             certificate,
+            tokens,
             switch_tls,
             node_tls,
             limits,
+            shared_config: _,
         } = parts;
         let files = NamedFiles::read(&config);
         let python = config.python_files().map(|file| file.path().to_owned());
         let python = python.map(|path| (path.clone(), digest(&path).ok())).collect();
-        let running = Mutex::new(Running { config, block_list, files, python });
+        let (text, shared) =
+            (sources.clone().read_text().ok().and_then(|it| it.text), SharedText::default());
+        let running = Mutex::new(Running { config, text, shared, block_list, files, python });
         Arc::new(Reloader {
             sources,
             log_level,
@@ -125,6 +150,7 @@ impl Reloader {
             reservations,
             block_lists,
             certificate,
+            tokens,
             switch_tls,
             node_tls,
             limits,
@@ -141,9 +167,64 @@ impl Reloader {
             let why = "the controller was started without a file; start it with --config FILE";
             return Err(QueryError::new(ErrorKind::Refused, why));
         }
-        // One reload after another. A panic leaves what was in force before it.
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = named_files::check(&self.sources, Store::InUse);
+        let mut running = self.running();
+        let sources =
+            self.sources.clone().read_text().map_err(|error| invalid(error.to_string()))?;
+        let sources = Sources { shared: running.shared.newest.clone(), ..sources };
+        self.read_again(&mut running, sources, order.dry_run)
+    }
+
+    /// Applies what the nodes of a cluster share, above the file as it was read last. Without a dry run, later
+    /// reloads have it too, also if it is wrong now.
+    ///
+    /// # Errors
+    /// As [`reload`](Self::reload).
+    pub(super) fn share(&self, text: &str, dry_run: bool) -> Result<ReloadAnswer, QueryError> {
+        let mut running = self.running();
+        if !dry_run {
+            running.shared.newest = Some(text.to_owned());
+        }
+        let (file, shared) = (running.text.clone(), Some(text.to_owned()));
+        let sources = Sources { text: file, shared, ..self.sources.clone() };
+        self.read_again(&mut running, sources, dry_run)
+    }
+
+    /// Why what the nodes share is not in force here.
+    pub(super) fn shared_trouble(&self) -> Option<String> {
+        self.running().shared.refused.clone()
+    }
+
+    /// One reload after another. A panic leaves what was in force before it.
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_again(
+        &self,
+        running: &mut Running,
+        sources: Sources,
+        dry_run: bool,
+    ) -> Result<ReloadAnswer, QueryError> {
+        let answer = self.change_to(running, &sources, dry_run);
+        if answer.is_ok() && !dry_run {
+            running.text = sources.text;
+        }
+        if sources.shared.is_some() && !dry_run {
+            running.shared.refused = answer.as_ref().err().map(|error| error.message.clone());
+            if let (Some(circuits), Ok(_)) = (&self.circuits, &answer) {
+                circuits.release();
+            }
+        }
+        answer
+    }
+
+    fn change_to(
+        &self,
+        running: &mut Running,
+        sources: &Sources,
+        dry_run: bool,
+    ) -> Result<ReloadAnswer, QueryError> {
+        let read = named_files::check(sources, Store::InUse);
         let Checked { config, errors, mut warnings } =
             read.map_err(|error| invalid(error.to_string()))?;
         if !errors.is_empty() {
@@ -156,7 +237,7 @@ impl Reloader {
         let changes = difference.changes.iter().map(row).collect();
         let renewed = files.renewed(&running.files);
         warnings.extend(running.changed_apps());
-        if order.dry_run {
+        if dry_run {
             return Ok(ReloadAnswer { applied: false, changes, renewed, warnings });
         }
         let restart: Vec<_> = difference.at(Change::Restart).map(ToString::to_string).collect();
@@ -167,7 +248,7 @@ impl Reloader {
             );
             return Err(QueryError::new(ErrorKind::Refused, why));
         }
-        self.apply(&mut running, config, prepared)?;
+        self.apply(running, config, prepared)?;
         running.files = files;
         for change in &difference.changes {
             info!("configuration: {change}");
@@ -200,11 +281,13 @@ impl Reloader {
         let certificate = self.read_certificate(after)?;
         let switch_tls = self.read_switch_tls(after)?;
         let node_tls = self.read_node_tls(after)?;
+        let tokens = tokens::of_settings(&after.http.token_hashes)
+            .map_err(|why| invalid(format!("http.token_hashes: {why}")))?;
         let circuits = circuits(after).filter(|new| Some(new) != circuits(before).as_ref());
         if let Some(circuits) = &circuits {
             circuits.check().map_err(|error| invalid(error.to_string()))?;
         }
-        Ok(Prepared { certificate, switch_tls, node_tls, circuits })
+        Ok(Prepared { certificate, switch_tls, node_tls, tokens, circuits })
     }
 
     fn apply(
@@ -213,7 +296,7 @@ impl Reloader {
         config: Config,
         prepared: Prepared,
     ) -> Result<(), QueryError> {
-        let Prepared { certificate, switch_tls, node_tls, circuits } = prepared;
+        let Prepared { certificate, switch_tls, node_tls, tokens, circuits } = prepared;
         // Only these can fail, and then they change nothing themselves.
         self.change_rate(&running.config, &config)?;
         if let Err(error) = self.change_block_list(running, &config) {
@@ -245,6 +328,7 @@ impl Reloader {
         if let (Some(handle), Some(read)) = (&self.node_tls, node_tls) {
             handle.replace(&read);
         }
+        self.tokens.replace(tokens);
         if config.names != running.config.names {
             self.names.set(config.names.clone());
         }

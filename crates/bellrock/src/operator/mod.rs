@@ -45,15 +45,15 @@ use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
     Answer, AppRow, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters, ErrorKind,
     IdentityRow, ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow,
-    Reload, ReloadAnswer, Request, Rows, Status, SwitchCounterRow, SwitchRef, SwitchRow,
-    TableMemory, TaskRow, TaskState,
+    Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status, SwitchCounterRow, SwitchRef,
+    SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_tables::Budget;
 
 pub(crate) use events::Run;
 pub(crate) use static_entries::StaticHandle;
 pub use static_store::{StaticStore, StaticStoreError};
-use wait::wait_until;
+pub(crate) use wait::wait_until;
 
 /// Time limit for an order that an app carries out. Clients wait a little longer.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(8);
@@ -67,6 +67,7 @@ pub(crate) struct Handles {
     pub(crate) static_entries: Option<StaticHandle>,
     pub(crate) reload: Option<ReloadFn>,
     pub(crate) cluster: Option<Arc<dyn ClusterHandle>>,
+    pub(crate) shared_config: Option<Arc<dyn SharedConfigHandle>>,
     #[cfg(feature = "tls")]
     pub(crate) identities: Option<Identities>,
     #[cfg(feature = "tls")]
@@ -209,6 +210,10 @@ impl Operator for ControllerOperator {
             Request::DrainNode(order) => {
                 Answer::DrainNode(cluster::drain(self.cluster()?, &order)?)
             }
+            Request::GetSharedConfig(_) => Answer::GetSharedConfig(self.shared_config()?.get()),
+            Request::SetSharedConfig(order) => {
+                Answer::SetSharedConfig(self.shared_config()?.set(&order)?)
+            }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
                 Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))
@@ -283,6 +288,10 @@ impl ControllerOperator {
         let why = "this program has no configuration that can be read again; `reload` of the builder adds one";
         let refused = || QueryError::new(ErrorKind::Refused, why);
         self.handles.reload.as_ref().ok_or_else(refused)
+    }
+
+    fn shared_config(&self) -> Result<&dyn SharedConfigHandle, QueryError> {
+        self.handles.shared_config.as_deref().ok_or_else(QueryError::no_shared_config)
     }
 
     #[cfg(feature = "tls")]

@@ -1,4 +1,4 @@
-//! Waits in a thread of the control socket for answers of tasks and switches.
+//! Waits in a thread for answers of tasks, switches and stores.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::thread::{self, Thread};
 use std::time::Instant;
 
 /// Waits for a future until the time `until`, and returns its output. A later future is dropped.
-pub(super) fn wait_until<F: Future>(until: Instant, future: F) -> Option<F::Output> {
+pub(crate) fn wait_until<F: Future>(until: Instant, future: F) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -108,6 +108,8 @@ fn configuration(args: &DoctorArgs) -> Result<(Config, Vec<Finding>), Failure> {
         file: args.config.clone(),
         overrides: args.settings.0.clone(),
         apps: args.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
+        text: None,
+        shared: None,
     };
     let Checked { config, errors, warnings } = check(&sources, Store::Free)?;
     let wrong = |error: String| {

@@ -1,8 +1,11 @@
 //! The arguments of `bellrock cluster`.
 
+use std::path::PathBuf;
+
 use bellrock_query::{self as query, SwitchRef};
 use clap::{Args, Subcommand};
 
+use super::read_text;
 use crate::Failure;
 use crate::ask::{Ask, ask, ask_all};
 use crate::show;
@@ -28,7 +31,31 @@ enum ClusterCommand {
     Move(MoveArgs),
     /// Give all switches of the node that is asked to others, before it is stopped
     Drain(DrainArgs),
+    /// Show the configuration that the nodes share, or replace it
+    Config(ConfigArgs),
 }
+
+/// Without a file it is printed, so that it can be changed and given back.
+#[derive(Debug, Args)]
+#[command(after_long_help = CONFIG_EXAMPLES)]
+struct ConfigArgs {
+    /// The new one: a file in the form of a configuration file, or - for standard input
+    file: Option<PathBuf>,
+    /// Share nothing any more: each node has its own file alone
+    #[arg(long, conflicts_with = "file")]
+    none: bool,
+    /// Only list what would change at the node that is asked
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  bellrock cluster config > network.yaml
+  bellrock cluster config network.yaml --dry-run
+  bellrock cluster config network.yaml";
 
 #[derive(Debug, Args)]
 struct MoveArgs {
@@ -64,5 +91,28 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
         Some(ClusterCommand::Drain(DrainArgs { undo, ask: asked })) => {
             ask(asked, query::DrainNode { draining: !undo }, show::cluster)
         }
+        Some(ClusterCommand::Config(args)) => config(args),
     }
+}
+
+fn config(args: &ConfigArgs) -> Result<(), Failure> {
+    let text = match &args.file {
+        None if args.none => String::new(),
+        None if args.dry_run => {
+            let why = "--dry-run needs a file, or --none: there is nothing that would change";
+            return Err(Failure::Wrong(why.to_owned()));
+        }
+        None => return ask(&args.ask, query::GetSharedConfig {}, show::shared_config),
+        Some(file) => {
+            let (name, text) = read_text(file, "nodes share at most 256 KiB")?;
+            // An empty file is rather the rest of a failure than the wish to share nothing.
+            if text.trim().is_empty() {
+                let why = format!("{name}: it is empty; --none shares nothing any more");
+                return Err(Failure::Failed(why));
+            }
+            text
+        }
+    };
+    let order = query::SetSharedConfig { text, generation: None, dry_run: args.dry_run };
+    ask(&args.ask, order, show::reload)
 }

@@ -1,7 +1,5 @@
 //! The arguments of `bellrock static`.
 
-use std::fs::File;
-use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,11 +12,9 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_saphyr::UserMessageFormatter;
 
+use super::read_text;
 use crate::Failure;
 use crate::ask::Ask;
-
-/// Maximum size of a file of entries, in bytes: an order to the controller is not larger.
-const MAX_FILE_BYTES: u64 = bellrock_control::MAX_REQUEST_BYTES;
 
 /// Longest time to live: the most seconds that an order can name.
 const MAX_TTL: Duration = Duration::from_secs(u32::MAX as u64);
@@ -208,20 +204,7 @@ impl FileEntry {
 }
 
 fn read(path: &Path, owner: &str) -> Result<Vec<StaticEntry>, Failure> {
-    let is_stdin = path.as_os_str() == "-";
-    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let mut text = String::new();
-    let result = match is_stdin {
-        true => stdin().take(MAX_FILE_BYTES + 1).read_to_string(&mut text),
-        false => File::open(path)
-            .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)),
-    };
-    result.map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        let limit = MAX_FILE_BYTES >> 20;
-        let why = format!("{name}: larger than {limit} MiB; set the entries in several files");
-        return Err(Failure::Failed(why));
-    }
+    let (name, text) = read_text(path, "set the entries in several files")?;
     // An empty file is rather the rest of a failure than the wish to have nothing.
     if text.trim().is_empty() {
         let why = format!("{name}: it is empty; a list without entries is []");

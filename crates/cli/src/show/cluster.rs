@@ -3,10 +3,31 @@
 use std::fmt::Write;
 
 use bellrock_query::{
-    ClusterRequestsRow, ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState,
+    ClusterRequestsRow, ClusterStatus, ClusterSwitchRow, NodeRole, NodeRow, NodeState, SharedConfig,
 };
 
 use super::{date, named, printable, table};
+
+/// The text that nodes share, as it can be given back. What else is known of it goes to standard error.
+pub(crate) fn shared_config(shared: &SharedConfig) -> String {
+    let SharedConfig { generation, text, node, changed_at, trouble } = shared;
+    match (node, changed_at) {
+        (Some(node), Some(at)) => {
+            let (node, at) = (printable(node), date(i64::try_from(*at).unwrap_or(i64::MAX)));
+            eprintln!("generation {generation}, ordered at node {node} on {at}");
+        }
+        _ => eprintln!("the nodes share nothing"),
+    }
+    match trouble {
+        Some(why) => {
+            why.lines().for_each(|line| eprintln!("not in force here: {}", printable(line)));
+        }
+        None if *generation > 0 => eprintln!("in force here"),
+        None => {}
+    }
+    let lines = text.lines().map(|line| printable(line) + "\n");
+    lines.collect()
+}
 
 /// The nodes of a cluster, and the connection to etcd.
 pub(crate) fn cluster(status: &ClusterStatus) -> String {

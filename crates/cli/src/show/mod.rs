@@ -29,7 +29,7 @@ use bellrock_query::{
 };
 
 pub(crate) use circuits::circuits;
-pub(crate) use cluster::{cluster, cluster_switches};
+pub(crate) use cluster::{cluster, cluster_switches, shared_config};
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;

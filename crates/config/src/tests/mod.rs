@@ -239,7 +239,7 @@ write: immediate
 log_level: trace
 log_format: json
 control: /a/b
-http: {listen: ['127.0.0.1:1', '[::]:2'], ryu: 127.0.0.1:3, certificate: /c, key: /k, tokens: /t, poll_ports: 15 s, poll_flows: 60 s}
+http: {listen: ['127.0.0.1:1', '[::]:2'], ryu: 127.0.0.1:3, certificate: /c, key: /k, tokens: /t, token_hashes: {grafana: read 12ab}, poll_ports: 15 s, poll_flows: 60 s}
 cluster:
   name: campus
   node: a

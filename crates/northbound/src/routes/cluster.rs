@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use bellrock_query::{
-    ClusterStatus, ClusterSwitchRow, DrainNode, GetCluster, ListClusterSwitches, MoveSwitch, Rows,
+    ClusterStatus, ClusterSwitchRow, DrainNode, GetCluster, GetSharedConfig, ListClusterSwitches,
+    MoveSwitch, ReloadAnswer, Rows, SetSharedConfig, SharedConfig,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -86,5 +87,36 @@ pub(super) async fn drain_node(
     Extension(caller): Extension<Caller>,
     Fields(order): Fields<DrainNode>,
 ) -> Result<Json<ClusterStatus>, Problem> {
+    Ok(Json(shared.order(caller, order).await?))
+}
+
+/// The configuration that the nodes share
+#[utoipa::path(get, path = "/v1/cluster/configuration", tag = "controller", responses(
+    (status = 200, description = "The configuration, as this node knows it.", body = SharedConfig),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn shared_config(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    known: Known,
+) -> Result<Tagged<SharedConfig>, Problem> {
+    Ok(Tagged { answer: shared.ask(GetSharedConfig {}).await?, known })
+}
+
+/// Replace the configuration that the nodes share
+///
+/// All nodes apply it at once. The answer lists what has changed at the node that is asked.
+#[utoipa::path(put, path = "/v1/cluster/configuration", tag = "controller", security(("token" = [])),
+    request_body = SetSharedConfig,
+    responses(
+    (status = 200, description = "It is stored, and in force at this node.", body = ReloadAnswer),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn set_shared_config(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    Extension(caller): Extension<Caller>,
+    Fields(order): Fields<SetSharedConfig>,
+) -> Result<Json<ReloadAnswer>, Problem> {
     Ok(Json(shared.order(caller, order).await?))
 }

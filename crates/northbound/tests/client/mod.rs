@@ -18,7 +18,7 @@ use bellrock_query::{
     Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents, MAX_EVENTS_AT_ONCE,
     MessageBytes, MessageOutcome, MessageState, Operator, PinRow, QuarantineAnswer, QueryError,
     RelayRow, ReloadAnswer, Request, ReservationRow, ReservationState, Rows, SentMessages,
-    StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
+    SharedConfig, StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -348,6 +348,19 @@ impl Operator for Fixed {
             }
             Request::MoveSwitch(_) => Answer::MoveSwitch(cluster_switch()),
             Request::DrainNode(_) => Answer::DrainNode(cluster()),
+            Request::GetSharedConfig(_) => Answer::GetSharedConfig(SharedConfig {
+                generation: 4,
+                text: "switches: {s1: a1}\n".to_owned(),
+                node: Some("b".to_owned()),
+                changed_at: Some(1_795_820_400),
+                trouble: None,
+            }),
+            Request::SetSharedConfig(order) => Answer::SetSharedConfig(ReloadAnswer {
+                applied: !order.dry_run,
+                changes: vec![],
+                renewed: vec![],
+                warnings: vec![],
+            }),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
                 return Err(QueryError::new(ErrorKind::AppNotRunning, why));
