@@ -252,6 +252,35 @@ fn the_circuits_of_the_leader_count_and_a_difference_is_an_alarm() {
 }
 
 #[test]
+fn a_leader_that_does_not_know_all_settings_yet_removes_no_circuit() {
+    let store = store_of_two();
+    let before = shared(&["blue 1:1 2:1"], &store, "a");
+    let mut lab = lab(leaf_spine(2, 3, 1), Version::V1_3, &before);
+    assert!(lab.ping("h1", "h2") && before.list().iter().all(is_up));
+    let laid = flows(&lab);
+    lab.stop_controller();
+    // Its file has none, and what nodes share is not known.
+    let again = shared(&[], &store, "a");
+    again.hold();
+    lab.start_controller(Provisioning::new(&again));
+    lab.run_for(SETTLED * 5);
+    let [blue] = &again.list()[..] else { panic!("{:?}", again.list()) };
+    assert!(is_up(blue), "{blue:?}");
+    assert_eq!(flows(&lab), laid);
+    again.change(settings(&["blue 1:1 2:1", "red 1:1:5 2:1:5"]).circuits).unwrap();
+    lab.run_for(SETTLED);
+    let [_, red] = &again.list()[..] else { panic!("{:?}", again.list()) };
+    let CircuitState::Down(why) = &red.state else { panic!("{red:?}") };
+    assert_eq!(why, "the configuration that the nodes share is not known yet");
+    again.release();
+    lab.run_for(SETTLED);
+    assert!(again.list().len() == 2 && again.list().iter().all(is_up), "{:?}", again.list());
+    again.change(Vec::new()).unwrap();
+    lab.run_for(SETTLED);
+    assert_eq!(again.list(), [], "now it decides");
+}
+
+#[test]
 fn other_vlans_than_those_of_the_leader_are_a_difference() {
     let store = store_of_two();
     let a = shared(&["blue 1:1 2:1"], &store, "a");
