@@ -117,6 +117,10 @@ impl Config {
             let AppChoice::Provisioning(settings, _) = app else { return None };
             let about = ["apps.provisioning.circuits", "apps.provisioning.vlans"];
             if settings.circuits.is_empty() {
+                // Nodes of a cluster may share circuits that no file has.
+                if self.cluster.name.is_some() {
+                    return None;
+                }
                 let text = "the app \"provisioning\" has no circuit to keep; name some under `circuits`, or leave it out";
                 return Some(warning(&["apps.provisioning"], text.to_owned()));
             }
