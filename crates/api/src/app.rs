@@ -50,6 +50,32 @@ pub enum Forwards {
     Nothing,
 }
 
+/// Where the background tasks of an app run in a cluster, which [`App::start`] begins.
+///
+/// The handlers run at the master of each switch in both cases. A controller that is alone is like
+/// the only node: it calls [`App::start`] when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Where the switches are: each node calls [`App::start`] when it starts. For apps that work
+    /// for the switches of their node, or want the same at all nodes.
+    #[default]
+    PerSwitch,
+    /// At one node of the cluster, the leader. It calls [`App::start`] when its term begins, with a
+    /// [`Network`] of that term ([`Network::term`]). For apps that act for the whole network.
+    ///
+    /// The tasks that `start` begins by this [`Network`], and those that they begin, end with the
+    /// term: they are dropped where they wait. The term ends when the node has not reached the
+    /// store for so long that another one may lead: before the other one begins. So
+    /// at most one node runs them at any time, except for one turn of a task that has begun before
+    /// the end. [`Term::number`](crate::Term::number) fences what such a turn still stores.
+    ///
+    /// While no node reaches the store, the tasks run nowhere. After a leader is lost, the next one
+    /// begins within some seconds, and calls `start` anew: what the last one knew is lost, unless
+    /// it was stored. Handlers at other nodes do not share memory with the tasks.
+    Once,
+}
+
 bitflags::bitflags! {
     /// Network services that an app reads. Those that any app of a chain needs run in front of it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,9 +91,9 @@ bitflags::bitflags! {
 
 /// An application. It makes a handler for each switch.
 ///
-/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::earlier_flows`] and
-/// [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or in [`App::start`], ends the start. A
-/// later panic of an app never ends the controller.
+/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::scope`], [`App::earlier_flows`]
+/// and [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or
+/// in [`App::start`], ends the start. A later panic of an app never ends the controller.
 ///
 /// ```
 /// use bellrock_api::{App, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict};
@@ -122,6 +148,11 @@ pub trait App: Send + Sync + 'static {
         Needs::empty()
     }
 
+    /// Where the tasks that [`App::start`] begins run in a cluster.
+    fn scope(&self) -> Scope {
+        Scope::PerSwitch
+    }
+
     /// What happens to the flows that an earlier run of the app left in a switch.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Remove
@@ -134,6 +165,9 @@ pub trait App: Send + Sync + 'static {
     }
 
     /// Called once, when the controller starts. No switch is connected yet.
+    ///
+    /// In a cluster, an app of [`Scope::Once`] is called when this node becomes the leader, and
+    /// again each time that it does. Switches may be up then. A panic there ends that term only.
     fn start(&self, _network: &Network) {}
 
     /// Makes the handler of a switch that is up. The handshake is over. The flows of an earlier run
@@ -311,6 +345,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn forwards(&self) -> Forwards;
     /// See [`App::needs`].
     fn needs(&self) -> Needs;
+    /// See [`App::scope`].
+    fn scope(&self) -> Scope;
     /// See [`App::earlier_flows`].
     fn earlier_flows(&self) -> EarlierFlows;
     /// See [`App::counter_meanings`].
@@ -358,6 +394,10 @@ impl DynApp for AllowedApp {
         self.app.needs()
     }
 
+    fn scope(&self) -> Scope {
+        self.app.scope()
+    }
+
     fn earlier_flows(&self) -> EarlierFlows {
         self.app.earlier_flows()
     }
@@ -398,6 +438,10 @@ impl<A: App> DynApp for A {
 
     fn needs(&self) -> Needs {
         App::needs(self)
+    }
+
+    fn scope(&self) -> Scope {
+        App::scope(self)
     }
 
     fn earlier_flows(&self) -> EarlierFlows {

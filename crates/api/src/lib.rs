@@ -49,6 +49,7 @@ mod switch;
 mod switches;
 mod task;
 mod template;
+mod term;
 mod topology;
 mod transaction;
 mod waiting;
@@ -59,7 +60,7 @@ pub use allowance::{
     APP_MESSAGES_PER_PACKET_IN, APP_MESSAGES_PER_SECOND, APP_TASKS, Allowance, AllowedWrites,
     AppGuard,
 };
-pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Verdict};
+pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Scope, Verdict};
 pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, PacketFilter};
@@ -108,6 +109,7 @@ pub use switch::{Switch, Xid};
 pub use switches::Switches;
 pub use task::{Sleep, TaskHandle};
 pub use template::FlowTemplate;
+pub use term::Term;
 pub use topology::{Link, ParseSwitchPortError, SwitchPort, Topology};
 pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,

@@ -15,6 +15,7 @@ use bellrock_openflow::{FlowMod, FlowStats, MultipartRequest, RequestBody, ToSwi
 
 use crate::runtime::{Changes, Program, RawMessages, RemoteSlot, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
+use crate::term::Term;
 use crate::transaction::{transaction, try_transaction};
 use crate::{
     Abort, AppEvent, AppGuard, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error,
@@ -98,25 +99,41 @@ pub struct Network {
     app: Option<(&'static str, AppId)>,
     /// What the app may do. `None`: everything.
     guard: Option<Arc<AppGuard>>,
+    /// The term with which its tasks end. `None`: they end with the controller.
+    term: Option<Term>,
 }
 
 impl Network {
     /// For runtimes: the controller's own handle.
     #[must_use]
     pub fn new(runtime: Arc<dyn Runtime>) -> Self {
-        Network { runtime, app: None, guard: None }
+        Network { runtime, app: None, guard: None, term: None }
     }
 
     /// For runtimes: the handle of the app with this name.
     #[must_use]
     pub fn of_app(runtime: Arc<dyn Runtime>, name: &'static str, id: AppId) -> Self {
-        Network { runtime, app: Some((name, id)), guard: None }
+        Network { runtime, app: Some((name, id)), guard: None, term: None }
     }
 
     /// For runtimes: the same handle, kept to what its app may do.
     #[must_use]
     pub fn with_guard(self, guard: Option<Arc<AppGuard>>) -> Self {
         Network { guard, ..self }
+    }
+
+    /// For runtimes: the same handle, whose tasks end with this term. `None`: with the controller.
+    #[must_use]
+    pub fn with_term(self, term: Option<Term>) -> Self {
+        Network { term, ..self }
+    }
+
+    /// The term in which this node leads: for the [`Network`] that
+    /// [`App::start`](crate::App::start) of an app of [`Scope::Once`](crate::Scope::Once) gets in a
+    /// cluster. `None`: the controller is alone, or the app is of another scope.
+    #[must_use]
+    pub fn term(&self) -> Option<&Term> {
+        self.term.as_ref()
     }
 
     /// Name of the handle's app; `controller` for the controller's own.
@@ -327,7 +344,7 @@ impl Network {
     ///
     /// A panic ends the task. It is logged and counted, and affects nothing else.
     /// [`supervise`](Self::supervise) restarts a task after a panic. The end of the controller
-    /// drops all tasks where they wait.
+    /// drops all tasks where they wait, and the end of a [`Term`] those of this term.
     ///
     /// ```
     /// # use bellrock_api::Network;
@@ -357,7 +374,16 @@ impl Network {
             // Refused: it ends at once.
             Some(None) => TaskWork::Once(Box::pin(async {})),
         };
-        self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
+        self.start_task(name.into(), work)
+    }
+
+    /// Runs a task until the end of the term, if this is a handle of one.
+    fn start_task(&self, name: Cow<'static, str>, work: TaskWork) -> TaskHandle {
+        let start = |work| self.runtime.spawn(NewTask { app: self.app(), name, work });
+        let Some(term) = &self.term else { return start(work) };
+        let task = start(term.bind(work));
+        term.add(&task);
+        task
     }
 
     /// Runs a task, and restarts it after a panic: `make` makes each run. This suits tasks that can
@@ -398,7 +424,7 @@ impl Network {
                 }))
             }
         };
-        self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
+        self.start_task(name.into(), work)
     }
 
     /// Waits for this time.

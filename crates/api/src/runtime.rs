@@ -16,6 +16,7 @@ pub use crate::raw::{OWNER_GONE, RawLink, RawPort, raw_owner};
 pub use crate::remote::{EncodedProgram, EncodedRequest, Remote, RemoteControl, RemoteSlot};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
+pub use crate::term::TermControl;
 use crate::{
     Cookie, Dpid, Error, Event, Events, Hosts, ProgramFuture, RequestFuture, RoleOrder,
     RoleOrderFuture, Switch, Switches, Topology, Watch, Xid,

@@ -51,6 +51,7 @@ use crate::handles::NamesHandle;
 use crate::handles::TlsHandle;
 use crate::handles::{LimitsHandle, Liveness};
 use crate::log::log_to_stderr;
+use crate::once::Once;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
 use crate::run_error::{Result, RunError};
@@ -87,6 +88,7 @@ pub fn run<A: App>(app: A) -> Result {
 #[must_use = "it does nothing until it runs"]
 pub struct ControllerBuilder {
     pub(crate) apps: Vec<Box<dyn DynApp>>,
+    pub(crate) once: Once,
     /// The end of the queue of a raw owner, which takes the place of apps.
     pub(crate) raw: Option<RawPort>,
     /// What apps may do that may not do everything.
@@ -380,6 +382,7 @@ impl ControllerBuilder {
         if let Some(problem) = self.chain_problems().find(|problem| problem.is_error) {
             return Err(RunError::Chain(problem.to_string()));
         }
+        self.keep_once()?;
         let settings = self.take_settings();
         let engine = self.start_engine(&settings)?;
         let network = engine.monitor().network();

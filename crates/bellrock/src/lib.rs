@@ -72,6 +72,7 @@ mod handles;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;
+mod once;
 #[cfg(feature = "control")]
 mod operator;
 mod per_switch;

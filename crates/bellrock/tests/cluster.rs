@@ -5,14 +5,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bellrock::prelude::*;
 use bellrock::query::{
-    ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode,
-    ErrorKind, GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
-    QueryError, SwitchRef,
+    AppScope, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow,
+    DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
+    NodeState, QueryError, SwitchRef,
 };
-use bellrock::{Controller, ControllerBuilder, Names};
+use bellrock::services::leadership::Leadership;
+use bellrock::services::store::MemoryStore;
+use bellrock::{Controller, ControllerBuilder, Names, Scope};
 
 struct Nothing;
 impl Handler for Nothing {}
@@ -133,4 +136,46 @@ fn a_controller_that_is_alone_says_how_to_get_a_cluster() {
         assert!(error.message.contains("set `cluster.name`"), "{error}");
     }
     controller.stop();
+}
+
+/// An app that runs once in a cluster.
+struct OnceOnly;
+
+impl App for OnceOnly {
+    type Handler = ();
+
+    fn name(&self) -> &'static str {
+        "once_only"
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Once
+    }
+
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
+}
+
+#[test]
+fn operators_see_which_apps_run_once_and_where() {
+    let shown = |controller: &Controller| {
+        let apps = controller.operator().ask(ListApps {}).unwrap();
+        apps.into_iter().map(|app| (app.name, app.scope, app.leader)).collect::<Vec<_>>()
+    };
+    let row = |name: &str, scope, leader: Option<&str>| {
+        (name.to_owned(), scope, leader.map(str::to_owned))
+    };
+    let nothing = row("nothing", AppScope::PerSwitch, None);
+    let alone = start(|builder| builder.app(OnceOnly));
+    assert_eq!(shown(&alone), [nothing.clone(), row("once_only", AppScope::Once, None)]);
+    alone.stop();
+    let store = MemoryStore::with_entries([("node/b".to_owned(), "\"\"".to_owned())]);
+    let leadership = Leadership::shared(Arc::new(store), "b".to_owned());
+    let node = start(|builder| builder.app(OnceOnly).leadership(leadership));
+    let expected = [nothing, row("once_only", AppScope::Once, Some("b"))];
+    let late = Instant::now() + Duration::from_secs(30);
+    while shown(&node) != expected {
+        assert!(Instant::now() < late, "{:?}", shown(&node));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    node.stop();
 }

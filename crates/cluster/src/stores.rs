@@ -14,12 +14,12 @@
 //! heartbeats. It ends when the last [`SharedStore`] is dropped.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bellrock_services::store::{
-    CommitFuture, EntryStore, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
+    CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
     StoredChange, StoredEntry, Stream,
 };
 use serde::Deserialize;
@@ -28,7 +28,7 @@ use tokio::time::sleep;
 
 use crate::etcd::limits::{MAX_OPERATIONS, MAX_TRANSACTION_BYTES};
 use crate::etcd::{
-    self, Change, Client, Entry, Outcome, ReadNeeded, Snapshot, Transaction, WatchEvent,
+    self, Change, Client, Entry, LeaseId, Outcome, ReadNeeded, Snapshot, Transaction, WatchEvent,
 };
 use crate::runtime::{NODES, Store, Trouble, all_nodes};
 use crate::{ClusterSettings, StartError};
@@ -49,6 +49,9 @@ const MAX_WAITING_EVENTS: usize = 256;
 const LIFE_SECONDS: i64 = 3;
 /// Time between two signs of life.
 const LIFE_EVERY: Duration = Duration::from_millis(500);
+/// Time before the end of its lease from which on a node does not count on it any more: for clocks
+/// that do not run equally fast, and for a task that has just looked.
+const LIFE_MARGIN: Duration = Duration::from_millis(500);
 /// Value of the key of a node that lives: no words.
 const LIFE: &str = "\"\"";
 /// After a failure, etcd is read again after so long.
@@ -81,7 +84,36 @@ enum Job {
     },
     Live {
         key: String,
+        lease: Arc<KnownLease>,
     },
+}
+
+/// What this node knows of the lease of its key: the number, and the time until which etcd
+/// certainly has the key.
+#[derive(Debug, Default)]
+struct KnownLease(Mutex<Option<(LeaseId, Instant)>>);
+
+impl KnownLease {
+    /// Notes that etcd has the key for `time` from a request on, which was sent at `asked`. etcd
+    /// counts from when it gets the request, so the lease is not shorter.
+    fn extend(&self, lease: LeaseId, asked: Instant, time: Duration) {
+        *self.lock() = Some((lease, asked + time.saturating_sub(LIFE_MARGIN)));
+    }
+
+    /// Notes that the lease is over.
+    fn end(&self) {
+        *self.lock() = None;
+    }
+
+    fn number(&self) -> Option<u64> {
+        let (lease, until) = (*self.lock())?;
+        (Instant::now() < until).then_some(unsigned(lease.0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(LeaseId, Instant)>> {
+        // Each change is one write.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SharedStores {
@@ -155,9 +187,12 @@ impl EntryStore for SharedStore {
         Box::pin(Events(receiver))
     }
 
-    fn show_life(&self, name: &str) {
+    fn show_life(&self, name: &str) -> Life {
+        let (key, lease) = (format!("{}{name}", self.prefix), Arc::<KnownLease>::default());
+        let known = Arc::clone(&lease);
         // If it does not fit, others take this node for one that does not live: it leads nothing.
-        let _ = self.jobs.try_send(Job::Live { key: format!("{}{name}", self.prefix) });
+        let _ = self.jobs.try_send(Job::Live { key, lease });
+        Life::new(move || known.number())
     }
 }
 
@@ -194,9 +229,10 @@ impl Shared {
                 let _ = answer.send(self.commit(&prefix, &changes).await);
             }
             Job::Follow { prefix, events } => self.follow(&prefix, &events).await,
-            Job::Live { key } => loop {
+            Job::Live { key, lease } => loop {
                 // What is wrong with etcd is reported by those who follow the store.
-                let _ = self.live(&key).await;
+                let _ = self.live(&key, &lease).await;
+                lease.end();
                 sleep(READ_AGAIN).await;
             },
         }
@@ -227,18 +263,23 @@ impl Shared {
     }
 
     /// Keeps a key alive, until its lease is over. That is so when etcd could not be reached for long.
-    async fn live(&self, key: &str) -> Result<(), Trouble> {
+    async fn live(&self, key: &str, known: &KnownLease) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
-        let (lease, _) = self.client.grant_lease(LIFE_SECONDS).await?;
+        let mut asked = Instant::now();
+        let (lease, mut time) = self.client.grant_lease(LIFE_SECONDS).await?;
         let commit = getrandom::u64().map_err(|error| Trouble::Other(error.to_string()))?;
         let nodes = Transaction::new().value(NODES, self.nodes.clone());
         let life = nodes.put_leased(key, enveloped(commit, LIFE), lease);
         let Outcome::Committed { .. } = self.client.transact(&life).await? else { return Ok(()) };
         loop {
+            known.extend(lease, asked, time);
             sleep(LIFE_EVERY).await;
-            // Without an answer it is asked again: only etcd knows when the lease is over.
-            if let Ok(None) = self.client.keep_lease_alive(lease).await {
-                return Ok(());
+            let asking = Instant::now();
+            match self.client.keep_lease_alive(lease).await {
+                Ok(Some(left)) => (asked, time) = (asking, left),
+                Ok(None) => return Ok(()),
+                // It is asked again: only etcd knows when the lease is over.
+                Err(_) => {}
             }
         }
     }

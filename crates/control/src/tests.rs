@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bellrock_query::{
-    Answer, AppRow, ErrorKind, EventRow, ListApps, ListEvents, ListFlows, ListHosts, MAX_PAGE_ROWS,
-    Operator, Page, Query, QueryError, Request, Rows,
+    Answer, AppRow, AppScope, ErrorKind, EventRow, ListApps, ListEvents, ListFlows, ListHosts,
+    MAX_PAGE_ROWS, Operator, Page, Query, QueryError, Request, Rows,
 };
 
 use crate::server::DIRECTORIES_TRIED;
@@ -63,6 +63,8 @@ fn hub() -> AppRow {
         lowest_priority: 1,
         highest_priority: 2,
         cookie: "00c0ffee".to_owned(),
+        scope: AppScope::PerSwitch,
+        leader: None,
         panics: 0,
         disabled: false,
         errors: 0,

@@ -24,6 +24,13 @@ pub struct AppRow {
     pub highest_priority: u16,
     /// First digits of the cookies of its flows, in hexadecimal.
     pub cookie: String,
+    /// Where its background tasks run in a cluster.
+    #[serde(default)]
+    pub scope: AppScope,
+    /// The node of the cluster that runs the tasks of an app that runs once. Nothing: no node does,
+    /// this controller is alone, or the app is of another scope.
+    #[serde(default)]
+    pub leader: Option<String>,
     /// How often its handlers panicked.
     pub panics: u64,
     /// Whether it gets no more events because its handlers panicked too often.
@@ -48,6 +55,22 @@ pub struct AppRow {
     /// Memory of its tables. Nothing: it has none that are counted.
     #[serde(default)]
     pub tables: Option<AppTables>,
+}
+
+/// Where the background tasks of an app run in a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AppScope {
+    /// At each node.
+    #[default]
+    PerSwitch,
+    /// At one node, the leader.
+    Once,
+    /// A newer controller has sent it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The memory of an app's tables.

@@ -40,9 +40,9 @@ mod switches;
 mod text;
 
 pub use apps::{
-    AppRow, AppTables, CounterMeaning, CounterPart, Counters, DescribeCounters, GetCounters,
-    LatencyBucket, LatencyRow, ListApps, ListLatencies, ListTasks, SwitchCounterRow, TaskRow,
-    TaskState,
+    AppRow, AppScope, AppTables, CounterMeaning, CounterPart, Counters, DescribeCounters,
+    GetCounters, LatencyBucket, LatencyRow, ListApps, ListLatencies, ListTasks, SwitchCounterRow,
+    TaskRow, TaskState,
 };
 pub use audit::MAX_AUDIT_BYTES;
 pub use bandwidth::{

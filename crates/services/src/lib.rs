@@ -19,14 +19,16 @@
 //!                                paths <- chain
 //! ```
 //!
-//! [`store`] uses none of them: it is the interface of what outlasts a controller. [`exchange`] is
-//! between discovery and hosts and the same services of other controllers.
+//! [`store`] uses none of them: it is the interface of what outlasts a controller, and
+//! [`leadership`] uses only it. [`exchange`] is between discovery and hosts and the same services
+//! of other controllers.
 
 pub mod chain;
 pub mod desired;
 pub mod discovery;
 pub mod exchange;
 pub mod hosts;
+pub mod leadership;
 mod own_flows;
 pub mod paths;
 pub mod programming;

@@ -63,6 +63,9 @@ pub(super) fn builder(
     if let Some(settings) = cluster {
         builder = builder.cluster(settings);
     }
+    if let Some(stores) = &shared_stores {
+        builder = builder.shared_stores(stores);
+    }
     if let Some(tls) = switch_tls::settings(&config.tls)? {
         builder = builder.tls(tls);
     }

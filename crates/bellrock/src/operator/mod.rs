@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
-    Dpid, NameKind, Names, Network, Port, PortDesc, PriorityBand, Refusal, RefusedFlows,
+    Dpid, NameKind, Names, Network, Port, PortDesc, PriorityBand, Refusal, RefusedFlows, Scope,
     SwitchIdentity, SwitchInfo, SwitchPort, Watch,
 };
 use bellrock_apps::bandwidth::Reservations;
@@ -43,11 +43,12 @@ use bellrock_engine::{
 #[cfg(feature = "tls")]
 use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
-    Answer, AppRow, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters, ErrorKind,
-    IdentityRow, ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError, RefusedFlowRow,
-    Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status, SwitchCounterRow, SwitchRef,
-    SwitchRow, TableMemory, TaskRow, TaskState,
+    Answer, AppRow, AppScope, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters,
+    ErrorKind, IdentityRow, ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError,
+    RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status,
+    SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
+use bellrock_services::leadership::Leadership;
 use bellrock_tables::Budget;
 
 pub(crate) use events::Run;
@@ -68,6 +69,7 @@ pub(crate) struct Handles {
     pub(crate) reload: Option<ReloadFn>,
     pub(crate) cluster: Option<Arc<dyn ClusterHandle>>,
     pub(crate) shared_config: Option<Arc<dyn SharedConfigHandle>>,
+    pub(crate) leadership: Option<Leadership>,
     #[cfg(feature = "tls")]
     pub(crate) identities: Option<Identities>,
     #[cfg(feature = "tls")]
@@ -396,6 +398,7 @@ impl ControllerOperator {
     }
 
     fn apps(&self) -> Vec<AppRow> {
+        let leader = self.handles.leadership.as_ref().and_then(Leadership::leader);
         let row = |app: AppState| {
             let lowest_priority = app.id.band().base();
             AppRow {
@@ -403,6 +406,12 @@ impl ControllerOperator {
                 lowest_priority,
                 highest_priority: lowest_priority + (PriorityBand::PRIORITIES - 1),
                 cookie: format!("{:08x}", app.id.cookie().with(0) >> u32::BITS),
+                scope: match app.scope {
+                    Scope::PerSwitch => AppScope::PerSwitch,
+                    Scope::Once => AppScope::Once,
+                    _ => AppScope::Unknown,
+                },
+                leader: leader.clone().filter(|_| app.scope == Scope::Once),
                 panics: app.panics,
                 disabled: app.disabled,
                 errors: app.errors,

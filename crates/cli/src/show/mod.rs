@@ -24,7 +24,7 @@ use std::fmt::Write;
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 use bellrock_query::{
-    AppRow, CounterMeaning, CounterPart, Counters, IdentityRow, PortState, ReloadAnswer,
+    AppRow, AppScope, CounterMeaning, CounterPart, Counters, IdentityRow, PortState, ReloadAnswer,
     RenewedFileRow, SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
 };
 
@@ -198,6 +198,7 @@ pub(crate) fn apps(apps: &[AppRow]) -> String {
             printable(&app.name),
             format!("{}-{}", app.lowest_priority, app.highest_priority),
             format!("0x{}00000000", printable(&app.cookie)),
+            runs(app),
             app.panics.to_string(),
             app.errors.to_string(),
             if app.disabled { "DISABLED" } else { "" }.to_owned(),
@@ -205,9 +206,28 @@ pub(crate) fn apps(apps: &[AppRow]) -> String {
             printable(app.last_error.as_deref().unwrap_or_default()),
         ]
     };
-    let head =
-        ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "OVER BUDGET", "LAST ERROR"];
+    let head = [
+        "APP",
+        "PRIORITIES",
+        "COOKIES",
+        "RUNS",
+        "PANICS",
+        "ERRORS",
+        "",
+        "OVER BUDGET",
+        "LAST ERROR",
+    ];
     wide_table(&head, &["COOKIES", "PRIORITIES", "PANICS"], apps.iter().map(row))
+}
+
+/// Where the background tasks of an app run.
+fn runs(app: &AppRow) -> String {
+    match (app.scope, &app.leader) {
+        (AppScope::PerSwitch, _) => "per switch".to_owned(),
+        (AppScope::Once, None) => "once".to_owned(),
+        (AppScope::Once, Some(leader)) => format!("once, at {}", printable(leader)),
+        _ => "unknown".to_owned(),
+    }
 }
 
 /// How often an app has exceeded its budgets; `-` for never.

@@ -108,6 +108,27 @@ async fn the_next_controller_leads_when_the_lease_of_the_first_is_over() {
     assert!(second.is_leader() && !first.is_leader());
 }
 
+/// The lease of the books' leaders, as etcd has it.
+const LEASE: Duration = Duration::from_secs(3);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_etcd_does_not_answer_gives_up_before_its_lease_is_over() {
+    let cluster = Cluster::start(3).await;
+    let (_here, one, _) = controller(&cluster, "a");
+    until("a leads", || one.lead_lease().is_some()).await;
+    let lease = one.lead_lease();
+    // A few signs of life: the lease is the same.
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(one.lead_lease(), lease);
+    (0..3).for_each(|member| cluster.pause(member));
+    let paused = Instant::now();
+    assert!(one.lead_lease().is_some(), "one lost answer is nothing");
+    until("it gives up", || one.lead_lease().is_none()).await;
+    assert!(paused.elapsed() < LEASE, "{:?} after the last answer", paused.elapsed());
+    (0..3).for_each(|member| cluster.resume(member));
+    until("it leads again", || one.lead_lease().is_some()).await;
+}
+
 /// Orders of three controllers, each with some that wait: `cargo test -p bellrock-cluster --test etcd
 /// -- --ignored --nocapture orders_per_second`.
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{App, Version};
 use bellrock_services::chain::ServiceSettings;
+use bellrock_services::leadership::Leadership;
 use bellrock_session::Versions;
 use bellrock_worker::WorkerSettings;
 
@@ -33,6 +34,7 @@ pub struct LabBuilder {
     backoff: ReconnectBackoff,
     network: NetworkSettings,
     apps: Vec<Box<dyn DynApp>>,
+    leadership: Option<Leadership>,
 }
 
 impl LabBuilder {
@@ -54,6 +56,7 @@ impl LabBuilder {
                 ..NetworkSettings::default()
             },
             apps: Vec::new(),
+            leadership: None,
         }
     }
 
@@ -114,6 +117,13 @@ impl LabBuilder {
     /// Its seed is ignored: the lab's seed is used.
     pub fn network(self, network: NetworkSettings) -> Self {
         LabBuilder { network, ..self }
+    }
+
+    /// Makes the first controller a node of a cluster, as to its apps of
+    /// [`Scope::Once`](bellrock_api::Scope::Once): they start when it leads. Several labs whose
+    /// leaderships share a store are such a cluster.
+    pub fn leadership(self, leadership: Leadership) -> Self {
+        LabBuilder { leadership: Some(leadership), ..self }
     }
 
     /// Adds an app before the one of [`run`](Self::run) in the chain.
@@ -201,6 +211,10 @@ impl LabBuilder {
             topology,
             network,
         };
-        Ok((lab, self.apps))
+        let apps = match &self.leadership {
+            Some(leadership) => self.apps.into_iter().map(|app| leadership.keep(app)).collect(),
+            None => self.apps,
+        };
+        Ok((lab, apps))
     }
 }

@@ -84,7 +84,8 @@ fn switch_row() -> SwitchRow {
 
 fn app_row() -> AppRow {
     let row = json!({
-        "name": "hub", "lowest_priority": 1, "highest_priority": 2, "cookie": "00c0ffee", "panics": 0,
+        "name": "hub", "lowest_priority": 1, "highest_priority": 2, "cookie": "00c0ffee",
+        "scope": "once", "leader": "a", "panics": 0,
         "disabled": false, "errors": 0, "last_error": null, "blocked": 1, "refused": 2, "messages": 3,
         "message_excesses": 4, "tables": {"used_bytes": 5, "limit_bytes": 6, "refusals": 7},
     });

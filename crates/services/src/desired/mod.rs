@@ -142,8 +142,10 @@ impl DesiredFlows for Network {
         let mut apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let desired = apps.entry(self.app()).or_insert_with(|| {
             let desired = Desired(Arc::default());
-            let (network, task_desired) = (self.clone(), desired.clone());
-            self.spawn("desired state", async move { task::run(network, task_desired).await });
+            // All terms of an app that runs once share it.
+            let network = self.clone().with_term(None);
+            let run = task::run(network.clone(), desired.clone());
+            network.spawn("desired state", run);
             desired
         });
         desired.clone()

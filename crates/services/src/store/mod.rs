@@ -1,9 +1,9 @@
 //! Stores of named entries: what outlasts a controller, and what the nodes of a cluster share.
 //!
-//! A store has entries with a name, a value (JSON) and a revision. [`EntryStore::follow`] reads all of
-//! them and reports changes; [`EntryStore::commit`] changes several at once, each on condition that
-//! its revision is as expected: all of them or none. So two writers never overwrite what the other one
-//! has not seen.
+//! A store has entries with a name, a value (JSON) and a revision. [`EntryStore::follow`] reads all
+//! of them and reports changes; [`EntryStore::commit`] changes several at once, each on condition
+//! that its revision is as expected: all of them or none. So two writers never overwrite what the
+//! other one has not seen.
 //!
 //! [`MemoryStore`] keeps entries as long as the process lives. The face has one in a file, for a
 //! controller that is alone; the crate `cluster` has one in etcd.
@@ -12,10 +12,11 @@
 //! checked against all of them.
 //!
 //! # What it is not
-//! It knows nothing of what the values mean, and no network: its owner decides what a conflict is for
-//! an operator.
+//! It knows nothing of what the values mean, and no network: its owner decides what a conflict is
+//! for an operator.
 
 mod book;
+mod life;
 mod memory;
 mod words;
 
@@ -25,6 +26,7 @@ use std::pin::Pin;
 
 pub use book::{BookModel, Draft, EntryBook, NotOrdered};
 pub use futures_lite::Stream;
+pub use life::Life;
 pub use memory::MemoryStore;
 pub use words::Words;
 
@@ -197,10 +199,12 @@ pub trait EntryStore: fmt::Debug + Send + Sync {
     /// Reads all entries, and follows their changes.
     fn follow(&self) -> StoreEvents;
 
-    /// Keeps an entry of this name for as long as this process lives. A store that others share
-    /// removes it some seconds after the process has ended, or cannot reach the store any more.
-    /// A store of one controller has no such entries.
-    fn show_life(&self, name: &str) {
+    /// Keeps an entry of this name for as long as this process lives, and returns what is known of
+    /// its lease. A store that others share removes the entry some seconds after the process has
+    /// ended, or cannot reach the store any more. A store of one process has no such entries, and a
+    /// lease that does not end.
+    fn show_life(&self, name: &str) -> Life {
         let _ = name;
+        Life::endless()
     }
 }

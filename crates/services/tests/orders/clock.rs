@@ -45,15 +45,25 @@ impl Clock {
         due.into_values().for_each(Waker::wake);
     }
 
-    /// The network of a controller with this clock.
+    /// The network of a controller with this clock, whose tasks end as soon as they are started.
     pub(crate) fn network(&self) -> Network {
-        Network::new(Arc::new(Controller { clock: self.clone(), state: NetworkState::default() }))
+        self.network_with(Box::new(|task| EmptyNetwork::default().spawn(task)))
+    }
+
+    /// The network of a controller with this clock, which runs its tasks so.
+    pub(crate) fn network_with(&self, spawn: Spawn) -> Network {
+        let (clock, state) = (self.clone(), NetworkState::default());
+        Network::new(Arc::new(Controller { clock, state, spawn }))
     }
 }
+
+/// Runs a task.
+pub(crate) type Spawn = Box<dyn Fn(NewTask) -> TaskHandle + Send + Sync>;
 
 struct Controller {
     clock: Clock,
     state: NetworkState,
+    spawn: Spawn,
 }
 
 impl Runtime for Controller {
@@ -86,7 +96,7 @@ impl Runtime for Controller {
     }
 
     fn spawn(&self, task: NewTask) -> TaskHandle {
-        EmptyNetwork::default().spawn(task)
+        (self.spawn)(task)
     }
 
     fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId {

@@ -12,12 +12,15 @@
 //! long as nobody has given it up; all books have what the store has; one controller leads; and each
 //! one takes orders.
 //!
+//! [`terms`] plays apps that run once on the same model.
+//!
 //! `SEED=7 cargo test -p bellrock-services --test orders` plays one seed, and prints what happens.
 
-#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 mod clock;
 mod model;
+mod terms;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_services::store::{
-    CommitFuture, EntryStore, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
+    CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
     StoredChange, StoredEntry, Words,
 };
 use fastrand::Rng;
@@ -32,6 +32,8 @@ const READ_AGAIN: Duration = ms(500);
 /// Time between two signs of life, and time after which a controller without one is dead.
 const LIFE_EVERY: Duration = ms(500);
 const LIFE: Duration = ms(3000);
+/// Time before the end of its lease from which on a controller does not count on it any more.
+const LIFE_MARGIN: Duration = ms(500);
 
 /// What the store compares. With less than all it is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,8 @@ struct Link {
     /// The process that shows its life, with the name of its entry.
     life: Option<(u64, String)>,
     lives_until: Duration,
+    /// Number of times that its entry was written.
+    lease: u64,
 }
 
 struct Follower {
@@ -379,6 +383,7 @@ impl State {
                 Some((process, _)) if !is_cut => {
                     link.lives_until = now + LIFE;
                     if !is_there {
+                        link.lease += 1;
                         let value = Words::default().with("process", process).show();
                         self.apply(vec![StoreChange::Put { name, value, expected: 0 }]);
                     }
@@ -390,6 +395,16 @@ impl State {
             }
         }
         self.after(LIFE_EVERY, Event::Lives);
+    }
+
+    /// Returns the number of the lease of a process, as it knows it. One that is stopped looks when
+    /// it goes on.
+    fn lease(&self, node: usize, process: u64) -> Option<u64> {
+        let link = &self.links[node];
+        let is_own = link.life.as_ref().is_some_and(|(shown, _)| *shown == process);
+        let is_there = self.store.entries.contains_key(&entry_of(node));
+        let lasts = self.clock.now() + LIFE_MARGIN < link.lives_until;
+        (is_own && is_there && lasts).then_some(link.lease)
     }
 
     fn commit(&mut self, changes: &[StoreChange]) -> Result<u64, NotStored> {
@@ -532,7 +547,11 @@ impl EntryStore for Client {
         Box::pin(receiver)
     }
 
-    fn show_life(&self, name: &str) {
+    /// An answer to a sign of life takes no time here, and an entry of an earlier process is taken
+    /// over.
+    fn show_life(&self, name: &str) -> Life {
         self.etcd.state().links[self.node].life = Some((self.process, name.to_owned()));
+        let (etcd, node, process) = (self.etcd.clone(), self.node, self.process);
+        Life::new(move || etcd.state().lease(node, process))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::runtime::{DynApp, Runtime};
-use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Network};
+use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Network, Scope};
 use crossbeam_utils::CachePadded;
 use tracing::error;
 
@@ -22,6 +22,8 @@ pub struct AppState {
     pub name: &'static str,
     /// Its cookies and its band of priorities.
     pub id: AppId,
+    /// Where its tasks run in a cluster.
+    pub scope: Scope,
     /// Number of panics of its handlers.
     pub panics: u64,
     /// Whether it is disabled after too many panics.
@@ -54,6 +56,7 @@ pub struct MessagesSeen {
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) earlier_flows: EarlierFlows,
+    scope: Scope,
     pub(crate) guard: Arc<AppGuard>,
     counter_meanings: Arc<[(&'static str, &'static str)]>,
     pub(crate) app: Box<dyn DynApp>,
@@ -65,6 +68,7 @@ impl ChainApp {
         ChainApp {
             name: app.name(),
             earlier_flows: app.earlier_flows(),
+            scope: app.scope(),
             guard: Arc::new(AppGuard::new(allowance)),
             counter_meanings: app.counter_meanings().into(),
             app,
@@ -189,6 +193,7 @@ impl SharedState {
             Some(AppState {
                 name,
                 id,
+                scope: app.scope,
                 panics,
                 disabled,
                 errors,

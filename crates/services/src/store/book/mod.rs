@@ -27,7 +27,7 @@ mod follow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ use futures_lite::{FutureExt, StreamExt};
 
 pub use draft::Draft;
 
-use super::{EntryStore, NotStored, StoreChange, StoreEvent, StoreEvents};
+use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents};
 
 /// Name of the number of commits.
 pub(super) const COMMITS: &str = "commits";
@@ -102,6 +102,8 @@ struct Shared<M: BookModel> {
     store: Arc<dyn EntryStore>,
     /// The name of this controller. `None`: it does not share the store.
     node: Option<String>,
+    /// The lease of the entry by which it shows that it lives. Empty: no task runs yet.
+    life: OnceLock<Life>,
     known: Mutex<Known<M>>,
     /// Number of changes of `known`.
     version: Publisher<u64>,
@@ -228,6 +230,7 @@ impl<M: BookModel> EntryBook<M> {
         EntryBook(Arc::new(Shared {
             store,
             node,
+            life: OnceLock::new(),
             known: Mutex::new(known),
             version: Publisher::default(),
             jobs: async_channel::bounded(MAX_WAITING),
@@ -258,6 +261,21 @@ impl<M: BookModel> EntryBook<M> {
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.known().is_leader(self.0.node.as_deref())
+    }
+
+    /// Returns the number of the lease by which this controller leads, as far as it knows. `None`,
+    /// or another number, as soon as another controller may have become the leader.
+    ///
+    /// An order that was stored while it was this leader, under this lease, excludes that another
+    /// one led since then, as long as this returns the same number: the other one knows the order,
+    /// and what comes before it, before it becomes the leader. So it knows that this controller
+    /// lives, until the lease is over.
+    #[must_use]
+    pub fn lead_lease(&self) -> Option<u64> {
+        let Some(node) = self.0.node.as_deref() else { return Some(0) };
+        let lease = self.0.life.get()?.lease()?;
+        let known = self.known();
+        (known.leader.as_deref() == Some(node) && known.nodes.contains(node)).then_some(lease)
     }
 
     /// The name of the leader, as far as this controller knows. `None`: there is none, or this
@@ -331,7 +349,8 @@ impl<M: BookModel> EntryBook<M> {
             left: VecDeque::new(),
         };
         if let Some(node) = &task.book.0.node {
-            task.book.0.store.show_life(&format!("{NODE}{node}"));
+            let book = &task.book.0;
+            book.life.get_or_init(|| book.store.show_life(&format!("{NODE}{node}")));
         }
         loop {
             task.lead_if_due().await;
