@@ -93,10 +93,11 @@ class Running:
         self.process.wait()
         self.run_dir.cleanup()
         tests = json.loads(self.report.read_text())["tests"] if self.report.exists() else {}
+        log = (self.logs / "harness.log").read_text(errors="replace")
         states = {test["status"] for test in tests.values()}
         failed = {name.rsplit(".", 1)[-1]: test["output"] for name, test in tests.items() if test["status"] in ("ERROR", "FAIL")}
         if not tests and not late:
-            failed = {"": (self.logs / "harness.log").read_text(errors="replace")}
+            failed = {"": log}
         if late:
             status = TIMED_OUT
         elif failed:
@@ -108,7 +109,7 @@ class Running:
         result = {"status": status, "seconds": round(self.seconds()), "attempt": self.attempt}
         if failed:
             result["failed"] = {name: reason(output) for name, output in failed.items()}
-            what = {lacks(output) for output in failed.values()}
+            what = {lacks(output) or lacks(log, LACKS_IN_LOG) for output in failed.values()}
             # A test that fails for another reason as well counts as failed.
             if "" not in what:
                 result["lacks"] = ", ".join(sorted(what))
@@ -119,14 +120,15 @@ class Running:
 LACKS = {
     r"type bond\b.*Unknown device type": "bonding in the kernel",
     r"type vlan\b.*Unknown device type": "8021q in the kernel",
-    r"No such file or directory: '(?:\S*/)?docker'": "Docker",
     r"sh: \d+: (\S+): not found": r"the program \1",
 }
+# The same, of all tests of a class: it is not in the output of a test.
+LACKS_IN_LOG = {r"docker pull failed|No such file or directory: 'docker'": "Docker"}
 
 
-def lacks(output):
+def lacks(output, signs=LACKS):
     """What this machine lacks for a test, if that is why it has failed."""
-    for sign, what in LACKS.items():
+    for sign, what in signs.items():
         found = re.search(sign, output, re.DOTALL)
         if found:
             return found.expand(what)
