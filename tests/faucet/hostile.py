@@ -81,7 +81,9 @@ def apart(script, engine, logs, name):
 
 
 class Faucet:
-    def __init__(self, engine, run_dir, logs, config):
+    """A running Faucet, with os-ken's options as Faucet names them."""
+
+    def __init__(self, engine, run_dir, logs, config, options=("--ryu-ofp-tcp-listen-port=6653",)):
         self.log = logs / "faucet.out"
         (run_dir / "faucet.yaml").write_text(json.dumps(config))
         # Faucet takes no options of Bellrock, but its file may have them.
@@ -91,7 +93,7 @@ class Faucet:
             "FAUCET_CONFIG": str(run_dir / "faucet.yaml"), "FAUCET_LOG": str(logs / "faucet.log"),
             "FAUCET_EXCEPTION_LOG": str(logs / "faucet_exception.log"), "FAUCET_PROMETHEUS_PORT": "9302"}
         words = [environment.BIN / "faucet", "--use-stderr", f"--ryu-config-file={run_dir}/ryu.conf", "--ryu-ofp-listen-host=127.0.0.1",
-                 "--ryu-ofp-tcp-listen-port=6653"]
+                 *options]
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen([str(word) for word in words], env=variables, stdin=subprocess.DEVNULL, stdout=output,
                                             stderr=output, preexec_fn=self.limit)
