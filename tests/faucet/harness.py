@@ -16,11 +16,10 @@ Faucet's harness expects a machine of its own, with modules of the kernel that a
 import inspect
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 
-WITHOUT_8021Q = Path(__file__).resolve().parent / "without-8021q"
+import tagging
+
 MODULES = ("mininet_tests", "mininet_multidp_tests", "clib_mininet_tests")
 
 
@@ -60,12 +59,6 @@ def describe(value):
     return {"module": value.__module__, "methods": [name for name in dir(value) if name.startswith("test")]}
 
 
-def has_8021q():
-    """Whether the kernel makes tagged interfaces. (None is made here: those of the loopback are refused for another reason.)"""
-    words = ["ip", "link", "add", "link", "lo", "name", "lo.1", "type", "vlan", "id", "1"]
-    return "Unknown device type" not in subprocess.run(words, check=False, capture_output=True, text=True).stderr
-
-
 def main(source, *words):
     os.chdir(source)
     modules = load(source)
@@ -73,8 +66,7 @@ def main(source, *words):
         json.dump({name: describe(value) for name, value in classes(modules).items()}, sys.stdout)
         return
     result, name = words
-    if not has_8021q():
-        os.environ["PATH"] = os.pathsep.join([str(WITHOUT_8021Q), os.environ["PATH"]])
+    os.environ["PATH"] = tagging.path(os.environ["PATH"])
     # -n: the dependencies that are missing here matter to single classes only.
     sys.argv = ["mininet_main.py", "-n", "-s", "--retries", "1", "--order", "0,1,2,3", "--port", "1", "--jsonreport", result, name]
     from clib.clib_mininet_test_main import test_main
