@@ -107,12 +107,11 @@ class Running:
         else:
             status = PASSED
         result = {"status": status, "seconds": round(self.seconds()), "attempt": self.attempt}
-        if failed:
+        what = {lacks(output) or lacks(log, LACKS_IN_LOG) for output in failed.values()}
+        if what and "" not in what:
+            result["lacks"] = ", ".join(sorted(what))
+        elif failed:
             result["failed"] = {name: reason(output) for name, output in failed.items()}
-            what = {lacks(output) or lacks(log, LACKS_IN_LOG) for output in failed.values()}
-            # A test that fails for another reason as well counts as failed.
-            if "" not in what:
-                result["lacks"] = ", ".join(sorted(what))
         return result
 
 
