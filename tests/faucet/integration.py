@@ -147,7 +147,7 @@ def is_final(result):
 
 
 def waiting_of(names, engines, again):
-    """Classes to run, with their engines and the number of the attempt."""
+    """Classes to run, with their engines and the number of the attempt: those first that have not run."""
     known = {} if again else results.read()[results.CLASSES]
     waiting = []
     for name in names:
@@ -157,7 +157,7 @@ def waiting_of(names, engines, again):
                 waiting.append((name, engine, 1))
             elif not is_final(before):
                 waiting.append((name, engine, before["attempt"] + 1))
-    return waiting
+    return sorted(waiting, key=lambda entry: entry[2])
 
 
 def run(options):
