@@ -1,5 +1,7 @@
 """Writes the results into the manual's page about Faucet, between its marks."""
 
+import re
+
 import attacks
 import hostile
 import rate
@@ -9,6 +11,12 @@ from integration import FAILED, PASSED, SKIPPED, TIMED_OUT
 
 # What a cell of the table takes of a reason.
 MAX_WHY = 90
+# What Faucet's assertions mean.
+MEANINGS = {
+    r"([\d.]+) not greater than 100$": "{:.0f} Mbit/s, Faucet wants 100",
+    r"iperf: ([\d.]+)mbps, of: ([\d.]+)mbps": "iperf has measured {:.0f} Mbit/s, the switch {:.0f}",
+    r"0 packets captured": "tcpdump has captured nothing in its time",
+}
 PAGE = ROOT / "docs" / "book" / "src" / "guide" / "faucet.md"
 
 
@@ -53,9 +61,18 @@ def described(result):
     """The result of a class, with the reason of the first test that has failed."""
     status = result["status"]
     if status == FAILED:
-        return f"fails: {next(iter(result['failed'].values()))[:MAX_WHY].replace('|', '/')}"
+        test, why = next(iter(result["failed"].items()))
+        return f"`{test}` fails: {meaning(why)}"
     attempt = f" (attempt {result['attempt']})" if result["attempt"] > 1 else ""
     return {PASSED: "passes", SKIPPED: "Faucet skips it", TIMED_OUT: "not finished in time"}[status] + attempt
+
+
+def meaning(why):
+    for sign, text in MEANINGS.items():
+        found = re.search(sign, why)
+        if found:
+            return text.format(*map(float, found.groups()))
+    return why.partition(": ")[2][:MAX_WHY].replace("|", "/")
 
 
 def short(name):
