@@ -8,10 +8,18 @@ import struct
 import time
 
 ADDRESS = ("127.0.0.1", 6653)
-HELLO, FEATURES_REPLY, PACKET_IN, MULTIPART_REPLY = 0, 6, 10, 19
+HELLO, FEATURES_REPLY, PACKET_IN, FLOW_MOD, MULTIPART_REPLY = 0, 6, 10, 14, 19
 FEATURES_REQUEST, MULTIPART_REQUEST, ECHO_REQUEST, BARRIER_REQUEST = 5, 18, 2, 20
 PORT_DESC, FLOW = 13, 1
 MORE = 1
+# OpenFlow 1.3 is agreed on.
+VERSION, OTHER_VERSION = 4, 5
+# No instruction of OpenFlow has this type.
+UNKNOWN_INSTRUCTION = 9
+# A match of no fields, with its padding.
+ANYTHING = struct.pack("!HH4x", 1, 4)
+# An entry of flow statistics that says it has no bytes.
+NO_BYTES = bytes(48) + ANYTHING
 SEED = 20100
 # Datapath ids: of the real switch, of one that Faucet's configuration has, and of one that it has not.
 REAL, CONFIGURED, STRANGER = 1, 2, 99
@@ -34,8 +42,8 @@ BATCH = 512
 SMALL_RECEIVE_BUFFER_BYTES = 4096
 
 
-def message(kind, body=b"", length=None, xid=0):
-    return struct.pack("!BBHI", 4, kind, 8 + len(body) if length is None else length, xid) + body
+def message(kind, body=b"", length=None, xid=0, version=VERSION):
+    return struct.pack("!BBHI", version, kind, 8 + len(body) if length is None else length, xid) + body
 
 
 class Peer:
@@ -174,15 +182,32 @@ def endless():
     """one switch sends flow statistics with an entry of no bytes"""
     def attack():
         peer = Peer(STRANGER).until(FEATURES_REQUEST)
-        entry = bytes(48) + struct.pack("!HH4x", 1, 4)
-        peer.socket.sendall(message(MULTIPART_REPLY, struct.pack("!HH4x", FLOW, 0) + entry))
+        peer.socket.sendall(message(MULTIPART_REPLY, struct.pack("!HH4x", FLOW, 0) + NO_BYTES))
+        peer.until(None)
+    again(attack)
+
+
+def instruction():
+    """a switch of the configuration sends a flow_mod with an unknown instruction"""
+    def attack():
+        peer = Peer(CONFIGURED).until(MULTIPART_REQUEST)
+        peer.socket.sendall(message(FLOW_MOD, bytes(40) + ANYTHING + struct.pack("!HH4x", UNKNOWN_INSTRUCTION, 8)))
+        peer.until(None)
+    again(attack)
+
+
+def version():
+    """one switch sends flow statistics of OpenFlow 1.4 after it has agreed on 1.3, with an entry of no bytes"""
+    def attack():
+        peer = Peer(STRANGER).until(FEATURES_REQUEST)
+        peer.socket.sendall(message(MULTIPART_REPLY, struct.pack("!HH4x", FLOW, 0) + NO_BYTES, version=OTHER_VERSION))
         peer.until(None)
     again(attack)
 
 
 def parts():
     """one switch sends statistics of flows, 64 KB a message, each with more to follow"""
-    entry = struct.pack("!HBxIIHHHH4xQQQ", 56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) + struct.pack("!HH4x", 1, 4)
+    entry = struct.pack("!HBxIIHHHH4xQQQ", 56, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) + ANYTHING
 
     def attack():
         peer = Peer(STRANGER).until(FEATURES_REQUEST)
@@ -224,7 +249,8 @@ def second():
     again(attack)
 
 
-ATTACKS = {attack.__name__: attack for attack in (silent, garbage, lengths, half, hello, endless, parts, second, stranger, member, slow)}
+ATTACKS = {attack.__name__: attack for attack in (
+    silent, garbage, lengths, half, hello, endless, instruction, version, parts, second, stranger, member, slow)}
 
 
 def start(name):

@@ -111,5 +111,7 @@ def variables(engine):
     manager = shutil.which("osken-manager", path=path)
     if manager is None or (engine == BELLROCK) != (Path(manager).resolve().name == "bellrock-osken-manager"):
         sys.exit(f"osken-manager of {engine} is {manager}: run `tests/faucet/run prepare` again")
+    # A class starts Python a dozen times: each start would compile all modules again.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     # eventlet reports at each start that it has no future.
-    return os.environ | {"PATH": path, "PYTHONWARNINGS": "ignore", "FAUCET_DIR": str(SOURCE / "faucet")}
+    return inherited | {"PATH": path, "PYTHONWARNINGS": "ignore", "FAUCET_DIR": str(SOURCE / "faucet")}

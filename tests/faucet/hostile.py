@@ -18,9 +18,9 @@ from pathlib import Path
 
 import attacks
 import environment
+import results
 from environment import ENGINES, FOLDER
 
-RESULTS = FOLDER / "hostile.json"
 VIP = "10.0.0.254"
 PING_S = 0.25
 QUIET_S = 5
@@ -33,6 +33,8 @@ FILES = 1024
 # With fewer answers, or a longer time without one, Faucet does not serve.
 MIN_ANSWERED = 0.5
 MAX_GAP_S = 10
+# A shorter one is not mentioned.
+NOTABLE_GAP_S = 1
 
 PORTS = {f"port{port}": {"number": port, "native_vlan": "office"} for port in (1, 2, 3, 4)}
 CONFIG = {
@@ -43,15 +45,14 @@ CONFIG = {
 
 def run(options):
     """Runs attacks on both engines, one after the other, and writes what was found."""
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    names = options.attacks or list(attacks.ATTACKS)
-    for name in names:
+    bad = 0
+    for name in options.attacks or attacks.ATTACKS:
         for engine in [options.engine] if options.engine else ENGINES:
             result = one(engine, name)
-            found.setdefault(name, {})[engine] = result
-            RESULTS.write_text(json.dumps(found, indent=1))
-            print(f"{engine:8}  {name:9} {result['verdict']}", flush=True)
-    bad = [name for name in names if not found[name].get(environment.BELLROCK, {"serves": True})["serves"]]
+            results.put(results.HOSTILE, name, **{engine: result})
+            sentence, serves = verdict(result)
+            print(f"{engine:8}  {name:11} {sentence}", flush=True)
+            bad += engine == environment.BELLROCK and not serves
     return 1 if bad else 0
 
 
@@ -76,12 +77,15 @@ def apart(script, engine, logs, name):
         process.wait()
     result = logs / "result.json"
     if not result.exists():
-        return {"verdict": f"no result, see {logs / 'test.log'}", "serves": False}
+        print(f"no result: {logs / 'test.log'}", flush=True)
+        return {}
     return json.loads(result.read_text())
 
 
 class Faucet:
-    def __init__(self, engine, run_dir, logs, config):
+    """A running Faucet, with os-ken's options as Faucet names them."""
+
+    def __init__(self, engine, run_dir, logs, config, options=("--ryu-ofp-tcp-listen-port=6653",)):
         self.log = logs / "faucet.out"
         (run_dir / "faucet.yaml").write_text(json.dumps(config))
         # Faucet takes no options of Bellrock, but its file may have them.
@@ -91,7 +95,7 @@ class Faucet:
             "FAUCET_CONFIG": str(run_dir / "faucet.yaml"), "FAUCET_LOG": str(logs / "faucet.log"),
             "FAUCET_EXCEPTION_LOG": str(logs / "faucet_exception.log"), "FAUCET_PROMETHEUS_PORT": "9302"}
         words = [environment.BIN / "faucet", "--use-stderr", f"--ryu-config-file={run_dir}/ryu.conf", "--ryu-ofp-listen-host=127.0.0.1",
-                 "--ryu-ofp-tcp-listen-port=6653"]
+                 *options]
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen([str(word) for word in words], env=variables, stdin=subprocess.DEVNULL, stdout=output,
                                             stderr=output, preexec_fn=self.limit)
@@ -148,10 +152,9 @@ def main(engine, run_dir, logs, name, file):
     during = [at for at in arrived if began <= at <= ended]
     times = [began, *during, ended]
     result = {
-        "before": before / (QUIET_S / PING_S), "answered": len(during) / ((ended - began) / PING_S),
-        "gap": max(after - at for at, after in zip(times, times[1:])), "joined": joined, "connected": ovs.connected("s1"),
+        "before": round(before / (QUIET_S / PING_S), 3), "answered": round(len(during) / ((ended - began) / PING_S), 3),
+        "gap_s": round(max(after - at for at, after in zip(times, times[1:])), 1), "joined": joined, "connected": ovs.connected("s1"),
         "answering": bool(during) and during[-1] > ended - MAX_GAP_S, "died": faucet.died()}
-    result |= verdict(result)
     Path(file).write_text(json.dumps(result))
     attack.kill()
     if not faucet.died():
@@ -161,19 +164,19 @@ def main(engine, run_dir, logs, name, file):
 
 
 def verdict(found):
-    """A sentence, and whether Faucet went on to serve."""
+    """A sentence, and whether Faucet went on to serve. All of it was measured."""
+    if not found:
+        return "no result", False
     if found["died"]:
-        return {"verdict": "the process ends", "serves": False}
+        return "the process ends", False
     if not found["answering"]:
-        return {"verdict": "stops: nothing is answered any more", "serves": False}
-    problems = []
-    if found["answered"] < MIN_ANSWERED or found["gap"] > MAX_GAP_S:
-        problems.append(f"{found['answered']:.0%} of pings are answered, none for {found['gap']:.0f} s")
+        return "stops: nothing is answered any more", False
+    answered = f"{min(found['answered'], 1):.0%} of pings are answered" + (f", none for {found['gap_s']:.0f} s" if found["gap_s"] > NOTABLE_GAP_S else "")
     if not found["joined"]:
-        problems.append("no further switch is served")
-    if problems:
-        return {"verdict": "; ".join(problems), "serves": False}
-    return {"verdict": f"serves; {min(found['answered'], 1):.0%} of pings are answered", "serves": True}
+        return f"{answered}; no further switch is served", False
+    if found["answered"] < MIN_ANSWERED or found["gap_s"] > MAX_GAP_S:
+        return answered, False
+    return f"serves; {answered}", True
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import results
 from environment import BELLROCK, ENGINES, FOLDER, HERE, OSKEN, PYTHON, SOURCE, variables
 from namespaces import start
 
-RESULTS = FOLDER / "results"
 LOGS = FOLDER / "logs"
 # The longest class that passes takes some 400 s on two busy cores.
 LIMIT_S = 900
@@ -54,7 +54,7 @@ def listing():
 def chosen(options):
     known = listing()
     if options.all:
-        return list(known)
+        return [name for name, description in known.items() if description["methods"]]
     if options.short:
         return list(SHORT)
     names = [name if name in known else f"Faucet{name}Test" for name in options.names]
@@ -93,36 +93,45 @@ class Running:
         self.process.wait()
         self.run_dir.cleanup()
         tests = json.loads(self.report.read_text())["tests"] if self.report.exists() else {}
-        methods = {name.rsplit(".", 1)[-1]: {"status": test["status"], "why": reason(test["output"])} for name, test in tests.items()}
-        states = {test["status"] for test in methods.values()}
+        log = (self.logs / "harness.log").read_text(errors="replace")
+        states = {test["status"] for test in tests.values()}
+        failed = {name.rsplit(".", 1)[-1]: test["output"] for name, test in tests.items() if test["status"] in ("ERROR", "FAIL")}
+        if not tests and not late:
+            failed = {"": log}
         if late:
             status = TIMED_OUT
-        elif not states or states & {"ERROR", "FAIL"}:
+        elif failed:
             status = FAILED
         elif states == {"SKIPPED"}:
             status = SKIPPED
         else:
             status = PASSED
-        result = {"class": self.name, "engine": self.engine, "status": status, "seconds": round(self.seconds()), "attempt": self.attempt,
-                  "methods": methods}
-        if not methods:
-            result["why"] = reason((self.logs / "harness.log").read_text(errors="replace"))
+        result = {"status": status, "seconds": round(self.seconds()), "attempt": self.attempt}
+        what = {lacks(output) or lacks(log, LACKS_IN_LOG) for output in failed.values()}
+        if what and "" not in what:
+            result["lacks"] = ", ".join(sorted(what))
+        elif failed:
+            result["failed"] = {name: reason(output) for name, output in failed.items()}
         return result
 
 
-# Reasons that this machine has, and not a controller: a link type that its kernel lacks, a program that is not installed.
+# What this machine lacks, and not a controller: a link type that its kernel has not, a program that is not installed.
 LACKS = {
-    "Unknown device type": "no 8021q or bonding in the kernel",
-    "docker": "no Docker",
-    "wpa_supplicant": "no wpa_supplicant",
+    r"type bond\b.*Unknown device type": "bonding in the kernel",
+    r"type vlan\b.*Unknown device type": "8021q in the kernel",
+    r"sh: \d+: (\S+): not found": r"the program \1",
 }
+# The same, of all tests of a class: it is not in the output of a test.
+LACKS_IN_LOG = {r"docker pull failed|No such file or directory: 'docker'": "Docker"}
 
 
-def lacks(result):
-    """What this machine lacks for a class, if that is why it has failed."""
-    texts = [test["why"] for test in result["methods"].values() if test["status"] not in ("OK", "SKIPPED")]
-    found = {what for text in texts for sign, what in LACKS.items() if sign in text}
-    return ", ".join(sorted(found)) if texts and all(any(sign in text for sign in LACKS) for text in texts) else ""
+def lacks(output, signs=LACKS):
+    """What this machine lacks for a test, if that is why it has failed."""
+    for sign, what in signs.items():
+        found = re.search(sign, output, re.DOTALL)
+        if found:
+            return found.expand(what)
+    return ""
 
 
 def reason(output):
@@ -132,8 +141,23 @@ def reason(output):
     return (errors or lines or [""])[-1][:MAX_REASON]
 
 
-def file_of(name, engine):
-    return RESULTS / engine / f"{name}.json"
+def is_final(result):
+    """Whether no further attempt would change the result."""
+    return result["status"] in (PASSED, SKIPPED) or "lacks" in result or result["attempt"] >= ATTEMPTS
+
+
+def waiting_of(names, engines, again):
+    """Classes to run, with their engines and the number of the attempt: those first that have not run."""
+    known = {} if again else results.read()[results.CLASSES]
+    waiting = []
+    for name in names:
+        for engine in engines:
+            before = known.get(name, {}).get(engine)
+            if before is None:
+                waiting.append((name, engine, 1))
+            elif not is_final(before):
+                waiting.append((name, engine, before["attempt"] + 1))
+    return sorted(waiting, key=lambda entry: entry[2])
 
 
 def run(options):
@@ -144,19 +168,26 @@ def run(options):
     if os.geteuid() != 0:
         sys.exit("the integration tests need root, for network namespaces")
     engines = ENGINES if options.both else (OSKEN if options.os_ken else BELLROCK,)
-    waiting = [(name, engine, 1) for name in names for engine in engines if options.again or not file_of(name, engine).exists()]
+    results.update(count_tests)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
-    results = run_all(waiting, options.jobs, options.limit)
-    bad = [f"{result['class']} on {result['engine']}" for result in results if result["status"] not in (PASSED, SKIPPED)]
-    print(f"{len(results) - len(bad)} of {len(results)} passed or were skipped by Faucet")
-    for line in bad:
-        print(f"failed: {line}")
+    ran = run_all(waiting_of(names, engines, options.again), options.jobs, options.limit)
+    bad = [key for key, result in ran.items() if result["status"] not in (PASSED, SKIPPED)]
+    print(f"{len(ran) - len(bad)} of {len(ran)} passed or were skipped by Faucet")
+    for name, engine in bad:
+        print(f"failed: {name} on {engine}")
     return 1 if bad else 0
 
 
+def count_tests(found):
+    """Enters all classes, with the number of their tests, among the results."""
+    for name, description in listing().items():
+        if description["methods"]:
+            found[results.CLASSES].setdefault(name, {})["tests"] = len(description["methods"])
+
+
 def run_all(waiting, jobs, limit_s):
-    """Runs at most `jobs` at a time, and starts none after `limit_s`. Writes and returns the results."""
-    began, running, results = time.monotonic(), [], []
+    """Runs at most `jobs` at a time, and starts none after `limit_s`. Writes the results, and returns the last one of each."""
+    began, running, ran = time.monotonic(), [], {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs and time.monotonic() - began < limit_s:
@@ -167,26 +198,26 @@ def run_all(waiting, jobs, limit_s):
                 running.remove(one)
                 result = one.end()
                 report(one, result)
-                if result["status"] in (FAILED, TIMED_OUT) and one.attempt < ATTEMPTS and not lacks(result):
+                ran[one.name, one.engine] = result
+                if not is_final(result):
                     waiting.append((one.name, one.engine, one.attempt + 1))
-                else:
-                    results.append(result)
             time.sleep(POLL_S)
     finally:
         for one in running:
             one.end()
-    return results
+    return ran
 
 
 def report(one, result):
-    file = file_of(one.name, one.engine)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result, indent=1))
+    results.put(results.CLASSES, one.name, **{one.engine: result})
     print(f"{result['status']:9} {result['seconds']:4} s  {one.engine:8}  {one.name}", flush=True)
-    for method, test in result["methods"].items():
-        if test["status"] not in ("OK", "SKIPPED"):
-            print(f"      {method}: {test['why']}", flush=True)
-    if result["status"] in (FAILED, TIMED_OUT) and not result["methods"]:
+    if result["status"] in (PASSED, SKIPPED):
+        return
+    for method, why in result.get("failed", {}).items():
+        print(f"      {method}: {why}", flush=True)
+    if "" in result.get("failed", {}):
         lines = (one.logs / "harness.log").read_text(errors="replace").splitlines()
         print("\n".join(lines[-TAIL_LINES:]), flush=True)
-    print(end="" if result["status"] in (PASSED, SKIPPED) else f"      logs: {one.logs}\n", flush=True)
+    if "lacks" in result:
+        print(f"      this machine lacks {result['lacks']}", flush=True)
+    print(f"      logs: {one.logs}", flush=True)

@@ -14,7 +14,8 @@ sys.path.insert(0, str(ROOT / "tests" / "system"))
 from harness.openvswitch import OpenVSwitch, command  # noqa: E402
 
 # Faucet's harness keeps files in them, under names with a process id, which are the same in each namespace.
-PRIVATE = ("/tmp", "/run")
+# Their modes are the usual ones: ladvd wants a /run that only root writes.
+PRIVATE = {"/tmp": 0o1777, "/run": 0o755}
 # There it keeps its logs, and below it copies of /etc and /run of each host.
 KEPT = "/var/tmp"
 COPIES = "mininet"
@@ -32,11 +33,12 @@ def start(run_dir, logs, words, environment, output):
 
 def hide(run_dir, kept):
     """Puts empty folders in the place of `PRIVATE`, except paths that are still needed."""
-    for number, folder in enumerate(map(Path, PRIVATE)):
+    for number, (name, mode) in enumerate(PRIVATE.items()):
+        folder = Path(name)
         empty = run_dir / f"private{number}"
         empty.mkdir()
         subprocess.run(["mount", "-n", "-t", "tmpfs", "tmpfs", empty], check=True)
-        os.chmod(empty, 0o1777)
+        os.chmod(empty, mode)
         for path in kept:
             if path.is_relative_to(folder):
                 inner = empty / path.relative_to(folder)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import attacks
 import environment
-from attacks import CONFIGURED, SOURCE, Peer, packet_in
+import results
+from attacks import CONFIGURED, FLOW_MOD, SOURCE, Peer, packet_in
 from environment import BELLROCK, ENGINES, FOLDER, OSKEN
 from hostile import READY_LIMIT_S, Faucet, apart
 
-RESULTS = FOLDER / "rate.json"
 ROUNDS = 3
 # Faucet's cost of a host grows with the hosts of a port, so the number is the same on both.
 HOSTS = 1000
@@ -27,7 +27,6 @@ OUTSTANDING = 64
 LATENCIES = 200
 IDLE = 100
 FIRST_IDLE = 1000
-FLOW_MOD = 14
 SETTLE_S = 5
 MAX_HOSTS = 10_000
 
@@ -35,7 +34,7 @@ MEASURED = {
     "rate": "newly learnt hosts per second",
     "alone": "ms until a new host's flows come, median",
     "beside": f"the same beside {IDLE} idle switches",
-    "beside_p95": f"95th percentile of that",
+    "beside_p95": "95th percentile of that",
 }
 DIGITS = {"rate": 0, "alone": 2, "beside": 2, "beside_p95": 2}
 
@@ -58,11 +57,12 @@ def run():
         for engine in ENGINES:
             result = apart(__file__, engine, FOLDER / "logs" / "rate" / f"{number} {engine}", str(number))
             print(f"{engine:8}  {result}", flush=True)
-            rounds[engine].append(result)
-    found = {what: {engine: statistics.median(result[what] for result in rounds[engine]) for engine in ENGINES} for what in MEASURED}
-    RESULTS.write_text(json.dumps(found, indent=1))
+            if result:
+                rounds[engine].append(result)
     for what, unit in MEASURED.items():
-        print(f"{unit}: {found[what][OSKEN]:.2f} on {OSKEN}, {found[what][BELLROCK]:.2f} on {BELLROCK}")
+        medians = {engine: round(statistics.median(result[what] for result in rounds[engine]), 2) for engine in ENGINES}
+        results.put(results.RATE, what, **medians)
+        print(f"{unit}: {medians[OSKEN]} on {OSKEN}, {medians[BELLROCK]} on {BELLROCK}")
     return 0
 
 

@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 
 import environment
+import tagging
 from environment import SOURCE
 
 DOCS = SOURCE / "docs" / "tutorials"
@@ -75,7 +76,7 @@ class Tutorial:
             (self.stubs / name).write_text(f"#!/bin/sh\n{text}")
             (self.stubs / name).chmod(0o755)
         self.environment = environment.variables(engine)
-        self.environment |= {"PATH": f"{self.stubs}:{self.environment['PATH']}", "RUN": str(run_dir)}
+        self.environment |= {"PATH": f"{self.stubs}:{tagging.path(self.environment['PATH'])}", "RUN": str(run_dir)}
         self.processes = {}
 
     def run(self, text):
@@ -148,6 +149,11 @@ class Tutorial:
         for _ in range(tries):
             assert not self.answered(words), f"answered: {words}"
         print(f"ok, no answer: {words.strip()}", flush=True)
+
+    def stops_pinging(self, words):
+        """The same, from some time after a change of the configuration on."""
+        until(lambda: not self.answered(words), f"no answer: {words}")
+        self.does_not_ping(words)
 
     def answered(self, words):
         words = words.strip().replace(" ping ", " ping -n -c 1 -W 1 ")
@@ -262,11 +268,30 @@ def routing(tutorial):
     tutorial.run("cleanup")
 
 
+def vlans(tutorial):
+    """The tutorial of VLANs."""
+    name = "vlans.rst"
+    for text in ("create_ns host1", "create_ns host3", "create_ns host5", "create_ns host7", "create_ns host9", "add-port br0 veth-host3"):
+        tutorial.run(block(name, "console", text))
+    text = block(name, "yaml", "dp_id: 0x1")
+    tutorial.configure(text)
+    for ping in ("as_ns host3 ping 192.168.0.4", "as_ns host1 ping 192.168.0.3", "as_ns host3 ping 192.168.0.9"):
+        for line in block(name, "console", ping).splitlines():
+            tutorial.pings(line)
+    address, ping = block(name, "console", "as_ns host1 ping 192.168.0.5").splitlines()
+    tutorial.run(address)
+    tutorial.does_not_ping(ping)
+    tutorial.configure(block(name, "yaml", "block-ping:") + block(name, "yaml", "acls_in: [block-ping]") + text[text.index("dps:"):])
+    tutorial.stops_pinging("as_ns host7 ping 192.168.3.8")
+    tutorial.pings("as_ns host1 ping 192.168.0.2")
+    tutorial.run("cleanup")
+
+
 def main(engine, run_dir):
     tutorial = Tutorial(engine, Path(run_dir))
     tutorial.folders()
     try:
-        for part in (first_time, acls, routing):
+        for part in (first_time, acls, routing, vlans):
             print(f"== {part.__doc__}", flush=True)
             part(tutorial)
         tutorial.check("the end")
