@@ -24,8 +24,9 @@ MAX_REASON = 300
 # Faucet's own runner tries a class three times too: many of its tests wait for a fixed time, which a busy machine exceeds.
 ATTEMPTS = 3
 
-# What `make test` runs: learning, forwarding by ACLs, and meters with Gauge.
-SHORT = ("FaucetUntaggedTest", "FaucetNailedForwardingTest", "FaucetUntaggedApplyMeterTest")
+# What `make test` runs: learning, forwarding by ACLs, meters with Gauge, groups, mirrors, and routes between VLANs.
+SHORT = ("FaucetUntaggedTest", "FaucetNailedForwardingTest", "FaucetUntaggedApplyMeterTest", "FaucetUntaggedGroupHairpinTest",
+         "FaucetUntaggedACLOutputMirrorTest", "FaucetUntaggedIPv6InterVLANRouteTest")
 
 PASSED, FAILED, SKIPPED, TIMED_OUT = "passed", "failed", "skipped", "timed out"
 
