@@ -223,7 +223,7 @@ fn play(seed: u64) -> Result<Arc<Record>, String> {
         next_fault = if now < FAULTS_UNTIL { now + pause } else { Duration::MAX };
         let (node, lasts) = (random.usize(..NODES), ms(random.u64(20..6000)));
         faults += 1;
-        let mut end_with = |end| drop(ends.insert((now + lasts, faults), end));
+        let mut end_with = |end| _ = ends.insert((now + lasts, faults), end);
         match random.u8(..7) {
             0 | 1 if nodes[node].is_some() => {
                 nodes[node] = None;
