@@ -38,7 +38,7 @@ pub struct Sources {
     pub text: Option<String>,
     /// What the nodes of a cluster share: the text of a file with some of the settings. They replace those
     /// of the file.
-    #[serde(default)]
+    #[serde(skip)]
     pub shared: Option<String>,
 }
 
