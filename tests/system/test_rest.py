@@ -26,7 +26,7 @@ NOTICE_LIMIT_S = 30
 LARGE_BODY_BYTES = 20 << 20
 # What this controller does not have, and why.
 NOT_HERE = {"/v1/circuits": "app_not_running", "/v1/identities": "refused", "/v1/cluster": "no_cluster",
-            "/v1/cluster/switches": "no_cluster"}
+            "/v1/cluster/switches": "no_cluster", "/v1/cluster/configuration": "no_cluster"}
 # A flow_mod of 1.3 that adds a flow without instructions: cookie 0x1234, table 0, priority 7, in_port 9.
 DROP_FLOW = ("040e004000000000" "0000000000001234" "0000000000000000" "0000" "0000" "0000" "0007" "ffffffff" "ffffffff"
              "ffffffff" "0000" "0000" "0001000c" "8000000400000009" "00000000")
