@@ -44,8 +44,9 @@ impl SharedSettings {
     /// It is too long, is no YAML, or is no map.
     pub(crate) fn parse(text: &str) -> Result<Self, FileError> {
         if text.len() > MAX_SHARED_BYTES {
-            let message = format!("it is larger than {} KiB, the maximum", MAX_SHARED_BYTES >> 10);
-            return Err(wrong(vec![Problem { place: Place::default(), message }]));
+            let limit = MAX_SHARED_BYTES >> 10;
+            let message = format!("it has {} bytes; nodes share at most {limit} KiB", text.len());
+            return Err(wrong(vec![Problem { place: Place { line: 1, column: 1 }, message }]));
         }
         let root = yaml::parse(text).map_err(|problem| wrong(vec![problem]))?;
         match root.value {
@@ -252,7 +253,7 @@ apps:
             assert!(error.starts_with("shared configuration:") && error.contains(said), "{error}");
         }
         let long = format!("# {}", "x".repeat(MAX_SHARED_BYTES));
-        assert!(error(&long).contains("larger than 256 KiB"), "{}", error(&long));
+        assert!(error(&long).contains("nodes share at most 256 KiB"), "{}", error(&long));
     }
 
     #[test]

@@ -17,7 +17,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellrock_api::{AppEvent, Network};
-use bellrock_config::MAX_SHARED_BYTES;
 use bellrock_query::{
     ErrorKind, QueryError, ReloadAnswer, SetSharedConfig, SharedConfig, SharedConfigHandle,
 };
@@ -36,6 +35,15 @@ const COMMIT_LIMIT: Duration = Duration::from_secs(15);
 
 /// Time between two looks whether the controller is still there, while nothing changes.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Time between two tries to put back what an old snapshot lacks.
+const PUT_BACK_EVERY: Duration = Duration::from_secs(5);
+
+/// Number of tries to apply a text while a worker is too busy to take a setting.
+const BUSY_TRIES: u32 = 10;
+
+/// Time between two of these tries.
+const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Name of the entry.
 const ENTRY: &str = "configuration";
@@ -57,6 +65,8 @@ struct Known {
     /// Revision of the entry; 0: there is none.
     revision: u64,
     is_read: bool,
+    /// Whether the entry is older than the document.
+    is_behind: bool,
     /// Why the newest one is not known.
     trouble: Option<String>,
     /// Why this release cannot read the newest one.
@@ -96,15 +106,17 @@ impl SharedConfigNode {
         let mut events = self.store.follow();
         let node = Arc::downgrade(self);
         let follow = move || {
+            let mut pause = LOOK_EVERY;
             loop {
-                let event = wait_until(Instant::now() + LOOK_EVERY, events.next());
+                let event = wait_until(Instant::now() + pause, events.next());
                 let Some(node) = Weak::upgrade(&node) else { return };
                 match event {
                     Some(Some(event)) => node.take_event(event),
                     // The stores of the cluster have ended.
                     Some(None) => return,
-                    None => {}
+                    None => node.put_back(),
                 }
+                pause = if node.known().is_behind { PUT_BACK_EVERY } else { LOOK_EVERY };
             }
         };
         thread::Builder::new().name("shared-config".into()).spawn(follow).map(|_| ())
@@ -162,7 +174,7 @@ impl SharedConfigNode {
         is_own: bool,
     ) -> Option<Result<ReloadAnswer, QueryError>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let lost = {
+        let is_older = {
             let mut known = self.known();
             if is_own && document.generation <= known.document.generation {
                 // The store has reported it, or a later one, before the order had its answer.
@@ -171,6 +183,7 @@ impl SharedConfigNode {
             known.unreadable = None;
             known.revision = revision;
             let is_older = document.generation < known.document.generation;
+            known.is_behind = is_older;
             let is_new = document != known.document || !known.is_read;
             if !known.is_read {
                 (known.is_read, known.trouble) = (true, None);
@@ -181,14 +194,14 @@ impl SharedConfigNode {
             if !is_older {
                 known.document = document.clone();
             }
-            is_older.then(|| known.document.clone())
+            is_older
         };
-        if let Some(newest) = lost {
-            self.put_back(&newest, revision);
+        if is_older {
+            self.put_back();
             return None;
         }
         let Document { generation, node, text, .. } = document;
-        let answer = self.reloader.share(&text, false);
+        let answer = self.share(&text);
         match &answer {
             Ok(_) if generation == 0 => {}
             Ok(answer) => {
@@ -211,19 +224,39 @@ impl SharedConfigNode {
         Some(answer)
     }
 
-    /// Stores again what an old snapshot lacks. `revision`: that of the older entry.
-    fn put_back(&self, newest: &Document, revision: u64) {
-        let generation = newest.generation;
-        let put = put(newest, revision);
-        match self.commit(put) {
+    /// Puts a text in force here.
+    fn share(&self, text: &str) -> Result<ReloadAnswer, QueryError> {
+        let mut answer = self.reloader.share(text, false);
+        for _ in 1..BUSY_TRIES {
+            if !answer.as_ref().is_err_and(|error| error.kind == ErrorKind::Busy) {
+                break;
+            }
+            thread::sleep(BUSY_PAUSE);
+            answer = self.reloader.share(text, false);
+        }
+        answer
+    }
+
+    /// Stores again what an old snapshot lacks, if the entry is older than what this node knows. What the
+    /// store reports then ends that.
+    fn put_back(&self) {
+        let (document, revision) = {
+            let known = self.known();
+            if !known.is_behind {
+                return;
+            }
+            (known.document.clone(), known.revision)
+        };
+        let generation = document.generation;
+        match self.commit(put(&document, revision)) {
             Ok(_) => warn!(
                 "etcd went back to an earlier shared configuration; generation {generation} is stored again"
             ),
-            // Another node has put it back, or etcd is read again.
+            // Another node has put it back, or it is tried again.
             Err(NotStored::Conflict { .. } | NotStored::Unknown(_)) => {}
             Err(error) => warn!(
-                "etcd went back to an earlier shared configuration, and generation {generation} cannot be stored \
-                 again: {error}"
+                "etcd went back to an earlier shared configuration, and generation {generation} is not stored \
+                 again yet: {error}"
             ),
         }
     }
@@ -268,11 +301,6 @@ impl SharedConfigHandle for SharedConfigNode {
     }
 
     fn set(&self, order: &SetSharedConfig) -> Result<ReloadAnswer, QueryError> {
-        if order.text.len() > MAX_SHARED_BYTES {
-            let (bytes, limit) = (order.text.len(), MAX_SHARED_BYTES >> 10);
-            let why = format!("the text has {bytes} bytes; nodes share at most {limit} KiB");
-            return Err(QueryError::invalid("text", why));
-        }
         let (revision, before) = {
             let known = self.known();
             let unknown = known.trouble.as_ref().filter(|_| !known.is_read);
@@ -297,7 +325,10 @@ impl SharedConfigHandle for SharedConfigNode {
         match self.commit(put(&document, revision)) {
             Ok(revision) => {
                 let applied = self.apply(document, revision, true);
-                applied.unwrap_or(Ok(ReloadAnswer { applied: true, ..answer }))
+                applied.unwrap_or(Ok(ReloadAnswer { applied: true, ..answer })).map_err(|error| {
+                    let why = format!("it is stored for all nodes, but not in force here: {error}");
+                    QueryError { message: why, ..error }
+                })
             }
             Err(NotStored::Conflict { .. }) => {
                 Err(refused("another order was faster; read what is shared now, and try again"))
@@ -310,5 +341,165 @@ impl SharedConfigHandle for SharedConfigNode {
             }
             Err(error) => Err(refused(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use bellrock_config::{Config, Sources};
+    use bellrock_services::store::{CommitFuture, MemoryStore, StoreEvents, StoreLimits};
+
+    use super::super::builder::builder;
+    use super::super::{SharedTableKind, start_log};
+    use super::*;
+
+    /// A store that can be away: then it takes nothing.
+    #[derive(Clone, Debug, Default)]
+    struct TestStore {
+        entries: MemoryStore,
+        is_away: Arc<AtomicBool>,
+    }
+
+    impl EntryStore for TestStore {
+        fn limits(&self) -> StoreLimits {
+            self.entries.limits()
+        }
+
+        fn commit(&self, changes: Vec<StoreChange>) -> CommitFuture {
+            if self.is_away.load(Ordering::Relaxed) {
+                return Box::pin(ready(Err(NotStored::Unavailable("it is away".to_owned()))));
+            }
+            self.entries.commit(changes)
+        }
+
+        fn follow(&self) -> StoreEvents {
+            self.entries.follow()
+        }
+    }
+
+    impl TestStore {
+        fn generation(&self) -> u64 {
+            self.entries.with(|entries| {
+                let (_, value) = entries.next().unwrap();
+                serde_json::from_str::<Document>(value).unwrap().generation
+            })
+        }
+
+        /// Writes a value as somebody else does.
+        fn write(&self, value: &str, expected: u64) {
+            let (name, value) = (ENTRY.to_owned(), value.to_owned());
+            drop(self.entries.commit(vec![StoreChange::Put { name, value, expected }]));
+        }
+    }
+
+    /// A node, and what its store reports to it when the test says so.
+    struct TestNode {
+        node: Arc<SharedConfigNode>,
+        events: StoreEvents,
+    }
+
+    impl TestNode {
+        fn new(name: &str, store: &TestStore) -> Self {
+            let config = Config::default();
+            let (_, parts) =
+                builder(&config, SharedTableKind::default(), &mut |builder, _| Ok(builder))
+                    .unwrap();
+            let log_level = start_log(&config);
+            let reloader = Reloader::new(Sources::default(), config, log_level, parts);
+            let events = store.follow();
+            let node = SharedConfigNode::new(Arc::new(store.clone()), name.to_owned(), reloader);
+            let mut node = TestNode { node, events };
+            node.hear();
+            node
+        }
+
+        fn hear(&mut self) {
+            while let Some(Some(event)) = wait_until(Instant::now(), self.events.next()) {
+                self.node.take_event(event);
+            }
+        }
+
+        fn order(&self, text: &str) -> Result<ReloadAnswer, QueryError> {
+            self.node.set(&SetSharedConfig { text: text.to_owned(), ..Default::default() })
+        }
+
+        fn knows(&self) -> (u64, String, Option<String>) {
+            let SharedConfig { generation, text, trouble, .. } = self.node.get();
+            (generation, text, trouble)
+        }
+    }
+
+    #[test]
+    fn of_two_orders_one_is_carried_out_and_the_other_knows_that_it_was_not() {
+        let store = TestStore::default();
+        let (mut a, mut b) = (TestNode::new("a", &store), TestNode::new("b", &store));
+        assert_eq!(a.knows(), (0, String::new(), None));
+        let answer = a.order("log_level: debug").unwrap();
+        assert!(answer.applied && answer.changes.len() == 1, "{answer:?}");
+        // Before b has heard it.
+        let error = b.order("log_level: warn").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Refused);
+        assert!(error.message.contains("another order was faster"), "{error}");
+        b.hear();
+        assert_eq!(b.knows(), (1, "log_level: debug".to_owned(), None));
+        let late = SetSharedConfig { generation: Some(0), ..Default::default() };
+        let error = b.node.set(&late).unwrap_err();
+        assert!(error.message.contains("1 is the generation now, not 0"), "{error}");
+        b.order("log_level: warn").unwrap();
+        a.hear();
+        // What b has ordered comes to b as well.
+        b.hear();
+        assert_eq!(a.knows(), (2, "log_level: warn".to_owned(), None));
+        assert_eq!(b.knows(), a.knows());
+    }
+
+    #[test]
+    fn what_an_old_snapshot_lacks_is_put_back_as_soon_as_the_store_takes_it() {
+        let store = TestStore::default();
+        let mut a = TestNode::new("a", &store);
+        a.order("log_level: debug").unwrap();
+        let old = store.entries.with(|entries| entries.next().unwrap().1.to_owned());
+        a.order("log_level: warn").unwrap();
+        a.hear();
+        store.is_away.store(true, Ordering::Relaxed);
+        store.write(&old, 2);
+        a.hear();
+        assert_eq!((store.generation(), a.knows().0), (1, 2), "the node keeps the newer one");
+        a.node.put_back();
+        assert_eq!(store.generation(), 1, "the store is away");
+        store.is_away.store(false, Ordering::Relaxed);
+        a.node.put_back();
+        assert_eq!(store.generation(), 2);
+        a.hear();
+        // Nothing is to be put back any more.
+        store.is_away.store(true, Ordering::Relaxed);
+        assert!(!a.node.known().is_behind);
+        assert_eq!(a.knows(), (2, "log_level: warn".to_owned(), None));
+    }
+
+    #[test]
+    fn a_form_of_a_newer_release_is_named_and_not_overwritten() {
+        let store = TestStore::default();
+        let mut a = TestNode::new("a", &store);
+        store.write(r#"{"generation":7,"parts":[]}"#, 0);
+        a.hear();
+        let trouble = a.knows().2.unwrap();
+        assert!(trouble.starts_with("this release cannot read what nodes share"), "{trouble}");
+        let error = a.order("log_level: warn").unwrap_err();
+        assert!(error.message.contains("this release cannot read"), "{error}");
+        store.entries.with(|entries| assert!(entries.next().unwrap().1.contains("parts")));
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_refused_before_it_is_stored() {
+        let store = TestStore::default();
+        let a = TestNode::new("a", &store);
+        let text = format!("# {}", "x".repeat(bellrock_config::MAX_SHARED_BYTES));
+        let error = a.order(&text).unwrap_err();
+        assert!(error.message.contains("nodes share at most 256 KiB"), "{error}");
+        store.entries.with(|entries| assert!(entries.next().is_none()));
     }
 }

@@ -104,7 +104,7 @@ fn config(args: &ConfigArgs) -> Result<(), Failure> {
         }
         None => return ask(&args.ask, query::GetSharedConfig {}, show::shared_config),
         Some(file) => {
-            let (name, text) = read_text(file, "nodes share at most 256 KiB")?;
+            let (name, text) = read_text(file, "give a shorter text")?;
             // An empty file is rather the rest of a failure than the wish to share nothing.
             if text.trim().is_empty() {
                 let why = format!("{name}: it is empty; --none shares nothing any more");
