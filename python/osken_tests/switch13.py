@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from queue import Queue
-from threading import Thread
+from threading import Lock, Thread
 
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY = 5, 6
@@ -26,6 +26,8 @@ class Switch13:
         self.dpid = dpid
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self._messages: Queue[tuple[int, bytes] | None] = Queue()
+        # The thread answers while a test sends. With a full socket, `sendall` writes in parts.
+        self._sending = Lock()
         self.send(HELLO, b"", 0)
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -42,7 +44,9 @@ class Switch13:
         self.socket.close()
 
     def send(self, kind: int, body: bytes, xid: int = 0) -> None:
-        self.socket.sendall(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
+        message = struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body
+        with self._sending:
+            self.socket.sendall(message)
 
     def packet_in(self, data: bytes) -> None:
         head = struct.pack("!IHBBQ", 0xFFFF_FFFF, len(data), 0, 0, 0)
