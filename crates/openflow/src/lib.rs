@@ -34,6 +34,7 @@ mod address;
 mod band;
 mod bytes;
 mod error;
+mod exact;
 mod field;
 mod flags;
 mod header;

@@ -206,6 +206,23 @@ impl Match {
         self.masked & field.bit() != 0
     }
 
+    /// Returns the match of the packets that both match. `None`: there are none.
+    ///
+    /// Parts without a meaning here ([`Match::unknown`], [`Match::unread`]) are left out.
+    #[must_use]
+    pub fn intersection(&self, other: &Match) -> Option<Match> {
+        let mut both = Match { odd: None, ..self.clone() };
+        for field in other.fields() {
+            let (value, mask) = (other.value(field)?, other.mask(field)?);
+            let (own, own_mask) = (both.value(field).unwrap_or(0), both.mask(field).unwrap_or(0));
+            if (own ^ value) & own_mask & mask != 0 {
+                return None;
+            }
+            both.set_masked(field, own | value, own_mask | mask);
+        }
+        Some(both)
+    }
+
     /// Returns the matched fields, by number.
     pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
         let mut left = self.present;
@@ -444,6 +461,27 @@ mod tests {
         let net = Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 1, 2, 3), 8);
         assert_eq!(net, Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 9, 9, 9), 8));
         assert_eq!(net.ipv4_src(Ipv4Addr::new(10, 1, 2, 3)), exact);
+    }
+
+    #[test]
+    fn two_matches_have_the_packets_that_both_match() {
+        let tcp = Match::any().eth_type(0x0800).ip_proto(6);
+        let port = Match::any().in_port(Port(1)).eth_type(0x0800);
+        let both = tcp.intersection(&port).map(|it| it.to_string());
+        assert_eq!(both.as_deref(), Some("in_port=1,eth_type=0x0800,ip_proto=6"));
+        assert_eq!(tcp.intersection(&Match::any().ip_proto(17)), None);
+        assert_eq!(Match::any().intersection(&tcp), Some(tcp.clone()));
+        let net = |octets: [u8; 4], bits| Match::any().ipv4_src_prefix(octets.into(), bits);
+        let narrow = net([10, 1, 0, 0], 16);
+        assert_eq!(net([10, 0, 0, 0], 8).intersection(&narrow), Some(narrow.clone()));
+        assert_eq!(narrow.intersection(&net([10, 0, 0, 0], 8)), Some(narrow.clone()));
+        assert_eq!(narrow.intersection(&net([10, 2, 0, 0], 16)), None);
+        let (even, host) = (
+            Match::any().with_masked(Field::Ipv4Src, 0, 1),
+            Match::any().ipv4_src([10, 1, 0, 2].into()),
+        );
+        assert_eq!(even.intersection(&host), Some(host.clone()));
+        assert_eq!(even.intersection(&Match::any().ipv4_src([10, 1, 0, 3].into())), None);
     }
 
     #[test]

@@ -119,41 +119,10 @@ pub struct Removed {
 const EXACT_RANK: u32 = 1 << 16;
 
 /// The order of flows: by priority, and in 1.0 also by whether the match has a wildcard.
-///
-/// A field of a 1.0 match that has no meaning (a port, for a protocol without ports) is no
-/// wildcard, whatever its bit says: two such matches are equal.
 pub(super) fn rank(version: Version, matching: &Match, priority: u16) -> u32 {
-    if version.ranks_exact_flows_first() && is_exact(matching) {
+    if version.ranks_exact_flows_first() && matching.is_exact() {
         EXACT_RANK
     } else {
         priority.into()
-    }
-}
-
-/// Whether a match of 1.0 has no wildcards.
-fn is_exact(matching: &Match) -> bool {
-    use bellrock_openflow::Field::{
-        ArpOp, ArpSpa, ArpTpa, EthDst, EthSrc, EthType, Icmpv4Code, Icmpv4Type, InPort, IpDscp,
-        IpProto, Ipv4Dst, Ipv4Src, TcpDst, TcpSrc, UdpDst, UdpSrc, VlanPcp, VlanVid,
-    };
-    let exact = |fields: &[_]| {
-        fields.iter().all(|field| matching.has(*field) && !matching.is_masked(*field))
-    };
-    let tagged = matching.value(VlanVid).is_some_and(|vid| vid != 0);
-    if !exact(&[InPort, EthSrc, EthDst, EthType, VlanVid]) || (tagged && !exact(&[VlanPcp])) {
-        return false;
-    }
-    match (matching.value(EthType), matching.value(IpProto)) {
-        (Some(0x0800), protocol) => {
-            let transport: &[_] = match protocol {
-                Some(1) => &[Icmpv4Type, Icmpv4Code],
-                Some(6) => &[TcpSrc, TcpDst],
-                Some(17) => &[UdpSrc, UdpDst],
-                _ => &[],
-            };
-            exact(&[Ipv4Src, Ipv4Dst, IpDscp, IpProto]) && exact(transport)
-        }
-        (Some(0x0806), _) => exact(&[ArpOp, ArpSpa, ArpTpa]),
-        _ => true,
     }
 }
