@@ -19,7 +19,8 @@ impl Handler for Firewall {
 
 fn main() -> bellrock::Result {
     bellrock::Controller::builder()
-        .app(per_switch("firewall", |_| Firewall))
+        // It sees no packet: its flows do everything.
+        .app(per_switch("firewall", |_| Firewall).sees([]))
         .app(Routing::default())
         .listen(([127, 0, 0, 1], 6653))
         .control_socket()

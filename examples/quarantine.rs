@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use bellrock::Change;
-use bellrock::openflow::FlowCommand;
 use bellrock::prelude::*;
 
 // ANCHOR: app
@@ -30,7 +29,7 @@ struct Drops(Watch<BTreeSet<MacAddr>>);
 impl Handler for Drops {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         for drop in self.0.load().iter().flat_map(drops) {
-            drop.with_flow_mod(FlowCommand::Add, |drop| switch.install(drop))?;
+            switch.install(&drop)?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 //! `cargo run -p bellrock --features lab --example routing`
 
 use bellrock::Needs;
-use bellrock::openflow::FlowCommand;
 use bellrock::prelude::*;
 use bellrock::services::paths::paths;
 
@@ -38,9 +37,7 @@ impl Handler for Router {
         let ports = hops.iter().map(|hop| hop.from).chain([host.at]);
         for at in ports.rev() {
             let flow = Flow::new(Match::any().eth_dst(host.id.mac)).hard(10).output(at.port);
-            flow.with_flow_mod(FlowCommand::Add, |flow| {
-                network.send(at.dpid, &ToSwitch::FlowMod(*flow))
-            })?;
+            network.install(at.dpid, &flow)?;
         }
         switch.packet_out(packet, hops.first().map_or(host.at.port, |hop| hop.from.port))?;
         Ok(Verdict::Consume)

@@ -12,6 +12,7 @@ from ._native import (
     ErrorMessage,
     FlowRemoved,
     FlowStats,
+    Match,
     Network,
     PacketIn,
     PacketIns,
@@ -80,7 +81,7 @@ EVENTS: Final = (
 """The names of the methods of a handler."""
 
 
-class App:
+class App(Handler):
     """An app: it makes a handler for each switch that comes up.
 
     >>> class Hub(App):
@@ -95,6 +96,12 @@ class App:
 
     needs: ClassVar[Sequence[Literal["topology", "hosts", "paths"]]] = ()
     """Services that it reads: links, hosts, shortest paths."""
+
+    sees: Match | Sequence[Match] | None = None
+    """Packets that it must see, whatever the apps behind it install: one match or several. Flows of the
+    apps behind never carry these packets past it, unless it allows them with `Switch.allow`. An empty list
+    says that it needs none; without a word, the controller warns if an app behind could take its packets
+    away."""
 
     forwards: ClassVar[Literal["unknown", "all", "selected", "nothing"]] = "unknown"
     """Which packets it forwards, to check the order of the apps."""
@@ -153,12 +160,16 @@ class PerSwitchApp(App):
     def __init__(self, make: type[Any]) -> None:
         self.name = make.__name__
         self.counters = getattr(make, "counters", {})
+        self.sees = getattr(make, "sees", None)
         self.adopts_flows = hasattr(make, "adopt")
-        self._make = make
+        self.made = make
 
     def switch_up(self, network: Network, switch: Switch) -> object:
-        return self._make()
+        return self.made()
 
+
+OWN_APPS: Final = ("hub", "learning", "routing")
+"""Names of the apps of Bellrock's own that a program may give."""
 
 AnyApp: TypeAlias = App | Callable[..., Any] | str
 """What is an app: an instance of `App`; a function, which gets the packets of all switches; a class

@@ -13,12 +13,13 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from types import TracebackType
 
 from ._app import AnyApp
 from ._load import LoadError, load
 from ._native import CommandRun, Error, NativeController, log, log_level
-from ._run import Controller, Ended, NotRunning, app_of, chain, report
+from ._run import Controller, Ended, NotRunning, app_of, report
 
 _log = logging.getLogger("bellrock")
 
@@ -49,7 +50,8 @@ class CommandController(Controller):
         self._apps = apps
 
     def _make(self) -> NativeController:
-        chains = {path: chain(apps) for path, apps in self._apps.items()}
+        entries = iter(self._chain)
+        chains = {path: list(islice(entries, len(apps))) for path, apps in self._apps.items()}
         try:
             return NativeController.of_command(self._run, chains, report)
         except Error as error:
@@ -137,15 +139,19 @@ def _load_all(files: Sequence[str]) -> dict[str, list[AnyApp]] | None:
                 exc_info=(type(error), error, _from_file(error.__traceback__)),
             )
             return None
-    names = Counter(app_of(app).name for of_file in apps.values() for app in of_file if not isinstance(app, str))
+    names = Counter(_name(app) for of_file in apps.values() for app in of_file)
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         _log.error("two apps are called %r; give one of them another `name`", twice[0])
         return None
     for path, of_file in apps.items():
-        listed = ", ".join(app_of(app).name for app in of_file if not isinstance(app, str))
+        listed = ", ".join(map(_name, of_file))
         _log.info("%s: apps: %s", path, listed)
     return apps
+
+
+def _name(app: AnyApp) -> str:
+    return app if isinstance(app, str) else app_of(app).name
 
 
 def _from_file(traceback: TracebackType | None) -> TracebackType | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import inspect
 import os
@@ -11,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from . import _run
-from ._app import EVENTS, AnyApp, App
+from ._app import EVENTS, OWN_APPS, AnyApp, App
 
 
 class LoadError(Exception):
@@ -99,17 +100,19 @@ def _named(module: ModuleType, path: str) -> list[AnyApp] | None:
         raise LoadError(f"{path}: `apps` is empty; name an app")
     for app in apps:
         if isinstance(app, str):
-            raise LoadError(
-                f"{path}: `{name}` has {app!r}; name apps of Bellrock's own in the chain, such as "
-                f"--app {path} --app {app}"
-            )
+            if app not in OWN_APPS:
+                near = difflib.get_close_matches(app, OWN_APPS, n=1)
+                hint = f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(OWN_APPS)}"
+                raise LoadError(f"{path}: `{name}`: there is no app {app!r}{hint}")
+            continue
+        if isinstance(app, type):
+            _check_arguments(app, path)
+            continue
         try:
             _run.app_of(app)
         except TypeError as error:
             raise LoadError(f"{path}: `{name}`: {error}") from None
-        if isinstance(app, type):
-            _check_arguments(app, path)
-    return apps
+    return [app() if isinstance(app, type) and issubclass(app, App) else app for app in apps]
 
 
 def _made(app: type[App], path: str) -> App:

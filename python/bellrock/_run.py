@@ -12,7 +12,8 @@ from os import PathLike
 from typing import Any
 
 from ._app import AnyApp, App, FunctionApp, PerSwitchApp
-from ._native import NativeController, log_to_stderr
+from ._check import check_app, check_class
+from ._native import Match, NativeController, log_to_stderr
 
 _log = logging.getLogger("bellrock")
 
@@ -29,11 +30,34 @@ class _Options:
     def __init__(self, app: App) -> None:
         self.name = app.name
         self.forwards = app.forwards
-        self.needs = list(app.needs)
+        self.needs = _needs_of(app)
+        self.sees = _sees_of(app)
         self.keeps_flows = app.keeps_flows
         self.adopts_flows = app.adopts_flows or hasattr(app, "adopt")
         self.wants_packet_ins = app.wants_packet_ins
         self.counters = list(app.counters.items())
+
+
+def _needs_of(app: App) -> list[str]:
+    if isinstance(app.needs, str):
+        raise TypeError(f"app {app.name}: needs is a tuple; write `needs = ({app.needs!r},)`, with the comma")
+    return list(app.needs)
+
+
+def _sees_of(app: App) -> list[Match] | None:
+    """What the app must see. `None`: it has not said, and may get packets."""
+    sees = app.sees
+    if isinstance(sees, Match):
+        return [sees]
+    if sees is None:
+        gets_packets = any(hasattr(app, event) for event in ("packet_in", "packet_ins"))
+        makes_handlers = not isinstance(app, PerSwitchApp) and type(app).switch_up is not App.switch_up
+        return None if gets_packets or makes_handlers else []
+    found = list(sees)
+    for each in found:
+        if not isinstance(each, Match):
+            raise TypeError(f"app {app.name}: sees has {each!r}; give matches, such as Match(eth_type=0x0800)")
+    return found
 
 
 def chain(apps: Sequence[AnyApp]) -> list[tuple[Any, _Options | None]]:
@@ -45,8 +69,12 @@ def chain(apps: Sequence[AnyApp]) -> list[tuple[Any, _Options | None]]:
         if isinstance(app, str):
             entries.append((app, None))
             continue
-        app = app_of(app)
-        entries.append((app, _Options(app)))
+        made = app_of(app)
+        if isinstance(made, PerSwitchApp):
+            check_class(made.name, made.made)
+        elif not isinstance(made, FunctionApp):
+            check_app(made)
+        entries.append((made, _Options(made)))
     return entries
 
 
@@ -55,7 +83,11 @@ def app_of(app: App | Callable[..., Any]) -> App:
         return app
     if isinstance(app, type):
         if issubclass(app, App):
-            raise TypeError(f"{app.__name__} is a class; give an instance: {app.__name__}()")
+            try:
+                inspect.signature(app).bind()
+            except TypeError:
+                raise TypeError(f"{app.__name__} is a class; give an instance: {app.__name__}(…)") from None
+            return app()
         return PerSwitchApp(app)
     if inspect.isroutine(app):
         return FunctionApp(app)
@@ -98,6 +130,8 @@ class Controller:
         self._loop = asyncio.get_running_loop()
         self._failure = self._loop.create_future()
         self._native = native = self._make()
+        for warning in native.warnings:
+            _log.warning("%s", warning)
         try:
             native.start_apps()
         except BaseException:

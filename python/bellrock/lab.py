@@ -13,6 +13,7 @@ comes from the seed, so a test that fails once fails again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address
@@ -22,6 +23,8 @@ from ._app import AnyApp
 from ._lab_loop import LabLoop
 from ._native import MacAddr, NativeLab, Network, Packet
 from ._run import chain, report
+
+_log = logging.getLogger("bellrock")
 
 __all__ = [
     "Fault",
@@ -128,6 +131,15 @@ class TcpReport:
         return f"<TcpReport, {self.bytes} bytes{'' if self.is_done else ', not done'}>"
 
 
+def _report_disabled(exceptions: list[BaseException], name: str) -> None:
+    text = (
+        f"APP DISABLED: {name} raised too many exceptions within a minute. It gets no more events; its flows stay; "
+        "the other apps go on"
+    )
+    exceptions.append(RuntimeError(text))
+    _log.error("%s", text)
+
+
 def _report(exceptions: list[BaseException], name: str, error: BaseException) -> None:
     exceptions.append(error)
     report(name, error)
@@ -136,6 +148,9 @@ def _report(exceptions: list[BaseException], name: str, error: BaseException) ->
 class Lab:
     """An emulated network, and a controller with these apps. It starts at once, and the apps have all
     switches.
+
+    Apps that a controller would not start are an `Error` here too: two of one name, or an order in which
+    one can do nothing. `checked=False` runs them, for tests of parts.
 
     Names of switches are s1, s2, …, of hosts h1, h2, … unless the topology says otherwise. A name
     that does not exist is a `ValueError`.
@@ -148,6 +163,7 @@ class Lab:
         seed: int = 1,
         version: Literal["1.0", "1.3"] | None = None,
         loop_free: bool = False,
+        checked: bool = True,
     ) -> None:
         if not isinstance(topology, Topology):
             raise TypeError(f"{topology!r} is no topology; write Lab(single(2), app)")
@@ -159,12 +175,18 @@ class Lab:
             chain(apps),
             # Not a method: the native half would keep this lab alive.
             report=partial(_report, self.exceptions),
+            report_disabled=partial(_report_disabled, self.exceptions),
             # It has what coroutines of apps need, and nothing else.
             event_loop=LabLoop(self.exceptions),  # type: ignore[abstract]
             seed=seed,
             version=version,
             loop_free=loop_free,
+            checked=checked,
         )
+        self.warnings: list[str] = self._native.warnings()
+        """What a controller warns about when it starts these apps. The log has it too."""
+        for warning in self.warnings:
+            _log.warning("%s", warning)
 
     @property
     def now(self) -> float:

@@ -23,6 +23,8 @@ class Rule:
 class Firewall(App):
     # It only drops, so it must stand in front.
     forwards = "nothing"
+    # Its flows do everything: it need not see a packet.
+    sees = ()
 
     def __init__(self, *rules: Rule) -> None:
         self.rules = rules

@@ -39,6 +39,13 @@ class LoadBalancer(App):
 
     forwards = "selected"
 
+    def __post_init__(self) -> None:
+        # No flow of an app behind may carry these away.
+        self.sees = [
+            Match(eth_type=EtherType.IPV4, ipv4_dst=self.ip),
+            Match(eth_type=EtherType.ARP, arp_tpa=self.ip),
+        ]
+
     def server_of(self, ip: IPv4Address, port: int) -> Server:
         # Packets that follow the first one may come here too, before the switch uses its new flows.
         # So the choice must be the same each time.

@@ -13,6 +13,7 @@ def test_connections_to_the_virtual_address_are_spread_over_the_servers() -> Non
     before = Lab(single(3), Learning)
     servers = [Server(before.mac(name), before.ip(name), port) for name, port in (("h1", 1), ("h2", 2))]
     lab = Lab(single(3), LoadBalancer(IP, MacAddr("02:00:00:00:01:00"), servers), Learning)
+    assert lab.ping_all(), "the learning switch has flows between all hosts"
     for host in ("h1", "h2"):
         lab.capture(host)
     for _ in range(16):

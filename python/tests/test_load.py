@@ -26,7 +26,10 @@ def _load(folder: Path, text: str, name: str = "an_app.py") -> list[AnyApp]:
 
 
 def _names(apps: list[AnyApp]) -> list[str]:
-    return [app.name if isinstance(app, App) else getattr(app, "__name__", "?") for app in apps]
+    return [
+        app.name if isinstance(app, App) else app if isinstance(app, str) else app.__name__
+        for app in apps
+    ]
 
 
 HANDLER = """
@@ -46,6 +49,8 @@ class Learning:
         ("import bellrock\nclass A(bellrock.App): ...\nclass B(A): ...\napps = [B(), A()]", ["B", "A"]),
         ("def hub(switch, packet): ...\ndef other(switch, packet): ...\napp = hub", ["hub"]),
         ("class One:\n    def tick(self, switch): ...\n" + HANDLER + "apps = (Learning,)", ["Learning"]),
+        ("import bellrock\nclass A(bellrock.App): ...\napp = A", ["A"]),
+        ("import bellrock\nclass A(bellrock.App): ...\napps = [A(), 'learning']", ["A", "learning"]),
         # All classes of `App` in their order, and nothing else.
         (
             "import bellrock\nfrom bellrock import App\nclass B(App): ...\nclass A(App): name = 'a'\nAlias = A\n"
@@ -84,9 +89,9 @@ def test_the_examples_are_files_with_an_app(
         ("import bellrock\nclass A(bellrock.App):\n    def __init__(self, n): ...", "`app = A(…)`"),
         ("class A:\n    def __init__(self, n): ...\n    def packet_in(self, s, p): ...", "`app = A(…)`"),
         ("class A:\n    def __init__(self, n): ...\napp = A", "`app = A(…)`"),
-        ("app = 'learning'", "--app learning"),
+        ("app = 'lerning'", "there is no app 'lerning' (did you mean learning?)"),
+        ("apps = ['own']", "there is no app 'own'; there are hub, learning, routing"),
         ("app = 7", "`app`: 7 is no app"),
-        ("import bellrock\nclass A(bellrock.App): ...\napp = A", "give an instance: A()"),
         ("apps = 7", "`apps` is a list of apps"),
         ("apps = []", "`apps` is empty"),
         ("app = apps = []", "it has both `app` and `apps`"),

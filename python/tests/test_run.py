@@ -235,7 +235,7 @@ def test_beside_a_running_event_loop_the_error_says_what_to_use() -> None:
 
 def test_an_app_of_bellrock_is_given_by_its_name() -> None:
     async def start() -> None:
-        with pytest.raises(ValueError, match="there are hub, learning and routing"):
+        with pytest.raises(ValueError, match="there are hub, learning, routing"):
             async with Controller("nonsense"):
                 pass
         with pytest.raises(bellrock.Error, match="learning"):

@@ -6,8 +6,11 @@ use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, FromSwitch, PortSt
 
 use crate::intern::intern;
 use crate::{
-    Allowance, Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid,
+    Allowance, Batch, Dpid, HostEntry, Match, Network, PacketIn, Result, Switch, SwitchInfo, Xid,
 };
+
+/// Maximum number of matches that an app may see ([`App::sees`]): each is a flow in every switch.
+pub const MAX_SEEN: usize = 64;
 
 /// Whether the next app sees a packet that a handler has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +94,8 @@ bitflags::bitflags! {
 
 /// An application. It makes a handler for each switch.
 ///
-/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::scope`], [`App::earlier_flows`]
-/// and [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or
+/// [`App::name`], [`App::wants_packet_ins`], [`App::sees`], [`App::needs`], [`App::scope`],
+/// [`App::earlier_flows`] and [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or
 /// in [`App::start`], ends the start. A later panic of an app never ends the controller.
 ///
 /// ```
@@ -141,6 +144,20 @@ pub trait App: Send + Sync + 'static {
     /// them cannot work, or does not start.
     fn forwards(&self) -> Forwards {
         Forwards::Unknown
+    }
+
+    /// The packets that the app must see, whatever the apps behind it install: at most
+    /// [`MAX_SEEN`]. The controller keeps a flow for each match in every switch, which sends these
+    /// packets to the controller. It has the lowest priority of the app's band: the app's own flows
+    /// have priority over it, and it has priority over all flows of the apps behind. So when the
+    /// app passes such a packet on, the next packet comes again.
+    /// [`Switch::allow`] lets the switch forward the packets of a match for some time.
+    ///
+    /// Without it, the flows of the apps behind carry later packets past the app. An app that
+    /// passes packets on and does not mind says so with an empty list. `None`, the default, says
+    /// nothing: the controller warns if an app behind could take its packets away.
+    fn sees(&self) -> Option<Vec<Match>> {
+        None
     }
 
     /// Network services that the app reads.
@@ -343,6 +360,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn wants_packet_ins(&self) -> bool;
     /// See [`App::forwards`].
     fn forwards(&self) -> Forwards;
+    /// See [`App::sees`].
+    fn sees(&self) -> Option<Vec<Match>>;
     /// See [`App::needs`].
     fn needs(&self) -> Needs;
     /// See [`App::scope`].
@@ -390,6 +409,10 @@ impl DynApp for AllowedApp {
         self.app.forwards()
     }
 
+    fn sees(&self) -> Option<Vec<Match>> {
+        self.app.sees()
+    }
+
     fn needs(&self) -> Needs {
         self.app.needs()
     }
@@ -434,6 +457,10 @@ impl<A: App> DynApp for A {
 
     fn forwards(&self) -> Forwards {
         App::forwards(self)
+    }
+
+    fn sees(&self) -> Option<Vec<Match>> {
+        App::sees(self)
     }
 
     fn needs(&self) -> Needs {

@@ -162,6 +162,13 @@ impl Cookie {
         self.owns(flow.cookie) && flow.is_well_formed()
     }
 
+    /// Cookies of the controller's flows that bring this app the packets that it sees
+    /// ([`App::sees`](crate::App::sees)). They are not the app's own, so it cannot remove them.
+    #[must_use]
+    pub const fn of_sight(self) -> Self {
+        Cookie(self.0 ^ 1 << 63)
+    }
+
     /// Whether a flow's cookie belongs to this app.
     #[must_use]
     pub const fn owns(self, cookie: u64) -> bool {
@@ -191,5 +198,8 @@ mod tests {
         // Flows in switches carry this value: a new one would orphan them.
         assert_eq!(learning.with(0), Cookie::of_app("learning").with(0));
         assert!(!learning.owns(0));
+        let sight = learning.of_sight();
+        assert!(sight.owns(sight.with(1)) && !sight.owns(learning.with(1)));
+        assert!(!learning.owns(sight.with(1)) && !hub.of_sight().owns(sight.with(1)));
     }
 }

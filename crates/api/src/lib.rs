@@ -26,6 +26,7 @@ mod batch;
 mod confirm;
 mod connection_end;
 mod counters;
+mod either;
 mod empty_network;
 mod error;
 mod event;
@@ -60,7 +61,7 @@ pub use allowance::{
     APP_MESSAGES_PER_PACKET_IN, APP_MESSAGES_PER_SECOND, APP_TASKS, Allowance, AllowedWrites,
     AppGuard,
 };
-pub use app::{App, EarlierFlows, Forwards, Handler, Needs, Scope, Verdict};
+pub use app::{App, EarlierFlows, Forwards, Handler, MAX_SEEN, Needs, Scope, Verdict};
 pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, PacketFilter};
@@ -78,6 +79,7 @@ pub use confirm::{
 };
 pub use connection_end::{ConnectionEnd, EndReason};
 pub use counters::{Counter, CounterValue, SharedCounter};
+pub use either::{Either, either};
 pub use error::{Error, HandlerError, Result};
 /// Header parser of [`PacketIn::headers`].
 pub use etherparse;
@@ -85,9 +87,9 @@ pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
-    ALL_TABLES, BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer, GroupEntry,
-    ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, InstructionPart, MeterEntry,
-    NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, check_bucket,
+    ALL_TABLES, AsFlowMod, BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer,
+    GroupEntry, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, InstructionPart,
+    MeterEntry, NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, check_bucket,
     check_instructions, parse_actions, parse_instructions,
 };
 pub use hosts::{Host, HostId, Hosts};
@@ -105,7 +107,7 @@ pub use raw::{
 pub use role::{
     ControllerRole, GrantedRole, ParseRoleError, RoleError, RoleOrder, RoleOrderFuture,
 };
-pub use switch::{Switch, Xid};
+pub use switch::{MAX_ALLOWED, Switch, Xid};
 pub use switches::Switches;
 pub use task::{Sleep, TaskHandle};
 pub use template::FlowTemplate;

@@ -18,9 +18,10 @@ use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::term::Term;
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppEvent, AppGuard, AppId, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid, Error,
-    Event, Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture, Result, RoleOrder,
-    RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Transaction, Watch,
+    Abort, AppEvent, AppGuard, AppId, AsFlowMod, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie,
+    Dpid, Error, Event, Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture,
+    Result, RoleOrder, RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Transaction,
+    Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
@@ -161,7 +162,7 @@ impl Network {
             return Some("controller");
         }
         let mut apps = self.runtime.state().apps.iter();
-        apps.find(|(_, app)| app.owns(cookie)).map(|(name, _)| *name)
+        apps.find(|(_, app)| app.owns(cookie) || app.of_sight().owns(cookie)).map(|(name, _)| *name)
     }
 
     /// Name of the app that owns a reported flow, as in [`Network::app_of`]. Also `None` for a flow
@@ -273,6 +274,15 @@ impl Network {
             guard.check_sent(self, dpid, message)?;
         }
         self.carry(self.app_id(), dpid, message)
+    }
+
+    /// Installs a flow of the app at a switch, as [`Network::send`] does. To have it confirmed, use a
+    /// plan or desired state.
+    ///
+    /// # Errors
+    /// Those of [`Network::send`].
+    pub fn install(&self, dpid: Dpid, flow: &impl AsFlowMod) -> Result<(), Error> {
+        flow.as_flow_mod(|flow| self.send(dpid, &ToSwitch::FlowMod(*flow)))
     }
 
     /// Calls [`Handler::resume`](crate::Handler::resume) of the app's handler of this switch soon,

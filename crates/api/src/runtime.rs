@@ -18,7 +18,7 @@ pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
 pub use crate::term::TermControl;
 use crate::{
-    Cookie, Dpid, Error, Event, Events, Hosts, ProgramFuture, RequestFuture, RoleOrder,
+    Cookie, Dpid, Error, Event, Events, Hosts, Match, ProgramFuture, RequestFuture, RoleOrder,
     RoleOrderFuture, Switch, Switches, Topology, Watch, Xid,
 };
 
@@ -95,7 +95,7 @@ pub trait SwitchControl {
 }
 
 /// What was expected for a message that a [`Switch`] wrote: the calls of its [`Requests`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// See [`Requests::expect_answer`].
     Answer {
@@ -119,6 +119,13 @@ pub enum Expected {
         cookie: Cookie,
         /// The port that they send to.
         out_port: Port,
+    },
+    /// See [`Requests::allow`].
+    Allowed {
+        /// The packets.
+        matching: Box<Match>,
+        /// Time of the controller's clock at which it ends.
+        until: Duration,
     },
 }
 

@@ -12,7 +12,10 @@ use bellrock_openflow::{
 use crate::packet::Solicitation;
 use crate::role::refuse_role_change;
 use crate::runtime::{Expected, SwitchControl};
-use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
+use crate::{AppId, AsFlowMod, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
+
+/// Maximum number of allowed matches of a switch that wait for a flow ([`Switch::allow`]).
+pub const MAX_ALLOWED: usize = 256;
 
 /// A transaction id. Answers and errors of the switch repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +51,11 @@ pub trait Requests {
         out_port: Port,
         now: Duration,
     ) -> Result<(), Error>;
+
+    /// Notes that this app allows the packets of `matching` until then ([`Switch::allow`]).
+    fn allow(&mut self, app: AppId, matching: &Match, until: Duration) {
+        let _ = (app, matching, until);
+    }
 }
 
 /// One switch during one event: its data, and the buffer of messages that is sent after the event.
@@ -236,15 +244,41 @@ impl<'a> Switch<'a> {
     /// ([`Cookie`]); the lower half stays. The priority, 0 to 4095, becomes one of the app's band
     /// ([`crate::PriorityBand`]). Flows of other apps are never changed.
     ///
-    /// Not confirmed: if the switch refuses, [`crate::Handler::error`] gets the returned id.
+    /// Takes a [`FlowMod`] or a [`Flow`](crate::Flow). Not confirmed: if the switch refuses,
+    /// [`crate::Handler::error`] gets the returned id.
     ///
     /// # Errors
     /// [`Error::Priority`], [`Error::Encode`]. In 1.0 also for commands that match several flows:
     /// use [`Switch::remove`] to remove them.
     #[inline]
-    pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid, Error> {
-        let flow = self.app.owned_flow_mod(self.info.version, flow)?;
-        self.write(&ToSwitch::FlowMod(flow))
+    pub fn install(&mut self, flow: &impl AsFlowMod) -> Result<Xid, Error> {
+        flow.as_flow_mod(|flow| {
+            let flow = self.app.owned_flow_mod(self.info.version, flow)?;
+            self.write(&ToSwitch::FlowMod(flow))
+        })
+    }
+
+    /// Allows the switch to forward the packets of `matching` for this time, of those that the app
+    /// sees ([`App::sees`](crate::App::sees)): allow, then pass the packet on.
+    ///
+    /// For this time, each flow that an app behind installs here is installed a second time: only
+    /// for packets of `matching`, above the flow that brings them to this app, and with a hard
+    /// timeout at the end of the time. Then the next packet comes to this app again. This app's own
+    /// flows of priority [`PriorityBand::MIDDLE`](crate::PriorityBand::MIDDLE) (the default) and
+    /// above have priority over it, so a flow that drops these packets ends it at once.
+    ///
+    /// Only flows that handlers install count ([`Switch::install`]), not those that tasks program.
+    /// An app behind that sees the packets too must allow them as well.
+    ///
+    /// The time is rounded up to seconds. At most [`MAX_ALLOWED`] matches of a switch wait for
+    /// flows; the oldest ones give way.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] for a match that no switch of this version can have.
+    pub fn allow(&mut self, matching: &Match, time: Duration) -> Result<(), Error> {
+        matching.check()?;
+        self.requests.allow(self.app, matching, self.now + time);
+        Ok(())
     }
 
     /// Prepares a flow_mod that is sent millions of times with only a few different values, for
@@ -391,6 +425,7 @@ impl Switch<'_> {
     fn expect(&mut self, expected: &Expected) -> Option<()> {
         let now = self.now;
         match *expected {
+            Expected::Allowed { .. } => {}
             Expected::Answer { xid, kind } => {
                 self.requests.expect_answer(xid, kind, now).ok()?;
             }
@@ -417,7 +452,7 @@ impl Switch<'_> {
                 Expected::Answer { xid: own, .. } | Expected::Removal { xid: own, .. } => {
                     *own == xid
                 }
-                Expected::Overtaken { .. } => false,
+                Expected::Overtaken { .. } | Expected::Allowed { .. } => false,
             };
             let barrier_of = |expected: &Expected| match expected {
                 Expected::Overtaken { request, barrier } if *barrier == xid => Some(*request),
@@ -446,6 +481,11 @@ impl SwitchControl for Switch<'_> {
     fn append(&mut self, messages: &[u8], expected: &[Expected]) -> Result<Vec<Xid>, Error> {
         if messages.len() > self.out.room() {
             return Err(EncodeError::Full.into());
+        }
+        for allowed in expected {
+            if let Expected::Allowed { matching, until } = allowed {
+                self.requests.allow(self.app, matching, *until);
+            }
         }
         if !expected.is_empty() {
             return self.append_requests(messages, expected);

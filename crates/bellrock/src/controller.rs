@@ -344,6 +344,13 @@ impl ControllerBuilder {
         self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect()
     }
 
+    /// What is doubtful about the order of the apps. [`run`](Self::run) logs it.
+    #[must_use]
+    pub fn chain_warnings(&self) -> Vec<String> {
+        let doubts = self.chain_problems().filter(|problem| !problem.is_error);
+        doubts.map(|doubt| doubt.to_string()).collect()
+    }
+
     pub(crate) fn chain_problems(&self) -> impl Iterator<Item = ChainProblem> + use<> {
         // With a raw owner there is no chain.
         let has_chain = self.raw.is_none();
@@ -362,7 +369,7 @@ impl ControllerBuilder {
         log_to_stderr();
         // Before any thread starts, and before anything that a signal would leave half done.
         let mut signals = Signals::watch().map_err(RunError::Signals)?;
-        for doubt in self.chain_problems().filter(|problem| !problem.is_error) {
+        for doubt in self.chain_warnings() {
             tracing::warn!("{doubt}");
         }
         let controller = self.start()?;

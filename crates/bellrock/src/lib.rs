@@ -8,6 +8,15 @@
 #![doc = include_str!("../../../examples/hub.rs")]
 //! ```
 //!
+//! | To | see |
+//! |---|---|
+//! | react to events | [`App`], [`Handler`], [`per_switch`], [`Switch`], [`PacketIn`], [`Verdict`] |
+//! | say what a flow matches and does | [`Flow`], [`Match`], [`Action`], [`Actions`]; [`FlowMod`] borrows |
+//! | keep flows in switches | [`Desired`], [`DesiredEntry`]; once, confirmed: [`Plan`], [`FlowProgramming`] |
+//! | know the network | [`Network`], [`Topology`], [`Hosts`], [`services::paths`] |
+//! | wait for a change | [`Watch`], [`either`], [`Network::sleep`], [`Network::spawn`] |
+//! | change variables together | [`TVar`], [`atomically`] |
+//!
 //! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
@@ -27,6 +36,9 @@
 )]
 use bellrock_api::runtime;
 pub use bellrock_api::*;
+/// What runtimes and services use. Apps hardly need it.
+#[doc(hidden)]
+pub use bellrock_api::{AppGuard, Backoff, OwnFlow, RateLimit, RefusedFlows, Repeats};
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
 #[cfg(feature = "cluster")]
@@ -39,6 +51,8 @@ pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;
+pub use bellrock_services::desired::{Desired, DesiredEntry, DesiredFlows};
+pub use bellrock_services::programming::{FlowProgramming, Plan};
 pub use controller::{Controller, ControllerBuilder, run};
 #[cfg(feature = "control")]
 pub use file_store::FileStoreError;
@@ -109,6 +123,6 @@ pub mod prelude {
         atomically, try_atomically,
     };
     pub use bellrock_api::{EarlierFlows, Flow, FlowStats};
-    pub use bellrock_services::desired::{Desired, DesiredFlows};
+    pub use bellrock_services::desired::{Desired, DesiredEntry, DesiredFlows};
     pub use bellrock_services::programming::{FlowProgramming, Plan};
 }

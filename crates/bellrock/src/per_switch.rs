@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bellrock_api::{App, Handler, Network, SwitchInfo};
+use bellrock_api::{App, Handler, Match, Network, SwitchInfo};
 
 /// An app with this name. It makes a handler for each switch with `make`, and has no state of its
 /// own. An app that shares state between its handlers implements [`App`] instead.
@@ -11,7 +11,7 @@ where
     H: Handler,
     F: Fn(&SwitchInfo) -> H + Send + Sync + 'static,
 {
-    PerSwitch { name: name.into(), make }
+    PerSwitch { name: name.into(), make, sees: None }
 }
 
 /// The app that [`per_switch`] returns.
@@ -19,6 +19,16 @@ where
 pub struct PerSwitch<F> {
     name: Cow<'static, str>,
     make: F,
+    sees: Option<Vec<Match>>,
+}
+
+impl<F> PerSwitch<F> {
+    /// Sets the packets that the app must see, whatever the apps behind it install ([`App::sees`]):
+    /// none, if its own flows are enough.
+    #[must_use]
+    pub fn sees(self, matches: impl IntoIterator<Item = Match>) -> Self {
+        PerSwitch { sees: Some(matches.into_iter().collect()), ..self }
+    }
 }
 
 impl<H, F> App for PerSwitch<F>
@@ -30,6 +40,10 @@ where
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn sees(&self) -> Option<Vec<Match>> {
+        self.sees.clone()
     }
 
     fn switch_up(&self, _: &Network, switch: &SwitchInfo) -> H {

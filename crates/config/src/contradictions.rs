@@ -393,6 +393,8 @@ impl AppChoice {
             forwards: self.forwards(),
             // Whether an app in Python gets packets is known at the start.
             wants_packet_ins: !matches!(self, AppChoice::Python(_)),
+            // Those of Bellrock's own need no packets that a flow of an app behind takes.
+            sees: Some(Vec::new()),
             needs: self.needs(),
         }
     }

@@ -7,7 +7,8 @@ use bellrock_api::openflow::{FromSwitch, List, MAX_MESSAGE_LEN, MultipartReply, 
 use bellrock_api::runtime::SwitchControl;
 use bellrock_api::{
     App, Batch, EarlierFlows, EncodeError, ErrorMessage, FlowRemoved, FlowStats, Forwards, Handler,
-    HandlerError, Needs, Network, PacketIn, PortStatus, Result, Switch, SwitchInfo, Verdict, Xid,
+    HandlerError, Match, Needs, Network, PacketIn, PortStatus, Result, Switch, SwitchInfo, Verdict,
+    Xid,
 };
 
 use crate::event::{DetachedEvent, encoded};
@@ -54,6 +55,8 @@ pub struct DetachedSettings {
     pub name: String,
     /// See [`App::forwards`].
     pub forwards: Forwards,
+    /// See [`App::sees`].
+    pub sees: Option<Vec<Match>>,
     /// See [`App::needs`].
     pub needs: Needs,
     /// See [`App::earlier_flows`]. Flows to adopt stay until the app's thread removes them.
@@ -96,6 +99,10 @@ impl App for DetachedApp {
 
     fn forwards(&self) -> Forwards {
         self.settings.forwards
+    }
+
+    fn sees(&self) -> Option<Vec<Match>> {
+        self.settings.sees.clone()
     }
 
     fn needs(&self) -> Needs {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Out, RequestKind, xid::XidSource};
 use bellrock_api::runtime::{Expected, Requests};
-use bellrock_api::{Cookie, Error, Network, Port, Result, Switch, SwitchInfo};
+use bellrock_api::{AppId, Cookie, Error, Match, Network, Port, Result, Switch, SwitchInfo};
 
 use crate::link::{Parcel, SwitchLink};
 
@@ -84,8 +84,7 @@ impl Writer {
     /// Sends everything to the worker of a switch. `network` is the app's. All since the last call must
     /// have been written to this switch.
     pub fn post(&mut self, link: &SwitchLink, network: &Network) {
-        if self.out.is_empty() && self.passed.is_empty() {
-            self.recorder.0.clear();
+        if self.out.is_empty() && self.passed.is_empty() && self.recorder.0.is_empty() {
             return;
         }
         link.push(Parcel::Written {
@@ -132,7 +131,12 @@ impl Requests for Recorder {
         self.0.retain(|expected| match expected {
             Expected::Answer { xid: own, .. } | Expected::Removal { xid: own, .. } => *own != xid,
             Expected::Overtaken { request, .. } => *request != xid,
+            Expected::Allowed { .. } => true,
         });
+    }
+
+    fn allow(&mut self, _: AppId, matching: &Match, until: Duration) {
+        self.0.push(Expected::Allowed { matching: Box::new(matching.clone()), until });
     }
 
     fn expect_removal(

@@ -62,6 +62,7 @@ fn app(name: &str) -> (DetachedApp, Arc<Told>) {
     let settings = DetachedSettings {
         name: name.to_owned(),
         forwards: Forwards::Unknown,
+        sees: None,
         needs: Needs::empty(),
         earlier_flows: EarlierFlows::Adopt,
         wanted: Wanted { packet_ins: true, port_status: true, flow_removed: true, tick: true },

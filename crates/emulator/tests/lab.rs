@@ -5,7 +5,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, FlowMod, Match, ToSwitch, Version};
+use bellrock_api::{
+    App, Dpid, FlowMod, Handler, Match, Network, PacketIn, Result, Switch, SwitchInfo, ToSwitch,
+    Verdict, Version,
+};
 use bellrock_apps::{Hub, Learning};
 use bellrock_emulator::check::MessageDirection;
 use bellrock_emulator::lab::{
@@ -192,10 +195,40 @@ fn a_switch_is_handed_over_to_another_worker_under_traffic() {
 
 #[test]
 fn an_app_before_another_sees_packets_first() {
-    let lab = Lab::seeded(5).topology(single(2)).app(Hub);
-    let mut lab = lab.run(Learning::default());
-    assert!(lab.ping("h1", "h2"));
-    assert_eq!(lab.flows("s1").len(), 1, "the hub floods everything: {:#?}", lab.flows("s1"));
+    let lab = || Lab::seeded(5).topology(single(2)).app(Hub);
+    let mut unchecked = lab().unchecked().run(Learning::default());
+    assert!(unchecked.ping("h1", "h2"));
+    let flows = unchecked.flows("s1");
+    assert_eq!(flows.len(), 1, "the hub floods everything: {flows:#?}");
+    // A controller refuses such a chain, and so does the lab.
+    let refused = lab().try_run(Learning::default()).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|why| why.contains("leave one of the two out")));
+    let twice = lab().try_run(Hub).err().map(|error| error.to_string());
+    assert!(twice.is_some_and(|why| why.starts_with("two apps are called hub")));
+}
+
+#[test]
+fn an_app_that_is_disabled_has_its_name_in_the_lab() {
+    struct Panics;
+    impl App for Panics {
+        type Handler = Panics;
+        fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Panics {
+            Panics
+        }
+    }
+    impl Handler for Panics {
+        fn packet_in(&mut self, _: &mut Switch<'_>, _: &PacketIn<'_>) -> Result<Verdict> {
+            panic!("always")
+        }
+    }
+    let mut lab = Lab::seeded(5).topology(single(2)).app(Panics).run(Learning::default());
+    assert!(lab.disabled_apps().is_empty());
+    assert!(lab.warnings().iter().any(|warning| warning.contains("\"Panics\"")));
+    for _ in 0..12 {
+        lab.ping("h1", "h2");
+        lab.run_for(Duration::from_millis(100));
+    }
+    assert_eq!(lab.disabled_apps(), ["Panics"]);
 }
 
 #[test]

@@ -8,12 +8,16 @@ use bellrock_detached::{DETACHED_COUNTERS, DetachedSettings, Wanted};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::matching::PyMatch;
+
 /// What an app says of itself.
 #[derive(FromPyObject)]
 pub(crate) struct AppOptions {
     pub(crate) name: String,
     forwards: String,
     needs: Vec<String>,
+    /// `None`: it has not said.
+    sees: Option<Vec<Py<PyMatch>>>,
     pub(crate) keeps_flows: bool,
     adopts_flows: bool,
     wants_packet_ins: bool,
@@ -33,19 +37,9 @@ impl AppOptions {
     /// # Errors
     /// `ValueError` for options that do not exist, or contradict each other.
     pub(crate) fn settings(&self) -> PyResult<DetachedSettings> {
-        let mut needs = Needs::empty();
-        for need in &self.needs {
-            needs |= match need.as_str() {
-                "topology" => Needs::TOPOLOGY,
-                "hosts" => Needs::HOSTS,
-                "paths" => Needs::PATHS,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "needs: {other:?} is not \"topology\", \"hosts\" or \"paths\""
-                    )));
-                }
-            };
-        }
+        let needs = self.needs()?;
+        let sees =
+            self.sees.as_ref().map(|sees| sees.iter().map(|it| it.get().0.clone()).collect());
         let forwards = match self.forwards.as_str() {
             "unknown" => Forwards::Unknown,
             "all" => Forwards::All,
@@ -72,6 +66,7 @@ impl AppOptions {
             counters: self.static_counters()?,
             name: self.name.clone(),
             forwards,
+            sees,
             needs,
             earlier_flows,
             wanted: Wanted {
@@ -85,6 +80,32 @@ impl AppOptions {
 }
 
 impl AppOptions {
+    /// Whether it sees any packets.
+    pub(crate) fn sees_packets(&self) -> bool {
+        self.sees.as_ref().is_some_and(|sees| !sees.is_empty())
+    }
+
+    /// The services that it needs.
+    ///
+    /// # Errors
+    /// `ValueError` for one that does not exist.
+    pub(crate) fn needs(&self) -> PyResult<Needs> {
+        let mut needs = Needs::empty();
+        for need in &self.needs {
+            needs |= match need.as_str() {
+                "topology" => Needs::TOPOLOGY,
+                "hosts" => Needs::HOSTS,
+                "paths" => Needs::PATHS,
+                other => {
+                    return Err(PyValueError::new_err(format!(
+                        "needs: {other:?} is not \"topology\", \"hosts\" or \"paths\""
+                    )));
+                }
+            };
+        }
+        Ok(needs)
+    }
+
     fn static_counters(&self) -> PyResult<Vec<(&'static str, &'static str)>> {
         let wrong = |text: String| Err(PyValueError::new_err(format!("counters: {text}")));
         if self.counters.len() > MAX_COUNTERS {

@@ -12,13 +12,13 @@ use bellrock::config::apps::PythonFile;
 use bellrock::configured::{Configured, NotRun};
 use bellrock::{Controller, ControllerBuilder, RunError};
 use bellrock_detached::Feed;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::app_options::AppOptions;
 use crate::command_run::{CommandController, CommandRun, failed};
 use crate::error::Error;
-use crate::own_app::OwnApp;
+use crate::own_app::{ChainApp, OwnApp};
 use crate::runner::{Runner, SPIN};
 
 /// A running controller. `bellrock.run` makes one, and calls `turn` when its file descriptor is
@@ -29,6 +29,8 @@ pub(crate) struct NativeController {
     /// What the workers write to, to wake the thread of the apps, arrives here.
     woken: UnixStream,
     controller: Mutex<Option<Running>>,
+    /// What is doubtful about the order of the apps. The command logs it itself.
+    warnings: Vec<String>,
 }
 
 /// A controller of a program, or of the command.
@@ -99,11 +101,12 @@ impl NativeController {
             let listen = vec![address_of(&address)?];
             builder = builder.http(bellrock::http::HttpSettings { listen, ..Default::default() });
         }
+        let warnings = builder.chain_warnings();
         // Workers start meanwhile, and none may wait for Python.
         let controller = py.detach(|| builder.start());
         let controller = controller.map_err(|error| Error::new_err(error.to_string()))?;
         let controller = Mutex::new(Some(Running::Program(controller)));
-        Ok(NativeController { runner, woken, controller })
+        Ok(NativeController { runner, woken, controller, warnings })
     }
 
     /// Starts the controller of a run of the command. `apps` has the apps of each file.
@@ -121,14 +124,21 @@ impl NativeController {
             let name = file.path().display().to_string();
             let mut of_file = Vec::new();
             for (app, options) in apps.remove(&name).unwrap_or_default() {
-                let options = options.ok_or_else(|| not_an_app(&name))?;
-                of_file.push(runner.add(app.unbind(), &options, |_| ())?);
+                of_file.push(match options {
+                    Some(options) => {
+                        ChainApp::Python(runner.add(app.unbind(), &options, |_| ())?)
+                    }
+                    None => ChainApp::Own(OwnApp::named(&app)?),
+                });
             }
             detached.insert(name, of_file);
         }
         let add = |builder: ControllerBuilder, file: &PythonFile| {
             let of_file = detached.remove(&file.path().display().to_string());
-            Ok(of_file.into_iter().flatten().fold(builder, ControllerBuilder::app))
+            Ok(of_file
+                .into_iter()
+                .flatten()
+                .fold(builder, |builder, app: ChainApp| app.add_to(builder)))
         };
         let (config, options) = (run.config.clone(), run.options());
         let (log_level, signals) = (run.take_log_level()?, run.take_signals());
@@ -138,7 +148,13 @@ impl NativeController {
                 .map_err(|error| NotRun::from(RunError::Signals(error)))
         });
         let controller = Mutex::new(Some(Running::Command(command.map_err(failed)?)));
-        Ok(NativeController { runner, woken, controller })
+        Ok(NativeController { runner, woken, controller, warnings: Vec::new() })
+    }
+
+    /// What is doubtful about the order of the apps, for the log.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     /// Whether a signal has asked the command to stop.
@@ -206,10 +222,6 @@ fn feed() -> io::Result<(Arc<Feed>, UnixStream)> {
     // If its buffer is full, the thread wakes anyway.
     let wake = move || _ = (&bell).write(&[1]);
     Ok((Arc::new(Feed::new(wake)), woken))
-}
-
-fn not_an_app(file: &str) -> PyErr {
-    PyTypeError::new_err(format!("{file}: apps of Bellrock's own are named in the chain"))
 }
 
 fn address_of(text: &str) -> PyResult<SocketAddr> {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bellrock::lab::{FaultKind, Faults, FlowState, Lab, LabBuilder, NamedTopology, TopologySpec};
-use bellrock::{Network, Version};
-use bellrock_detached::{DetachedApp, Doorbell, Feed};
+use bellrock::{Needs, Network, Version};
+use bellrock_detached::{Doorbell, Feed};
 use futures_lite::FutureExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -19,7 +19,7 @@ use crate::app_options::AppOptions;
 use crate::argument::Arg;
 use crate::error::Error;
 use crate::network::PyNetwork;
-use crate::own_app::OwnApp;
+use crate::own_app::{ChainApp, OwnApp};
 use crate::packet::PyPacket;
 use crate::runner::{Runner, Shared};
 
@@ -32,6 +32,12 @@ pub(crate) struct NativeLab {
     lab: Lab,
     shared: Arc<Shared>,
     failure: Failure,
+    /// What any app needs.
+    needs: Needs,
+    /// Called with the name of an app that is disabled.
+    report_disabled: Py<PyAny>,
+    /// Apps of which it was called.
+    disabled: Vec<&'static str>,
 }
 
 /// An exception that ends the test, from a method of an app: `KeyboardInterrupt`, `SystemExit`.
@@ -92,17 +98,21 @@ impl PythonTask {
 #[pymethods]
 impl NativeLab {
     #[new]
-    #[pyo3(signature = (topology, is_file, apps, *, report, event_loop, seed, version, loop_free))]
+    #[pyo3(signature = (
+        topology, is_file, apps, *, report, report_disabled, event_loop, seed, version, loop_free, checked
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
         topology: &str,
         is_file: bool,
         apps: Vec<(Bound<'_, PyAny>, Option<AppOptions>)>,
         report: Py<PyAny>,
+        report_disabled: Py<PyAny>,
         event_loop: Py<PyAny>,
         seed: u64,
         version: Option<&str>,
         loop_free: bool,
+        checked: bool,
     ) -> PyResult<Self> {
         let spec = match is_file {
             true => TopologySpec::parse(topology),
@@ -111,6 +121,9 @@ impl NativeLab {
         let mut builder = Lab::seeded(seed).topology(spec.map_err(lab_error)?);
         if loop_free {
             builder = builder.loop_free();
+        }
+        if !checked {
+            builder = builder.unchecked();
         }
         if let Some(version) = version {
             let version: Version = version
@@ -123,12 +136,15 @@ impl NativeLab {
         let mut runner =
             Runner::new(Arc::new(Feed::new(move || ring.ring())), report, Duration::ZERO);
         let task = Arc::new(OnceLock::new());
-        let (mut chain, mut is_first) = (Vec::new(), true);
+        let (mut chain, mut is_first, mut needs) = (Vec::new(), true, Needs::empty());
         for (app, options) in apps {
             let Some(options) = options else {
-                chain.push(LabApp::Own(OwnApp::named(&app)?));
+                let app = OwnApp::named(&app)?;
+                needs |= app.needs();
+                chain.push(ChainApp::Own(app));
                 continue;
             };
+            needs |= options.needs()?;
             let task = std::mem::take(&mut is_first).then(|| Arc::clone(&task));
             let app = runner.add(app.unbind(), &options, move |network| {
                 if let Some(task) = &task {
@@ -136,16 +152,22 @@ impl NativeLab {
                     network.spawn("python", run);
                 }
             })?;
-            chain.push(LabApp::Python(app));
+            chain.push(ChainApp::Python(app));
         }
         let (shared, failure) = (Arc::clone(&runner.shared), Failure::default());
         let python = PythonTask { runner, event_loop, bell, failure: Arc::clone(&failure) };
         // It is new.
         let _ = task.set(python);
         let lab = run(builder, chain)?;
-        let lab = NativeLab { lab, shared, failure };
+        let disabled = Vec::new();
+        let mut lab = NativeLab { lab, shared, failure, needs, report_disabled, disabled };
         lab.check()?;
         Ok(lab)
+    }
+
+    /// What a controller warns about when it starts these apps.
+    fn warnings(&self) -> Vec<String> {
+        self.lab.warnings().to_vec()
     }
 
     #[getter]
@@ -155,7 +177,7 @@ impl NativeLab {
 
     fn network(&self) -> PyResult<PyNetwork> {
         let network = self.lab.controller().ok_or_else(|| Error::new_err("no controller runs"))?;
-        Ok(PyNetwork::new(&network, false, &self.shared))
+        Ok(PyNetwork::new(&network, false, self.needs, &self.shared))
     }
 
     fn hosts(&self) -> Vec<String> {
@@ -323,32 +345,29 @@ impl NativeLab {
     }
 
     /// Returns the exception that ended the apps.
-    fn check(&self) -> PyResult<()> {
+    fn check(&mut self) -> PyResult<()> {
+        for name in self.lab.disabled_apps() {
+            if !self.disabled.contains(&name) {
+                self.disabled.push(name);
+                Python::attach(|py| self.report_disabled.call1(py, (name,)))?;
+            }
+        }
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
 }
 
-/// An app of the chain of a lab.
-enum LabApp {
-    Python(DetachedApp),
-    Own(OwnApp),
-}
-
 /// Starts the lab with these apps.
-fn run(mut builder: LabBuilder, mut apps: Vec<LabApp>) -> PyResult<Lab> {
+fn run(mut builder: LabBuilder, mut apps: Vec<ChainApp>) -> PyResult<Lab> {
     let Some(last) = apps.pop() else {
         return Err(PyTypeError::new_err("a lab needs an app: Lab(topology, app)"));
     };
     for app in apps {
-        builder = match app {
-            LabApp::Python(app) => builder.app(app),
-            LabApp::Own(app) => app.add_to(builder),
-        };
+        builder = app.add_to(builder);
     }
     let lab = match last {
-        LabApp::Python(app) => builder.try_run(app),
-        LabApp::Own(app) => app.run_last(builder),
+        ChainApp::Python(app) => builder.try_run(app),
+        ChainApp::Own(app) => app.run_last(builder),
     };
     lab.map_err(lab_error)
 }

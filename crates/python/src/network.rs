@@ -9,7 +9,8 @@ use bellrock::openflow::{
 use bellrock::services::paths::paths;
 use bellrock::services::programming::FlowProgramming;
 use bellrock::{
-    AppEvent, Dpid, EventRecord, MacAddr, Match, Network, Port, Subscription, SubscriptionItem,
+    AppEvent, Dpid, EventRecord, MacAddr, Match, Needs, Network, Port, Subscription,
+    SubscriptionItem,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
@@ -35,12 +36,29 @@ pub(crate) struct PyNetwork {
     network: Network,
     /// Whether flows of an earlier run stay, as desired state needs it.
     keeps_flows: bool,
+    /// The services that it may read.
+    needs: Needs,
     shared: Arc<Shared>,
 }
 
 impl PyNetwork {
-    pub(crate) fn new(network: &Network, keeps_flows: bool, shared: &Arc<Shared>) -> Self {
-        PyNetwork { network: network.clone(), keeps_flows, shared: Arc::clone(shared) }
+    pub(crate) fn new(
+        network: &Network,
+        keeps_flows: bool,
+        needs: Needs,
+        shared: &Arc<Shared>,
+    ) -> Self {
+        PyNetwork { network: network.clone(), keeps_flows, needs, shared: Arc::clone(shared) }
+    }
+
+    /// Refuses to read a service that the app does not need: it would be empty for ever.
+    fn check_needs(&self, what: &str, any_of: Needs, name: &str) -> PyResult<()> {
+        if self.needs.intersects(any_of) {
+            return Ok(());
+        }
+        Err(Error::new_err(format!(
+            "{what} needs {name:?}: write `needs = ({name:?},)` in the class of the app"
+        )))
     }
 }
 
@@ -64,43 +82,51 @@ impl PyNetwork {
 
     /// The links between switches, one for each direction, for apps that need "topology".
     #[getter]
-    fn links(&self) -> Vec<PyLink> {
-        self.network.topology().load().links.values().map(PyLink::from).collect()
+    fn links(&self) -> PyResult<Vec<PyLink>> {
+        // The other services build on discovery.
+        self.check_needs("links", Needs::all(), "topology")?;
+        Ok(self.network.topology().load().links.values().map(PyLink::from).collect())
     }
 
     /// The known hosts, sorted by their ports, for apps that need "hosts".
     #[getter]
-    fn hosts(&self) -> Vec<PyHost> {
-        self.network.hosts().load().iter().map(PyHost::from).collect()
+    fn hosts(&self) -> PyResult<Vec<PyHost>> {
+        self.check_needs("hosts", Needs::HOSTS, "hosts")?;
+        Ok(self.network.hosts().load().iter().map(PyHost::from).collect())
     }
 
     /// Finds a host by its Ethernet address, in its VLAN.
     #[pyo3(signature = (mac, vlan_id=None))]
-    fn host(&self, mac: Arg<MacAddr>, vlan_id: Option<u16>) -> Option<PyHost> {
-        self.network.hosts().load().get(mac.0, vlan_id).map(PyHost::from)
+    fn host(&self, mac: Arg<MacAddr>, vlan_id: Option<u16>) -> PyResult<Option<PyHost>> {
+        self.check_needs("host", Needs::HOSTS, "hosts")?;
+        Ok(self.network.hosts().load().get(mac.0, vlan_id).map(PyHost::from))
     }
 
     /// Finds a host by its IP address, in its VLAN.
     #[pyo3(signature = (ip, vlan_id=None))]
-    fn host_by_ip(&self, ip: Arg<IpAddr>, vlan_id: Option<u16>) -> Option<PyHost> {
-        self.network.hosts().load().by_ip(ip.0, vlan_id).map(PyHost::from)
+    fn host_by_ip(&self, ip: Arg<IpAddr>, vlan_id: Option<u16>) -> PyResult<Option<PyHost>> {
+        self.check_needs("host_by_ip", Needs::HOSTS, "hosts")?;
+        Ok(self.network.hosts().load().by_ip(ip.0, vlan_id).map(PyHost::from))
     }
 
     /// Returns the hops of a shortest path between two switches, each as the datapath id and the
     /// port that packets leave by; `None` if there is no path. For apps that need "paths". Equal
     /// paths are chosen by `key`, such as a hash of addresses.
     #[pyo3(signature = (from_dpid, to_dpid, key=0))]
-    fn path(&self, from_dpid: u64, to_dpid: u64, key: u64) -> Option<Vec<(u64, u32)>> {
+    fn path(&self, from_dpid: u64, to_dpid: u64, key: u64) -> PyResult<Option<Vec<(u64, u32)>>> {
+        self.check_needs("path", Needs::PATHS, "paths")?;
         let paths = paths(&self.network).load();
-        let path = paths.path(Dpid(from_dpid), Dpid(to_dpid), key)?;
-        Some(path.hops.iter().map(|hop| (hop.from.dpid.0, hop.from.port.0)).collect())
+        let path = paths.path(Dpid(from_dpid), Dpid(to_dpid), key);
+        Ok(path
+            .map(|path| path.hops.iter().map(|hop| (hop.from.dpid.0, hop.from.port.0)).collect()))
     }
 
     /// Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so that
     /// it reaches each host once. For apps that need "paths".
-    fn flood_ports(&self, dpid: u64) -> Vec<u32> {
+    fn flood_ports(&self, dpid: u64) -> PyResult<Vec<u32>> {
+        self.check_needs("flood_ports", Needs::PATHS, "paths")?;
         let paths = paths(&self.network).load();
-        paths.flood_ports(Dpid(dpid)).iter().map(|port| port.0).collect()
+        Ok(paths.flood_ports(Dpid(dpid)).iter().map(|port| port.0).collect())
     }
 
     /// Carries out a plan, and waits until the switches have confirmed it. Raises `Error` if it

@@ -2,16 +2,36 @@
 
 use bellrock::apps::{Hub, Learning, Routing};
 use bellrock::lab::{Lab, LabBuilder, LabError};
-use bellrock::{App, ControllerBuilder};
+use bellrock::{App, ControllerBuilder, Needs};
+use bellrock_detached::DetachedApp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+
+/// Names of the apps of Bellrock's own that a program may give.
+const OWN_APPS: [&str; 3] = ["hub", "learning", "routing"];
 
 /// An app of Bellrock's own, with its default settings.
 pub(crate) enum OwnApp {
     Hub,
     Learning(Box<Learning>),
     Routing(Box<Routing>),
+}
+
+/// An app of a chain.
+pub(crate) enum ChainApp {
+    Python(DetachedApp),
+    Own(OwnApp),
+}
+
+impl ChainApp {
+    /// Adds it to the end of a chain.
+    pub(crate) fn add_to<C: Chain>(self, chain: C) -> C {
+        match self {
+            ChainApp::Python(app) => chain.with(app),
+            ChainApp::Own(app) => app.add_to(chain),
+        }
+    }
 }
 
 /// What apps are added to, in the order of the chain.
@@ -45,11 +65,19 @@ impl OwnApp {
             "learning" => OwnApp::Learning(Box::default()),
             "routing" => OwnApp::Routing(Box::default()),
             other => {
-                let wrong =
-                    format!("there is no app {other:?}; there are hub, learning and routing");
+                let wrong = format!("there is no app {other:?}; there are {}", OWN_APPS.join(", "));
                 return Err(PyValueError::new_err(wrong));
             }
         })
+    }
+
+    /// The services that it needs.
+    pub(crate) fn needs(&self) -> Needs {
+        match self {
+            OwnApp::Hub => Hub.needs(),
+            OwnApp::Learning(app) => app.needs(),
+            OwnApp::Routing(app) => app.needs(),
+        }
     }
 
     /// Adds it to the end of a chain.

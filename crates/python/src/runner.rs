@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bellrock::openflow::{FlowStats, FromSwitch, MultipartReply, ReplyBody, frame};
-use bellrock::{Network, SwitchInfo};
+use bellrock::{Needs, Network, SwitchInfo};
 use bellrock_detached::{Delivery, DetachedApp, DetachedEvent, Feed, SwitchLink};
 use crossbeam_queue::SegQueue;
 use pyo3::call::PyCallArgs;
@@ -121,11 +121,17 @@ pub(crate) struct RunnerApp {
     app: Py<PyAny>,
     network: Arc<OnceLock<Network>>,
     keeps_flows: bool,
+    needs: Needs,
+    sees_packets: bool,
 }
 
 impl RunnerApp {
     fn network(&self) -> PyResult<&Network> {
         self.network.get().ok_or_else(|| PyValueError::new_err("the controller has not started"))
+    }
+
+    fn python_network(&self, shared: &Arc<Shared>) -> PyResult<PyNetwork> {
+        Ok(PyNetwork::new(self.network()?, self.keeps_flows, self.needs, shared))
     }
 }
 
@@ -207,6 +213,8 @@ impl Runner {
             app,
             network,
             keeps_flows: options.keeps_flows,
+            needs: options.needs()?,
+            sees_packets: options.sees_packets(),
         });
         Ok(detached)
     }
@@ -217,7 +225,7 @@ impl Runner {
     /// The exception of an app.
     pub(crate) fn start(&self, py: Python<'_>) -> PyResult<()> {
         for app in &self.apps {
-            let network = PyNetwork::new(app.network()?, app.keeps_flows, &self.shared);
+            let network = app.python_network(&self.shared)?;
             app.app.call_method1(py, intern!(py, "start"), (network,))?;
         }
         Ok(())
@@ -319,9 +327,10 @@ impl Runner {
         let Some(place) = self.apps.iter().position(of_link) else { return Ok(()) };
         let app = &self.apps[place];
         let network = app.network()?;
-        let switch = Py::new(py, PySwitch::new(link, network, &self.shared, info))?;
+        let switch = PySwitch::new(link, network, &self.shared, (info, app.sees_packets));
+        let switch = Py::new(py, switch)?;
         self.shared.writers().begin();
-        let network_object = PyNetwork::new(network, app.keeps_flows, &self.shared);
+        let network_object = app.python_network(&self.shared)?;
         let made = app.app.call_method1(
             py,
             intern!(py, "switch_up"),
@@ -329,7 +338,12 @@ impl Runner {
         );
         let handler = match made {
             Ok(handler) if handler.is_none(py) => app.app.bind(py).clone(),
-            Ok(handler) => handler.into_bound(py),
+            Ok(handler) => {
+                let handler = handler.into_bound(py);
+                let check = py.import(intern!(py, "bellrock._check"))?;
+                check.call_method1(intern!(py, "check_handler"), (&app.name, &handler))?;
+                handler
+            }
             Err(error) => {
                 self.fail(py, link, place, error)?;
                 // It passes everything on.

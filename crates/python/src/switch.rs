@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bellrock::openflow::xid::XidSource;
 use bellrock::{
@@ -10,7 +11,7 @@ use bellrock::{
     PriorityBand, Switch, SwitchInfo,
 };
 use bellrock_detached::{SwitchLink, Writer};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
@@ -38,6 +39,8 @@ pub(crate) struct PySwitch {
     network: Network,
     shared: Arc<Shared>,
     is_up: AtomicBool,
+    /// Whether the app sees any packets (`App.sees`).
+    sees_packets: bool,
     state: Mutex<State>,
 }
 
@@ -51,13 +54,14 @@ impl PySwitch {
         link: &Arc<SwitchLink>,
         network: &Network,
         shared: &Arc<Shared>,
-        info: Arc<SwitchInfo>,
+        (info, sees_packets): (Arc<SwitchInfo>, bool),
     ) -> Self {
         PySwitch {
             link: Arc::clone(link),
             network: network.clone(),
             shared: Arc::clone(shared),
             is_up: AtomicBool::new(true),
+            sees_packets,
             state: Mutex::new(State { info, xids: XidSource::default() }),
         }
     }
@@ -210,6 +214,28 @@ impl PySwitch {
             self.write(|switch| switch.packet_out_whole(&view, flow.applied()))?;
         }
         Ok(xid.0)
+    }
+
+    /// Allows the switch to forward the packets of `matching` for so many seconds, of those that the
+    /// app sees (`App.sees`): allow, then return `Verdict.PASS`.
+    ///
+    /// The next flow that an app behind installs for such packets then carries them past this app,
+    /// until the time is over. A flow of this app with the default priority or a higher one, such as
+    /// one that drops, has priority over it.
+    #[pyo3(signature = (matching, seconds=30.0))]
+    fn allow(&self, matching: &Bound<'_, PyMatch>, seconds: f64) -> PyResult<()> {
+        if !self.sees_packets {
+            return Err(PyValueError::new_err(
+                "allow is for packets that the app sees: write `sees = Match(…)` in the class of the app",
+            ));
+        }
+        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+        let Some(time) = time else {
+            let wrong =
+                format!("seconds={seconds}: give the time for which it is allowed, such as 30");
+            return Err(PyValueError::new_err(wrong));
+        };
+        self.write(|switch| switch.allow(&matching.get().0, time))
     }
 
     /// Installs a flow for each packet, and sends the packet with it: to the port at its place in

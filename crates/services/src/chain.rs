@@ -4,7 +4,7 @@ use std::fmt;
 
 use bellrock_api::runtime::Chain;
 use bellrock_api::runtime::DynApp;
-use bellrock_api::{Forwards, Needs, Publisher};
+use bellrock_api::{Forwards, MAX_SEEN, Match, Needs, Publisher};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostTracking, HostTrackingSettings};
@@ -53,7 +53,7 @@ pub fn chain(
 }
 
 /// The properties of an app that [`check`] looks at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AppRole<'n> {
     /// The app's name.
     pub name: &'n str,
@@ -61,6 +61,8 @@ pub struct AppRole<'n> {
     pub forwards: Forwards,
     /// Whether the app wants packet_ins.
     pub wants_packet_ins: bool,
+    /// The packets that the app must see. `None`: it has not said.
+    pub sees: Option<Vec<Match>>,
     /// The services that the app needs.
     pub needs: Needs,
 }
@@ -73,6 +75,7 @@ impl<'n> AppRole<'n> {
             name: app.name(),
             forwards: app.forwards(),
             wants_packet_ins: app.wants_packet_ins(),
+            sees: app.sees(),
             needs: app.needs(),
         }
     }
@@ -99,10 +102,53 @@ impl fmt::Display for ChainProblem {
 /// A chain that forwards nothing is a warning: other programs may install the flows, or the network
 /// carries circuits only. An app that gets no packets, or whose flows never match, is an error. If
 /// it is unknown what the app forwards, it is a warning: it may work without packets.
+///
+/// An app that passes packets on and has not said which it must see is a warning if an app behind
+/// could take them away. Two apps of one name, and an app that sees what no flow can match, are
+/// errors.
 #[must_use]
 pub fn check(apps: &[AppRole<'_>]) -> Vec<ChainProblem> {
-    let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));
-    misplaced.chain(check_forwarding(apps)).collect()
+    let places = 0..apps.len();
+    let misplaced = places.clone().filter_map(|place| check_place(apps, place));
+    let named = places.clone().filter_map(|place| check_name(apps, place));
+    let sights = places.filter_map(|place| check_sight(apps, place));
+    named.chain(misplaced).chain(sights).chain(check_forwarding(apps)).collect()
+}
+
+/// Checks that no app before has the same name: their flows would have the same cookies.
+fn check_name(apps: &[AppRole<'_>], place: usize) -> Option<ChainProblem> {
+    let name = apps.get(place)?.name;
+    apps.iter().take(place).find(|other| other.name == name)?;
+    let text = format!("two apps are called {name}; each app of a chain needs a name of its own");
+    Some(ChainProblem { place: Some(place), is_error: true, text })
+}
+
+/// Checks what an app says that it sees.
+fn check_sight(apps: &[AppRole<'_>], place: usize) -> Option<ChainProblem> {
+    let (app, behind) = apps.get(place..)?.split_first()?;
+    let name = app.name;
+    let problem = |is_error, text| Some(ChainProblem { place: Some(place), is_error, text });
+    if let Some(sees) = &app.sees {
+        if sees.len() > MAX_SEEN {
+            let text =
+                format!("the app {name:?} sees {} matches; {MAX_SEEN} are the maximum", sees.len());
+            return problem(true, text);
+        }
+        let wrong = sees.iter().find_map(|seen| Some((seen, seen.check().err()?)));
+        let (seen, error) = wrong?;
+        return problem(
+            true,
+            format!("the app {name:?} sees {seen}, which no flow can match: {error}"),
+        );
+    }
+    let passes = matches!(app.forwards, Forwards::Unknown | Forwards::Nothing);
+    let other = behind.iter().find(|other| other.forwards == Forwards::All)?.name;
+    (passes && app.wants_packet_ins).then_some(())?;
+    let text = format!(
+        "the app {name:?} gets no packet that a flow of {other:?} matches, also of those that it would drop: let \
+         its `sees` list what it must see, or be empty if that is meant"
+    );
+    problem(false, text)
 }
 
 /// Checks the place of an app: it decides which packets the app gets, and whose flows match first.
@@ -202,6 +248,7 @@ mod tests {
             name,
             forwards,
             wants_packet_ins: true,
+            sees: Some(Vec::new()),
             needs: Needs::empty(),
         };
         let apps: Vec<_> = apps.iter().map(role).collect();
@@ -254,11 +301,59 @@ mod tests {
             name: "mine",
             forwards: Unknown,
             wants_packet_ins: false,
+            sees: None,
             needs: Needs::empty(),
         };
-        let hub =
-            AppRole { name: "hub", forwards: All, wants_packet_ins: true, needs: Needs::empty() };
+        let hub = AppRole {
+            name: "hub",
+            forwards: All,
+            wants_packet_ins: true,
+            sees: None,
+            needs: Needs::empty(),
+        };
         assert_eq!(check(&[hub, silent]), []);
+    }
+
+    #[test]
+    fn an_app_whose_packets_an_app_behind_takes_away_is_a_warning_until_it_says_what_it_sees() {
+        use Forwards::{All, Nothing, Unknown};
+        let app = |name, forwards, sees: Option<Vec<Match>>| AppRole {
+            name,
+            forwards,
+            wants_packet_ins: true,
+            sees,
+            needs: Needs::empty(),
+        };
+        let web = Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(80);
+        let learning = || app("learning", All, None);
+        for forwards in [Unknown, Nothing] {
+            let problems = check(&[app("firewall", forwards, None), learning()]);
+            let [problem] = &problems[..] else { panic!("{problems:?}") };
+            assert!(!problem.is_error && problem.to_string().contains("`sees`"), "{problem}");
+            for said in [vec![], vec![web.clone()]] {
+                assert_eq!(check(&[app("firewall", forwards, Some(said)), learning()]), []);
+            }
+        }
+        assert_eq!(check(&[app("a", Unknown, None), app("b", Unknown, None)]), []);
+        let silent = AppRole { wants_packet_ins: false, ..app("monitor", Unknown, None) };
+        assert_eq!(check(&[silent, learning()]), []);
+        for (sees, why) in [
+            (vec![Match::any().tcp_dst(80)], "which no flow can match: "),
+            (vec![web; MAX_SEEN + 1], "64 are the maximum"),
+        ] {
+            let problems = check(&[app("firewall", Nothing, Some(sees)), learning()]);
+            let [problem] = &problems[..] else { panic!("{problems:?}") };
+            assert!(problem.is_error && problem.to_string().contains(why), "{problem}");
+        }
+    }
+
+    #[test]
+    fn two_apps_of_one_name_are_an_error() {
+        let problems = checked(&[("a", Forwards::Unknown), ("b", Forwards::Unknown)]);
+        assert_eq!(problems, []);
+        let problems = checked(&[("a", Forwards::Unknown), ("a", Forwards::Unknown)]);
+        let [(Some(1), true, text)] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(text, "two apps are called a; each app of a chain needs a name of its own");
     }
 
     #[test]

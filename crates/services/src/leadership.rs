@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use bellrock_api::runtime::{DynApp, TermControl};
 use bellrock_api::{
-    Allowance, AppEvent, Dpid, EarlierFlows, Forwards, Handler, HostEntry, Needs, Network, Scope,
-    SwitchInfo, Term,
+    Allowance, AppEvent, Dpid, EarlierFlows, Forwards, Handler, HostEntry, Match, Needs, Network,
+    Scope, SwitchInfo, Term,
 };
 
 use crate::store::{BookModel, EntryBook, EntryStore, Words};
@@ -164,6 +164,10 @@ impl DynApp for OnceApp {
 
     fn forwards(&self) -> Forwards {
         self.app.forwards()
+    }
+
+    fn sees(&self) -> Option<Vec<Match>> {
+        self.app.sees()
     }
 
     fn needs(&self) -> Needs {

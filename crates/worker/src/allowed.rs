@@ -12,10 +12,9 @@ use bellrock_api::{AppGuard, Handler, Switch, SwitchInfo, ToSwitch, Xid};
 use bellrock_session::ControllerSession;
 use tracing::error;
 
-use crate::connection::SessionRequests;
+use crate::connection::{AppRequests, SessionRequests};
 use crate::counters::WorkerCounters;
 use crate::guard::guarded;
-use crate::removal::Removal;
 use crate::worker_app::WorkerApp;
 
 /// Maximum number of refused messages of an event that the handler gets an error for.
@@ -29,7 +28,7 @@ pub(crate) struct Checked<'a> {
     pub(crate) info: &'a SwitchInfo,
     pub(crate) out: &'a mut Out,
     pub(crate) session: &'a mut ControllerSession,
-    pub(crate) removals: &'a mut Vec<Removal>,
+    pub(crate) asked: &'a mut AppRequests,
     pub(crate) now: Duration,
     pub(crate) counters: &'a WorkerCounters,
 }
@@ -50,9 +49,9 @@ pub(crate) fn keep_allowed(
     }
     let second_mark = checked.out.len();
     for (xid, head) in refused.iter().take(MAX_ERRORS) {
-        let Checked { info, out, session, removals, now, counters } = &mut checked;
+        let Checked { info, out, session, asked, now, counters } = &mut checked;
         let (xids, pending) = session.split();
-        let mut requests = SessionRequests { pending, removals };
+        let mut requests = SessionRequests { pending, asked };
         let mut switch = Switch::new(info, out, xids, &mut requests, *now, app.id);
         let error =
             ErrorMessage::Standard { code: ErrorCode::RequestPermission, data: Bytes(head) };
@@ -85,14 +84,14 @@ impl Checked<'_> {
     ) -> Vec<(u32, Vec<u8>)> {
         let written = self.out.as_slice().get(mark..).unwrap_or(&[]).to_vec();
         let (_, pending) = self.session.split();
-        let mut requests = SessionRequests { pending, removals: self.removals };
+        let mut requests = SessionRequests { pending, asked: self.asked };
         let (mut allowed, mut refused) = (Vec::new(), Vec::new());
         let mut rest = written.as_slice();
         while let Ok(Some(message)) = frame(rest) {
             rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
             let xid = message.header.xid;
             // In 1.0 a removal is a question first.
-            let removes = requests.removals.iter().any(|removal| removal.xid == xid);
+            let removes = requests.asked.removals.iter().any(|removal| removal.xid == xid);
             let may_send = match ToSwitch::decode(message.bytes) {
                 Ok(decoded) if removes && !guard.may_write() => {
                     guard.refuse(&app.network, "change flows");

@@ -48,7 +48,10 @@ impl Worker {
             // A wanted table-miss entry replaces the old one, so that no packet is lost between the
             // two.
             let entry = (!self.wants_packet_ins()).then_some(Cookie::CONTROLLER);
-            let removed = self.cookies(EarlierFlows::Remove).into_iter().chain(entry).collect();
+            let seeing = self.apps.iter().filter(|app| !app.sees.is_empty());
+            let sights: Vec<Cookie> = seeing.map(|app| app.id.cookie().of_sight()).collect();
+            let removed = self.cookies(EarlierFlows::Remove).into_iter().chain(entry);
+            let removed = removed.chain(sights).collect();
             self.remove_all_of(key, removed);
         }
         if self.earlier_flows_request(&Match::any(), info.version).is_none() {
@@ -138,7 +141,8 @@ impl Worker {
         match reported {
             Ok(flows) if !info.version.selects_by_cookie() => {
                 let is_removed = |app: &WorkerApp, flow: &FlowStats<'_>| {
-                    app.has_policy(EarlierFlows::Remove) && app.owns(flow)
+                    let is_sight = app.id.cookie().of_sight().owns_flow(flow);
+                    (app.has_policy(EarlierFlows::Remove) && app.owns(flow)) || is_sight
                 };
                 for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
                     if self.apps.iter().any(|app| is_removed(app, &flow)) {

@@ -104,6 +104,7 @@ impl Worker {
     pub(crate) fn end_switch(&mut self, up: UpSwitch, now: Duration) {
         self.counters.switches_down.add(1);
         up.table_miss.forget(&self.network, up.info.dpid);
+        up.sight.iter().for_each(|flows| flows.forget(&self.network, up.info.dpid));
         if let Some(meter) = &up.controller_meter {
             meter.forget(&self.network, up.info.dpid);
         }

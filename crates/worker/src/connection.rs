@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
-use bellrock_api::{Cookie, Counter, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo};
+use bellrock_api::{
+    AppId, Cookie, Counter, Description, Dpid, Error, Handler, Match, OwnFlow, Port, SwitchInfo,
+};
 use bellrock_session::{CloseReason, ControllerSession, PendingRequests, SwitchDescription};
 
 use crate::admission::AdmissionError;
@@ -20,6 +22,7 @@ use crate::mailbox::ConnectionId;
 use crate::port_counts::{PortTally, PublishedPortCounts};
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::roles::Roles;
+use crate::sight::{AllowedMatches, SightFlows};
 use crate::turns::CleaningTurn;
 
 /// A connection and its state.
@@ -37,8 +40,8 @@ pub(crate) struct Connection {
     pub(crate) budget: Option<Box<PacketBudget>>,
     /// Packet-ins by port that are not in `counts` yet.
     pub(crate) port_tally: PortTally,
-    /// Flow removals that wait for the switch's list of flows (1.0).
-    pub(crate) removals: Vec<Removal>,
+    /// What apps have asked for beside their messages.
+    pub(crate) asked: AppRequests,
     /// Time of the last report that flows stay because the switch does not list them.
     pub(crate) removal_reported: Option<Duration>,
     /// Bytes of its unfinished multipart replies, as counted by the worker.
@@ -138,6 +141,8 @@ pub(crate) struct UpSwitch {
     pub(crate) flows_request: Option<FlowsRequest>,
     /// The table-miss entry (1.3).
     pub(crate) table_miss: OwnFlow,
+    /// The flows that bring apps the packets that they see.
+    pub(crate) sight: Vec<SightFlows>,
     /// The meter towards the controller, if there is to be one (1.3).
     pub(crate) controller_meter: Option<Box<OwnFlow>>,
     /// `info` has changed in this turn; the directory does not have the change yet.
@@ -261,10 +266,19 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
     true
 }
 
+/// What apps have asked for at a switch, beside their messages.
+#[derive(Default)]
+pub(crate) struct AppRequests {
+    /// Flow removals that wait for the switch's list of flows (1.0).
+    pub(crate) removals: Vec<Removal>,
+    /// Matches that apps allow.
+    pub(crate) allowed: AllowedMatches,
+}
+
 /// The requests of a session, for [`bellrock_api::Switch`].
 pub(crate) struct SessionRequests<'a> {
     pub(crate) pending: PendingRequests<'a>,
-    pub(crate) removals: &'a mut Vec<Removal>,
+    pub(crate) asked: &'a mut AppRequests,
 }
 
 impl Requests for SessionRequests<'_> {
@@ -274,7 +288,7 @@ impl Requests for SessionRequests<'_> {
 
     fn expect_nothing(&mut self, xid: u32) {
         self.pending.cancel(xid);
-        self.removals.retain(|removal| removal.xid != xid);
+        self.asked.removals.retain(|removal| removal.xid != xid);
     }
 
     fn expect_removal(
@@ -284,7 +298,7 @@ impl Requests for SessionRequests<'_> {
         out_port: Port,
         now: Duration,
     ) -> bellrock_api::Result<(), Error> {
-        let waiting = self.removals.len();
+        let waiting = self.asked.removals.len();
         if waiting >= MAX_REMOVALS {
             return Err(Error::TooManyRequests { unanswered: waiting });
         }
@@ -293,8 +307,12 @@ impl Requests for SessionRequests<'_> {
         self.pending
             .request_beside(others, xid, RequestKind::Multipart(MultipartKind::Flow), now)
             .map_err(|_| Error::TooManyRequests { unanswered: waiting })?;
-        self.removals.push(Removal { xid, cookie, out_port });
+        self.asked.removals.push(Removal { xid, cookie, out_port });
         Ok(())
+    }
+
+    fn allow(&mut self, app: AppId, matching: &Match, until: Duration) {
+        self.asked.allowed.allow(app, matching, until);
     }
 
     fn expect_answer(
@@ -304,7 +322,7 @@ impl Requests for SessionRequests<'_> {
         now: Duration,
     ) -> bellrock_api::Result<(), Error> {
         self.pending
-            .request_beside(self.removals.len(), xid, kind, now)
+            .request_beside(self.asked.removals.len(), xid, kind, now)
             .map_err(|_| Error::TooManyRequests { unanswered: self.pending.count() })
     }
 }

@@ -124,6 +124,11 @@ counters! {
         stale_flows_removed,
         /// Flows of an earlier run that their app adopted.
         flows_adopted,
+        /// Flows that were raised above what an app in front sees, as it allows.
+        flows_raised,
+        /// Flows without wildcards that were not sent in 1.0, as they would rank above what an app
+        /// in front sees.
+        exact_flows_left_out,
         /// Events of switches that were not published, because there were too many.
         events_left_out,
         /// Log lines about switches that were not written, because there were too many.

@@ -8,7 +8,7 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppGuard, AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, FlowRemoved, Handler, ReplyBody,
+    AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, FlowRemoved, Handler, ReplyBody,
     RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{
@@ -20,13 +20,13 @@ use crate::activity::{Calls, EventKind};
 use crate::allowed::{Checked, keep_allowed};
 use crate::confirm::is_confirms;
 use crate::connection::{
-    ConnectionStage, SessionRequests, StandbySwitch, UpSwitch, apply, description_of,
+    AppRequests, ConnectionStage, SessionRequests, StandbySwitch, UpSwitch, apply, description_of,
 };
 use crate::counters::WorkerCounters;
 use crate::guard::guarded;
 use crate::log_budget::LogBudget;
-use crate::removal::Removal;
 use crate::roles::RoleFailure;
+use crate::sight::Raising;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 use crate::worker_app::WorkerApp;
@@ -36,7 +36,7 @@ struct Call<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
     session: &'a mut ControllerSession,
-    removals: &'a mut Vec<Removal>,
+    asked: &'a mut AppRequests,
     now: Duration,
     counters: &'a WorkerCounters,
     log: &'a mut LogBudget,
@@ -68,14 +68,14 @@ impl Call<'_> {
         let mark = self.out.len();
         let xids_before = self.session.xids();
         let (xids, pending) = self.session.split();
-        let mut requests = SessionRequests { pending, removals: self.removals };
+        let mut requests = SessionRequests { pending, asked: self.asked };
         let mut switch = Switch::new(self.info, self.out, xids, &mut requests, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match guarded(|| call(&mut *handler, &mut switch)) {
             Some(Ok(())) => {
                 app.messages.add(self.session.xids().given_since(xids_before).into());
-                if let Some(guard) = &app.guard {
-                    self.keep_allowed((app, guard), handler, mark);
+                if app.is_looked_at {
+                    self.look_at(app, handler, mark);
                 }
                 return;
             }
@@ -108,15 +108,17 @@ impl Call<'_> {
         switch.undo_to(mark);
     }
 
-    fn keep_allowed(
-        &mut self,
-        app: (&WorkerApp, &AppGuard),
-        handler: &mut dyn Handler,
-        mark: usize,
-    ) {
-        let Call { info, out, session, removals, now, counters, .. } = self;
-        let checked = Checked { info, out, session, removals, now: *now, counters };
-        keep_allowed(app, handler, mark, checked);
+    /// Looks at the messages that the app has written since `mark`.
+    fn look_at(&mut self, app: &WorkerApp, handler: &mut dyn Handler, mark: usize) {
+        let Call { info, out, session, asked, now, counters, log, .. } = self;
+        if let Some(guard) = &app.guard {
+            let checked = Checked { info, out, session, asked, now: *now, counters };
+            keep_allowed((app, guard), handler, mark, checked);
+        }
+        if !app.fronts.is_empty() {
+            let allowed = &mut asked.allowed;
+            Raising { out, session, allowed, now: *now, counters, log }.raise(app, mark);
+        }
     }
 }
 
@@ -151,7 +153,7 @@ impl Worker {
             self.calls.begin(app.place(), EventKind::PacketIn, up.info.dpid);
             let xids_before = connection.session.xids();
             let (xids, pending) = connection.session.split();
-            let mut requests = SessionRequests { pending, removals: &mut connection.removals };
+            let mut requests = SessionRequests { pending, asked: &mut connection.asked };
             let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut requests, now, app.id);
             batch.rewind(&switch);
             // A panic costs only its packet; the rest of the batch goes on.
@@ -171,11 +173,12 @@ impl Worker {
                 }
             }
             app.messages.add(connection.session.xids().given_since(xids_before).into());
-            if let Some(guard) = &app.guard {
+            if app.is_looked_at {
                 let (info, out, counters) = (&*up.info, &mut self.out, &*self.counters);
-                let (session, removals) = (&mut connection.session, &mut connection.removals);
-                let checked = Checked { info, out, session, removals, now, counters };
-                keep_allowed((app, guard), handler.as_mut(), mark, checked);
+                let (session, asked) = (&mut connection.session, &mut connection.asked);
+                let (log, calls) = (&mut self.log, &mut self.calls);
+                let mut call = Call { info, out, session, asked, now, counters, log, calls };
+                call.look_at(app, handler.as_mut(), mark);
             }
         }
         self.calls.end();
@@ -223,6 +226,7 @@ impl Worker {
             }
             SessionEvent::FlowRemoved(flow) => {
                 self.restore_table_miss(key, &flow, now, transport);
+                self.restore_sight(key, &flow, now, transport);
                 self.for_each_handler(key, EventKind::FlowRemoved, now, |app, handler, switch| {
                     handler.flow_removed(switch, &with_app_priority(app, flow))
                 });
@@ -476,7 +480,9 @@ impl Worker {
             self.counters.table_miss_refused.add(1);
             return;
         }
-        if self.is_meter_refused(key, xid, error, now) {
+        if self.is_meter_refused(key, xid, error, now)
+            || self.is_sight_refused(key, (xid, error), now)
+        {
             return;
         }
         self.call_owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
@@ -545,10 +551,10 @@ impl Worker {
             return;
         };
         let (out, session) = (&mut self.out, &mut connection.session);
-        let removals = &mut connection.removals;
+        let asked = &mut connection.asked;
         let (counters, log) = (&*self.counters, &mut self.log);
         let calls = &mut self.calls;
-        let mut call = Call { info, out, session, removals, now, counters, log, calls };
+        let mut call = Call { info, out, session, asked, now, counters, log, calls };
         for (handler, app) in handlers.iter_mut().zip(&self.apps) {
             call.call_handler((app, handler.as_mut()), kind, |handler, switch| {
                 event(app.id, handler, switch)
@@ -604,10 +610,10 @@ impl Worker {
             return;
         };
         let (out, session) = (&mut self.out, &mut connection.session);
-        let removals = &mut connection.removals;
+        let asked = &mut connection.asked;
         let (counters, log) = (&*self.counters, &mut self.log);
         let calls = &mut self.calls;
-        let mut call = Call { info, out, session, removals, now, counters, log, calls };
+        let mut call = Call { info, out, session, asked, now, counters, log, calls };
         call.call_handler((app, handler.as_mut()), kind, |handler, switch| {
             event(app.id, handler, switch)
         });

@@ -46,6 +46,7 @@ mod resume;
 mod roles;
 mod sending;
 mod settings;
+mod sight;
 mod standby;
 mod switch_counters;
 mod table_miss;
@@ -67,6 +68,7 @@ pub use health::{MAX_PANICS, PANIC_WINDOW};
 pub use limits::{LimitError, Limits};
 pub use mailbox::{AppCounter, Mailbox, SeenHost, Wake, WorkerQuery};
 pub use port_counts::{MAX_PORTS_COUNTED, PortPacketIns};
+
 pub use raw::{MAX_EARLY_BYTES, RawWorker};
 pub use settings::{LOAD_WINDOW, WorkerSettings, WriteMode};
 pub use switch_counters::{MAX_PAST_SWITCHES, SWITCH_COUNTERS, SwitchCounters};

@@ -34,7 +34,7 @@ pub(crate) struct Removal {
 impl Worker {
     /// Takes the removal that waits for this reply, if any.
     pub(crate) fn take_removal(&mut self, key: ConnectionKey, xid: u32) -> Option<Removal> {
-        let removals = &mut self.connections.get_mut(key)?.removals;
+        let removals = &mut self.connections.get_mut(key)?.asked.removals;
         let at = removals.iter().position(|removal| removal.xid == xid)?;
         Some(removals.swap_remove(at))
     }

@@ -107,7 +107,8 @@ impl Worker {
         let Some(id) = self.id(key) else { return };
         self.shared.hide(id, info.dpid);
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.removals.clear();
+        connection.asked.removals.clear();
+        connection.asked.allowed.clear();
         let (next_tick, changed, peer) = (now + TICK, false, connection.peer);
         let confirms = connection.confirms.take();
         let standby = StandbySwitch { info: Arc::clone(&info), next_tick, changed };

@@ -107,6 +107,9 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if let ConnectionStage::Up(up) = &mut connection.stage {
             up.table_miss.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
+            for flows in &mut up.sight {
+                flows.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
+            }
             if let Some(meter) = &mut up.controller_meter {
                 meter.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
             }

@@ -16,7 +16,9 @@ use tracing::{debug, info, warn};
 use crate::activity::Calls;
 use crate::balance::{OverloadWindows, SwitchLoad};
 use crate::budget::{PacketBudget, drop_reports};
-use crate::connection::{CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of};
+use crate::connection::{
+    AppRequests, CleaningSwitch, Connection, ConnectionStage, EndCause, UpSwitch, info_of,
+};
 use crate::connection_events::ConnectionEvents;
 use crate::counters::WorkerCounters;
 use crate::directory::SharedState;
@@ -30,6 +32,7 @@ use crate::settings::{
     BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, TICK, UNFINISHED_REPLY_BYTES,
     WorkerSettings, WriteMode,
 };
+use crate::sight::{SightFlows, fronts};
 use crate::table_miss::TABLE_MISS;
 use crate::timers::ConnectionTimers;
 use crate::transport::{ConnectionKey, ReadOutcome, Transport};
@@ -91,23 +94,27 @@ impl Worker {
     /// priorities.
     #[must_use]
     pub fn new(index: usize, settings: WorkerSettings, shared: Arc<SharedState>) -> Self {
-        let apps = shared.apps().iter().enumerate();
-        let apps = apps.filter_map(|(place, app)| {
+        let mut apps: Vec<WorkerApp> = Vec::new();
+        for (place, app) in shared.apps().iter().enumerate() {
             let (name, earlier_flows) = (app.name, app.earlier_flows);
-            let (id, health) = (AppId::new(place, name)?, shared.health(place));
+            let Some(id) = AppId::new(place, name) else { break };
+            let health = shared.health(place);
+            let fronts = fronts(&apps);
             let guard = app.guard.checks_handlers().then(|| Arc::clone(&app.guard));
             let messages = shared.messages_counter(index, place);
-            Some(WorkerApp {
+            apps.push(WorkerApp {
                 name,
                 id,
                 earlier_flows,
                 health,
                 network: shared.network_of(place, name),
+                is_looked_at: guard.is_some() || !fronts.is_empty(),
                 guard,
+                sees: Arc::clone(&app.sees),
+                fronts,
                 messages,
-            })
-        });
-        let apps = apps.collect();
+            });
+        }
         Worker {
             index,
             settings,
@@ -184,7 +191,7 @@ impl Worker {
             load: SwitchLoad::default(),
             budget: PacketBudget::of_limit(limit),
             port_tally: PortTally::default(),
-            removals: Vec::new(),
+            asked: AppRequests::default(),
             uses_all_for_flood: false,
             removal_reported: None,
             confirms: None,
@@ -470,6 +477,7 @@ impl Worker {
                     self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport);
                 }
                 self.retry_table_miss(key, now, transport);
+                self.retry_sight(key, now, transport);
                 self.retry_meter(key, now, transport);
                 self.tick(key, now);
             }
@@ -575,12 +583,14 @@ impl Worker {
         }
         let next_tick = now + TICK;
         let table_miss = OwnFlow::new(TABLE_MISS);
+        let sight = SightFlows::of(&self.apps, info.dpid);
         let up = UpSwitch {
             info,
             handlers,
             next_tick,
             flows_request: None,
             table_miss,
+            sight,
             controller_meter: None,
             changed: false,
         };
@@ -590,6 +600,7 @@ impl Worker {
             // The buffer is almost empty here.
             self.send_table_miss(key, now);
         }
+        self.send_sight(key, now);
         self.send_first_meter(key, now);
         self.counters.switches_up.add(1);
         if let Some(flows) = earlier_flows {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Network, PriorityBand};
+use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Match, Network, PriorityBand};
 use crossbeam_utils::CachePadded;
 use tracing::error;
 
 use crate::counters::WorkerCounters;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
+use crate::sight::Front;
 
 /// A worker's view of an app.
 pub(crate) struct WorkerApp {
@@ -20,6 +21,12 @@ pub(crate) struct WorkerApp {
     pub(crate) network: Network,
     /// Set if the messages of its handlers must be checked.
     pub(crate) guard: Option<Arc<AppGuard>>,
+    /// The packets that it sees.
+    pub(crate) sees: Arc<[Match]>,
+    /// The apps in front that see packets, the nearest first.
+    pub(crate) fronts: Box<[Front]>,
+    /// Whether something looks at the messages of its handlers: the guard, or the apps in front.
+    pub(crate) is_looked_at: bool,
     /// Messages that its handlers have written in this worker.
     pub(crate) messages: Arc<CachePadded<Counter>>,
 }

@@ -1,5 +1,6 @@
 //! Flows as values: those that an app wants in a switch, and those that a switch reports.
 
+mod as_flow_mod;
 mod change;
 mod parse;
 mod possible;
@@ -11,6 +12,7 @@ use std::fmt;
 
 use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, List, Match, Port};
 
+pub use as_flow_mod::AsFlowMod;
 pub use change::{
     BucketEntry, Change, ChangeOutcome, GroupEntry, MeterEntry, NoConfirmation, Refusal,
 };

@@ -15,7 +15,6 @@ mod list;
 mod lists;
 mod stored;
 
-use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
     App, Batch, EarlierFlows, Forwards, Handler, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
@@ -95,7 +94,7 @@ impl Handler for QuarantineSwitch {
         // The task sends the rest.
         for blocked in supported.take(FIRST_ENTRIES) {
             for flow in drops(blocked) {
-                let sent = flow.with_flow_mod(FlowCommand::Add, |flow| switch.install(flow));
+                let sent = switch.install(&flow);
                 if sent.is_err() {
                     // The task sends what does not fit the buffer.
                     return Ok(());

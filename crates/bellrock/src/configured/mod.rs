@@ -218,7 +218,7 @@ impl Configured {
         let (builder, parts) = builder::builder(&config, options.shared_table, &mut add)?;
         if config.python_files().next().is_some() {
             // The check of the configuration knew nothing of these apps.
-            for doubt in builder.chain_problems().filter(|problem| !problem.is_error) {
+            for doubt in builder.chain_warnings() {
                 warn!("{doubt}");
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{App, Version};
-use bellrock_services::chain::ServiceSettings;
+use bellrock_services::chain::{self, AppRole, ServiceSettings};
 use bellrock_services::leadership::Leadership;
 use bellrock_session::Versions;
 use bellrock_worker::WorkerSettings;
@@ -34,6 +34,7 @@ pub struct LabBuilder {
     backoff: ReconnectBackoff,
     network: NetworkSettings,
     apps: Vec<Box<dyn DynApp>>,
+    checks_chain: bool,
     leadership: Option<Leadership>,
 }
 
@@ -56,6 +57,7 @@ impl LabBuilder {
                 ..NetworkSettings::default()
             },
             apps: Vec::new(),
+            checks_chain: true,
             leadership: None,
         }
     }
@@ -126,6 +128,13 @@ impl LabBuilder {
         LabBuilder { leadership: Some(leadership), ..self }
     }
 
+    /// Runs the apps also in an order that a controller refuses, for tests of parts. By default,
+    /// the lab refuses what the controller refuses ([`bellrock_services::chain::check`]), and keeps
+    /// its warnings ([`Lab::warnings`]).
+    pub fn unchecked(self) -> Self {
+        LabBuilder { checks_chain: false, ..self }
+    }
+
     /// Adds an app before the one of [`run`](Self::run) in the chain.
     pub fn app(mut self, app: impl App) -> Self {
         self.apps.push(Box::new(app));
@@ -139,7 +148,11 @@ impl LabBuilder {
     #[track_caller]
     pub fn run(self, app: impl App) -> Lab {
         match self.try_run(app) {
-            Ok(lab) => lab,
+            Ok(lab) => {
+                // A test shows it when it fails.
+                lab.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+                lab
+            }
             Err(error) => fail(&error),
         }
     }
@@ -166,11 +179,27 @@ impl LabBuilder {
     /// [`LabError`].
     pub fn try_run(mut self, app: impl App) -> Result<Lab, LabError> {
         self.apps.push(Box::new(app));
+        let warnings = self.check_chain()?;
         let (mut lab, apps) = self.build()?;
+        lab.warnings = warnings;
         lab.start(apps)?;
         lab.connect_all();
         lab.wait_until_up()?;
         Ok(lab)
+    }
+
+    /// Checks the order of the apps as a controller does. Returns the warnings.
+    fn check_chain(&self) -> Result<Vec<String>, LabError> {
+        if !self.checks_chain {
+            return Ok(Vec::new());
+        }
+        let roles: Vec<_> = self.apps.iter().map(|app| AppRole::of(app.as_ref())).collect();
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            chain::check(&roles).into_iter().partition(|problem| problem.is_error);
+        if let Some(problem) = errors.first() {
+            return Err(LabError::Chain(problem.to_string()));
+        }
+        Ok(warnings.iter().map(ToString::to_string).collect())
     }
 
     fn build(self) -> Result<(Lab, Vec<Box<dyn DynApp>>), LabError> {
@@ -210,6 +239,7 @@ impl LabBuilder {
             agenda: Agenda::new(),
             topology,
             network,
+            warnings: Vec::new(),
         };
         let apps = match &self.leadership {
             Some(leadership) => self.apps.into_iter().map(|app| leadership.keep(app)).collect(),

@@ -186,6 +186,12 @@ impl LabController {
         all.filter(|(counter, _)| *counter == name).map(|(_, n)| n).sum()
     }
 
+    /// Names of the apps that are disabled.
+    pub(super) fn disabled_apps(&self) -> Vec<&'static str> {
+        let states = self.shared.app_states().into_iter();
+        states.filter(|app| app.disabled).map(|app| app.name).collect()
+    }
+
     /// The tasks of the apps.
     pub(super) fn tasks(&self) -> Vec<TaskInfo> {
         self.shared.tasks()

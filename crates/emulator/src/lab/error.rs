@@ -66,6 +66,9 @@ pub enum LabError {
     /// A service cannot be created.
     #[error(transparent)]
     Services(#[from] NoRandomness),
+    /// A controller refuses this order of apps.
+    #[error("{0}")]
+    Chain(String),
     /// A controller runs already, or none runs.
     #[error("{0}")]
     Controller(&'static str),

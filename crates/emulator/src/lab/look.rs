@@ -223,6 +223,13 @@ impl Lab {
         self.controls.controller(number).map(LabController::network)
     }
 
+    /// Names of the apps that are disabled, as their handlers panicked repeatedly. They get no more
+    /// events.
+    #[must_use]
+    pub fn disabled_apps(&mut self) -> Vec<&'static str> {
+        self.controls.first_mut().map_or_else(Vec::new, |controller| controller.disabled_apps())
+    }
+
     /// The sum of an app's counter over all switches. `None` if no app of this name has this
     /// counter.
     #[must_use]

@@ -110,12 +110,21 @@ pub struct Lab {
     backoff: ReconnectBackoff,
     /// Faults that have not begun.
     agenda: Agenda<DueEvent>,
+    /// What a controller warns about.
+    warnings: Vec<String>,
 }
 
 impl Lab {
     /// Makes a builder of a lab. All randomness in the lab comes from the seed.
     pub fn seeded(seed: u64) -> LabBuilder {
         LabBuilder::new(seed)
+    }
+
+    /// What a controller warns about when it starts these apps, such as an order in which an app
+    /// gets no packets.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The seed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::runtime::{DynApp, Runtime};
-use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, Network, Scope};
+use bellrock_api::{AppGuard, AppId, Counter, EarlierFlows, MAX_SEEN, Match, Network, Scope};
 use crossbeam_utils::CachePadded;
 use tracing::error;
 
@@ -57,6 +57,7 @@ pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) earlier_flows: EarlierFlows,
     scope: Scope,
+    pub(crate) sees: Arc<[Match]>,
     pub(crate) guard: Arc<AppGuard>,
     counter_meanings: Arc<[(&'static str, &'static str)]>,
     pub(crate) app: Box<dyn DynApp>,
@@ -69,6 +70,7 @@ impl ChainApp {
             name: app.name(),
             earlier_flows: app.earlier_flows(),
             scope: app.scope(),
+            sees: app.sees().unwrap_or_default().into_iter().take(MAX_SEEN).collect(),
             guard: Arc::new(AppGuard::new(allowance)),
             counter_meanings: app.counter_meanings().into(),
             app,
