@@ -92,6 +92,22 @@ class AppsInPython(Hosts):
         self.assertIn(self.ask(network, "h1", "10.0.0.2"), ("TimeoutError", "timeout"))
 
     @on_both_versions
+    def a_stateful_firewall_sees_connections_after_the_first_ping(self, version):
+        """Flows of the learning switch behind carry no connection past it, and what it allows is forwarded by the switches."""
+        self.run_apps("from stateful_firewall import StatefulFirewall; from ipaddress import IPv4Network",
+                      "StatefulFirewall(IPv4Network('10.0.0.1/32')), 'learning'")
+        network = self.network(Line(switches=2, hosts=(1, 1)), version)
+        for name in ("h1", "h2"):
+            self.serve(network, name)
+        self.assertIn(self.ask(network, "h2", "10.0.0.1"), ("TimeoutError", "timeout"))
+        self.assertEqual(self.ask(network, "h1", "10.0.0.2"), "h2")
+        self.assertEqual(network.unreachable(), [], "pings are not the firewall's")
+        self.assertIn(self.ask(network, "h2", "10.0.0.1"), ("TimeoutError", "timeout"))
+        self.assertEqual(self.ask(network, "h1", "10.0.0.2"), "h2")
+        allowed = [flow for flow in network.flows("s1") if f"tp_dst={PORT}" in flow and "hard_timeout=" in flow]
+        self.assertTrue(allowed, network.flows("s1"))
+
+    @on_both_versions
     def a_load_balancer_spreads_connections(self, version):
         """Clients reach two servers by one address."""
         # The app must know the servers, so the network is there first.
