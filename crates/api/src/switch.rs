@@ -261,11 +261,12 @@ impl<'a> Switch<'a> {
     /// Allows the switch to forward the packets of `matching` for this time, of those that the app
     /// sees ([`App::sees`](crate::App::sees)): allow, then pass the packet on.
     ///
-    /// For this time, each flow that an app behind installs here is installed a second time: only
-    /// for packets of `matching`, above the flow that brings them to this app, and with a hard
-    /// timeout at the end of the time. Then the next packet comes to this app again. This app's own
-    /// flows of priority [`PriorityBand::MIDDLE`](crate::PriorityBand::MIDDLE) (the default) and
-    /// above have priority over it, so a flow that drops these packets ends it at once.
+    /// In this time, the next flow that an app behind installs here for some of these packets is
+    /// installed a second time: only for packets of `matching`, above the flow that brings them to
+    /// this app, and with a hard timeout at the end of the time. Then the next packet comes to this
+    /// app again. This app's own flows of priority
+    /// [`PriorityBand::MIDDLE`](crate::PriorityBand::MIDDLE) (the default) and above have priority
+    /// over it, so a flow that drops these packets ends it at once.
     ///
     /// Only flows that handlers install count ([`Switch::install`]), not those that tasks program.
     /// An app behind that sees the packets too must allow them as well.
