@@ -31,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("apps", &["openflow", "api", "tables", "services"]),
     ("detached", &["openflow", "api"]),
     ("worker", &["openflow", "session", "api", "tables"]),
-    ("engine", &["openflow", "session", "api", "tables", "tls", "worker"]),
+    ("engine", &["openflow", "pace", "session", "api", "tables", "tls", "worker"]),
     ("emulator", &["openflow", "session", "api", "tables", "tls", "worker", "services"]),
     ("bench", &["openflow", "session", "tls"]),
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),

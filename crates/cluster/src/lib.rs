@@ -13,6 +13,7 @@
 //! # What it is not
 //! It decides nothing about flows: it orders roles, and carries what apps send. It writes no consensus of its own: etcd has one.
 
+mod boot_time;
 pub mod etcd;
 pub mod heartbeat;
 pub mod link;

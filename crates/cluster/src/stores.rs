@@ -16,7 +16,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellrock_services::store::{
     CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
@@ -26,6 +26,7 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
+use crate::boot_time::BootTime;
 use crate::etcd::limits::{MAX_OPERATIONS, MAX_TRANSACTION_BYTES};
 use crate::etcd::{
     self, Change, Client, Entry, LeaseId, Outcome, ReadNeeded, Snapshot, Transaction, WatchEvent,
@@ -91,13 +92,13 @@ enum Job {
 /// What this node knows of the lease of its key: the number, and the time until which etcd
 /// certainly has the key.
 #[derive(Debug, Default)]
-struct KnownLease(Mutex<Option<(LeaseId, Instant)>>);
+struct KnownLease(Mutex<Option<(LeaseId, BootTime)>>);
 
 impl KnownLease {
     /// Notes that etcd has the key for `time` from a request on, which was sent at `asked`. etcd
     /// counts from when it gets the request, so the lease is not shorter.
-    fn extend(&self, lease: LeaseId, asked: Instant, time: Duration) {
-        *self.lock() = Some((lease, asked + time.saturating_sub(LIFE_MARGIN)));
+    fn extend(&self, lease: LeaseId, asked: BootTime, time: Duration) {
+        *self.lock() = Some((lease, asked.after(time.saturating_sub(LIFE_MARGIN))));
     }
 
     /// Notes that the lease is over.
@@ -106,11 +107,15 @@ impl KnownLease {
     }
 
     fn number(&self) -> Option<u64> {
-        let (lease, until) = (*self.lock())?;
-        (Instant::now() < until).then_some(unsigned(lease.0))
+        self.number_at(BootTime::now())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(LeaseId, Instant)>> {
+    fn number_at(&self, now: BootTime) -> Option<u64> {
+        let (lease, until) = (*self.lock())?;
+        (now < until).then_some(unsigned(lease.0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(LeaseId, BootTime)>> {
         // Each change is one write.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +270,7 @@ impl Shared {
     /// Keeps a key alive, until its lease is over. That is so when etcd could not be reached for long.
     async fn live(&self, key: &str, known: &KnownLease) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
-        let mut asked = Instant::now();
+        let mut asked = BootTime::now();
         let (lease, mut time) = self.client.grant_lease(LIFE_SECONDS).await?;
         let commit = getrandom::u64().map_err(|error| Trouble::Other(error.to_string()))?;
         let nodes = Transaction::new().value(NODES, self.nodes.clone());
@@ -274,7 +279,7 @@ impl Shared {
         loop {
             known.extend(lease, asked, time);
             sleep(LIFE_EVERY).await;
-            let asking = Instant::now();
+            let asking = BootTime::now();
             match self.client.keep_lease_alive(lease).await {
                 Ok(Some(left)) => (asked, time) = (asking, left),
                 Ok(None) => return Ok(()),

@@ -1,8 +1,8 @@
 //! Links between nodes, on loopback: what they carry, and whom they refuse.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bellrock_api::Dpid;
@@ -12,11 +12,17 @@ use bellrock_cluster::link::{
 };
 use bellrock_cluster::network::NetworkFrame;
 use bellrock_cluster::node::{NodeId, NodeSet};
+use bellrock_cluster::remote::{Answer, AnswerBody, RemoteFrame};
 use bellrock_services::exchange::{NumberedFrame, PeerFrame};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tokio::net::TcpListener;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// A test that waits for longer fails.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -227,9 +233,37 @@ impl<'a> Authority<'a> {
     fn new(folder: &'a Path, name: &'a str) -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         std::fs::write(folder.join(name), issuer.pem()).unwrap();
         Authority { folder, name, issuer }
+    }
+
+    /// Writes a list that has revoked the certificate in this file, if there is one.
+    fn revoke(&self, file: Option<&TlsFiles>) -> PathBuf {
+        let serial = |files: &TlsFiles| {
+            let pem = std::fs::read(&files.certificate).unwrap();
+            let pem = x509_parser::pem::parse_x509_pem(&pem).unwrap().1;
+            SerialNumber::from_slice(pem.parse_x509().unwrap().raw_serial())
+        };
+        let revoked = file.map(|files| RevokedCertParams {
+            serial_number: serial(files),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2100, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.into_iter().collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let path = self.folder.join("crl.pem");
+        let list = list.signed_by(&self.issuer).unwrap();
+        std::fs::write(&path, list.pem().unwrap()).unwrap();
+        path
     }
 
     /// Signs a certificate with this DNS name, for the node of the name.
@@ -248,6 +282,7 @@ impl<'a> Authority<'a> {
             certificate: path("pem"),
             key: path("key"),
             authorities: self.folder.join(self.name),
+            revocations: None,
         }
     }
 }
@@ -290,4 +325,90 @@ async fn a_renewed_certificate_and_authority_are_used_by_the_connections_that_fo
     a_tls.replace(&next.sign("a2", "a"));
     // Neither node starts again.
     timeout(LIMIT, exchange(&b, 0, &mut a_events, 1)).await.expect("heard");
+}
+
+#[tokio::test]
+async fn a_revoked_node_is_heard_no_more_and_gets_nothing_after_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let nodes = addresses().await;
+    let with = |me, tls| LinkSettings { tls: Some(tls), ..settings(&nodes, me) };
+    let (a_files, b_files) = (authority.files("a", "a"), authority.files("b", "b"));
+    let read = |revoked| {
+        let revocations = Some(authority.revoke(revoked));
+        LinkTls::read(&TlsFiles { revocations, ..a_files.clone() }, "a").unwrap()
+    };
+    let a_tls = read(None);
+    let (a, mut a_events) = start(with(0, a_tls.clone())).await;
+    let b_tls = LinkTls::read(&b_files, "b").unwrap();
+    let (b, mut b_events) = start(with(1, b_tls)).await;
+    timeout(LIMIT, exchange(&b, 0, &mut a_events, 1)).await.expect("heard");
+    timeout(LIMIT, exchange(&a, 1, &mut b_events, 1)).await.expect("heard");
+    a_tls.replace(&read(Some(&b_files)));
+    // Both connections end: each at the next thing that is said on it.
+    let ended = async {
+        loop {
+            a.send(NodeId::new(1).unwrap(), heartbeat(2));
+            b.send(NodeId::new(0).unwrap(), heartbeat(2));
+            sleep(Duration::from_millis(10)).await;
+            while let Ok(event) = a_events.try_recv() {
+                match event {
+                    LinkEvent::Lost(_) => return true,
+                    LinkEvent::Trouble(text) => assert!(text.contains("revoked"), "{text}"),
+                    _ => {}
+                }
+            }
+        }
+    };
+    assert!(timeout(LIMIT, ended).await.expect("it ends"));
+    let refused = |text: &str| text.contains("revoked") || text.contains("Revoked");
+    next(&mut a_events, |event| matches!(event, LinkEvent::Trouble(text) if refused(text))).await;
+    drop(b);
+}
+
+/// Opens connections to an address from another one, again and again, and says nothing.
+fn hold(tasks: &mut JoinSet<()>, from: Ipv4Addr, to: SocketAddr, count: usize) {
+    for _ in 0..count {
+        tasks.spawn(async move {
+            loop {
+                let socket = TcpSocket::new_v4().unwrap();
+                socket.bind((from, 0).into()).unwrap();
+                if let Ok(mut stream) = socket.connect(to).await {
+                    let _ = stream.read(&mut [0]).await;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn strangers_who_say_nothing_do_not_keep_nodes_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let nodes = addresses().await;
+    let with = |me, tls| LinkSettings { tls: Some(tls), ..settings(&nodes, me) };
+    let (_a, mut a_events) = start(with(0, authority.sign("a", "a"))).await;
+    let mut strangers = JoinSet::new();
+    // From an address of its own, and from that of the nodes, more than there are places.
+    hold(&mut strangers, Ipv4Addr::new(127, 0, 0, 66), nodes[0].1, 150);
+    hold(&mut strangers, Ipv4Addr::LOCALHOST, nodes[0].1, 50);
+    sleep(Duration::from_millis(500)).await;
+    for round in 0..5 {
+        let (b, _events) = start(with(1, authority.sign("b", "b"))).await;
+        timeout(LIMIT, exchange(&b, 0, &mut a_events, round)).await.expect("heard");
+        drop(b);
+        next(&mut a_events, |event| matches!(event, LinkEvent::Lost(_))).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_for_a_node_that_cannot_be_reached_do_not_pile_up() {
+    let nodes = addresses().await;
+    let (a, _events) = start(settings(&nodes, 0)).await;
+    let answer = |number| RemoteFrame::Answer(Answer { number, body: AnswerBody::NotMaster });
+    let to = NodeId::new(1).unwrap();
+    // They carry no bytes of OpenFlow.
+    let taken = (0..1_000_000).take_while(|&number| a.send_remote(to, answer(number))).count();
+    assert!((100_000..600_000).contains(&taken), "{taken}");
 }

@@ -214,6 +214,7 @@ apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (live)
             "cluster.tls.certificate",
             "cluster.tls.key",
             "cluster.tls.ca",
+            "cluster.tls.crl",
             "packet_ins_per_second",
             "quarantine.file",
             "provisioning.circuits",

@@ -30,20 +30,16 @@ pub(crate) enum RefusalReason {
     #[error("its socket failed: {0}")]
     Socket(#[from] io::Error),
     #[cfg(feature = "tls")]
-    #[error("there are {0} TLS handshakes, the maximum; find out what connects")]
-    Handshakes(usize),
-    #[cfg(feature = "tls")]
-    #[error("its address has {0} TLS handshakes, the maximum; find out what connects there")]
-    HandshakesOfAddress(usize),
-    #[cfg(feature = "tls")]
     #[error(transparent)]
     Handshake(HandshakeError),
 }
 
 impl RefusalReason {
-    /// Whether a TLS handshake failed.
+    /// Whether a TLS handshake failed for a reason of its own.
     pub(crate) fn is_of_handshake(&self) -> bool {
         match self {
+            #[cfg(feature = "tls")]
+            RefusalReason::Handshake(HandshakeError::TooMany | HandshakeError::Displaced) => false,
             #[cfg(feature = "tls")]
             RefusalReason::Handshake(_) => true,
             _ => false,
@@ -57,12 +53,9 @@ impl RefusalReason {
             }
             RefusalReason::Socket(_) => EndReason::ClosedByPeer,
             #[cfg(feature = "tls")]
-            RefusalReason::Handshakes(_) | RefusalReason::HandshakesOfAddress(_) => {
-                EndReason::Limit
-            }
-            #[cfg(feature = "tls")]
             RefusalReason::Handshake(error) => match error {
                 HandshakeError::Plain => EndReason::Malformed,
+                HandshakeError::TooMany | HandshakeError::Displaced => EndReason::Limit,
                 HandshakeError::Late => EndReason::HandshakeTimeout,
                 HandshakeError::Closed | HandshakeError::Socket(_) => EndReason::ClosedByPeer,
                 HandshakeError::Tls(_) | HandshakeError::Unreadable => EndReason::Refused,

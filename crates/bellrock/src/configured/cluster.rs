@@ -5,6 +5,7 @@ use bellrock_cluster::etcd::{Settings as EtcdSettings, TlsFiles as EtcdFiles, Us
 use bellrock_cluster::link::{LinkTls, TlsError, TlsFiles};
 use bellrock_config::files::{PasswordFileError, read_password};
 use bellrock_config::{ClusterConfig, ClusterTlsConfig, EtcdConfig};
+use tracing::warn;
 
 /// Why a file of the section cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,13 @@ pub(super) fn settings(
     config: &ClusterConfig,
 ) -> Result<Option<ClusterSettings>, ClusterFileError> {
     let (Some(name), Some(node)) = (&config.name, &config.node) else { return Ok(None) };
+    let tls = tls(config)?;
+    if tls.is_none() {
+        warn!(
+            "the nodes have no `cluster.tls`: every user of this machine can speak as a node, and so change what \
+             switches do; `bellrock pki` makes certificates"
+        );
+    }
     let peers = config.peers.iter().map(|(name, address)| (name.clone(), *address));
     Ok(Some(ClusterSettings {
         name: name.clone(),
@@ -30,20 +38,20 @@ pub(super) fn settings(
         listen: config.listen,
         peers: peers.collect(),
         apps: Vec::new(),
-        tls: tls(config)?,
+        tls,
         etcd: etcd(&config.etcd)?,
     }))
 }
 
 /// TLS of the node, from its files. `None`: it has none. All three are there, or none.
 pub(super) fn tls(config: &ClusterConfig) -> Result<Option<LinkTls>, TlsError> {
-    let ClusterTlsConfig { certificate, key, ca } = config.tls.clone();
+    let ClusterTlsConfig { certificate, key, ca, crl: revocations } = config.tls.clone();
     let (Some(node), Some(certificate), Some(key), Some(authorities)) =
         (&config.node, certificate, key, ca)
     else {
         return Ok(None);
     };
-    LinkTls::read(&TlsFiles { certificate, key, authorities }, node).map(Some)
+    LinkTls::read(&TlsFiles { certificate, key, authorities, revocations }, node).map(Some)
 }
 
 fn etcd(config: &EtcdConfig) -> Result<EtcdSettings, PasswordFileError> {

@@ -21,12 +21,13 @@ fn between_nodes(config: &Config) -> Option<WrongFile> {
         certificate: tls.certificate?,
         key: tls.key?,
         authorities: tls.ca?,
-        revocations: None,
+        revocations: tls.crl,
     };
     let Err(error) = TlsServer::read(&files) else { return name_of_node(config, files) };
     let setting = match error.path() {
         path if path == files.key => "cluster.tls.key",
         path if path == files.authorities => "cluster.tls.ca",
+        path if Some(path) == files.revocations.as_deref() => "cluster.tls.crl",
         _ => "cluster.tls.certificate",
     };
     Some(wrong_file(setting, &error, advice(&error)))
@@ -34,8 +35,8 @@ fn between_nodes(config: &Config) -> Option<WrongFile> {
 
 /// Whether the other nodes would know this one by its certificate.
 fn name_of_node(config: &Config, files: TlsFiles) -> Option<WrongFile> {
-    let TlsFiles { certificate, key, authorities, .. } = files;
-    let files = bellrock_cluster::link::TlsFiles { certificate, key, authorities };
+    let TlsFiles { certificate, key, authorities, revocations } = files;
+    let files = bellrock_cluster::link::TlsFiles { certificate, key, authorities, revocations };
     let error = files.check(config.cluster.node.as_deref()?).err()?;
     Some(wrong_file("cluster.tls.certificate", &error, ""))
 }

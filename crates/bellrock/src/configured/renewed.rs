@@ -36,6 +36,7 @@ impl NamedFiles {
             ("cluster.tls.certificate", &nodes.certificate),
             ("cluster.tls.key", &nodes.key),
             ("cluster.tls.ca", &nodes.ca),
+            ("cluster.tls.crl", &nodes.crl),
         ];
         let files = files.into_iter().filter_map(|(setting, path)| {
             let path = path.as_ref()?;

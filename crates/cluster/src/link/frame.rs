@@ -23,6 +23,8 @@ use crate::remote::RemoteFrame;
 pub(super) const VERSION: u32 = 1;
 /// Maximum length of a message, in bytes: a list of some 50,000 switches.
 pub(crate) const MAX_FRAME_BYTES: usize = 1 << 20;
+/// Maximum length of a greeting, in bytes: the names of nodes and apps. It may come from a stranger.
+const MAX_HELLO_BYTES: usize = 16 << 10;
 
 /// The first message of a connection, of the node that connects.
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,7 +135,7 @@ pub(super) async fn write<M: Serialize>(
 ) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME_BYTES);
-    let length = length.ok_or_else(|| too_long(body.len()))?;
+    let length = length.ok_or_else(|| too_long(body.len(), MAX_FRAME_BYTES))?;
     let mut frame = Vec::with_capacity(4 + body.len());
     frame.extend_from_slice(&length.to_be_bytes());
     frame.extend_from_slice(&body);
@@ -145,6 +147,18 @@ pub(super) async fn write<M: Serialize>(
 pub(super) async fn read<M: DeserializeOwned>(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<M>> {
+    read_up_to(stream, MAX_FRAME_BYTES).await
+}
+
+/// Reads the first message of a connection.
+pub(super) async fn read_hello(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Hello>> {
+    read_up_to(stream, MAX_HELLO_BYTES).await
+}
+
+async fn read_up_to<M: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+    limit: usize,
+) -> io::Result<Option<M>> {
     let mut length = [0; 4];
     // A first byte, or none.
     if stream.read(&mut length[..1]).await? == 0 {
@@ -152,16 +166,16 @@ pub(super) async fn read<M: DeserializeOwned>(
     }
     stream.read_exact(&mut length[1..]).await?;
     let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
-    if length > MAX_FRAME_BYTES {
-        return Err(too_long(length));
+    if length > limit {
+        return Err(too_long(length, limit));
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     Ok(Some(serde_json::from_slice(&body)?))
 }
 
-fn too_long(length: usize) -> io::Error {
-    let text = format!("a message of {length} bytes: at most {MAX_FRAME_BYTES} are allowed");
+fn too_long(length: usize, limit: usize) -> io::Error {
+    let text = format!("a message of {length} bytes: at most {limit} are allowed");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
@@ -209,5 +223,9 @@ mod tests {
     fn a_length_that_is_too_large_is_refused_before_memory_is_taken() {
         let error = run(read::<Welcome>(&mut [0xff; 8].as_slice())).unwrap_err();
         assert_eq!(error.to_string(), "a message of 4294967295 bytes: at most 1048576 are allowed");
+        let mut hello = vec![0, 0, 0x40, 1];
+        hello.resize(4 + 0x4001, b' ');
+        let error = run(read_hello(&mut hello.as_slice())).unwrap_err();
+        assert_eq!(error.to_string(), "a message of 16385 bytes: at most 16384 are allowed");
     }
 }

@@ -9,6 +9,7 @@
 //! addresses are possible.
 
 mod frame;
+mod greetings;
 mod tls;
 
 use std::io;
@@ -19,23 +20,26 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::heartbeat::Heartbeat;
 use crate::mastership::SILENCE;
 use crate::network::NetworkFrame;
-use crate::node::{MAX_NODES, NodeId};
+use crate::node::NodeId;
 use crate::remote::RemoteFrame;
 #[cfg(test)]
 pub(crate) use frame::MAX_FRAME_BYTES;
 use frame::{Hello, VERSION, Welcome, WireHeartbeat, WireMessage};
+use greetings::{Greeting, Greetings};
+use tls::ShownCertificate;
 pub use tls::{LinkTls, TlsError, TlsFiles};
 
 /// Time limit for a connection with its handshakes.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Maximum number of bytes of requests and answers that wait to be sent to a node.
+/// Maximum number of bytes of requests and answers that wait to be sent to a node, [`FRAME_BYTES`] for
+/// each included.
 const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
 /// Time limit for sending one message.
 const SEND_LIMIT: Duration = Duration::from_secs(2);
@@ -44,8 +48,8 @@ const READ_LIMIT: Duration = Duration::from_secs(10);
 /// Pauses between two attempts to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of connections that are in their handshakes.
-const MAX_GREETINGS: usize = 4 * MAX_NODES;
+/// Number of bytes that a frame counts for besides what it carries: what it takes while it waits.
+const FRAME_BYTES: usize = 256;
 
 /// What a node's links are.
 #[derive(Clone, Debug)]
@@ -144,7 +148,7 @@ impl QueuedFrame {
     /// Number of bytes that count against [`MAX_QUEUED_BYTES`].
     fn bytes(&self) -> usize {
         match self {
-            QueuedFrame::Remote(frame) => frame.bytes(),
+            QueuedFrame::Remote(frame) => frame.bytes().saturating_add(FRAME_BYTES),
             QueuedFrame::Network(_) => 0,
         }
     }
@@ -196,6 +200,27 @@ struct Incoming {
 /// A connection, with TLS or without.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection with a node.
+struct Connection {
+    stream: Box<dyn Stream>,
+    /// What the node has shown. `None`: there is no TLS.
+    shown: Option<ShownCertificate>,
+}
+
+impl Connection {
+    fn plain(stream: TcpStream) -> Self {
+        Connection { stream: Box::new(stream), shown: None }
+    }
+
+    /// Whether the node may still speak here.
+    fn check(&mut self) -> io::Result<()> {
+        match self.shown.as_mut().is_some_and(ShownCertificate::is_revoked) {
+            true => Err(io::Error::other("its certificate is revoked")),
+            false => Ok(()),
+        }
+    }
+}
 
 impl Links {
     /// Listens, and connects to the other nodes.
@@ -253,13 +278,14 @@ impl Links {
     /// is dropped. Those that wait when the connection ends are dropped too.
     pub fn send_remote(&self, node: NodeId, frame: RemoteFrame) -> bool {
         let Some(Some(outgoing)) = self.outgoing.get(node.index()) else { return false };
+        let frame = QueuedFrame::Remote(frame);
         let bytes = frame.bytes();
-        // Frames without bytes are small, and bounded by the number of requests.
-        if bytes > 0 && outgoing.queued.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES {
+        // Answers too: they may be many while this node cannot connect, and the other one can.
+        if outgoing.queued.load(Ordering::Relaxed).saturating_add(bytes) > MAX_QUEUED_BYTES {
             return false;
         }
         outgoing.queued.fetch_add(bytes, Ordering::Relaxed);
-        outgoing.frames.send(QueuedFrame::Remote(frame)).is_ok()
+        outgoing.frames.send(frame).is_ok()
     }
 
     /// Sends something that this node knows of links and hosts, behind all others to that node.
@@ -276,14 +302,14 @@ async fn send_all(shared: Arc<Shared>, node: NodeId, mut queue: Queue) {
     let mut last_trouble = String::new();
     loop {
         let trouble = match timeout(CONNECT_LIMIT, connect(&shared, node)).await {
-            Ok(Ok(mut stream)) => {
+            Ok(Ok(mut connection)) => {
                 last_trouble.clear();
                 pause = FIRST_PAUSE;
                 queue.clear();
                 if shared.events.send(LinkEvent::Connected(node)).await.is_err() {
                     return;
                 }
-                let Err(error) = send_to(&mut stream, &mut queue).await else { return };
+                let Err(error) = send_to(&mut connection, &mut queue).await else { return };
                 if shared.events.send(LinkEvent::Disconnected(node)).await.is_err() {
                     return;
                 }
@@ -308,19 +334,23 @@ async fn send_all(shared: Arc<Shared>, node: NodeId, mut queue: Queue) {
 }
 
 /// Connects to a node, and greets it.
-async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
+async fn connect(shared: &Shared, node: NodeId) -> io::Result<Connection> {
     let Some((name, address)) = shared.settings.nodes.get(node.index()) else {
         return Err(io::Error::other("there is no such node"));
     };
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let mut stream: Box<dyn Stream> = match &shared.settings.tls {
+    let mut connection = match &shared.settings.tls {
         Some(ends) => {
             let name =
                 tls::server_name(name).ok_or_else(|| io::Error::other("it has no name of DNS"))?;
-            Box::new(ends.connector().connect(name, stream).await?)
+            let epoch = ends.epoch();
+            let stream = ends.connector().connect(name, stream).await?;
+            let chain = stream.get_ref().1.peer_certificates();
+            let shown = Some(ShownCertificate::new(ends, epoch, chain));
+            Connection { stream: Box::new(stream), shown }
         }
-        None => Box::new(stream),
+        None => Connection::plain(stream),
     };
     let hello = Hello {
         version: VERSION,
@@ -331,9 +361,9 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
         apps: shared.settings.apps.clone(),
         incarnation: shared.settings.incarnation,
     };
-    frame::write(&mut stream, &hello).await?;
-    match frame::read::<Welcome>(&mut stream).await? {
-        Some(Welcome { refused: None }) => Ok(stream),
+    frame::write(&mut connection.stream, &hello).await?;
+    match frame::read::<Welcome>(&mut connection.stream).await? {
+        Some(Welcome { refused: None }) => Ok(connection),
         Some(Welcome { refused: Some(why) }) => {
             Err(io::Error::other(format!("it refuses this node: {why}")))
         }
@@ -342,7 +372,7 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Box<dyn Stream>> {
 }
 
 /// Sends what there is until the connection fails. Ends without an error when there will be no more.
-async fn send_to(stream: &mut Box<dyn Stream>, queue: &mut Queue) -> io::Result<()> {
+async fn send_to(connection: &mut Connection, queue: &mut Queue) -> io::Result<()> {
     loop {
         // A heartbeat waits for one frame at most.
         let message = tokio::select! {
@@ -363,10 +393,11 @@ async fn send_to(stream: &mut Box<dyn Stream>, queue: &mut Queue) -> io::Result<
                 }
             }
         };
-        let sent = timeout(SEND_LIMIT, frame::write(stream, &message)).await;
+        connection.check()?;
+        let sent = timeout(SEND_LIMIT, frame::write(&mut connection.stream, &message)).await;
         sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     }
-    let _ = stream.shutdown().await;
+    let _ = connection.stream.shutdown().await;
     Ok(())
 }
 
@@ -381,9 +412,11 @@ impl Queue {
 }
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener) {
-    let greetings = Arc::new(Semaphore::new(MAX_GREETINGS));
+    let me = shared.settings.me.index();
+    let nodes = shared.settings.nodes.iter().enumerate();
+    let others = nodes.filter(|&(place, _)| place != me).map(|(_, &(_, address))| address);
+    let greetings = Greetings::new(others);
     loop {
-        let Ok(permit) = Arc::clone(&greetings).acquire_owned().await else { return };
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -393,15 +426,19 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
                 continue;
             }
         };
+        // Without a place it is closed: a node tries again soon.
+        let Some(greeting) = Greetings::begin(&greetings, from.ip()) else { continue };
+        let number = greeting.number();
         let tasks = shared.tasks.clone();
         let shared = Arc::clone(&shared);
-        tasks.spawn(async move {
-            let greeted = timeout(CONNECT_LIMIT, greet(&shared, stream, from)).await;
+        let task = tasks.spawn(async move {
             // Until its refusal is reported a stranger counts: they cannot pile up.
-            let _permit = permit;
-            match greeted {
-                Ok(Ok((node, incarnation, stream))) => {
-                    begin(&shared, node, incarnation, from, stream).await;
+            let greeting = greeting;
+            match timeout(CONNECT_LIMIT, greet(&shared, stream, from, &greeting)).await {
+                Ok(Ok((node, incarnation, connection))) => {
+                    // It is known, and cannot be displaced any more.
+                    drop(greeting);
+                    begin(&shared, node, incarnation, from, connection).await;
                 }
                 Ok(Err(error)) => {
                     let text = format!("a connection from {from}: {error}");
@@ -410,6 +447,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
                 Err(_) => {}
             }
         });
+        greetings.keep(number, task);
     }
 }
 
@@ -418,30 +456,33 @@ async fn greet(
     shared: &Shared,
     stream: TcpStream,
     from: SocketAddr,
-) -> io::Result<(NodeId, u64, Box<dyn Stream>)> {
+    greeting: &Greeting,
+) -> io::Result<(NodeId, u64, Connection)> {
     stream.set_nodelay(true)?;
-    let mut certificate = None;
-    let mut stream: Box<dyn Stream> = match &shared.settings.tls {
+    stream.readable().await?;
+    greeting.progress();
+    let mut connection = match &shared.settings.tls {
         Some(ends) => {
+            let epoch = ends.epoch();
             let stream = ends.acceptor().accept(stream).await?;
-            let shown = stream.get_ref().1.peer_certificates();
-            certificate =
-                shown.and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
-            Box::new(stream)
+            let chain = stream.get_ref().1.peer_certificates();
+            let shown = Some(ShownCertificate::new(ends, epoch, chain));
+            greeting.progress();
+            Connection { stream: Box::new(stream), shown }
         }
-        None => Box::new(stream),
+        None => Connection::plain(stream),
     };
-    let Some(hello) = frame::read::<Hello>(&mut stream).await? else {
+    let Some(hello) = frame::read_hello(&mut connection.stream).await? else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
-    let has_name = certificate.is_none_or(|leaf| tls::has_name(&leaf, &hello.node));
+    let has_name = connection.shown.as_ref().is_none_or(|shown| shown.has_name(&hello.node));
     let admitted = match shared.admit(&hello, has_name) {
         Ok(node) => shared.is_alone(node, &hello, from).await.map(|()| node),
         Err(why) => Err(why),
     };
     let welcome = Welcome { refused: admitted.as_ref().err().cloned() };
-    frame::write(&mut stream, &welcome).await?;
-    admitted.map(|node| (node, hello.incarnation, stream)).map_err(io::Error::other)
+    frame::write(&mut connection.stream, &welcome).await?;
+    admitted.map(|node| (node, hello.incarnation, connection)).map_err(io::Error::other)
 }
 
 /// Reads the heartbeats of a connection from now on, in place of an earlier one.
@@ -450,7 +491,7 @@ async fn begin(
     node: NodeId,
     incarnation: u64,
     from: SocketAddr,
-    stream: Box<dyn Stream>,
+    connection: Connection,
 ) {
     let serial = shared.serials.fetch_add(1, Ordering::Relaxed);
     let mut heard = shared.heard.lock().await;
@@ -462,14 +503,19 @@ async fn begin(
             return;
         }
     }
-    let task = shared.tasks.spawn(hear(Arc::clone(shared), node, serial, stream));
+    let task = shared.tasks.spawn(hear(Arc::clone(shared), node, serial, connection));
     *place = Some(Incoming { serial, incarnation, from, last: Instant::now(), task });
 }
 
-async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut stream: Box<dyn Stream>) {
+async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut connection: Connection) {
     while let Ok(Ok(Some(message))) =
-        timeout(READ_LIMIT, frame::read::<WireMessage>(&mut stream)).await
+        timeout(READ_LIMIT, frame::read::<WireMessage>(&mut connection.stream)).await
     {
+        if let Err(error) = connection.check() {
+            let text = format!("node {} is not heard any more: {error}", shared.name(node));
+            let _ = shared.events.send(LinkEvent::Trouble(text)).await;
+            break;
+        }
         if let Some(Some(incoming)) = shared.heard.lock().await.get_mut(node.index()) {
             incoming.last = Instant::now();
         }

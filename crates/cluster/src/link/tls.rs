@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bellrock_tls::{TlsFileError, files};
+use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ServerConfig};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{CertificateError, ClientConfig, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Files in PEM, for TLS between the nodes.
@@ -20,6 +22,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// The authorities that sign the nodes' certificates.
     pub authorities: PathBuf,
+    /// Lists of revoked certificates: one of each authority.
+    pub revocations: Option<PathBuf>,
 }
 
 impl TlsFiles {
@@ -42,8 +46,10 @@ pub enum TlsError {
     /// Certificate and key do not fit, or the key is of an unknown kind.
     #[error("the certificate of the node cannot be used with its key: {0}")]
     Pair(#[from] rustls::Error),
-    /// The authorities are none.
-    #[error("the authorities of the nodes cannot be used: {0}")]
+    /// The authorities are none, or the lists of revoked certificates are.
+    #[error(
+        "the authorities of the nodes, or their lists of revoked certificates, cannot be used: {0}"
+    )]
     Authorities(String),
     /// Others would refuse the certificate.
     #[error(
@@ -67,6 +73,9 @@ pub struct LinkTls(Arc<RwLock<Ends>>);
 struct Ends {
     acceptor: TlsAcceptor,
     connector: TlsConnector,
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Number of times that all this was replaced.
+    epoch: u64,
     /// End of the node's certificate, in seconds since 1970.
     not_after: Option<i64>,
 }
@@ -83,7 +92,9 @@ impl LinkTls {
     /// Uses what another one has read, for all connections that begin from now on.
     pub fn replace(&self, other: &LinkTls) {
         let ends = other.ends();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = ends;
+        let mut own = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = own.epoch.wrapping_add(1);
+        *own = Ends { epoch, ..ends };
     }
 
     /// End of the node's certificate, in seconds since 1970. `None`: it has none that can be read.
@@ -92,6 +103,19 @@ impl LinkTls {
         self.ends().not_after
     }
 
+    /// Changes when the files are read anew.
+    pub(super) fn epoch(&self) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).epoch
+    }
+
+    /// Whether a certificate, with its chain, is revoked. Both ends show certificates of nodes.
+    fn has_revoked(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((own, rest)) = chain.split_first() else { return false };
+        let verified = self.ends().verifier.verify_client_cert(own, rest, UnixTime::now());
+        matches!(verified, Err(rustls::Error::InvalidCertificate(CertificateError::Revoked)))
+    }
+
+    /// What accepts a connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         self.ends().acceptor
     }
@@ -106,6 +130,37 @@ impl LinkTls {
     }
 }
 
+/// The certificate that the other end of a connection has shown.
+pub(super) struct ShownCertificate {
+    tls: LinkTls,
+    chain: Vec<CertificateDer<'static>>,
+    /// When it was verified last.
+    epoch: u64,
+}
+
+impl ShownCertificate {
+    /// `epoch`: that of `tls` before the handshake.
+    pub(super) fn new(tls: &LinkTls, epoch: u64, chain: Option<&[CertificateDer<'_>]>) -> Self {
+        let chain = chain.unwrap_or_default().iter().map(|it| it.clone().into_owned()).collect();
+        ShownCertificate { tls: tls.clone(), chain, epoch }
+    }
+
+    /// Whether it has this DNS name.
+    pub(super) fn has_name(&self, node: &str) -> bool {
+        self.chain.first().is_some_and(|leaf| has_name(leaf, node))
+    }
+
+    /// Whether it has been revoked meanwhile. Looks only after the files were read anew.
+    pub(super) fn is_revoked(&mut self) -> bool {
+        let epoch = self.tls.epoch();
+        if epoch == self.epoch {
+            return false;
+        }
+        self.epoch = epoch;
+        self.tls.has_revoked(&self.chain)
+    }
+}
+
 impl fmt::Debug for LinkTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LinkTls")
@@ -114,7 +169,7 @@ impl fmt::Debug for LinkTls {
 
 /// Both ends, by the files of this node.
 fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
-    let TlsFiles { certificate, key, authorities } = of;
+    let TlsFiles { certificate, key, authorities, revocations } = of;
     let chain = files::certificates(certificate)?;
     let not_after = chain.first().and_then(end_of);
     if !chain.first().is_some_and(|leaf| has_name(leaf, node)) {
@@ -123,20 +178,29 @@ fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
     let roots = files::root_store(authorities, files::certificates(authorities)?)?;
     let roots = Arc::new(roots);
     let provider = Arc::new(ring::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| TlsError::Authorities(error.to_string()))?;
+    let lists = revocations.as_deref().map(files::revocations).transpose()?.unwrap_or_default();
+    let unusable = |error: VerifierBuilderError| TlsError::Authorities(error.to_string());
+    let mut of_clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+    let mut of_servers =
+        WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+    if revocations.is_some() {
+        of_clients = of_clients.with_crls(lists.clone()).only_check_end_entity_revocation();
+        of_servers = of_servers.with_crls(lists).only_check_end_entity_revocation();
+    }
+    let verifier = of_clients.build().map_err(unusable)?;
+    let of_servers = of_servers.build().map_err(unusable)?;
     let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(Arc::clone(&verifier))
         .with_single_cert(chain.clone(), files::private_key(key)?)?;
     let client = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
+        .with_webpki_verifier(of_servers)
         .with_client_auth_cert(chain, files::private_key(key)?)?;
     let acceptor = TlsAcceptor::from(Arc::new(server));
-    Ok(Ends { acceptor, connector: TlsConnector::from(Arc::new(client)), not_after })
+    let connector = TlsConnector::from(Arc::new(client));
+    Ok(Ends { acceptor, connector, verifier, epoch: 0, not_after })
 }
 
 fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
@@ -150,7 +214,7 @@ pub(super) fn server_name(node: &str) -> Option<ServerName<'static>> {
 }
 
 /// Whether a certificate has this DNS name.
-pub(super) fn has_name(certificate: &CertificateDer<'_>, node: &str) -> bool {
+fn has_name(certificate: &CertificateDer<'_>, node: &str) -> bool {
     let Some(name) = server_name(node) else { return false };
     let parsed = rustls::server::ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|certificate| rustls::client::verify_server_name(&certificate, &name).is_ok())

@@ -117,7 +117,7 @@ impl ClusterConfig {
         let files = [("certificate", &tls.certificate), ("key", &tls.key), ("ca", &tls.ca)];
         let missing = files.into_iter().filter(|(_, file)| file.is_none());
         let missing: Vec<_> = missing.map(|(name, _)| format!("`cluster.tls.{name}`")).collect();
-        let is_without = missing.len() == files.len();
+        let is_without = missing.len() == files.len() && tls.crl.is_none();
         if missing.is_empty() || (is_without && self.is_local()) {
             return None;
         }
@@ -126,7 +126,8 @@ impl ClusterConfig {
             let text = format!(
                 "`cluster.tls` needs a certificate, its key, and the authorities of the nodes; set {missing}"
             );
-            let keys = ["cluster.tls.certificate", "cluster.tls.key", "cluster.tls.ca"];
+            let keys =
+                ["cluster.tls.certificate", "cluster.tls.key", "cluster.tls.ca", "cluster.tls.crl"];
             return Some(error(&keys, text));
         }
         let (key, what) = match self.listen.ip().is_loopback() {

@@ -62,7 +62,7 @@ pub struct EtcdConfig {
     pub allow_plain: bool,
 }
 
-/// TLS between the nodes. All files or none.
+/// TLS between the nodes. All of the first three files, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterTlsConfig {
     /// File of this node's certificate.
@@ -71,6 +71,8 @@ pub struct ClusterTlsConfig {
     pub key: Option<PathBuf>,
     /// File of the authorities of the nodes.
     pub ca: Option<PathBuf>,
+    /// File of revoked certificates of nodes. It may be missing.
+    pub crl: Option<PathBuf>,
 }
 
 impl Default for ClusterConfig {

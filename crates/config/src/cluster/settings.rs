@@ -200,6 +200,13 @@ pub(crate) const CLUSTER: &[Setting<Config>] = &[
         "File with the authorities that sign the certificates of the nodes, in PEM. A node without \
          such a certificate is refused."
     ),
+    file!(
+        "cluster.tls.crl",
+        tls.crl,
+        Live,
+        "File with lists of revoked certificates of nodes, in PEM; each authority needs a list there. \
+         After a reload, connections of revoked certificates are closed."
+    ),
 ];
 
 /// The address where other nodes connect. They know its port from their configuration.

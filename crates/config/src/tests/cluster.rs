@@ -192,6 +192,11 @@ fn every_contradiction_of_a_cluster_has_its_line_and_says_what_would_be_right() 
              set `cluster.tls.key`",
         ),
         (
+            format!("{LOCAL}  tls: {{crl: /etc/bellrock/revoked.pem}}\n"),
+            "f:6:8: `cluster.tls` needs a certificate, its key, and the authorities of the nodes; \
+             set `cluster.tls.certificate`, `cluster.tls.key`, `cluster.tls.ca`",
+        ),
+        (
             with(LOCAL, "  node: a\n", "  node: a\n  listen: 192.0.2.1:6640\n"),
             "f:4:3: `cluster.listen` 192.0.2.1:6640 is not of the loopback, so the nodes need TLS; \
              set `cluster.tls.certificate`, `cluster.tls.key`, `cluster.tls.ca` (`bellrock pki` ",

@@ -2,14 +2,16 @@
 //! must not do it.
 //!
 //! The acceptor gives each new connection to one of the threads, and gets it back as a channel or
-//! with the reason of its failure. It also bounds their number.
+//! with the reason of its failure. A thread bounds its handshakes: a stranger who makes no progress gives
+//! way to a newcomer.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellrock_pace::{NoPlace, PlaceLimits, Places};
 use bellrock_tls::unbuffered::{MAX_CARRY_BYTES, go_on};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
@@ -32,11 +34,28 @@ use crate::thread::WAKE;
 /// Number of threads for handshakes.
 pub(crate) const HANDSHAKE_THREADS: usize = 2;
 
-/// Maximum number of handshakes at a time. Further connections are refused.
+/// Maximum number of handshakes at a time. A further connection displaces one of them, or is closed.
 pub(crate) const MAX_HANDSHAKES: usize = 2048;
 
-/// Maximum number of handshakes at a time of one remote address, except those of the loopback.
-pub(crate) const MAX_HANDSHAKES_PER_ADDRESS: usize = 256;
+/// Maximum number of handshakes at a time of one network (see [`bellrock_pace::network_of`]), except those
+/// of the loopback.
+pub(crate) const MAX_HANDSHAKES_PER_NETWORK: usize = 256;
+
+/// Minimum time without a byte before a handshake gives way to that of a network with as many. Longer
+/// than the threads need for a crowd of switches that come at once: their work is not thrown away.
+pub(crate) const MIN_QUIET_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum number of connections that the acceptor has given to the threads and not got back: those in
+/// handshakes, and as many that wait.
+pub(crate) const MAX_PENDING: usize = 2 * MAX_HANDSHAKES;
+
+/// The places of one thread.
+const PLACES: PlaceLimits = PlaceLimits {
+    total: MAX_HANDSHAKES / HANDSHAKE_THREADS,
+    per_network: MAX_HANDSHAKES_PER_NETWORK / HANDSHAKE_THREADS,
+    spares_loopback: true,
+    quiet: MIN_QUIET_TIME,
+};
 
 /// Time for a handshake.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,6 +79,16 @@ pub(crate) enum HandshakeError {
     Closed,
     #[error("{}", explain(.0))]
     Tls(#[from] rustls::Error),
+    #[error(
+        "there are {MAX_HANDSHAKES} TLS handshakes, or {MAX_HANDSHAKES_PER_NETWORK} of its address; find out \
+         what connects"
+    )]
+    TooMany,
+    #[error(
+        "its TLS handshake made no progress, and its place went to another connection; find out what \
+         connects"
+    )]
+    Displaced,
     #[error("its certificate cannot be read; make it anew as one of X.509 version 3")]
     Unreadable,
     #[error("its socket failed during the TLS handshake: {0}")]
@@ -91,10 +120,10 @@ impl Handshakes {
         for _ in 0..HANDSHAKE_THREADS {
             let poll = Poll::new()?;
             let waker = Waker::new(poll.registry(), WAKE)?;
-            threads.push(ThreadQueue { new: ArrayQueue::new(MAX_HANDSHAKES), waker });
+            threads.push(ThreadQueue { new: ArrayQueue::new(MAX_PENDING), waker });
             polls.push(poll);
         }
-        let ended = ArrayQueue::new(MAX_HANDSHAKES);
+        let ended = ArrayQueue::new(MAX_PENDING);
         Ok((Arc::new(Handshakes { threads, ended, acceptor }), polls))
     }
 
@@ -128,34 +157,27 @@ fn wake(waker: &Waker) {
 pub(crate) struct PendingHandshakes {
     queues: Arc<Handshakes>,
     number: usize,
-    by_address: HashMap<IpAddr, usize>,
     /// Number of handshakes so far: the threads get them in turn.
     begun: usize,
 }
 
 impl PendingHandshakes {
     pub(crate) fn new(queues: Arc<Handshakes>) -> Self {
-        PendingHandshakes { queues, number: 0, by_address: HashMap::new(), begun: 0 }
+        PendingHandshakes { queues, number: 0, begun: 0 }
     }
 
     /// Begins a handshake.
     ///
     /// # Errors
-    /// There are too many.
+    /// More have come than the threads can look at.
     pub(crate) fn begin(
         &mut self,
         stream: TcpStream,
         peer: SocketAddr,
     ) -> Result<(), RefusalReason> {
-        if self.number >= MAX_HANDSHAKES {
-            return Err(RefusalReason::Handshakes(MAX_HANDSHAKES));
+        if self.number >= MAX_PENDING {
+            return Err(RefusalReason::Handshake(HandshakeError::TooMany));
         }
-        let address = peer.ip().to_canonical();
-        let of_address = self.by_address.get(&address).copied().unwrap_or(0);
-        if of_address >= MAX_HANDSHAKES_PER_ADDRESS && !address.is_loopback() {
-            return Err(RefusalReason::HandshakesOfAddress(MAX_HANDSHAKES_PER_ADDRESS));
-        }
-        self.by_address.insert(address, of_address + 1);
         self.number += 1;
         self.queues.begin(self.begun, stream, peer);
         self.begun = self.begun.wrapping_add(1);
@@ -167,14 +189,7 @@ impl PendingHandshakes {
         &mut self,
     ) -> Option<(SocketAddr, Result<TlsSession, HandshakeError>)> {
         let Ended { peer, outcome } = self.queues.ended.pop()?;
-        let address = peer.ip().to_canonical();
         self.number = self.number.saturating_sub(1);
-        if let Some(of_address) = self.by_address.get_mut(&address) {
-            *of_address -= 1;
-            if *of_address == 0 {
-                self.by_address.remove(&address);
-            }
-        }
         Some((peer, outcome))
     }
 }
@@ -183,65 +198,102 @@ impl PendingHandshakes {
 pub(crate) fn run(
     all: &Handshakes,
     index: usize,
-    mut poll: Poll,
+    poll: Poll,
     server: &TlsServer,
     halt: &Halt,
 ) -> io::Result<()> {
     let_workers_go_first();
-    let mut events = Events::with_capacity(EVENTS);
-    let mut pending = HashMap::<Token, Handshake>::new();
-    let mut next_token = 0;
-    while !halt.is_stopping() {
-        let deadline = pending.values().map(|handshake| handshake.deadline).min();
-        let wait = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        match poll.poll(&mut events, wait) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
-        let mut ready: Vec<Token> = events.iter().map(|event| event.token()).collect();
-        let queue = all.threads.get(index).map(|thread| &thread.new);
-        while let Some((stream, peer)) = queue.and_then(ArrayQueue::pop) {
-            let token = Token(next_token);
-            next_token = (next_token + 1) % WAKE.0;
-            match Handshake::begin(stream, peer, server, &poll, token) {
-                Ok(handshake) => {
-                    pending.insert(token, handshake);
-                    ready.push(token);
-                }
-                Err(error) => all.end(peer, Err(error)),
-            }
-        }
-        let now = Instant::now();
-        let late = pending.iter().filter(|(_, handshake)| handshake.deadline <= now);
-        let late: Vec<_> = late.map(|(token, _)| *token).collect();
-        for token in ready {
-            let Some(handshake) = pending.get_mut(&token) else { continue };
-            let outcome = match handshake.advance() {
-                Ok(false) => continue,
-                Ok(true) => Ok(()),
-                Err(error) => Err(error),
-            };
-            finish(all, server, &poll, pending.remove(&token), outcome);
-        }
-        for token in late {
-            finish(all, server, &poll, pending.remove(&token), Err(HandshakeError::Late));
-        }
-    }
-    Ok(())
+    let Some(ThreadQueue { new, .. }) = all.threads.get(index) else { return Ok(()) };
+    let places = Places::new(PLACES, []);
+    let pending = HashMap::new();
+    let start = Instant::now();
+    Thread { all, new, server, poll, pending, places, start, next_token: 0 }.run(halt)
 }
 
-fn finish(
-    all: &Handshakes,
-    server: &TlsServer,
-    poll: &Poll,
-    handshake: Option<Handshake>,
-    outcome: Result<(), HandshakeError>,
-) {
-    let Some(mut handshake) = handshake else { return };
-    let peer = handshake.peer;
-    let left = poll.registry().deregister(&mut handshake.stream).map_err(HandshakeError::from);
-    let outcome = outcome.and(left).and_then(|()| handshake.into_session(server));
-    all.end(peer, outcome);
+/// What one of the threads has.
+struct Thread<'a> {
+    all: &'a Handshakes,
+    new: &'a ArrayQueue<(TcpStream, SocketAddr)>,
+    server: &'a TlsServer,
+    poll: Poll,
+    pending: HashMap<Token, Handshake>,
+    places: Places<Token>,
+    /// Begin of the time that `places` are told.
+    start: Instant,
+    next_token: usize,
+}
+
+impl Thread<'_> {
+    fn run(mut self, halt: &Halt) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !halt.is_stopping() {
+            let deadline = self.pending.values().map(|handshake| handshake.deadline).min();
+            let wait = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            // Before new ones: what has come counts as progress.
+            events.iter().for_each(|event| self.advance(event.token()));
+            while let Some((stream, peer)) = self.new.pop() {
+                if let Some(token) = self.begin(stream, peer) {
+                    self.advance(token);
+                }
+            }
+            let now = Instant::now();
+            let late = self.pending.iter().filter(|(_, handshake)| handshake.deadline <= now);
+            for token in late.map(|(token, _)| *token).collect::<Vec<_>>() {
+                self.end(token, Err(HandshakeError::Late));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a new connection a place, perhaps that of another one.
+    fn begin(&mut self, stream: TcpStream, peer: SocketAddr) -> Option<Token> {
+        let token = Token(self.next_token);
+        self.next_token = (self.next_token + 1) % WAKE.0;
+        match self.places.take(token, peer.ip(), self.start.elapsed()) {
+            Ok(None) => {}
+            Ok(Some(displaced)) => self.end(displaced, Err(HandshakeError::Displaced)),
+            Err(NoPlace) => {
+                self.all.end(peer, Err(HandshakeError::TooMany));
+                return None;
+            }
+        }
+        match Handshake::begin(stream, peer, self.server, &self.poll, token) {
+            Ok(handshake) => drop(self.pending.insert(token, handshake)),
+            Err(error) => {
+                self.places.free(&token);
+                self.all.end(peer, Err(error));
+                return None;
+            }
+        }
+        Some(token)
+    }
+
+    /// Goes on with a handshake, as far as possible now.
+    fn advance(&mut self, token: Token) {
+        let Some(handshake) = self.pending.get_mut(&token) else { return };
+        let received = handshake.received;
+        match handshake.advance() {
+            Ok(false) if handshake.received != received => {
+                self.places.progress(&token, self.start.elapsed());
+            }
+            Ok(false) => {}
+            Ok(true) => self.end(token, Ok(())),
+            Err(error) => self.end(token, Err(error)),
+        }
+    }
+
+    fn end(&mut self, token: Token, outcome: Result<(), HandshakeError>) {
+        self.places.free(&token);
+        let Some(mut handshake) = self.pending.remove(&token) else { return };
+        let peer = handshake.peer;
+        let left = self.poll.registry().deregister(&mut handshake.stream);
+        let outcome = outcome.and(left.map_err(HandshakeError::from));
+        self.all.end(peer, outcome.and_then(|()| handshake.into_session(self.server)));
+    }
 }
 
 /// A connection during its handshake.
@@ -258,8 +310,8 @@ struct Handshake {
     decrypted: Vec<u8>,
     /// Bytes to be sent.
     outgoing: Vec<u8>,
-    /// Nothing was received yet.
-    is_first: bool,
+    /// Number of bytes received so far.
+    received: usize,
 }
 
 impl Handshake {
@@ -283,7 +335,7 @@ impl Handshake {
             incoming: Vec::new(),
             decrypted: Vec::new(),
             outgoing: Vec::new(),
-            is_first: true,
+            received: 0,
         })
     }
 
@@ -369,10 +421,13 @@ impl Handshake {
         self.incoming.truncate(before + received.unwrap_or(0));
         match received {
             Ok(0) => Err(HandshakeError::Closed),
-            Ok(_) if std::mem::take(&mut self.is_first) && is_openflow(&self.incoming) => {
+            Ok(_) if self.received == 0 && is_openflow(&self.incoming) => {
                 Err(HandshakeError::Plain)
             }
-            Ok(_) => Ok(true),
+            Ok(bytes) => {
+                self.received = self.received.saturating_add(bytes);
+                Ok(true)
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
             Err(rustix::io::Errno::INTR) => self.receive(),
             Err(error) => Err(io::Error::from(error).into()),

@@ -14,14 +14,14 @@ mod refusal_text;
 pub(crate) mod session;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use bellrock_api::SwitchIdentity;
 pub use bellrock_tls::TlsFileError;
 use bellrock_tls::files;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{CertificateError, KeyLogFile, ServerConfig};
@@ -155,6 +155,7 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     if let Some(path) = revocations {
         let lists = files::revocations(path)?;
+        warn_if_old(path, &lists);
         verifier = verifier.with_crls(lists).only_check_end_entity_revocation();
     }
     let about = revocations.as_ref().unwrap_or(authorities);
@@ -181,6 +182,19 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
         config.key_log = Arc::new(KeyLogFile::new());
     }
     Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after })
+}
+
+/// Warns of a list that should have been replaced. It stays in force: without it, revoked certificates would
+/// be accepted again.
+fn warn_if_old(path: &Path, lists: &[CertificateRevocationListDer<'_>]) {
+    let now = i64::try_from(UnixTime::now().as_secs()).unwrap_or(i64::MAX);
+    if lists.iter().filter_map(certificate::next_update).any(|end| end < now) {
+        warn!(
+            "{}: a list of revoked certificates should have been replaced by now (nextUpdate): what its authority has \
+             revoked since is accepted",
+            path.display()
+        );
+    }
 }
 
 /// Ends the controller's chain with its root, if that is among the authorities. Switches that start

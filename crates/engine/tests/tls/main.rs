@@ -21,6 +21,7 @@ use bellrock_engine::{
 use peer::{PATIENCE, Peer, counter, start, until};
 use pki::Pki;
 use rustls::version::{TLS12, TLS13};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tunnel::Tunnel;
 
 /// Starts an engine that listens with TLS too. Its address is the second one.
@@ -280,6 +281,42 @@ fn many_switches_connect_at_once_while_others_work() {
         }
         engine.monitor().status().switches == SWITCHES as usize + 1
     });
+}
+
+#[test]
+fn strangers_who_say_nothing_do_not_keep_a_switch_out() {
+    // Of nine addresses, since one alone has a share (the loopback has not).
+    const ADDRESSES: u8 = 9;
+    const OF_EACH: usize = 260;
+    raise_file_limit();
+    let pki = Pki::new();
+    let (engine, _) = start_tls(1, &pki);
+    let to = SockAddr::from(tls_address(&engine));
+    let hold = |last| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SockAddr::from(SocketAddr::from(([127, 0, 1, last], 0)))).unwrap();
+        socket.connect(&to).unwrap();
+        socket
+    };
+    let strangers: Vec<Socket> =
+        (1..=ADDRESSES).flat_map(|last| std::iter::repeat_n(last, OF_EACH)).map(hold).collect();
+    until("all places are taken", || last_refusal(&engine).is_some());
+    // Some of them, or those whose place they got.
+    let (reason, said) = last_refusal(&engine).unwrap();
+    assert!(reason == EndReason::Limit && said.contains("TLS handshake"), "{said}");
+    let tunnel = Tunnel::start(tls_address(&engine), pki.client(&[&TLS13], "switch"));
+    for dpid in 1..10 {
+        // Its only attempt takes the place of a stranger's.
+        up(&engine, &tunnel, Version::V1_3, dpid).ping(1);
+    }
+    drop(strangers);
+}
+
+/// The test holds both ends of its connections.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
 }
 
 #[test]
