@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bellrock_pace::RateLimit;
+use bellrock_pace::{RateLimit, network_of};
 
 use crate::answer::Shared;
 use crate::limits::{
@@ -33,6 +33,13 @@ pub(crate) struct Client {
     pub(crate) is_local: bool,
 }
 
+impl Client {
+    /// Whom its rates are of.
+    fn network(self) -> Sender {
+        Sender::Network(network_of(self.ip))
+    }
+}
+
 /// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -45,13 +52,28 @@ impl Caller {
     pub(crate) fn name(&self) -> Option<&str> {
         self.token.as_ref().map(|token| token.name.as_str())
     }
+
+    /// Whether its token allows changes.
+    pub(crate) fn may_change(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.scope >= Scope::Write)
+    }
 }
 
-/// The rates of remote addresses.
+/// Whose rates these are. Who has a token is not held up by others of the same address: on the loopback
+/// these are all users of the machine, and behind a proxy all its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Sender {
+    /// A remote address, or its network.
+    Network(IpAddr),
+    /// The SHA-256 of a token.
+    Token([u8; 32]),
+}
+
+/// The rates of remote addresses and of tokens.
 #[derive(Debug)]
 pub(crate) struct Rates {
     start: Instant,
-    clients: Mutex<HashMap<IpAddr, ClientRates>>,
+    clients: Mutex<HashMap<Sender, ClientRates>>,
 }
 
 #[derive(Debug)]
@@ -68,20 +90,21 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Does something with the rates of a remote address.
+    /// Does something with the rates of a sender.
     fn with<T>(
         &self,
-        ip: IpAddr,
+        sender: Sender,
         act: impl FnOnce(&mut ClientRates, std::time::Duration) -> T,
     ) -> T {
         let now = Instant::now();
         // Each change of it is one insertion or removal, or one of a rate.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&ip) {
-            let oldest = clients.iter().min_by_key(|(_, rates)| rates.last).map(|(ip, _)| *ip);
+        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&sender) {
+            let oldest = clients.iter().min_by_key(|(_, rates)| rates.last);
+            let oldest = oldest.map(|(sender, _)| *sender);
             oldest.and_then(|oldest| clients.remove(&oldest));
         }
-        let rates = clients.entry(ip).or_insert_with(|| ClientRates {
+        let rates = clients.entry(sender).or_insert_with(|| ClientRates {
             requests: RateLimit::per_second(MAX_REQUESTS_PER_SECOND),
             wrong_tokens: RateLimit::per_second(MAX_WRONG_TOKENS_PER_SECOND),
             last: now,
@@ -125,29 +148,36 @@ pub(crate) async fn within_time(
 
 /// Whether a request may pass, and who asks.
 fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, Problem> {
-    check_client(shared, client, request)?;
+    let token = bearer(request.headers());
+    let entry = token.and_then(|token| shared.tokens.find(token));
+    check_client(shared, client, entry.as_ref(), request)?;
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let needed = if changes { Scope::Write } else { Scope::Read };
-    match bearer(request.headers()) {
-        Some(token) => with_token(shared, client, token, needed),
-        None if needs_no_token(request.uri().path()) => Ok(Caller { token: None }),
-        None if client.is_local && !changes => Ok(Caller { token: None }),
-        None => {
+    match (token, entry) {
+        (_, Some(entry)) => with_token(shared, entry, needed),
+        (Some(_), None) => Err(wrong_token(shared, client)),
+        (None, _) if needs_no_token(request.uri().path()) => Ok(Caller { token: None }),
+        (None, _) if client.is_local && !changes => Ok(Caller { token: None }),
+        (None, _) => {
             shared.counters.requests_unauthorized();
             Err(Problem::unauthorized(no_token(shared, changes)))
         }
     }
 }
 
-/// Checks the rate of a client, that it asks for one host, and on the loopback the name of that host.
+/// Checks the rate of a client, or of its token, that it asks for one host, and on the loopback the name
+/// of that host.
 pub(crate) fn check_client(
     shared: &Shared,
     client: Client,
+    token: Option<&TokenEntry>,
     request: &Request,
 ) -> Result<(), Problem> {
-    if !shared.rates.with(client.ip, |rates, now| rates.requests.pass(now)) {
+    let sender = token.map_or(client.network(), |token| Sender::Token(token.digest()));
+    if !shared.rates.with(sender, |rates, now| rates.requests.pass(now)) {
         shared.counters.requests_over_limit();
-        let why = format!("one address may send {MAX_REQUESTS_PER_SECOND} requests per second");
+        let who = if token.is_some() { "token" } else { "address" };
+        let why = format!("one {who} may send {MAX_REQUESTS_PER_SECOND} requests per second");
         return Err(Problem::too_many(why));
     }
     match request.headers().get_all(header::HOST).iter().count() {
@@ -184,29 +214,22 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
 }
 
-fn with_token(
-    shared: &Shared,
-    client: Client,
-    token: &str,
-    needed: Scope,
-) -> Result<Caller, Problem> {
-    let over = || {
+/// The answer to a token that is none. Guesses are limited, not those who have one.
+fn wrong_token(shared: &Shared, client: Client) -> Problem {
+    if !shared.rates.with(client.network(), |rates, now| rates.wrong_tokens.pass(now)) {
         shared.counters.requests_over_limit();
         let limit = MAX_WRONG_TOKENS_PER_SECOND;
-        Problem::too_many(format!("one address may send {limit} wrong tokens per second"))
-    };
-    if !shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.allows(now)) {
-        return Err(over());
+        let why = format!("one address may send {limit} wrong tokens per second");
+        return Problem::too_many(why);
     }
-    let Some(entry) = shared.tokens.find(token) else {
-        shared.rates.with(client.ip, |rates, now| rates.wrong_tokens.pass(now));
-        shared.counters.requests_unauthorized();
-        let why = match shared.tokens.has_source() {
-            true => "the token is none of the controller's",
-            false => "the controller has no file of tokens; the setting `http.tokens` names one",
-        };
-        return Err(Problem::unauthorized(why));
-    };
+    shared.counters.requests_unauthorized();
+    Problem::unauthorized(match shared.tokens.has_source() {
+        true => "the token is none of the controller's",
+        false => "the controller has no file of tokens; the setting `http.tokens` names one",
+    })
+}
+
+fn with_token(shared: &Shared, entry: TokenEntry, needed: Scope) -> Result<Caller, Problem> {
     if entry.has_expired() {
         shared.counters.requests_unauthorized();
         let when = entry.expiry().unwrap_or_default();
@@ -272,20 +295,23 @@ mod tests {
     #[test]
     fn an_address_may_send_so_many_requests_a_second_and_others_do_not_notice() {
         let rates = Rates::default();
-        let one = IpAddr::from([10, 0, 0, 1]);
+        let network = |ip: [u8; 4]| Sender::Network(ip.into());
+        let one = network([10, 0, 0, 1]);
         let passed = rates.with(one, |rates, now| {
             let passed =
                 |at| (0..MAX_REQUESTS_PER_SECOND + 5).filter(|_| rates.requests.pass(at)).count();
             [now, now + std::time::Duration::from_secs(1)].map(passed)
         });
         assert_eq!(passed, [MAX_REQUESTS_PER_SECOND as usize; 2]);
-        assert!(rates.with(IpAddr::from([10, 0, 0, 2]), |rates, now| rates.requests.pass(now)));
+        for other in [network([10, 0, 0, 2]), Sender::Token([0; 32])] {
+            assert!(rates.with(other, |rates, now| rates.requests.pass(now)));
+        }
     }
 
     #[test]
     fn the_client_that_was_silent_longest_is_forgotten() {
         let rates = Rates::default();
-        let ip = |n: usize| IpAddr::from((n as u128 + 1).to_be_bytes());
+        let ip = |n: usize| Sender::Network(IpAddr::from((n as u128 + 1).to_be_bytes()));
         for n in 0..MAX_CLIENTS + 10 {
             assert!(rates.with(ip(n), |rates, now| rates.requests.pass(now)));
         }

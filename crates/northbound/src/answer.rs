@@ -13,12 +13,13 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::{Caller, Rates};
 use crate::layout::Layouts;
 use crate::limits::{
-    BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_STREAMS, MAX_WAITING_FOR_SWITCHES, TURN_TIMEOUT,
+    BODY_TIMEOUT, MAX_ASKING, MAX_BODY_BYTES, MAX_BYTES_PARSED_AT_ONCE, MAX_ORDERS, MAX_PARSING,
+    MAX_STREAMS, MAX_WAITING_FOR_SWITCHES, TURN_TIMEOUT,
 };
 use crate::metrics::Statistics;
 use crate::problem::Problem;
@@ -36,6 +37,10 @@ pub(crate) struct Shared {
     turns: Arc<Semaphore>,
     /// Turns of requests that wait for switches.
     switch_turns: Arc<Semaphore>,
+    /// Turns of orders. Who may only ask cannot delay them.
+    order_turns: Arc<Semaphore>,
+    /// Turns of large bodies that are being parsed.
+    parse_turns: Arc<Semaphore>,
     pub(crate) counters: HttpCounters,
     pub(crate) rates: Rates,
     pub(crate) tokens: TokenBook,
@@ -62,6 +67,8 @@ impl Shared {
             operator,
             turns: Arc::new(Semaphore::new(MAX_ASKING)),
             switch_turns: Arc::new(Semaphore::new(MAX_WAITING_FOR_SWITCHES)),
+            order_turns: Arc::new(Semaphore::new(MAX_ORDERS)),
+            parse_turns: Arc::new(Semaphore::new(MAX_PARSING)),
             counters: counters.clone(),
             rates: Rates::default(),
             tokens,
@@ -80,9 +87,10 @@ impl Shared {
         Q::Answer: Send,
     {
         let query: OperatorRequest = query.into();
-        let (turns, places) = match query.waits_for_switches() {
-            true => (&self.switch_turns, MAX_WAITING_FOR_SWITCHES),
-            false => (&self.turns, MAX_ASKING),
+        let (turns, places) = match (query.is_order(), query.waits_for_switches()) {
+            (true, _) => (&self.order_turns, MAX_ORDERS),
+            (false, true) => (&self.switch_turns, MAX_WAITING_FOR_SWITCHES),
+            (false, false) => (&self.turns, MAX_ASKING),
         };
         let ask = move |operator: &dyn Operator| operator.answer(query);
         let answer = self.in_turn(turns, places, Q::NAME, ask).await?;
@@ -107,6 +115,49 @@ impl Shared {
         self.in_turn(&self.switch_turns, MAX_WAITING_FOR_SWITCHES, name, ask).await
     }
 
+    /// Reads a body. A large one takes long, so that happens in a thread of its own, of which there are few:
+    /// the one thread that serves all connections must not wait.
+    pub(crate) async fn parse<T: Send + 'static>(
+        &self,
+        body: Bytes,
+        read: impl FnOnce(&[u8]) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        if body.len() <= MAX_BYTES_PARSED_AT_ONCE {
+            return Ok(read(&body));
+        }
+        let turn = self.turn(&self.parse_turns, MAX_PARSING).await?;
+        answered("the body", move || {
+            let _turn = turn;
+            Ok(read(&body))
+        })
+        .await
+    }
+
+    /// The same for a part of an order.
+    pub(crate) async fn ask_for_order<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.in_turn(&self.order_turns, MAX_ORDERS, name, ask).await
+    }
+
+    /// Waits for one of so many `places`.
+    async fn turn(
+        &self,
+        turns: &Arc<Semaphore>,
+        places: usize,
+    ) -> Result<OwnedSemaphorePermit, Problem> {
+        let turns = Arc::clone(turns).acquire_owned();
+        let Ok(Ok(turn)) = tokio::time::timeout(TURN_TIMEOUT, turns).await else {
+            self.counters.requests_timed_out();
+            let limit = TURN_TIMEOUT.as_secs();
+            let why = format!("{places} other requests were not answered within {limit} s");
+            return Err(Problem::busy(why));
+        };
+        Ok(turn)
+    }
+
     /// Waits for one of so many `places`, and asks.
     async fn in_turn<T: Send + 'static>(
         &self,
@@ -115,13 +166,7 @@ impl Shared {
         name: &'static str,
         ask: impl FnOnce(&dyn Operator) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let turns = Arc::clone(turns).acquire_owned();
-        let Ok(Ok(turn)) = tokio::time::timeout(TURN_TIMEOUT, turns).await else {
-            self.counters.requests_timed_out();
-            let limit = TURN_TIMEOUT.as_secs();
-            let why = format!("{places} other requests were not answered within {limit} s");
-            return Err(Problem::busy(why));
-        };
+        let turn = self.turn(turns, places).await?;
         let operator = Arc::clone(&self.operator);
         answered(name, move || {
             let _turn = turn;
@@ -178,18 +223,21 @@ impl Shared {
 /// JSON of a body. Errors name the field.
 pub(crate) struct Fields<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Fields<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Shared>> for Fields<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
-        read_fields(&body_bytes(request, shared).await?).map(Fields)
+        let bytes = body_bytes(request, shared).await?;
+        shared.parse(bytes, |bytes| read_fields(bytes)).await?.map(Fields)
     }
 }
 
 /// Like [`Fields`], of a body that may be left out. Then all fields have their defaults.
 pub(crate) struct OptionalFields<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default> FromRequest<Arc<Shared>> for OptionalFields<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<Shared>>
+    for OptionalFields<T>
+{
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
@@ -197,7 +245,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<Shared>> for OptionalFields<
         if bytes.is_empty() {
             return Ok(OptionalFields(T::default()));
         }
-        read_fields(&bytes).map(OptionalFields)
+        shared.parse(bytes, |bytes| read_fields(bytes)).await?.map(OptionalFields)
     }
 }
 

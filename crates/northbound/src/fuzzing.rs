@@ -35,7 +35,7 @@ pub struct Routers {
     runtime: Runtime,
     main: Router,
     ryu: Router,
-    /// Number of connections so far. Each has an address of its own, so that no rate is exceeded.
+    /// Number of connections so far. Each has a network of its own, so that no rate is exceeded.
     connections: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl Routers {
     /// Serves a connection on which the client sends these bytes and then ends. Returns what it gets.
     pub fn serve(&self, is_ryu: bool, bytes: &[u8]) -> Vec<u8> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        let ip = IpAddr::V6(Ipv6Addr::from_bits(1 << 64 | u128::from(number)));
+        let ip = IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64));
         let client = Client { ip, is_local: true };
         let router = if is_ryu { &self.ryu } else { &self.main };
         let service = hyper::service::service_fn(|mut request: Request<Incoming>| {

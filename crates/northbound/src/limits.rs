@@ -7,7 +7,7 @@ use std::time::Duration;
 /// (`connections_refused`).
 pub const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of connections of one remote address, except those of the loopback. A further one
+/// Maximum number of connections of one remote address (IPv6: of a /64), except those of the loopback. A further one
 /// displaces one of the same address, or is closed.
 pub const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 
@@ -15,15 +15,15 @@ pub const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 /// can be displaced.
 pub const MIN_QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum number of requests per second of one remote address, and the most at once. Further ones
-/// are refused with status 429 (`requests_over_limit`).
+/// Maximum number of requests per second of one token, or of one remote address (IPv6: of a /64) without a
+/// right one, and the most at once. Further ones are refused with status 429 (`requests_over_limit`).
 pub const MAX_REQUESTS_PER_SECOND: u32 = 10_000;
 
-/// Maximum number of wrong tokens per second of one remote address. Then its requests with tokens
-/// are refused with status 429 (`requests_over_limit`).
+/// Maximum number of wrong tokens per second of one remote address. Further ones are refused with status
+/// 429 (`requests_over_limit`).
 pub const MAX_WRONG_TOKENS_PER_SECOND: u32 = 10;
 
-/// Maximum number of remote addresses whose rates are remembered. The one that was silent longest
+/// Maximum number of remote addresses and tokens whose rates are remembered. The one that was silent longest
 /// is forgotten for a new one.
 pub const MAX_CLIENTS: usize = 1024;
 
@@ -72,9 +72,23 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// their turn.
 pub const MAX_ASKING: usize = 8;
 
-/// Maximum number of orders and requests to switches at a time. Others wait for their turn. They have
-/// turns of their own, so that a silent switch delays none of the other requests.
+/// Maximum number of requests to switches at a time. Others wait for their turn. They have turns of their
+/// own, so that a silent switch delays none of the other requests.
 pub const MAX_WAITING_FOR_SWITCHES: usize = 16;
+
+/// Maximum number of orders at a time. Others wait for their turn. They have turns of their own, so that
+/// who may only ask delays none.
+pub const MAX_ORDERS: usize = 16;
+
+/// Maximum number of large bodies that are parsed at a time. Others wait for their turn.
+pub const MAX_PARSING: usize = 2;
+
+/// Maximum length of a body that is parsed by the thread of all connections, in bytes: a fraction of a
+/// millisecond. Larger ones are parsed elsewhere.
+pub const MAX_BYTES_PARSED_AT_ONCE: usize = 8 * 1024;
+
+/// Maximum number of nodes in a literal of Python (the interface of Ryu): values, lists and objects.
+pub const MAX_LITERAL_NODES: usize = 20_000;
 
 /// Maximum time to wait for that turn. Then a request is refused with status 503
 /// (`requests_timed_out`).

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use bellrock_pace::network_of;
 use tokio::sync::Notify;
 
 use crate::limits::{
@@ -41,7 +42,8 @@ pub(crate) struct Place {
 /// What a connection does.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    ip: IpAddr,
+    /// Its remote address, or the network of that.
+    network: IpAddr,
     state: Mutex<State>,
     displaced: Notify,
     /// Those of all connections.
@@ -64,13 +66,15 @@ impl Places {
     /// Takes a place, perhaps that of a quiet connection. Returns whether it was. `None`: all are taken,
     /// and busy.
     pub(crate) fn take(places: &Arc<Self>, ip: IpAddr, now: Instant) -> Option<(Place, bool)> {
+        let network = network_of(ip);
         // Each change of it is one insertion or removal.
         let mut taken = places.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.connections.values().filter(|connection| connection.ip == ip).count();
-        let is_client_full = own >= MAX_CONNECTIONS_PER_CLIENT && !ip.is_loopback();
+        let own =
+            taken.connections.values().filter(|connection| connection.network == network).count();
+        let is_client_full = own >= MAX_CONNECTIONS_PER_CLIENT && !network.is_loopback();
         let is_full = is_client_full || taken.connections.len() >= MAX_CONNECTIONS;
         if is_full {
-            let may_go = |other: &Connection| !is_client_full || other.ip == ip;
+            let may_go = |other: &Connection| !is_client_full || other.network == network;
             let quiet = taken.connections.iter().filter(|(_, other)| may_go(other));
             let quiet =
                 quiet.filter_map(|(number, other)| Some((other.quiet_since(now)?, *number)));
@@ -79,7 +83,7 @@ impl Places {
         }
         taken.last_number += 1;
         let connection = Arc::new(Connection {
-            ip,
+            network,
             state: Mutex::new(State {
                 requests: 0,
                 held_bytes: 0,

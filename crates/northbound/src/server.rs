@@ -29,8 +29,8 @@ use crate::access::Client;
 use crate::answer::Shared;
 use crate::incoming::Received;
 use crate::limits::{
-    HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_HEAD_BYTES, MAX_WAITING_ANSWER_BYTES,
-    MAX_WAITING_FOR_SWITCHES, STOP_TIMEOUT,
+    HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_HEAD_BYTES, MAX_ORDERS, MAX_PARSING,
+    MAX_WAITING_ANSWER_BYTES, MAX_WAITING_FOR_SWITCHES, STOP_TIMEOUT,
 };
 use crate::metrics::{self, StatisticsKind};
 use crate::outgoing::{Outgoing, Sent};
@@ -120,8 +120,10 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            // One of them waits for events.
-            .max_blocking_threads(MAX_ASKING + MAX_WAITING_FOR_SWITCHES + 1)
+            // One for each turn, and one that waits for events.
+            .max_blocking_threads(
+                MAX_ASKING + MAX_WAITING_FOR_SWITCHES + MAX_ORDERS + MAX_PARSING + 1,
+            )
             .thread_name("http-ask")
             .build()
             .map_err(ServerError::System)?;

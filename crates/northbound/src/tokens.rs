@@ -14,15 +14,17 @@
 //! The owner of the server may give it further ones ([`GivenTokens`]), such as those that the nodes of a cluster
 //! share.
 
+mod file;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -30,6 +32,7 @@ use time::UtcDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::limits::{MAX_TOKEN_FILE_BYTES, TOKEN_FILE_LOOK};
+use file::TokenFile;
 
 /// Number of random bytes in a token.
 const TOKEN_BYTES: usize = 32;
@@ -114,6 +117,11 @@ impl TokenEntry {
     #[must_use]
     pub fn expiry(&self) -> Option<String> {
         self.expires.and_then(|time| time.format(&Rfc3339).ok())
+    }
+
+    /// The SHA-256 of the token.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.hash
     }
 
     /// Whether nobody can use it any more.
@@ -305,16 +313,34 @@ pub fn of_settings(settings: &BTreeMap<String, String>) -> Result<Vec<TokenEntry
 
 /// Tokens that the owner of a server gives it, beside those of its file. All clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct GivenTokens(Arc<Mutex<Arc<[TokenEntry]>>>);
+pub struct GivenTokens(Arc<Mutex<Given>>);
+
+#[derive(Clone, Debug, Default)]
+struct Given {
+    entries: Arc<[TokenEntry]>,
+    /// Number of times that the file was to be read again.
+    rereads: u64,
+}
 
 impl GivenTokens {
     /// Replaces all of them. Streams of those that are gone end within a second.
     pub fn replace(&self, entries: Vec<TokenEntry>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries.into();
+        self.lock().entries = entries.into();
     }
 
-    fn entries(&self) -> Arc<[TokenEntry]> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Has the server read its file before it answers another request, also if it seems unchanged.
+    pub fn reread_file(&self) {
+        let mut given = self.lock();
+        given.rereads = given.rereads.wrapping_add(1);
+    }
+
+    fn now(&self) -> Given {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        // Each change of it is one assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -328,16 +354,19 @@ pub(crate) struct TokenBook {
 impl TokenBook {
     /// Reads the file, if there is one.
     pub(crate) fn open(path: Option<&Path>, given: GivenTokens) -> Result<Self, TokenError> {
-        Ok(TokenBook { file: path.map(TokenFile::open).transpose()?, given })
+        let rereads = given.now().rereads;
+        let file = path.map(|path| TokenFile::open(path, rereads)).transpose()?;
+        Ok(TokenBook { file, given })
     }
 
     /// Whether there can be tokens.
     pub(crate) fn has_source(&self) -> bool {
-        self.file.is_some() || !self.given.entries().is_empty()
+        self.file.is_some() || !self.given.now().entries.is_empty()
     }
 
     fn entries(&self) -> [Arc<[TokenEntry]>; 2] {
-        [self.file.as_ref().map(TokenFile::entries).unwrap_or_default(), self.given.entries()]
+        let Given { entries, rereads } = self.given.now();
+        [self.file.as_ref().map(|file| file.entries(rereads)).unwrap_or_default(), entries]
     }
 
     /// The entry of this token.
@@ -365,78 +394,17 @@ impl TokenBook {
         let Some(file) = &self.file else { return };
         loop {
             tokio::time::sleep(TOKEN_FILE_LOOK).await;
-            file.entries();
+            file.entries(self.given.now().rereads);
         }
     }
-}
-
-/// The tokens of a file, which is read again when it has changed.
-#[derive(Debug)]
-struct TokenFile {
-    path: PathBuf,
-    state: Mutex<FileState>,
-}
-
-#[derive(Debug)]
-struct FileState {
-    entries: Arc<[TokenEntry]>,
-    modified: Option<SystemTime>,
-    looked_at: Instant,
-}
-
-impl TokenFile {
-    fn open(path: &Path) -> Result<Self, TokenError> {
-        let modified = modified(path);
-        let entries = read(path)?.into();
-        let state = FileState { entries, modified, looked_at: Instant::now() };
-        Ok(TokenFile { path: path.into(), state: Mutex::new(state) })
-    }
-
-    /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
-    /// token any more. Both are logged.
-    fn entries(&self) -> Arc<[TokenEntry]> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked_at.elapsed() >= TOKEN_FILE_LOOK {
-            state.looked_at = Instant::now();
-            let modified = modified(&self.path);
-            if modified != state.modified {
-                state.modified = modified;
-                match read(&self.path) {
-                    Ok(entries) => {
-                        tracing::info!("{}: {} tokens", self.path.display(), entries.len());
-                        state.entries = entries.into();
-                    }
-                    Err(TokenError::File { error, .. })
-                        if error.kind() == io::ErrorKind::NotFound =>
-                    {
-                        let path = self.path.display();
-                        tracing::error!("{path} is gone; no token is valid until it is there");
-                        state.entries = Arc::default();
-                    }
-                    Err(error) => tracing::error!("{error}; the earlier tokens stay in force"),
-                }
-            }
-        }
-        Arc::clone(&state.entries)
-    }
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::MutexGuard;
-
     use super::*;
 
     fn book(path: &Path) -> TokenBook {
         TokenBook::open(Some(path), GivenTokens::default()).unwrap()
-    }
-
-    fn state(book: &TokenBook) -> MutexGuard<'_, FileState> {
-        book.file.as_ref().unwrap().state.lock().unwrap()
     }
 
     #[test]
@@ -499,75 +467,6 @@ mod tests {
         assert!(parse_line(&format!("{line} 2001-01-01")).unwrap_err().contains("is no time"));
         let error = make(Some(Duration::from_secs(u64::MAX))).unwrap_err();
         assert!(error.to_string().contains("cannot last"), "{error}");
-    }
-
-    #[test]
-    fn a_new_token_is_in_force_without_a_restart_and_a_broken_file_changes_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tokens");
-        let (first, token) = TokenEntry::make("first", Scope::Read, None).unwrap();
-        first.add_to(&path).unwrap();
-        let book = book(&path);
-        let again = |changed_at| {
-            let file = OpenOptions::new().append(true).open(&path).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH + changed_at).unwrap();
-            let mut state = state(&book);
-            state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
-        };
-        let (second, other) = TokenEntry::make("second", Scope::Write, None).unwrap();
-        second.add_to(&path).unwrap();
-        again(Duration::from_secs(1));
-        assert_eq!(book.find(&other), Some(second));
-        fs::write(&path, "second write\n").unwrap();
-        again(Duration::from_secs(2));
-        assert!(book.find(&token).is_some() && book.find(&other).is_some());
-    }
-
-    #[test]
-    fn a_changed_file_is_read_before_anybody_asks() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tokens");
-        let (first, _) = TokenEntry::make("first", Scope::Read, None).unwrap();
-        let (second, _) = TokenEntry::make("second", Scope::Write, None).unwrap();
-        first.add_to(&path).unwrap();
-        let book = book(&path);
-        second.add_to(&path).unwrap();
-        let file = OpenOptions::new().append(true).open(&path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        let read = async {
-            while state(&book).entries.len() < 2 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        let limit = Duration::from_secs(60);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let is_read = runtime.block_on(async {
-            tokio::time::timeout(limit, futures_lite::future::or(read, book.watch())).await.is_ok()
-        });
-        assert!(is_read, "it was not read within {limit:?}");
-    }
-
-    #[test]
-    fn a_file_that_is_removed_ends_all_tokens_until_it_is_there_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tokens");
-        let (entry, token) = TokenEntry::make("first", Scope::Write, None).unwrap();
-        entry.add_to(&path).unwrap();
-        let book = book(&path);
-        let look_again = || {
-            let mut state = state(&book);
-            state.looked_at = Instant::now().checked_sub(TOKEN_FILE_LOOK).unwrap();
-        };
-        assert_eq!(book.find(&token), Some(entry.clone()));
-        assert!(book.still_has(&entry));
-        fs::remove_file(&path).unwrap();
-        look_again();
-        assert_eq!(book.find(&token), None);
-        assert!(!book.still_has(&entry));
-        entry.add_to(&path).unwrap();
-        look_again();
-        assert!(book.still_has(&entry));
-        assert_eq!(book.find(&token), Some(entry));
     }
 
     #[test]

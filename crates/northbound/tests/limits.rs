@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bellrock_northbound::limits::{
-    MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_UNWANTED_BYTES, MAX_WAITING_FOR_SWITCHES, REQUEST_TIMEOUT,
-    TURN_TIMEOUT,
+    MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_ORDERS, MAX_UNWANTED_BYTES, MAX_WAITING_FOR_SWITCHES,
+    REQUEST_TIMEOUT, TURN_TIMEOUT,
 };
 use bellrock_northbound::{
     Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
@@ -350,10 +350,8 @@ fn orders_that_are_never_carried_out_get_an_answer_in_time() {
         stream.read_to_end(&mut bytes).unwrap();
         reply(&bytes)
     };
-    let held: Vec<_> = (0..MAX_WAITING_FOR_SWITCHES).map(|_| slow_order(&lab)).collect();
-    until("all places are taken", || {
-        lab.operator.requests.lock().unwrap().len() == MAX_WAITING_FOR_SWITCHES
-    });
+    let held: Vec<_> = (0..MAX_ORDERS).map(|_| slow_order(&lab)).collect();
+    until("all places are taken", || lab.operator.requests.lock().unwrap().len() == MAX_ORDERS);
     // It gets no turn.
     let late = answer(&slow_order(&lab));
     late.problem(503, "busy");
@@ -363,10 +361,10 @@ fn orders_that_are_never_carried_out_get_an_answer_in_time() {
         slow.problem(503, "busy");
         assert!(slow.body.contains(&format!("after {} s", REQUEST_TIMEOUT.as_secs())), "{slow:?}");
     }
-    assert_eq!(lab.counter("requests_timed_out"), 1 + MAX_WAITING_FOR_SWITCHES as u64);
+    assert_eq!(lab.counter("requests_timed_out"), 1 + MAX_ORDERS as u64);
     // They are orders all the same: what was begun is carried out.
     lab.operator.goes_on.store(true, Ordering::Relaxed);
-    until("all are carried out", || lab.counter("changes") == MAX_WAITING_FOR_SWITCHES as u64);
+    until("all are carried out", || lab.counter("changes") == MAX_ORDERS as u64);
 }
 
 /// Who may reach the interface of Ryu has no token. Its connections take no place of the others.
@@ -398,13 +396,32 @@ fn connections_to_the_interface_of_ryu_take_no_place_of_others() {
 #[test]
 fn orders_that_wait_for_a_silent_switch_delay_no_other_request() {
     let lab = Lab::new();
-    let waiting: Vec<_> = (0..2 * MAX_WAITING_FOR_SWITCHES).map(|_| slow_order(&lab)).collect();
+    let waiting: Vec<_> = (0..2 * MAX_ORDERS).map(|_| slow_order(&lab)).collect();
+    let asked = || lab.operator.requests.lock().unwrap().len();
+    until("all places are taken", || asked() == MAX_ORDERS);
+    assert_eq!(lab.get("/v1/status").status, 200);
+    assert_eq!(asked(), MAX_ORDERS + 1, "the others wait for their turn");
+    lab.operator.goes_on.store(true, Ordering::Relaxed);
+    until("all are carried out", || lab.counter("changes") == 2 * MAX_ORDERS as u64);
+    drop(waiting);
+}
+
+#[test]
+fn who_asks_silent_switches_delays_no_order() {
+    let lab = Lab::new();
+    let ask = |lab: &Lab| {
+        let mut stream = lab.connect();
+        let head = "GET /v1/switches/slow/reply?request=0414000800000000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let waiting: Vec<_> = (0..2 * MAX_WAITING_FOR_SWITCHES).map(|_| ask(&lab)).collect();
     let asked = || lab.operator.requests.lock().unwrap().len();
     until("all places are taken", || asked() == MAX_WAITING_FOR_SWITCHES);
-    assert_eq!(lab.get("/v1/status").status, 200);
-    assert_eq!(asked(), MAX_WAITING_FOR_SWITCHES + 1, "the others wait for their turn");
+    let body = r#"{"host": "10.0.0.1"}"#;
+    assert_eq!(lab.order(&lab.write, "POST", "/v1/quarantine", body).status, 200);
+    assert_eq!(lab.counter("requests_timed_out"), 0);
     lab.operator.goes_on.store(true, Ordering::Relaxed);
-    until("all are carried out", || lab.counter("changes") == 2 * MAX_WAITING_FOR_SWITCHES as u64);
     drop(waiting);
 }
 

@@ -306,7 +306,23 @@ fn changes_need_a_token_with_the_scope() {
 }
 
 #[test]
-fn wrong_tokens_are_limited_and_the_right_one_waits_with_them() {
+fn a_request_that_only_an_experimenter_understands_needs_a_token_for_changes() {
+    let lab = Lab::new();
+    // OpenFlow 1.3: a multipart request of an experimenter (type 0xffff), and one for groups (6).
+    let path = |kind: &str| {
+        format!("/v1/switches/s1/reply?request=0412001800000000{kind}0000000000000000232000000000")
+    };
+    let (vendor, groups) =
+        (path("ffff"), "/v1/switches/s1/reply?request=04120010000000000006000000000000");
+    lab.get(&vendor).problem(403, "forbidden");
+    lab.order(&lab.read, "GET", &vendor, "").problem(403, "forbidden");
+    assert_eq!(lab.operator.requests.lock().unwrap().len(), 0, "nothing was asked");
+    assert_eq!(lab.order(&lab.write, "GET", &vendor, "").status, 200);
+    assert_eq!(lab.get(groups).status, 200);
+}
+
+#[test]
+fn wrong_tokens_are_limited_and_the_right_one_does_not_wait_with_them() {
     let lab = Lab::new();
     let mut statuses = Vec::new();
     for _ in 0..60 {
@@ -314,6 +330,12 @@ fn wrong_tokens_are_limited_and_the_right_one_waits_with_them() {
     }
     assert_eq!(statuses[..10], [401; 10]);
     assert!(lab.counter("requests_unauthorized") + lab.counter("requests_over_limit") == 60);
+    // All users of a machine have the address of the loopback, and all clients behind a proxy its address.
+    for _ in 0..60 {
+        lab.order("bellrock_00", "GET", "/v1/status", "");
+        assert_eq!(lab.order(&lab.read, "GET", "/v1/status", "").status, 200);
+    }
+    assert!(lab.counter("requests_over_limit") > 0, "wrong ones are over the limit meanwhile");
     assert_eq!(lab.get("/v1/status").status, 200, "requests without one are not affected");
 }
 

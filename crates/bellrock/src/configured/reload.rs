@@ -329,6 +329,7 @@ impl Reloader {
             handle.replace(&read);
         }
         self.tokens.replace(tokens);
+        self.tokens.reread_file();
         if config.names != running.config.names {
             self.names.set(config.names.clone());
         }
@@ -414,10 +415,11 @@ impl Reloader {
     }
 }
 
-/// Identifies one state of a file: its inode, the time of its last change, and its size.
+/// Identifies one state of a file: its inode, the time of its last change, which nobody can set, and its
+/// size.
 fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
     let found = fs::metadata(path).ok()?;
-    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
 }
 
 /// Compares two configurations. Certificates are live, but neither a server nor a node of a cluster

@@ -98,8 +98,11 @@ pub(crate) async fn poll(shared: Arc<Shared>, kind: StatisticsKind, interval: Du
             let is_up = all_switches(operator)?.into_iter().filter(|row| !row.standby);
             Ok(is_up.map(|row| (row.dpid.0, SwitchRef::from(row.dpid))).collect::<Vec<_>>())
         });
-        // A busy controller is asked again in the next interval.
-        let switches = switches.await.unwrap_or_default();
+        // A busy controller is asked again in the next interval. What is known stays until then.
+        let Ok(switches) = switches.await else {
+            sleep_until(start + interval).await;
+            continue;
+        };
         let connected = switches.iter().map(|(dpid, _)| *dpid).collect();
         shared.statistics.answers().retain(kind, &connected);
         let share = interval / u32::try_from(switches.len().max(1)).unwrap_or(u32::MAX);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use bellrock_api::ToSwitch;
+use bellrock_api::openflow::{RequestBody, Strictness};
 use bellrock_query::{AskSwitch, MessageBytes, SendMessages, SentMessages, SwitchReply};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -33,7 +35,8 @@ pub(super) struct MessagesBody {
 /// The reply of a switch to an OpenFlow request
 ///
 /// The request goes out as it is, with another transaction id: a multipart request, or one for
-/// features, configuration, queues, roles or asynchronous messages.
+/// features, configuration, queues, roles or asynchronous messages. A multipart request of an experimenter
+/// may change the switch, so it needs a token with the scope write.
 #[utoipa::path(get, path = "/v1/switches/{switch}/reply", tag = "network",
     params(("switch" = String, Path, description = "Its datapath id or its name."), RequestParams),
     responses(
@@ -42,11 +45,17 @@ pub(super) struct MessagesBody {
 ))]
 pub(super) async fn reply(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Part(switch): Part<String>,
     Params(params): Params<RequestParams>,
     known: Known,
 ) -> Result<Tagged<SwitchReply>, Problem> {
     let request = bytes(&params.request, "request")?;
+    if is_of_experimenter(&request) && !caller.may_change() {
+        shared.counters.requests_forbidden();
+        let why = "a request of an experimenter may change the switch: it needs a token with the scope write";
+        return Err(Problem::forbidden(why));
+    }
     let query = AskSwitch { switch: switch_ref(&switch), request };
     Ok(Tagged { answer: shared.ask(query).await?, known })
 }
@@ -74,6 +83,18 @@ pub(super) async fn send(
     let messages = messages.collect::<Result<_, _>>()?;
     let order = SendMessages { switch: switch_ref(&switch), messages };
     Ok(Json(shared.order(caller, order).await?))
+}
+
+/// Whether it is a multipart request that only an experimenter knows the meaning of.
+fn is_of_experimenter(request: &MessageBytes) -> bool {
+    let decoded = ToSwitch::decode_as(&request.0, Strictness::Liberal);
+    // What cannot be read is refused later.
+    decoded.is_ok_and(|message| match message.body {
+        ToSwitch::MultipartRequest(request) => {
+            matches!(request.body, RequestBody::Experimenter { .. })
+        }
+        _ => false,
+    })
 }
 
 fn bytes(text: &str, field: &str) -> Result<MessageBytes, Problem> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Failure;
 use super::numbers::{Names, integer, port_of, ports};
 use crate::answer::{Shared, body_bytes};
+use crate::limits::MAX_LITERAL_NODES;
 use crate::problem::Problem;
 
 /// The body of a request: an object in JSON, or a literal of Python, which Ryu reads. Without a
@@ -21,7 +22,9 @@ impl FromRequest<Arc<Shared>> for Body {
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
         use axum::response::IntoResponse;
         let bytes = body_bytes(request, shared).await.map_err(Problem::into_response)?;
-        read(&bytes).map(Body).map_err(Failure::into_response)
+        let body =
+            shared.parse(bytes, |bytes| read(bytes)).await.map_err(Problem::into_response)?;
+        body.map(Body).map_err(Failure::into_response)
     }
 }
 
@@ -33,14 +36,25 @@ fn read(bytes: &[u8]) -> Result<Map<String, Value>, Failure> {
         // A literal of Python: single quotes, commas at ends, hexadecimal numbers. YAML has them.
         let is_object = bytes.trim_ascii_start().starts_with(b"{");
         let text = std::str::from_utf8(bytes).ok().filter(|_| is_object);
-        text.and_then(|text| serde_saphyr::from_str::<Value>(text).ok()).ok_or_else(|| {
-            Failure::wrong("body", format!("it is neither JSON nor a literal of Python: {error}"))
+        text.and_then(literal).ok_or_else(|| {
+            let why = format!(
+                "it is neither JSON nor a literal of Python with at most {MAX_LITERAL_NODES} values: {error}"
+            );
+            Failure::wrong("body", why)
         })
     })?;
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(Failure::wrong("body", "it is no object; write {\"dpid\": 1, ...}")),
     }
+}
+
+/// A literal of Python, as YAML reads it.
+fn literal(text: &str) -> Option<Value> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: MAX_LITERAL_NODES },
+    };
+    serde_saphyr::from_str_with_options(text, options).ok()
 }
 
 /// An object of a body.
@@ -217,5 +231,17 @@ mod tests {
         ] {
             assert!(failure.text.starts_with(text), "{}", failure.text);
         }
+    }
+
+    #[test]
+    fn a_literal_of_python_has_a_bounded_number_of_values() {
+        let literal = |values: usize| format!("{{'dpid': 0x1, 'x': [{}]}}", "1,".repeat(values));
+        let object = read(literal(MAX_LITERAL_NODES / 2).as_bytes()).unwrap();
+        assert_eq!(object["x"].as_array().unwrap().len(), MAX_LITERAL_NODES / 2);
+        let failure = read(literal(MAX_LITERAL_NODES).as_bytes()).unwrap_err();
+        assert!(failure.text.contains("at most 20000 values"), "{}", failure.text);
+        // JSON is cheap.
+        let json = literal(MAX_LITERAL_NODES).replace("0x1", "1").replace('\'', "\"");
+        assert!(read(json.replace(",]", "]").as_bytes()).is_ok());
     }
 }

@@ -105,7 +105,7 @@ async fn order(
     dpid: Option<String>,
     make: Make,
 ) -> Response {
-    let made = shared.ask_switch("ryu", move |operator| {
+    let made = shared.ask_for_order("ryu", move |operator| {
         let made = named_switch(&body, dpid).and_then(|dpid| {
             let switch = Switch::find(operator, &dpid)?;
             let object = Object::new(&body, "", switch.version);

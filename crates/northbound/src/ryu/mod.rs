@@ -56,7 +56,7 @@ async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     let Some(client) = request.extensions().get::<Client>().copied() else {
         return Problem::internal("the request has no remote address").into_response();
     };
-    if let Err(problem) = access::check_client(&shared, client, &request) {
+    if let Err(problem) = access::check_client(&shared, client, None, &request) {
         return problem.into_response();
     }
     let is_of_page = request.headers().contains_key(header::ORIGIN)

@@ -35,6 +35,15 @@ pub struct Fixed {
     pub events: AtomicUsize,
 }
 
+impl Fixed {
+    /// Waits until slow requests are carried out.
+    fn wait(&self) {
+        while !self.goes_on.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 /// The event with this number. Its id is the number.
 fn event_row(number: usize) -> EventRow {
     let row = json!({
@@ -263,9 +272,7 @@ impl Operator for Fixed {
             }
             Request::Block(order) if order.host == "panic" => panic!("as asked"),
             Request::Block(order) if order.host == "slow" => {
-                while !self.goes_on.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
+                self.wait();
                 Answer::Block(blocked(order.host))
             }
             Request::Block(order) => Answer::Block(blocked(order.host)),
@@ -289,14 +296,19 @@ impl Operator for Fixed {
             Request::ListReservations(query) => {
                 Answer::ListReservations(Rows::of([reservation()], query.page))
             }
-            Request::AskSwitch(_) => Answer::AskSwitch(SwitchReply {
-                dpid: switch_row().dpid,
-                name: None,
-                version: switch_row().version,
-                multipart: Some(7),
-                bytes: MessageBytes::default(),
-                text: "0 groups".to_owned(),
-            }),
+            Request::AskSwitch(query) => {
+                if query.switch.to_string() == "slow" {
+                    self.wait();
+                }
+                Answer::AskSwitch(SwitchReply {
+                    dpid: switch_row().dpid,
+                    name: None,
+                    version: switch_row().version,
+                    multipart: Some(7),
+                    bytes: MessageBytes::default(),
+                    text: "0 groups".to_owned(),
+                })
+            }
             Request::SendMessages(order) => Answer::SendMessages(SentMessages {
                 dpid: switch_row().dpid,
                 name: None,
