@@ -86,11 +86,12 @@ struct Content {
 }
 
 impl FileStore {
-    /// Opens a file with these entries, which [`read`] has read, and writes it. A directory that cannot
-    /// be written is an error now, and not at the first commit.
+    /// Opens a file with these entries, which [`read`] has read, and brings it up to date. A directory that
+    /// cannot be written is an error now, and not at the first commit; a full disk is none.
     pub(crate) fn create(path: PathBuf, entries: NamedValues) -> Result<Self, FileStoreError> {
         let entries = MemoryStore::with_entries(entries);
-        let written = entries.with(|entries| write(&path, entries));
+        let text = entries.with(|entries| text(entries)).map_err(io::Error::from);
+        let written = text.and_then(|text| state_file::bring_up_to_date(&path, text.as_bytes()));
         match written {
             Ok(()) => Ok(FileStore { entries, path }),
             Err(error) => Err(FileStoreError::Io { path, error }),
@@ -152,6 +153,10 @@ pub(crate) fn read(path: &Path, first: ReadFirstVersion) -> Result<NamedValues, 
 }
 
 fn write(path: &Path, entries: &mut dyn Iterator<Item = (&str, &str)>) -> io::Result<()> {
+    state_file::replace(path, text(entries)?.as_bytes())
+}
+
+fn text(entries: &mut dyn Iterator<Item = (&str, &str)>) -> serde_json::Result<String> {
     let mut text = format!("{{\"version\":{VERSION},\"entries\":{{");
     for (number, (name, value)) in entries.enumerate() {
         if number > 0 {
@@ -162,7 +167,7 @@ fn write(path: &Path, entries: &mut dyn Iterator<Item = (&str, &str)>) -> io::Re
         text.push_str(value);
     }
     text.push_str("}}\n");
-    state_file::replace(path, text.as_bytes())
+    Ok(text)
 }
 
 #[cfg(test)]

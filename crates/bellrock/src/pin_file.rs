@@ -70,7 +70,7 @@ pub fn identities_with_file(
     let failed = |error| PinFileError::Io { path: path.into(), error };
     let pins = read(path)?;
     // Found out now rather than at the first switch.
-    write(path, &pins).map_err(failed)?;
+    state_file::bring_up_to_date(path, text(&pins).as_bytes()).map_err(failed)?;
     // One notice is enough for all changes that the writer has not seen.
     let (notice, changes) = sync_channel(1);
     let changed: PinsChanged = Arc::new(move || {
@@ -124,13 +124,17 @@ fn read(path: &Path) -> Result<Pins, PinFileError> {
 }
 
 fn write(path: &Path, pins: &Pins) -> io::Result<()> {
+    state_file::replace(path, text(pins).as_bytes())
+}
+
+fn text(pins: &Pins) -> String {
     let mut text = HEADER.to_owned();
     for (dpid, Pin { key, name }) in pins {
         // A name is what a certificate says: it must not begin a line.
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         text.push_str(&format!("{dpid} {key} {name}\n"));
     }
-    state_file::replace(path, text.as_bytes())
+    text
 }
 
 #[cfg(test)]

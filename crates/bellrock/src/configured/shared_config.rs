@@ -71,6 +71,8 @@ struct Known {
     trouble: Option<String>,
     /// Why this release cannot read the newest one.
     unreadable: Option<String>,
+    /// What became of the document here.
+    outcome: Option<Result<ReloadAnswer, QueryError>>,
 }
 
 /// The shared configuration at one node.
@@ -166,7 +168,8 @@ impl SharedConfigNode {
     }
 
     /// Applies a document, unless this node knows a newer one, which it puts back. `is_own`: it is that of an
-    /// order that this node has just stored. Returns `None` if there is nothing to apply.
+    /// order that this node has just stored. Returns what became of it, also if the store has reported it
+    /// before the order had its answer; `None` if there is nothing to apply.
     fn apply(
         &self,
         document: Document,
@@ -177,8 +180,8 @@ impl SharedConfigNode {
         let is_older = {
             let mut known = self.known();
             if is_own && document.generation <= known.document.generation {
-                // The store has reported it, or a later one, before the order had its answer.
-                return None;
+                let is_it = document == known.document;
+                return known.outcome.clone().filter(|_| is_it);
             }
             known.unreadable = None;
             known.revision = revision;
@@ -192,7 +195,7 @@ impl SharedConfigNode {
                 return None;
             }
             if !is_older {
-                known.document = document.clone();
+                (known.document, known.outcome) = (document.clone(), None);
             }
             is_older
         };
@@ -202,6 +205,7 @@ impl SharedConfigNode {
         }
         let Document { generation, node, text, .. } = document;
         let answer = self.share(&text);
+        self.known().outcome = Some(answer.clone());
         match &answer {
             Ok(_) if generation == 0 => {}
             Ok(answer) => {
@@ -279,6 +283,13 @@ fn put(document: &Document, expected: u64) -> StoreChange {
     StoreChange::Put { name: ENTRY.to_owned(), value, expected }
 }
 
+/// The answer to an order that is stored, and that a later one replaced before it was in force here.
+fn overtaken(mut answer: ReloadAnswer) -> ReloadAnswer {
+    answer.applied = true;
+    answer.warnings.push("a later order has replaced it already".to_owned());
+    answer
+}
+
 /// Nothing has changed, for this reason.
 fn refused(why: impl std::fmt::Display) -> QueryError {
     QueryError::new(ErrorKind::Refused, format!("nothing has changed: {why}"))
@@ -325,7 +336,7 @@ impl SharedConfigHandle for SharedConfigNode {
         match self.commit(put(&document, revision)) {
             Ok(revision) => {
                 let applied = self.apply(document, revision, true);
-                applied.unwrap_or(Ok(ReloadAnswer { applied: true, ..answer })).map_err(|error| {
+                applied.unwrap_or_else(|| Ok(overtaken(answer))).map_err(|error| {
                     let why = format!("it is stored for all nodes, but not in force here: {error}");
                     QueryError { message: why, ..error }
                 })
@@ -454,6 +465,23 @@ mod tests {
         b.hear();
         assert_eq!(a.knows(), (2, "log_level: warn".to_owned(), None));
         assert_eq!(b.knows(), a.knows());
+    }
+
+    #[test]
+    fn an_order_whose_text_is_refused_here_says_so_even_if_the_store_was_faster() {
+        let a = TestNode::new("a", &TestStore::default());
+        let document = |generation, text: &str| {
+            let (node, text) = ("a".to_owned(), text.to_owned());
+            Document { generation, node, changed_at: 1, text }
+        };
+        let refused = document(1, "no_such_setting: 1");
+        // What the store reports comes first, then the answer to the order.
+        assert!(a.node.apply(refused.clone(), 1, false).unwrap().is_err());
+        assert!(a.node.apply(refused, 1, true).unwrap().is_err());
+        let good = document(2, "log_level: debug");
+        assert!(a.node.apply(good.clone(), 2, false).unwrap().unwrap().applied);
+        assert!(a.node.apply(good, 2, true).unwrap().unwrap().applied);
+        assert!(a.node.apply(document(1, "log_level: warn"), 1, true).is_none(), "it is replaced");
     }
 
     #[test]

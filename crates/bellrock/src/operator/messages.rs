@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
-    FlowMod, Header, Message, MessageKind, RequestBody, RequestKind, RoleExtension, Strictness,
+    FlowMod, Header, Message, MessageKind, RequestBody, RequestKind, Strictness,
 };
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
@@ -18,7 +18,7 @@ use bellrock_query::{
 use bellrock_services::desired::OperatorChange;
 
 use super::wait::wait_until;
-use super::{ORDER_TIMEOUT, name_of};
+use super::{ORDER_TIMEOUT, experimenter, name_of};
 
 /// Time limit for the reply of a switch. Clients wait a little longer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -154,7 +154,7 @@ fn check_change(network: &Network, message: &ToSwitch<'_>) -> Result<(), String>
         | ToSwitch::PortMod(_)
         | ToSwitch::TableMod(_)
         | ToSwitch::MeterMod(_) => Ok(()),
-        ToSwitch::Experimenter(message) if RoleExtension::read(message).is_none() => Ok(()),
+        ToSwitch::Experimenter(message) => experimenter::check(message),
         ToSwitch::SetConfig(_) | ToSwitch::SetAsync(_) => {
             Err("the controller sets what switches report; see `bellrock config`".to_owned())
         }

@@ -4,6 +4,7 @@ mod ask;
 mod bandwidth;
 mod cluster;
 mod events;
+mod experimenter;
 mod flows;
 mod groups;
 mod hosts;
