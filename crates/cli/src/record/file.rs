@@ -34,6 +34,8 @@ pub(crate) enum Written {
     Yes,
     /// It is not: the file is full. Reported once.
     Full,
+    /// It is not: the file cannot be written ([`Recording::failure`]). Reported once.
+    Failed,
     /// It is not, as reported before.
     No,
 }
@@ -41,8 +43,13 @@ pub(crate) enum Written {
 /// A recording that is being written.
 pub(crate) struct Recording {
     target: Target,
-    /// `None`: the file is full.
+    /// `None`: the file is full, or cannot be written.
     file: Option<PcapngWriter<Box<dyn Write>>>,
+    /// The file itself. `None`: standard output.
+    end: Option<File>,
+    /// Bytes of whole messages that the present file is known to have.
+    whole: u64,
+    failure: Option<io::Error>,
     files: u64,
 }
 
@@ -52,13 +59,15 @@ impl Recording {
     /// # Errors
     /// The file exists, or cannot be created.
     pub(crate) fn create(target: Target) -> io::Result<Self> {
-        let out: Box<dyn Write> = match &target.path {
-            Some(path) => Box::new(BufWriter::new(create(path, target.force)?)),
-            None => Box::new(BufWriter::new(io::stdout())),
-        };
-        let mut file = PcapngWriter::new(out, &target.comment)?;
-        file.flush()?;
-        Ok(Recording { target, file: Some(file), files: 1 })
+        let end = target.path.as_ref().map(|path| create(path, target.force)).transpose()?;
+        let file = begin(end.as_ref(), &target.comment)?;
+        let whole = file.written();
+        Ok(Recording { target, file: Some(file), end, whole, failure: None, files: 1 })
+    }
+
+    /// Why the file cannot be written any more.
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
     }
 
     /// Number of files so far.
@@ -68,11 +77,11 @@ impl Recording {
 
     /// Bytes of the present file.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.as_ref().map_or(self.target.max_bytes, PcapngWriter::written)
+        self.file.as_ref().map_or(self.whole, PcapngWriter::written)
     }
 
     /// Writes the start of a connection.
-    pub(crate) fn open(&mut self, flow: &mut Flow, time: Duration) -> io::Result<Written> {
+    pub(crate) fn open(&mut self, flow: &mut Flow, time: Duration) -> Written {
         self.write(|file| file.open(flow, time))
     }
 
@@ -83,26 +92,31 @@ impl Recording {
         time: Duration,
         from: Sender,
         bytes: &[u8],
-    ) -> io::Result<Written> {
+    ) -> Written {
         self.write(|file| file.bytes(flow, time, from, bytes))
     }
 
     /// Writes that one end has closed the connection.
-    pub(crate) fn close(
-        &mut self,
-        flow: &mut Flow,
-        time: Duration,
-        from: Sender,
-    ) -> io::Result<Written> {
+    pub(crate) fn close(&mut self, flow: &mut Flow, time: Duration, from: Sender) -> Written {
         self.write(|file| file.close(flow, time, from))
     }
 
     /// Writes buffered bytes to the file.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), PcapngWriter::flush)
+    pub(crate) fn flush(&mut self) -> Written {
+        let Some(file) = &mut self.file else { return Written::No };
+        let flushed = file.flush();
+        self.whole = if flushed.is_ok() { file.written() } else { self.whole };
+        flushed.map_or_else(|error| self.fail(error), |()| Written::Yes)
     }
 
     fn write(
+        &mut self,
+        write: impl FnOnce(&mut PcapngWriter<Box<dyn Write>>) -> io::Result<()>,
+    ) -> Written {
+        self.try_write(write).unwrap_or_else(|error| self.fail(error))
+    }
+
+    fn try_write(
         &mut self,
         write: impl FnOnce(&mut PcapngWriter<Box<dyn Write>>) -> io::Result<()>,
     ) -> io::Result<Written> {
@@ -113,18 +127,41 @@ impl Recording {
             return Ok(Written::Yes);
         }
         file.flush()?;
+        self.whole = file.written();
         let Some(path) = self.target.path.as_ref().filter(|_| self.target.keep > 0) else {
             self.file = None;
             return Ok(Written::Full);
         };
         rotate(path, self.target.keep)?;
-        let out: Box<dyn Write> = Box::new(BufWriter::new(create(path, false)?));
-        let mut next = PcapngWriter::new(out, &self.target.comment)?;
-        write(&mut next)?;
-        self.file = Some(next);
-        self.files += 1;
+        let end = create(path, false)?;
+        let next = begin(Some(&end), &self.target.comment)?;
+        self.whole = next.written();
+        (self.end, self.files) = (Some(end), self.files + 1);
+        write(self.file.insert(next))?;
         Ok(Written::Yes)
     }
+
+    /// Records no more, and leaves a file with whole messages.
+    fn fail(&mut self, error: io::Error) -> Written {
+        // What is in its buffer is tried again here.
+        self.file = None;
+        if let Some(end) = &self.end {
+            let _ = end.set_len(self.whole);
+        }
+        self.failure = Some(error);
+        Written::Failed
+    }
+}
+
+/// Begins a file, or the recording on standard output.
+fn begin(end: Option<&File>, comment: &str) -> io::Result<PcapngWriter<Box<dyn Write>>> {
+    let out: Box<dyn Write> = match end {
+        Some(file) => Box::new(BufWriter::new(file.try_clone()?)),
+        None => Box::new(BufWriter::new(io::stdout())),
+    };
+    let mut file = PcapngWriter::new(out, comment)?;
+    file.flush()?;
+    Ok(file)
 }
 
 /// Creates a file that only its owner may read.
@@ -175,7 +212,7 @@ mod tests {
         let mut write = || {
             recording.message(&mut flow, Duration::ZERO, Sender::Switch, &[4, 2, 0, 8, 0, 0, 0, 0])
         };
-        (0..messages).map(|_| write().unwrap()).collect()
+        (0..messages).map(|_| write()).collect()
     }
 
     #[test]
@@ -199,6 +236,39 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
+    struct FullDisk {
+        left: usize,
+    }
+
+    impl Write for FullDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let left = self.left.checked_sub(bytes.len());
+            self.left = left.ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_ends_the_recording_once_and_keeps_whole_messages() {
+        let path = crate::test_directory("record-failed").join("failed.pcapng");
+        let _ = fs::remove_file(&path);
+        let mut recording = Recording::create(target(&path, 0)).unwrap();
+        assert_eq!(write_all(&mut recording, 3), [Written::Yes; 3]);
+        assert_eq!(recording.flush(), Written::Yes);
+        let whole = fs::read(&path).unwrap();
+        recording.file = Some(PcapngWriter::new(Box::new(FullDisk { left: 400 }), "").unwrap());
+        let written = write_all(&mut recording, 9);
+        let failed = written.iter().position(|written| *written == Written::Failed).unwrap();
+        assert!(written[failed + 1..].iter().all(|written| *written == Written::No));
+        assert_eq!(recording.failure().unwrap().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        assert_eq!(recording.flush(), Written::No);
+    }
+
     #[test]
     fn rotation_keeps_so_many_full_files() {
         let directory = crate::test_directory("record-rotate");
@@ -207,7 +277,7 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let mut recording = Recording::create(target(&path, 2)).unwrap();
         assert!(write_all(&mut recording, 100).iter().all(|written| *written == Written::Yes));
-        recording.flush().unwrap();
+        assert_eq!(recording.flush(), Written::Yes);
         assert!(recording.files() > 3);
         let mut names: Vec<_> = fs::read_dir(&directory)
             .unwrap()

@@ -121,21 +121,24 @@ pub(super) fn run(args: &RecordArgs) -> Result<(), Failure> {
         recording,
         connections: BTreeMap::new(),
         messages: 0,
+        flushed_messages: 0,
         bar: bar(),
         last_flush: Instant::now(),
     };
-    let result = writer.write(&heard, &ending);
+    writer.write(&heard, &ending);
     writer.bar.finish_and_clear();
     let files = match writer.recording.files() {
         1 => String::new(),
         n => format!(" in {n} files"),
     };
     eprintln!("bellrock: {} messages recorded{files}", writer.messages);
-    match result {
+    match writer.recording.failure() {
         // As in `| head`.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Failed(format!("cannot write to {file}: {error}"))),
-        Ok(()) => Ok(()),
+        Some(_) if writer.nobody_reads() => Ok(()),
+        Some(error) => Err(Failure::Failed(format!(
+            "cannot write to {file}: {error}; the recording is incomplete"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -259,21 +262,25 @@ struct Writer {
     recording: Recording,
     connections: BTreeMap<u64, Recorded>,
     messages: u64,
+    /// Number of them when the file was written last.
+    flushed_messages: u64,
     bar: ProgressBar,
     last_flush: Instant,
 }
 
 impl Writer {
-    fn write(&mut self, heard: &Receiver<Heard>, ending: &Ending) -> io::Result<()> {
-        while !ending.is_asked_for() {
+    /// Records until a signal comes, or nobody reads standard output any more. A file that cannot be
+    /// written ends the recording only: the switches need their controller.
+    fn write(&mut self, heard: &Receiver<Heard>, ending: &Ending) {
+        while !ending.is_asked_for() && !self.nobody_reads() {
             match heard.recv_timeout(LOOK) {
-                Ok(heard) => self.handle(heard)?,
+                Ok(heard) => self.handle(heard),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if self.last_flush.elapsed() >= LOOK {
                 self.last_flush = Instant::now();
-                self.recording.flush()?;
+                self.flush();
                 self.bar.set_message(format!(
                     "{} switches, {} messages, {}",
                     self.connections.len(),
@@ -284,10 +291,21 @@ impl Writer {
             }
         }
         // What was read before the signal.
-        for heard in heard.try_iter().take(QUEUE) {
-            self.handle(heard)?;
+        heard.try_iter().take(QUEUE).for_each(|heard| self.handle(heard));
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        match self.recording.flush() {
+            Written::Yes => self.flushed_messages = self.messages,
+            written => self.note(written),
         }
-        self.recording.flush()
+    }
+
+    /// Whether the reader of standard output has ended.
+    fn nobody_reads(&self) -> bool {
+        let failure = self.recording.failure();
+        failure.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     fn report(&self, text: &str) {
@@ -300,34 +318,46 @@ impl Writer {
             Written::Full => self.report(
                 "the file is full (--max-size): no more is recorded, and connections go on",
             ),
+            Written::Failed => {
+                self.messages = self.flushed_messages;
+                if let Some(error) = self.recording.failure().filter(|_| !self.nobody_reads()) {
+                    self.report(&format!(
+                        "the file cannot be written ({error}): no more is recorded, and connections go on"
+                    ));
+                }
+            }
             Written::No => {}
         }
     }
 
-    fn handle(&mut self, heard: Heard) -> io::Result<()> {
+    fn handle(&mut self, heard: Heard) {
         let written = match heard {
             Heard::Problem(text) => {
                 self.report(&text);
-                return Ok(());
+                return;
             }
             Heard::Opened { id, switch, at } => {
                 let mut flow = Flow::new(switch, at);
-                let written = self.recording.open(&mut flow, now())?;
+                let written = self.recording.open(&mut flow, now());
                 self.connections.insert(id, Recorded { flow, directions: Default::default() });
                 written
             }
             Heard::Bytes { id, from, time, bytes } => return self.bytes(id, from, time, &bytes),
             Heard::Ended { id, from } => {
                 let Some(Recorded { flow, directions }) = self.connections.get_mut(&id) else {
-                    return Ok(());
+                    return;
                 };
                 let direction = &mut directions[from as usize];
                 direction.has_ended = true;
                 let rest = std::mem::take(&mut direction.carry);
-                if !rest.is_empty() {
-                    self.recording.message(flow, now(), from, &rest)?;
-                }
-                let written = self.recording.close(flow, now(), from)?;
+                let of_rest = match rest.is_empty() {
+                    true => Written::Yes,
+                    false => self.recording.message(flow, now(), from, &rest),
+                };
+                let written = match of_rest {
+                    Written::Yes => self.recording.close(flow, now(), from),
+                    other => other,
+                };
                 if directions.iter().all(|direction| direction.has_ended) {
                     self.connections.remove(&id);
                 }
@@ -335,14 +365,11 @@ impl Writer {
             }
         };
         self.note(written);
-        Ok(())
     }
 
     /// Records the whole messages, and keeps the rest.
-    fn bytes(&mut self, id: u64, from: Sender, time: Duration, bytes: &[u8]) -> io::Result<()> {
-        let Some(Recorded { flow, directions }) = self.connections.get_mut(&id) else {
-            return Ok(());
-        };
+    fn bytes(&mut self, id: u64, from: Sender, time: Duration, bytes: &[u8]) {
+        let Some(Recorded { flow, directions }) = self.connections.get_mut(&id) else { return };
         let direction = &mut directions[from as usize];
         let mut carry = std::mem::take(&mut direction.carry);
         carry.extend_from_slice(bytes);
@@ -361,11 +388,11 @@ impl Writer {
                 }
             };
             let message = rest.get(..length).unwrap_or(rest);
-            match self.recording.message(flow, time, from, message)? {
+            match self.recording.message(flow, time, from, message) {
                 Written::Yes => {}
                 written => {
                     self.messages = self.messages.saturating_sub(1);
-                    if worst != Written::Full {
+                    if worst == Written::Yes {
                         worst = written;
                     }
                 }
@@ -383,7 +410,6 @@ impl Writer {
             self.report(&text);
         }
         self.note(worst);
-        Ok(())
     }
 }
 

@@ -14,8 +14,15 @@ use super::super::decode::peers::{Peers, Sender, kind};
 use super::super::decode::tls::KeyLog;
 use super::super::decode::{CaptureProblem, Sink, StreamId, StreamMessage, read_capture};
 
-/// Maximum bytes of the messages of a recording, which are all in memory.
+/// Maximum bytes of the messages of a recording, which are all in memory, with [`ENTRY_BYTES`] for each.
 const MAX_BYTES: usize = 1 << 30;
+
+/// Bytes that a message takes besides its own: its place, and what the allocator adds. Most messages of a
+/// connection can be echoes of 8 bytes.
+const ENTRY_BYTES: usize = size_of::<(SocketAddr, Duration, Box<[u8]>)>() + 16;
+
+/// Bytes that a connection takes.
+const CONNECTION_BYTES: usize = 256;
 
 /// Maximum number of connections of a recording.
 pub(super) const MAX_CONNECTIONS: usize = 512;
@@ -89,7 +96,7 @@ pub(super) fn load(path: &Path, keys: Option<&Path>) -> Result<Recorded, String>
     let summary = result.map_err(|error| format!("{name}: {error}"))?;
     if loader.bytes > MAX_BYTES {
         return Err(format!(
-            "{name}: more than {} MiB of messages; filter the file, for instance with editcap",
+            "{name}: its messages need more than {} MiB of memory; filter the file, for instance with editcap",
             MAX_BYTES >> 20
         ));
     }
@@ -130,7 +137,7 @@ struct Loader {
 impl Sink for Loader {
     fn message(&mut self, message: StreamMessage<'_>) {
         let StreamMessage { stream, time, start, bytes, .. } = message;
-        self.bytes += bytes.len();
+        self.bytes = self.bytes.saturating_add(bytes.len() + ENTRY_BYTES);
         if !self.wants_more() {
             return;
         }
@@ -142,6 +149,7 @@ impl Sink for Loader {
             !(is_hello && connection.is_some_and(|one| one.talked.contains(&stream.src)))
         });
         let index = current.unwrap_or_else(|| {
+            self.bytes = self.bytes.saturating_add(CONNECTION_BYTES);
             let (messages, talked) = (Vec::new(), Vec::new());
             self.connections.push(LoadedConnection { stream, messages, talked });
             self.current.insert(ends, self.connections.len() - 1);

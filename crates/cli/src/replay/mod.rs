@@ -233,11 +233,13 @@ fn play_controller(
         if guests.len() < MAX_CONNECTIONS
             && let Ok((stream, peer)) = listener.accept()
         {
-            let mut wire = Wire::new(stream)?;
-            let greeting = Greeting::new(&recorded, &mut wire);
-            let part = Part::Greeting(greeting, wire);
-            let name = peer.to_string();
-            guests.push(Play { name, dpid: None, part, failed: None, is_over: false });
+            // A connection that has ended at once is nobody's.
+            if let Ok(mut wire) = Wire::new(stream) {
+                let greeting = Greeting::new(&recorded, &mut wire);
+                let part = Part::Greeting(greeting, wire);
+                let name = peer.to_string();
+                guests.push(Play { name, dpid: None, part, failed: None, is_over: false });
+            }
             moved = true;
         }
         for guest in &mut guests {

@@ -44,8 +44,11 @@ impl Wire {
         self.out.is_empty()
     }
 
-    /// Sends a message.
+    /// Sends a message, unless the connection has ended.
     pub(super) fn send(&mut self, bytes: &[u8]) {
+        if self.ended.is_some() {
+            return;
+        }
         self.out.extend_from_slice(bytes);
         if self.out.len() > MAX_WAITING_BYTES {
             self.ended.get_or_insert("the peer does not read its answers".to_owned());
@@ -101,8 +104,12 @@ impl Wire {
         moved
     }
 
-    /// Takes the next whole message that has come.
+    /// Takes the next whole message that has come. `None` too if too much waits for the peer: it gets no
+    /// further answers.
     pub(super) fn next(&mut self) -> Option<(Header, Vec<u8>)> {
+        if self.out.len() > MAX_WAITING_BYTES {
+            return None;
+        }
         match frame(&self.inbox) {
             Ok(message) => {
                 let (header, bytes) = message.map(|one| (one.header, one.bytes.to_vec()))?;
@@ -120,4 +127,29 @@ impl Wire {
 
 fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_does_not_read_gets_no_further_answers() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut wire = Wire::new(stream).unwrap();
+        peer.write_all(&[[4, 2, 0, 8, 0, 0, 0, 0]; 2].concat()).unwrap();
+        while wire.inbox.len() < 16 {
+            wire.pump();
+        }
+        assert!(wire.next().is_some());
+        let answer = vec![0; 60_000];
+        (0..2_000).for_each(|_| wire.send(&answer));
+        assert!(wire.ended.as_ref().unwrap().contains("does not read"));
+        assert!(wire.out.len() <= MAX_WAITING_BYTES + answer.len());
+        assert!(wire.next().is_none(), "its other request is not answered");
+    }
 }
