@@ -13,7 +13,7 @@ use bellrock::{Needs, Network, SwitchInfo};
 use bellrock_detached::{Delivery, DetachedApp, DetachedEvent, Feed, SwitchLink};
 use crossbeam_queue::SegQueue;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -89,11 +89,11 @@ impl Shared {
         let awaited = event_loop.call_method0(intern!(py, "create_future"))?;
         let number = self.tasks.fetch_add(1, Ordering::Relaxed);
         self.awaited().insert(number, awaited.clone().unbind());
-        let shared = Arc::clone(self);
+        let answer = TaskAnswer { shared: Arc::clone(self), number, is_given: false };
         network.spawn(name, async move {
+            let answer = answer;
             let result = future.await;
-            shared.results.push((number, Box::new(move |py| to_python(py, result))));
-            shared.feed.wake();
+            answer.give(move |py| to_python(py, result));
         });
         Ok(awaited)
     }
@@ -112,6 +112,35 @@ impl Shared {
             };
         }
         Ok(())
+    }
+}
+
+/// The answer that a program awaits. It gets one in any case: a task that is refused, because its app has
+/// too many, panics, or is ended with the controller, is dropped without a result.
+struct TaskAnswer {
+    shared: Arc<Shared>,
+    number: u64,
+    is_given: bool,
+}
+
+impl TaskAnswer {
+    fn give(mut self, result: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static) {
+        self.is_given = true;
+        self.push(Box::new(result));
+    }
+
+    fn push(&self, result: TaskResult) {
+        self.shared.results.push((self.number, result));
+        self.shared.feed.wake();
+    }
+}
+
+impl Drop for TaskAnswer {
+    fn drop(&mut self) {
+        if !self.is_given {
+            let why = "the controller has not finished this: the app has too many tasks (`allow`), or it ends";
+            self.push(Box::new(move |_| Err(PyRuntimeError::new_err(why))));
+        }
     }
 }
 

@@ -259,7 +259,12 @@ class _ThreadedServer(ThreadingMixIn, simple_server.WSGIServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._free.acquire()
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            # There is no thread that would free its place.
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
