@@ -90,7 +90,7 @@ impl FileStore {
     /// cannot be written is an error now, and not at the first commit; a full disk is none.
     pub(crate) fn create(path: PathBuf, entries: NamedValues) -> Result<Self, FileStoreError> {
         let entries = MemoryStore::with_entries(entries);
-        let text = entries.with(|entries| text(entries)).map_err(io::Error::from);
+        let text = entries.with(text).map_err(io::Error::from);
         let written = text.and_then(|text| state_file::bring_up_to_date(&path, text.as_bytes()));
         match written {
             Ok(()) => Ok(FileStore { entries, path }),

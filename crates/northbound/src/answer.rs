@@ -228,7 +228,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Shared>> for Fields<T
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let bytes = body_bytes(request, shared).await?;
-        shared.parse(bytes, |bytes| read_fields(bytes)).await?.map(Fields)
+        shared.parse(bytes, read_fields).await?.map(Fields)
     }
 }
 
@@ -245,7 +245,7 @@ impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<Shared>>
         if bytes.is_empty() {
             return Ok(OptionalFields(T::default()));
         }
-        shared.parse(bytes, |bytes| read_fields(bytes)).await?.map(OptionalFields)
+        shared.parse(bytes, read_fields).await?.map(OptionalFields)
     }
 }
 

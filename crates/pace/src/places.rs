@@ -105,7 +105,9 @@ impl<K: Copy + Eq + Hash + Ord> Places<K> {
             true => Some(self.gives_way(network, is_network_full, now).ok_or(NoPlace)?),
             false => None,
         };
-        gone.inspect(|gone| self.free(gone));
+        if let Some(gone) = &gone {
+            self.free(gone);
+        }
         // A key that has a place already has one.
         self.free(&key);
         self.taken.insert(key, Place { network, has_spoken: false, since: now });
@@ -157,7 +159,7 @@ impl<K: Copy + Eq + Hash + Ord> Places<K> {
         let own = self.count(network);
         let may_go = |place: &Place| {
             let is_own = place.network == network;
-            if only_there && !is_own || !is_own && self.is_reserved(place.network) {
+            if !is_own && (only_there || self.is_reserved(place.network)) {
                 return false;
             }
             let count = self.count(place.network);

@@ -260,7 +260,8 @@ mod tests {
         assert_eq!(write_all(&mut recording, 3), [Written::Yes; 3]);
         assert_eq!(recording.flush(), Written::Yes);
         let whole = fs::read(&path).unwrap();
-        recording.file = Some(PcapngWriter::new(Box::new(FullDisk { left: 400 }), "").unwrap());
+        let disk: Box<dyn Write> = Box::new(FullDisk { left: 400 });
+        recording.file = Some(PcapngWriter::new(disk, "").unwrap());
         let written = write_all(&mut recording, 9);
         let failed = written.iter().position(|written| *written == Written::Failed).unwrap();
         assert!(written[failed + 1..].iter().all(|written| *written == Written::No));

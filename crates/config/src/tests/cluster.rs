@@ -193,7 +193,7 @@ fn every_contradiction_of_a_cluster_has_its_line_and_says_what_would_be_right() 
         ),
         (
             format!("{LOCAL}  tls: {{crl: /etc/bellrock/revoked.pem}}\n"),
-            "f:6:8: `cluster.tls` needs a certificate, its key, and the authorities of the nodes; \
+            "f:6:9: `cluster.tls` needs a certificate, its key, and the authorities of the nodes; \
              set `cluster.tls.certificate`, `cluster.tls.key`, `cluster.tls.ca`",
         ),
         (

@@ -22,8 +22,7 @@ impl FromRequest<Arc<Shared>> for Body {
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
         use axum::response::IntoResponse;
         let bytes = body_bytes(request, shared).await.map_err(Problem::into_response)?;
-        let body =
-            shared.parse(bytes, |bytes| read(bytes)).await.map_err(Problem::into_response)?;
+        let body = shared.parse(bytes, read).await.map_err(Problem::into_response)?;
         body.map(Body).map_err(Failure::into_response)
     }
 }

@@ -401,6 +401,8 @@ impl TokenBook {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn book(path: &Path) -> TokenBook {
