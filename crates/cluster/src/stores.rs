@@ -127,9 +127,11 @@ impl SharedStores {
     /// # Errors
     /// [`StartError`].
     pub fn start(settings: &ClusterSettings) -> Result<Self, StartError> {
-        let nodes = all_nodes(settings)?.into_iter().map(|(name, _)| name).collect();
+        let nodes: Vec<String> = all_nodes(settings)?.into_iter().map(|(name, _)| name).collect();
+        let me = nodes.iter().position(|name| *name == settings.node).unwrap_or_default();
         let prefix = format!("/bellrock/{}/", settings.name);
         let client = Client::new(&etcd::Settings { prefix, ..settings.etcd.clone() })?;
+        let client = client.beginning_at(me);
         SharedStores::with_client(client, nodes)
     }
 

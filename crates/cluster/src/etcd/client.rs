@@ -96,6 +96,14 @@ impl Client {
         })))
     }
 
+    /// Asks this address first from now on, counted from 0 and in a circle. If each node of a cluster
+    /// begins at another one, they share the load.
+    #[must_use]
+    pub fn beginning_at(self, place: usize) -> Self {
+        self.0.preferred.store(place % self.0.endpoints.len().max(1), Ordering::Relaxed);
+        self
+    }
+
     /// Asks each address for its state. The answers are in the order of the settings.
     pub async fn members(&self) -> Vec<(String, Result<Member, Error>)> {
         let mut members = Vec::new();

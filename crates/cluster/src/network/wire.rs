@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, HostId, MacAddr, Port, SwitchPort};
 use bellrock_services::exchange::{
-    HostClaim, HostFact, HostFacts, LinkFact, NumberedFrame, PassedAnnouncement, PeerFrame,
-    PortFact, SwitchFacts,
+    BUCKETS, Buckets, Digest, HostClaim, HostFact, HostFacts, LinkFact, NumberedFrame,
+    PassedAnnouncement, PeerFrame, PortFact, SwitchFacts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +27,13 @@ pub(crate) enum WireFrame {
         #[serde(with = "base64")]
         key: Vec<u8>,
     },
-    Begin,
+    Begin {
+        switches: u32,
+        hosts: u32,
+    },
     Switch {
         sent_at: u64,
+        term: u64,
         dpid: u64,
         ports: Vec<WirePort>,
         links: Vec<WireLink>,
@@ -59,6 +63,14 @@ pub(crate) enum WireFrame {
         by: WireHostId,
     },
     Moved(WireHost),
+    Digest {
+        switches: Box<[u64; BUCKETS]>,
+        hosts: Box<[u64; BUCKETS]>,
+    },
+    Differs {
+        switches: u32,
+        hosts: u32,
+    },
 }
 
 /// Port, when it came up in milliseconds, the same in nanoseconds of its own clock, and the bits
@@ -141,8 +153,10 @@ impl From<PeerFrame> for WireFrame {
     fn from(frame: PeerFrame) -> Self {
         match frame {
             PeerFrame::Key { instance, key } => WireFrame::Key { instance, key },
-            PeerFrame::Begin => WireFrame::Begin,
-            PeerFrame::Switch { sent_at, facts: SwitchFacts { dpid, ports, links } } => {
+            PeerFrame::Begin { switches, hosts } => {
+                WireFrame::Begin { switches: switches.0, hosts: hosts.0 }
+            }
+            PeerFrame::Switch { sent_at, term, facts: SwitchFacts { dpid, ports, links } } => {
                 let ports = ports.into_iter().map(|fact| {
                     let PortFact { port, since, came_up, is_known, is_lost } = fact;
                     let bits = (u8::from(is_known) * KNOWN) | (u8::from(is_lost) * LOST);
@@ -152,7 +166,7 @@ impl From<PeerFrame> for WireFrame {
                     (port.0, to.dpid.0, to.port.0, rate_kbps, millis(since))
                 });
                 let (ports, links) = (ports.collect(), links.collect());
-                WireFrame::Switch { sent_at: nanos(sent_at), dpid: dpid.0, ports, links }
+                WireFrame::Switch { sent_at: nanos(sent_at), term, dpid: dpid.0, ports, links }
             }
             PeerFrame::Left(dpids) => WireFrame::Left(dpids.into_iter().map(|it| it.0).collect()),
             PeerFrame::Hosts { sent_at, facts: HostFacts { present, gone } } => WireFrame::Hosts {
@@ -172,6 +186,12 @@ impl From<PeerFrame> for WireFrame {
                 WireFrame::ClaimedAddress { ip, owner: id(owner), by: id(by) }
             }
             PeerFrame::Moved(fact) => WireFrame::Moved(host(fact)),
+            PeerFrame::Digest { switches, hosts } => {
+                WireFrame::Digest { switches: switches.0, hosts: hosts.0 }
+            }
+            PeerFrame::Differs { switches, hosts } => {
+                WireFrame::Differs { switches: switches.0, hosts: hosts.0 }
+            }
         }
     }
 }
@@ -181,8 +201,10 @@ impl From<WireFrame> for PeerFrame {
         let time = Duration::from_nanos;
         match wire {
             WireFrame::Key { instance, key } => PeerFrame::Key { instance, key },
-            WireFrame::Begin => PeerFrame::Begin,
-            WireFrame::Switch { sent_at, dpid, ports, links } => {
+            WireFrame::Begin { switches, hosts } => {
+                PeerFrame::Begin { switches: Buckets(switches), hosts: Buckets(hosts) }
+            }
+            WireFrame::Switch { sent_at, term, dpid, ports, links } => {
                 let ports = ports.into_iter().map(|(port, since, came_up, bits)| PortFact {
                     port: Port(port),
                     since: Duration::from_millis(since),
@@ -198,7 +220,7 @@ impl From<WireFrame> for PeerFrame {
                 });
                 let (ports, links) = (ports.collect(), links.collect());
                 let facts = SwitchFacts { dpid: Dpid(dpid), ports, links };
-                PeerFrame::Switch { sent_at: time(sent_at), facts }
+                PeerFrame::Switch { sent_at: time(sent_at), term, facts }
             }
             WireFrame::Left(dpids) => PeerFrame::Left(dpids.into_iter().map(Dpid).collect()),
             WireFrame::Hosts { sent_at, present, gone } => {
@@ -218,6 +240,12 @@ impl From<WireFrame> for PeerFrame {
                 PeerFrame::Claim(HostClaim::Address { ip, owner: id_of(owner), by: id_of(by) })
             }
             WireFrame::Moved(fact) => PeerFrame::Moved(host_of(fact)),
+            WireFrame::Digest { switches, hosts } => {
+                PeerFrame::Digest { switches: Digest(switches), hosts: Digest(hosts) }
+            }
+            WireFrame::Differs { switches, hosts } => {
+                PeerFrame::Differs { switches: Buckets(switches), hosts: Buckets(hosts) }
+            }
         }
     }
 }
@@ -262,8 +290,8 @@ mod tests {
         let ip = "fe80::1".parse().unwrap();
         vec![
             PeerFrame::Key { instance: u64::MAX, key: (0..=255).collect() },
-            PeerFrame::Begin,
-            PeerFrame::Switch { sent_at: SECOND, facts },
+            PeerFrame::Begin { switches: Buckets::ALL, hosts: Buckets(1) },
+            PeerFrame::Switch { sent_at: SECOND, term: u64::MAX, facts },
             PeerFrame::Left(vec![Dpid(1), Dpid(u64::MAX)]),
             PeerFrame::Hosts {
                 sent_at: SECOND,
@@ -283,6 +311,11 @@ mod tests {
             PeerFrame::Claim(HostClaim::Place { host, at: at(1, 2), ip: Some(ip) }),
             PeerFrame::Claim(HostClaim::Address { ip, owner: host, by: host_fact(2, &[]).id }),
             PeerFrame::Moved(host_fact(3, &["10.0.0.3"])),
+            PeerFrame::Digest {
+                switches: Digest(Box::new([u64::MAX; BUCKETS])),
+                hosts: Digest::default(),
+            },
+            PeerFrame::Differs { switches: Buckets::NONE, hosts: Buckets(7) },
         ]
     }
 
@@ -329,7 +362,7 @@ mod tests {
         });
         let (ports, links) = (ports.collect(), links.collect());
         let facts = SwitchFacts { dpid: Dpid(u64::MAX), ports, links };
-        let switch = PeerFrame::Switch { sent_at: since, facts };
+        let switch = PeerFrame::Switch { sent_at: since, term: u64::MAX, facts };
         let addresses = ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"; 16];
         let host = HostFact { since, ..host_fact(u64::MAX - 1, &addresses) };
         let present = vec![host; HOSTS_PER_FRAME];

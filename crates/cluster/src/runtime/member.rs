@@ -197,6 +197,10 @@ impl Member {
                 return remote.handle(self.now(), RemoteEvent::Frame(node, frame), &self.machine);
             }
             Event::Link(LinkEvent::Network(node, frame)) => {
+                if let Some(difference) = MemberNetwork::difference(&frame) {
+                    let name = self.name(node).to_owned();
+                    self.warn(format_args!("node {name} {difference}"));
+                }
                 if let Some(why) = network.receive(node, frame, &self.links) {
                     let name = self.name(node).to_owned();
                     self.warn(format_args!("node {name} must report its network again: {why}"));
@@ -334,8 +338,9 @@ impl Member {
             match output {
                 Output::Send(node, heartbeat) => self.links.send(node, heartbeat),
                 Output::Order(dpid, RoleOrder::Master { generation_id }) => {
-                    let network = self.network.clone();
                     let generation = Generation(generation_id);
+                    network.elected(dpid, generation);
+                    let network = self.network.clone();
                     let claim = switches::claim(network, dpid, generation, self.events.clone());
                     tokio::task::spawn_local(claim);
                 }

@@ -215,6 +215,7 @@ impl Cluster {
         let me = place.and_then(NodeId::new).ok_or(StartError::Size(nodes.len()))?;
         let prefix = format!("/bellrock/{}/", settings.name);
         let client = etcd::Client::new(&etcd::Settings { prefix, ..settings.etcd })?;
+        let client = client.beginning_at(me.index());
         let incarnation = getrandom::u64().map_err(std::io::Error::other)?;
         let links = LinkSettings {
             cluster: settings.name.clone(),
@@ -237,7 +238,7 @@ impl Cluster {
         if !network.set_remote(Arc::new(handle)) {
             return Err(StartError::Twice);
         }
-        let shared = MemberNetwork::new(network.clone(), me, nodes.len());
+        let shared = MemberNetwork::new(network.clone(), me, nodes.len(), incarnation);
         let own = events.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
             let local = tokio::task::LocalSet::new();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use bellrock_api::Network;
-use bellrock_services::exchange::Exchange;
+use bellrock_api::{Dpid, Network};
+use bellrock_services::exchange::{BUCKETS, Exchange, NumberedFrame, PeerFrame};
 
 use crate::link::Links;
 use crate::network::{NetworkFrame, peer_of};
 use crate::node::NodeId;
+use crate::record::Generation;
 
 /// The exchange of links and hosts.
 pub(super) struct MemberNetwork {
@@ -17,16 +18,22 @@ pub(super) struct MemberNetwork {
 }
 
 impl MemberNetwork {
-    pub(super) fn new(network: Network, me: NodeId, nodes: usize) -> Self {
+    /// `incarnation` is a random number of this process.
+    pub(super) fn new(network: Network, me: NodeId, nodes: usize, incarnation: u64) -> Self {
         let exchange = Exchange::of(&network);
         let peers: Vec<NodeId> = NodeId::all(nodes).filter(|&node| node != me).collect();
-        exchange.open(peer_of(me), peers.iter().copied().map(peer_of));
+        exchange.open(peer_of(me), peers.iter().copied().map(peer_of), incarnation);
         MemberNetwork { exchange, network, peers }
     }
 
     /// Waits until there may be something to send. Safe to drop.
     pub(super) async fn next(&self) {
         self.exchange.changed().await;
+    }
+
+    /// This node asks a switch to make it its master.
+    pub(super) fn elected(&self, dpid: Dpid, generation: Generation) {
+        self.exchange.elected(dpid, generation.0);
     }
 
     /// This node can send to another one.
@@ -53,6 +60,17 @@ impl MemberNetwork {
     /// node has forgotten its switches.
     pub(super) fn alive(&self, node: NodeId, links: &Links) {
         let _ = links.send_network(node, NetworkFrame::Again);
+    }
+
+    /// Says so, if a node asks for what it should know of this one.
+    pub(super) fn difference(frame: &NetworkFrame) -> Option<String> {
+        let NetworkFrame::Facts(NumberedFrame { frame, .. }) = frame else { return None };
+        let PeerFrame::Differs { switches, hosts } = frame else { return None };
+        let [switches, hosts] = [switches, hosts].map(|buckets| buckets.0.count_ones());
+        Some(format!(
+            "did not know what this one had reported of links or hosts: it gets {switches} of {BUCKETS} parts of \
+             links, and {hosts} of hosts, again"
+        ))
     }
 
     /// Takes a frame of a node. Returns why it was not taken.

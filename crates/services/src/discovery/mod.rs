@@ -20,6 +20,8 @@ mod relays;
 mod settings;
 mod switch;
 mod task;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

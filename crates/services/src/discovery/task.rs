@@ -15,7 +15,7 @@ use super::links::{AnnouncementOutcome, LinkTable, PortUp, ReceivedAnnouncement}
 use super::relays::RelayOrder;
 use super::switch::is_up;
 use super::{DiscoveryMessage, DiscoveryShared};
-use crate::exchange::{Exchange, LinkInput, PassedAnnouncement, Peer, PeerFrame};
+use crate::exchange::{Buckets, Exchange, LinkInput, PassedAnnouncement, Peer, PeerFrame};
 use crate::wait::wait_until;
 
 /// Minimum time between two topologies while links change all the time, as when ports flap.
@@ -63,7 +63,7 @@ pub(super) async fn run(
         let further = std::iter::from_fn(|| inputs.try_recv().ok());
         for input in first_input.take().into_iter().chain(further).take(FRAMES_PER_TURN) {
             let (peer, body, applied) = input.split();
-            handle_input(&mut links, &shared, peer, body, &network);
+            handle_input(&mut links, &shared, &exchange, peer, body, &network);
             drop(applied);
             frames += 1;
         }
@@ -182,20 +182,21 @@ fn handle_message(
 fn handle_input(
     links: &mut LinkTable,
     shared: &DiscoveryShared,
+    exchange: &Exchange,
     peer: Peer,
     body: LinkInput,
     network: &Network,
 ) {
-    let now = network.now();
     match body {
-        LinkInput::Open => links.share(),
-        LinkInput::Switch(facts) => {
-            links.peer_switch(peer, facts, &network.hosts().load(), now);
-        }
-        LinkInput::Left(dpids) => links.peer_left(peer, &dpids, now),
-        LinkInput::Complete(all) => links.peer_complete(peer, &all, now),
         LinkInput::Announcement(passed) => judge_passed(links, shared, peer, passed, network),
-        LinkInput::Dead => links.peer_dead(peer, now),
+        body => {
+            let differing = links.handle_input(peer, body, &network.hosts().load(), network.now());
+            if !differing.is_empty() {
+                let frame = PeerFrame::Differs { switches: differing, hosts: Buckets::NONE };
+                // If it does not fit, the next digest differs too.
+                exchange.post(peer, frame);
+            }
+        }
     }
 }
 

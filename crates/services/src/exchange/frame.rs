@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, HostId, Port, SwitchPort};
 
+use super::digest::{Buckets, Digest};
 use super::outbox::HOSTS_PER_FRAME;
 use crate::discovery::MIN_KEY_LEN;
 use crate::hosts::MAX_ADDRESSES;
@@ -31,12 +32,20 @@ pub enum PeerFrame {
         /// The key. It is secret.
         key: Vec<u8>,
     },
-    /// The sender begins to report all its switches and hosts.
-    Begin,
+    /// The sender begins to report all its switches and hosts of these buckets.
+    Begin {
+        /// Buckets of switches.
+        switches: Buckets,
+        /// Buckets of hosts.
+        hosts: Buckets,
+    },
     /// The sender is master of this switch. Replaces what it reported of the switch before.
     Switch {
         /// Time when it was sent.
         sent_at: Duration,
+        /// The election that made the sender its master. Newer ones are greater, in the circle of
+        /// numbers.
+        term: u64,
         /// Ports and links.
         facts: SwitchFacts,
     },
@@ -57,6 +66,21 @@ pub enum PeerFrame {
     Claim(HostClaim),
     /// A host of the sender has moved to a switch of the receiver.
     Moved(HostFact),
+    /// What the receiver must know of the sender by now.
+    Digest {
+        /// The sender's switches, with their ports and links.
+        switches: Digest,
+        /// Hosts at its switches.
+        hosts: Digest,
+    },
+    /// The sender knows something else of the receiver than its digests say. The receiver reports
+    /// these buckets again.
+    Differs {
+        /// Buckets of switches.
+        switches: Buckets,
+        /// Buckets of hosts.
+        hosts: Buckets,
+    },
 }
 
 /// Ports of a switch that are up, and the links that they send to.
@@ -192,10 +216,12 @@ impl PeerFrame {
                 facts.present.iter().try_for_each(check_host)
             }
             PeerFrame::Moved(fact) => check_host(fact),
-            PeerFrame::Begin
+            PeerFrame::Begin { .. }
             | PeerFrame::End
             | PeerFrame::Announcement(_)
-            | PeerFrame::Claim(_) => Ok(()),
+            | PeerFrame::Claim(_)
+            | PeerFrame::Digest { .. }
+            | PeerFrame::Differs { .. } => Ok(()),
         }
     }
 }
@@ -205,7 +231,7 @@ impl std::fmt::Debug for PeerFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             PeerFrame::Key { instance, .. } => write!(f, "Key({instance:x}, ..)"),
-            PeerFrame::Begin => f.write_str("Begin"),
+            PeerFrame::Begin { .. } => f.write_str("Begin"),
             PeerFrame::Switch { facts, .. } => facts.fmt(f),
             PeerFrame::Left(dpids) => write!(f, "Left({dpids:?})"),
             PeerFrame::Hosts { facts, .. } => facts.fmt(f),
@@ -213,6 +239,8 @@ impl std::fmt::Debug for PeerFrame {
             PeerFrame::Announcement(announcement) => announcement.fmt(f),
             PeerFrame::Claim(claim) => claim.fmt(f),
             PeerFrame::Moved(fact) => write!(f, "Moved({fact:?})"),
+            PeerFrame::Digest { .. } => f.write_str("Digest"),
+            PeerFrame::Differs { switches, hosts } => write!(f, "Differs({switches:?}, {hosts:?})"),
         }
     }
 }

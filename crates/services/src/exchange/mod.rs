@@ -12,16 +12,22 @@
 //! - Discovery and host tracking apply what comes in. Their own state decides: see
 //!   `discovery::links::shared` and `hosts::tracker::shared`.
 //! - At most [`WINDOW`] frames are on their way to a peer and not applied there.
+//! - `digest` compares what a peer knows with what this controller has reported, once a while, and has
+//!   the difference sent again.
 //! - `keys` has the keys of peers' announcements. They come over the connection, and are stored
 //!   nowhere.
 
+mod digest;
 mod frame;
+mod input;
 mod keys;
 mod outbox;
+mod own;
+mod peer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,13 +35,18 @@ use async_channel::{Receiver, Sender};
 use bellrock_api::{Dpid, HostId, Hosts, MacAddr, Network, Port, Publisher, SwitchPort, Watch};
 
 use crate::discovery::DiscoveryKey;
+pub(crate) use digest::Comparison;
+pub use digest::{BUCKETS, Buckets, DIGEST_EVERY, Digest};
 pub use frame::{
     HostClaim, HostFact, HostFacts, InvalidFrame, LinkFact, MAX_LEFT, MAX_LINKS_OF_SWITCH,
     MAX_PORTS_OF_SWITCH, PassedAnnouncement, PeerFrame, PortFact, SwitchFacts,
 };
+use input::Applied;
+pub(crate) use input::{HostInput, Input, LinkInput};
 pub(crate) use keys::{PeerKeys, Signer};
-use outbox::Outbox;
 pub use outbox::{HOSTS_PER_FRAME, MAX_CHANGED_HOSTS, MAX_POSTED, WINDOW};
+use own::{ChangedSwitches, OwnSwitches};
+use peer::{Noted, PeerState, ReportEnd};
 
 /// Maximum number of controllers of a cluster.
 pub const MAX_PEERS: usize = 16;
@@ -67,79 +78,8 @@ struct ExchangeState {
     me: Option<Peer>,
     /// The key of this controller's announcements, when discovery runs.
     key: Option<(u64, DiscoveryKey)>,
-    /// What is known of the switches of this controller.
-    own: BTreeMap<Dpid, Arc<SwitchFacts>>,
+    own: OwnSwitches,
     peers: BTreeMap<Peer, PeerState>,
-}
-
-/// What is known of the exchange with a peer.
-#[derive(Default)]
-struct PeerState {
-    outbox: Outbox,
-    /// The stream of frames that come from it, and the number of the last one.
-    stream: u64,
-    number: u64,
-    /// Number of frames of the stream that were applied.
-    applied: u64,
-    /// Number of frames that it was last reported.
-    reported: u64,
-    /// Switches that it has reported since the stream began.
-    reported_switches: BTreeSet<Dpid>,
-    waiting: Arc<AtomicUsize>,
-}
-
-/// What a peer has sent, or what has happened to it.
-pub(crate) struct Input<T> {
-    pub(crate) peer: Peer,
-    pub(crate) body: T,
-    /// When it is dropped, the frame counts as applied.
-    applied: Option<Arc<Applied>>,
-}
-
-impl<T> Input<T> {
-    /// Returns the peer, what it has sent, and what is to be dropped when that is applied.
-    pub(crate) fn split(self) -> (Peer, T, impl Sized + use<T>) {
-        (self.peer, self.body, self.applied)
-    }
-}
-
-/// For discovery.
-#[derive(Debug)]
-pub(crate) enum LinkInput {
-    /// Links and hosts are exchanged from now on.
-    Open,
-    Switch(SwitchFacts),
-    Left(Vec<Dpid>),
-    /// The peer has reported all its switches. These are all.
-    Complete(Arc<BTreeSet<Dpid>>),
-    Announcement(PassedAnnouncement),
-    /// A majority does not hear the peer.
-    Dead,
-}
-
-/// For host tracking.
-#[derive(Debug)]
-pub(crate) enum HostInput {
-    /// Links and hosts are exchanged from now on, by this controller.
-    Open(Peer),
-    /// The peer begins to report all its hosts.
-    Begin,
-    Facts(HostFacts),
-    /// The peer has reported all its hosts. These are its switches.
-    Complete(Arc<BTreeSet<Dpid>>),
-    Claim(HostClaim),
-    /// A host of the peer has moved to a switch of this controller.
-    Moved(HostFact),
-    /// A majority does not hear the peer.
-    Dead,
-}
-
-/// A frame of a peer that is being applied.
-struct Applied {
-    exchange: std::sync::Weak<Exchange>,
-    peer: Peer,
-    stream: u64,
-    waiting: Arc<AtomicUsize>,
 }
 
 /// A frame to send, and its place.
@@ -254,15 +194,9 @@ impl Exchange {
             return;
         }
         let mut state = self.lock();
-        let before = std::mem::replace(&mut state.own, all);
-        let ExchangeState { own, peers, .. } = &mut *state;
-        let left: Vec<Dpid> =
-            before.keys().filter(|dpid| !own.contains_key(dpid)).copied().collect();
-        let is_new = |dpid: &&Dpid| before.get(dpid) != own.get(dpid);
-        let changed: Vec<Dpid> = own.keys().filter(is_new).copied().collect();
-        let new = changed.iter().filter(|dpid| !before.contains_key(dpid));
-        let new_hosts: Vec<HostId> = new.flat_map(|dpid| hosts_of(*dpid, hosts)).collect();
-        for PeerState { outbox, .. } in peers.values_mut() {
+        let ChangedSwitches { new, changed, left } = state.own.set(all);
+        let new_hosts: Vec<HostId> = new.iter().flat_map(|dpid| hosts_of(*dpid, hosts)).collect();
+        for PeerState { outbox, .. } in state.peers.values_mut() {
             outbox.switches_changed(&changed, &left);
             outbox.hosts_changed(&new_hosts);
         }
@@ -279,9 +213,12 @@ impl Exchange {
         if changed.is_empty() {
             return;
         }
-        for PeerState { outbox, .. } in self.lock().peers.values_mut() {
+        let mut state = self.lock();
+        state.own.hosts_changed();
+        for PeerState { outbox, .. } in state.peers.values_mut() {
             outbox.hosts_changed(&changed);
         }
+        drop(state);
         self.wake();
     }
 
@@ -309,17 +246,29 @@ impl Exchange {
 /// For the cluster.
 impl Exchange {
     /// Begins the exchange, as `me`, with these peers. At most [`MAX_PEERS`] take part.
-    pub fn open(&self, me: Peer, peers: impl IntoIterator<Item = Peer>) {
+    ///
+    /// `incarnation` is a random number of this start. The streams of frames are numbered from there:
+    /// a peer must not take a stream of this start for one of the start before.
+    pub fn open(&self, me: Peer, peers: impl IntoIterator<Item = Peer>, incarnation: u64) {
         let mut state = self.lock();
         state.me = Some(me);
-        state.peers =
-            peers.into_iter().take(MAX_PEERS).map(|peer| (peer, PeerState::default())).collect();
+        let new = |peer| (peer, PeerState::new(incarnation));
+        state.peers = peers.into_iter().take(MAX_PEERS).map(new).collect();
         let peers: Vec<Peer> = state.peers.keys().copied().collect();
         drop(state);
         self.keys.publish(PeerKeys::new(peers));
         self.is_open.store(true, Ordering::Release);
         self.input_links(me, LinkInput::Open, None);
         self.input_hosts(me, HostInput::Open(me), None);
+    }
+
+    /// Notes that this controller asks a switch to make it its master, by the election of this number.
+    /// Of two controllers that report a switch, the one of the newer election is its master.
+    pub fn elected(&self, dpid: Dpid, term: u64) {
+        let mut state = self.lock();
+        if state.own.elected(dpid, term) {
+            state.peers.values_mut().for_each(|it| it.outbox.switches_changed(&[dpid], &[]));
+        }
     }
 
     /// Notes that this controller can send to a peer. The peer gets everything.
@@ -367,12 +316,17 @@ impl Exchange {
     /// Returns the next frame for a peer. `None`: the peer knows everything, or must apply frames
     /// first.
     pub fn next(&self, to: Peer, network: &Network) -> Option<NumberedFrame> {
+        self.next_at(to, &network.hosts().load(), network.now())
+    }
+
+    /// The same with these hosts, at this time.
+    fn next_at(&self, to: Peer, hosts: &Hosts, now: Duration) -> Option<NumberedFrame> {
         let mut state = self.lock();
         let ExchangeState { key, own, peers, .. } = &mut *state;
         let outbox = &mut peers.get_mut(&to)?.outbox;
         // Without discovery there is nothing to say.
         let key = key.as_ref()?;
-        outbox.next(key, own, &network.hosts().load(), network.now())
+        outbox.next(key, own, hosts, now)
     }
 
     /// Takes a frame of a peer.
@@ -389,8 +343,7 @@ impl Exchange {
         let mut state = self.lock();
         let Some(from) = state.peers.get_mut(&peer) else { return Ok(()) };
         if number == 1 && stream != from.stream {
-            (from.stream, from.number, from.applied, from.reported) = (stream, 0, 0, 0);
-            from.reported_switches.clear();
+            from.begin(stream);
         }
         if stream != from.stream || number != from.number + 1 {
             return Err(NotTaken::OutOfOrder { number, expected: from.number + 1 });
@@ -404,44 +357,47 @@ impl Exchange {
         let exchange = Arc::downgrade(self);
         let applied = Some(Arc::new(Applied { exchange, peer, stream, waiting }));
         let checked = frame.check();
-        let reported = match &frame {
-            PeerFrame::Switch { facts, .. } => {
-                from.reported_switches.insert(facts.dpid);
-                None
-            }
-            PeerFrame::Left(dpids) => {
-                from.reported_switches.retain(|dpid| !dpids.contains(dpid));
-                None
-            }
-            PeerFrame::End => Some(Arc::new(std::mem::take(&mut from.reported_switches))),
-            _ => None,
-        };
+        let noted = if checked.is_ok() { from.note(&frame) } else { Noted::default() };
         drop(state);
         checked?;
+        let [links, hosts] = [applied.clone(), applied];
         match frame {
             PeerFrame::Key { instance, key } => {
                 let key = DiscoveryKey::of(&key);
                 self.keys.update(|keys| keys.learn(peer, instance, key));
+                if noted.has_restarted {
+                    self.input_links(peer, LinkInput::Restarted, links);
+                }
             }
-            PeerFrame::Begin => self.input_hosts(peer, HostInput::Begin, applied),
-            PeerFrame::Switch { sent_at, facts } => {
-                self.input_links(peer, LinkInput::Switch(facts.at_clock(sent_at, now)), applied);
+            PeerFrame::Begin { .. } => self.input_hosts(peer, HostInput::Begin, hosts),
+            PeerFrame::Switch { sent_at, term, facts } => {
+                let facts = facts.at_clock(sent_at, now);
+                self.input_links(peer, LinkInput::Switch(term, facts), links);
             }
-            PeerFrame::Left(dpids) => self.input_links(peer, LinkInput::Left(dpids), applied),
+            PeerFrame::Left(dpids) => self.input_links(peer, LinkInput::Left(dpids), links),
             PeerFrame::Hosts { sent_at, facts } => {
-                self.input_hosts(peer, HostInput::Facts(facts.at_clock(sent_at, now)), applied);
+                self.input_hosts(peer, HostInput::Facts(facts.at_clock(sent_at, now)), hosts);
             }
             PeerFrame::End => {
-                let all = reported.unwrap_or_default();
-                let links = LinkInput::Complete(Arc::clone(&all));
-                self.input_links(peer, links, applied.clone());
-                self.input_hosts(peer, HostInput::Complete(all), applied);
+                let ReportEnd { reported, all, switches, hosts: of_hosts } = noted.end;
+                self.input_links(peer, LinkInput::Complete(reported, switches), links);
+                self.input_hosts(peer, HostInput::Complete(all, of_hosts), hosts);
             }
             PeerFrame::Announcement(announcement) => {
-                self.input_links(peer, LinkInput::Announcement(announcement), applied);
+                self.input_links(peer, LinkInput::Announcement(announcement), links);
             }
-            PeerFrame::Claim(claim) => self.input_hosts(peer, HostInput::Claim(claim), applied),
-            PeerFrame::Moved(fact) => self.input_hosts(peer, HostInput::Moved(fact), applied),
+            PeerFrame::Claim(claim) => self.input_hosts(peer, HostInput::Claim(claim), hosts),
+            PeerFrame::Moved(fact) => self.input_hosts(peer, HostInput::Moved(fact), hosts),
+            PeerFrame::Digest { switches: of_switches, hosts: of_hosts } => {
+                self.input_links(peer, LinkInput::Digest(of_switches), links);
+                self.input_hosts(peer, HostInput::Digest(of_hosts, noted.switches), hosts);
+            }
+            PeerFrame::Differs { switches, hosts } => {
+                if let Some(peer) = self.lock().peers.get_mut(&peer) {
+                    peer.outbox.repeat(switches, hosts);
+                }
+                self.wake();
+            }
         }
         Ok(())
     }
@@ -474,24 +430,13 @@ fn hosts_of(dpid: Dpid, hosts: &Hosts) -> impl Iterator<Item = HostId> {
     hosts.after(Some(first)).take_while(move |host| host.at.dpid == dpid).map(|host| host.id)
 }
 
-impl Drop for Applied {
-    fn drop(&mut self) {
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        let Some(exchange) = self.exchange.upgrade() else { return };
-        if let Some(peer) = exchange.lock().peers.get_mut(&self.peer)
-            && peer.stream == self.stream
-        {
-            peer.applied += 1;
-        }
-        exchange.wake();
-    }
-}
-
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exchange").field("is_open", &self.is_open()).finish_non_exhaustive()
     }
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,14 @@
 //! What a peer does not know yet.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bellrock_api::{Dpid, Host, HostId, Hosts, SwitchPort};
 
 use super::NumberedFrame;
+use super::digest::{Buckets, DIGEST_EVERY};
 use super::frame::{HostFact, HostFacts, MAX_LEFT, PeerFrame, SwitchFacts};
+use super::own::OwnSwitches;
 use crate::discovery::DiscoveryKey;
 
 /// Maximum number of frames that a peer has not applied yet.
@@ -32,26 +33,42 @@ pub(super) struct Outbox {
     applied: u64,
     /// Frames that go before all others.
     posted: VecDeque<PeerFrame>,
-    /// What is left of the report of everything.
-    report: Option<FullReport>,
+    /// What is left of a report.
+    report: Option<Report>,
     left: BTreeSet<Dpid>,
     switches: BTreeSet<Dpid>,
     hosts: BTreeSet<HostId>,
+    /// When a digest is due.
+    digest_at: Duration,
 }
 
-/// A report of everything: the key, all switches, then all hosts.
+/// A report of all switches and hosts, or of those of some buckets.
 #[derive(Debug)]
-enum FullReport {
+struct Report {
+    step: Step,
+    switches: Buckets,
+    hosts: Buckets,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
     Key,
     Begin,
-    /// All switches.
-    Switches,
-    /// The hosts after this one.
-    Hosts(Option<(SwitchPort, HostId)>),
-    End,
+    /// All switches, then the hosts after this one.
+    Facts(Option<(SwitchPort, HostId)>),
+}
+
+impl Report {
+    const EVERYTHING: Report =
+        Report { step: Step::Key, switches: Buckets::ALL, hosts: Buckets::ALL };
 }
 
 impl Outbox {
+    /// An outbox whose streams have numbers after this one.
+    pub(super) fn after(stream: u64) -> Self {
+        Outbox { stream, ..Outbox::default() }
+    }
+
     pub(super) fn connected(&mut self) {
         self.is_connected = true;
         self.restart();
@@ -64,11 +81,19 @@ impl Outbox {
 
     /// Begins to report everything again.
     pub(super) fn restart(&mut self) {
-        self.stream += 1;
+        self.stream = self.stream.wrapping_add(1);
         (self.sent, self.applied) = (0, 0);
         self.posted.clear();
-        self.report = Some(FullReport::Key);
+        self.report = Some(Report::EVERYTHING);
         (self.left, self.switches, self.hosts) = Default::default();
+    }
+
+    /// Begins to report the switches and hosts of some buckets again, unless a report is under way: if
+    /// that does not help, the next digests say so.
+    pub(super) fn repeat(&mut self, switches: Buckets, hosts: Buckets) {
+        if self.is_connected && self.report.is_none() {
+            self.report = Some(Report { step: Step::Begin, switches, hosts });
+        }
     }
 
     pub(super) fn applied(&mut self, stream: u64, count: u64) {
@@ -112,14 +137,23 @@ impl Outbox {
     pub(super) fn next(
         &mut self,
         key: &(u64, DiscoveryKey),
-        own: &BTreeMap<Dpid, Arc<SwitchFacts>>,
+        own: &mut OwnSwitches,
         hosts: &Hosts,
         now: Duration,
     ) -> Option<NumberedFrame> {
         if !self.is_connected || self.sent - self.applied >= WINDOW as u64 {
             return None;
         }
-        let frame = self.next_frame(key, own, hosts, now)?;
+        let frame = match self.next_frame(key, own, hosts, now) {
+            Some(frame) => frame,
+            // Nothing is left to say, so the peer must know all this.
+            None if now >= self.digest_at => {
+                self.digest_at = now + DIGEST_EVERY;
+                let (switches, hosts) = own.digests(hosts);
+                PeerFrame::Digest { switches, hosts }
+            }
+            None => return None,
+        };
         self.sent += 1;
         Some(NumberedFrame { stream: self.stream, number: self.sent, frame })
     }
@@ -127,26 +161,28 @@ impl Outbox {
     fn next_frame(
         &mut self,
         (instance, key): &(u64, DiscoveryKey),
-        own: &BTreeMap<Dpid, Arc<SwitchFacts>>,
+        own: &OwnSwitches,
         hosts: &Hosts,
         now: Duration,
     ) -> Option<PeerFrame> {
         // Announcements come after the key that their senders check, and after the ports.
-        match self.report {
-            Some(FullReport::Key) => {
-                self.report = Some(FullReport::Begin);
+        match &mut self.report {
+            Some(Report { step: step @ Step::Key, .. }) => {
+                *step = Step::Begin;
                 return Some(PeerFrame::Key { instance: *instance, key: key.secret().into() });
             }
-            Some(FullReport::Begin) => {
-                self.report = Some(FullReport::Switches);
-                self.switches = own.keys().copied().collect();
-                return Some(PeerFrame::Begin);
+            Some(Report { step: step @ Step::Begin, switches, hosts }) => {
+                *step = Step::Facts(None);
+                let (switches, hosts) = (*switches, *hosts);
+                self.switches.extend(own.dpids().filter(|dpid| switches.has_switch(*dpid)));
+                return Some(PeerFrame::Begin { switches, hosts });
             }
             _ => {}
         }
         while let Some(dpid) = self.switches.pop_first() {
-            if let Some(facts) = own.get(&dpid) {
-                return Some(PeerFrame::Switch { sent_at: now, facts: SwitchFacts::clone(facts) });
+            if let Some((term, facts)) = own.get(dpid) {
+                let facts = SwitchFacts::clone(facts);
+                return Some(PeerFrame::Switch { sent_at: now, term, facts });
             }
         }
         if let Some(frame) = self.posted.pop_front() {
@@ -158,41 +194,44 @@ impl Outbox {
             self.left = left.collect();
             return Some(PeerFrame::Left(first));
         }
-        if matches!(self.report, Some(FullReport::Switches)) {
-            self.report = Some(FullReport::Hosts(None));
-        }
-        if let Some(FullReport::Hosts(last)) = self.report {
-            let is_own = |host: &&Host| own.contains_key(&host.at.dpid);
-            let mut present = Vec::new();
-            present.extend(hosts.after(last).filter(is_own).take(HOSTS_PER_FRAME).map(fact));
-            self.report = match present.last() {
-                Some(last) => Some(FullReport::Hosts(Some((last.at, last.id)))),
-                None => Some(FullReport::End),
-            };
-            if !present.is_empty() {
-                let facts = HostFacts { present, gone: Vec::new() };
-                return Some(PeerFrame::Hosts { sent_at: now, facts });
-            }
-        }
-        if matches!(self.report, Some(FullReport::End)) {
-            self.report = None;
-            return Some(PeerFrame::End);
+        if let Some(frame) = self.rest_of_report(own, hosts, now) {
+            return Some(frame);
         }
         let facts = self.changed_hosts(own, hosts)?;
         Some(PeerFrame::Hosts { sent_at: now, facts })
     }
 
-    /// What changed hosts are now. A host at a switch of another controller is left to that one.
-    fn changed_hosts(
+    /// Returns the next frame of a report whose switches are sent: hosts, and its end.
+    fn rest_of_report(
         &mut self,
-        own: &BTreeMap<Dpid, Arc<SwitchFacts>>,
+        own: &OwnSwitches,
         hosts: &Hosts,
-    ) -> Option<HostFacts> {
+        now: Duration,
+    ) -> Option<PeerFrame> {
+        let report = self.report.as_mut()?;
+        let Step::Facts(last) = report.step else { return None };
+        let mut present = Vec::new();
+        if !report.hosts.is_empty() {
+            let is_due = |host: &&Host| own.has(host.at.dpid) && report.hosts.has_host(host.id);
+            present.extend(hosts.after(last).filter(is_due).take(HOSTS_PER_FRAME).map(fact));
+        }
+        if let Some(last) = present.last() {
+            report.step = Step::Facts(Some((last.at, last.id)));
+            let facts = HostFacts { present, gone: Vec::new() };
+            return Some(PeerFrame::Hosts { sent_at: now, facts });
+        }
+        self.report = None;
+        self.digest_at = now + DIGEST_EVERY;
+        Some(PeerFrame::End)
+    }
+
+    /// What changed hosts are now. A host at a switch of another controller is left to that one.
+    fn changed_hosts(&mut self, own: &OwnSwitches, hosts: &Hosts) -> Option<HostFacts> {
         let mut facts = HostFacts::default();
         while facts.present.len() + facts.gone.len() < HOSTS_PER_FRAME {
             let Some(id) = self.hosts.pop_first() else { break };
             match hosts.get(id.mac, id.vlan) {
-                Some(host) if own.contains_key(&host.at.dpid) => facts.present.push(fact(host)),
+                Some(host) if own.has(host.at.dpid) => facts.present.push(fact(host)),
                 Some(_) => {}
                 None => facts.gone.push(id),
             }

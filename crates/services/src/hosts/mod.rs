@@ -21,6 +21,8 @@ mod probe;
 mod settings;
 mod switch;
 mod task;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tracker;
 
 use std::sync::atomic::AtomicU64;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{Action, Error, Hosts, Latencies, Network, Publisher, Switch};
@@ -13,7 +14,7 @@ use super::counting::FlowCountRequests;
 use super::probe::probe;
 use super::tracker::{HostTracker, Probe, RefusedSighting, ToShare};
 use super::{TrackingMessage, TrackingShared};
-use crate::exchange::{Exchange, HostFacts, PeerFrame};
+use crate::exchange::{Buckets, Exchange, HostFacts, PeerFrame};
 use crate::wait::wait_until;
 
 /// Maximum number of messages from handlers in one turn.
@@ -86,7 +87,7 @@ pub(super) async fn run(
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
         drop(applied);
-        share(tracker.take_shared(), &exchange, &network);
+        share(tracker.take_shared(), &exchange, network.now());
         let published = network.now();
         for seen in sightings.drain(..) {
             latencies.host.record(published.saturating_sub(seen));
@@ -112,8 +113,8 @@ pub(super) async fn run(
 }
 
 /// Sends what other controllers of a cluster want to know.
-fn share(to_share: ToShare, exchange: &Exchange, network: &Network) {
-    let ToShare { changed, claims, moved, gone } = to_share;
+pub(super) fn share(to_share: ToShare, exchange: &Exchange, now: Duration) {
+    let ToShare { changed, claims, moved, gone, differing } = to_share;
     exchange.hosts_changed(changed);
     // A claim that is lost is repeated by a later packet.
     for (peer, claim) in claims {
@@ -124,7 +125,10 @@ fn share(to_share: ToShare, exchange: &Exchange, network: &Network) {
     }
     for (peer, host) in gone {
         let facts = HostFacts { present: Vec::new(), gone: vec![host] };
-        exchange.post(peer, PeerFrame::Hosts { sent_at: network.now(), facts });
+        exchange.post(peer, PeerFrame::Hosts { sent_at: now, facts });
+    }
+    for (peer, hosts) in differing {
+        exchange.post(peer, PeerFrame::Differs { switches: Buckets::NONE, hosts });
     }
 }
 

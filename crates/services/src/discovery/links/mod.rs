@@ -8,9 +8,11 @@ use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPo
 
 use super::latency::{LatencyChange, LinkLatency, is_late};
 use super::relays::RelayTable;
-use crate::exchange::{Peer, SwitchFacts};
-use shared::Owner;
+use crate::exchange::{Comparison, Peer};
+#[cfg(test)]
+pub(super) use shared::ReportedPorts;
 pub use shared::{MAX_SWITCHES, UNOWNED_KEPT};
+use shared::{OtherReport, Owner};
 
 /// How long a new port is announced before it counts as an edge port: at once, and every second.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
@@ -97,8 +99,10 @@ pub(super) struct LinkTable {
     events: Vec<Event>,
     /// Whether other controllers report links, and take over switches.
     is_shared: bool,
-    /// What a peer reports of a switch while this controller takes itself for its master.
-    contested: BTreeMap<Dpid, (Peer, SwitchFacts)>,
+    /// What peers report of switches that another controller, or this one, is taken to be master of.
+    contested: BTreeMap<Dpid, BTreeMap<Peer, OtherReport>>,
+    /// How the digests of peers compared.
+    comparisons: BTreeMap<Peer, Comparison>,
 }
 
 #[derive(Debug)]
@@ -175,6 +179,7 @@ impl LinkTable {
             events: Vec::new(),
             is_shared: false,
             contested: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
         }
     }
 
@@ -256,6 +261,10 @@ impl LinkTable {
         self.last_nonces.insert(at, (nonce, now + self.interval));
         self.wake_at(now + self.interval);
         let mut senders = self.senders_to(at);
+        if !self.is_here(at.dpid) {
+            // Other controllers decide about their links, and report them when they end.
+            senders.retain(|from| !self.is_of_peer(from.dpid));
+        }
         senders.push(at);
         for from in senders {
             if let Some(pair) = self.pairs.remove(&from) {
@@ -469,6 +478,10 @@ impl LinkTable {
             return;
         }
         let (interval, silent) = (self.interval, self.silent_after());
+        let late = self.due.map_or(Duration::ZERO, |due| now.saturating_sub(due));
+        if late >= interval / 2 {
+            self.excuse(late, now);
+        }
         self.last_nonces.retain(|_, (_, until)| *until > now);
         self.relays.forget_old(now);
         let mut due = None;
@@ -516,41 +529,17 @@ impl LinkTable {
         }
     }
 
+    /// The controller did nothing for so long: it was stopped, or its machine was. So it has sent no
+    /// announcements, and heard none. That is not the links' fault.
+    fn excuse(&mut self, late: Duration, now: Duration) {
+        for up in self.pairs.values_mut().filter_map(|pair| pair.up.as_mut()) {
+            up.last_seen = now.min(up.last_seen + late);
+        }
+    }
+
     /// How long a link may be silent. The half round is for late announcements.
     fn silent_after(&self) -> Duration {
         self.interval * MISSED_ROUNDS + self.interval / 2
-    }
-
-    /// Reports each link that has carried nothing back for long enough, once.
-    fn report_one_way(&mut self, now: Duration) {
-        let after = self.interval + NEW_PORT;
-        let old = self.links().map(|up| up.link).filter(|link| link.since + after <= now);
-        let old = old.filter(|link| self.is_here(link.from.dpid));
-        let one_way: Vec<Link> = old.filter(|link| self.up(link.to).is_none()).collect();
-        for link in one_way {
-            if let Some(up) = self.up_mut(link.from)
-                && !std::mem::replace(&mut up.is_one_way_reported, true)
-            {
-                self.events.push(Event::OneWay(link));
-            }
-        }
-    }
-
-    /// Reports each link whose receiving port is heard elsewhere than at its sending port, once.
-    /// Checks only links that lead to a port of `new`.
-    fn report_miswired(&mut self, new: Link) {
-        let mut senders = self.senders_to(new.from);
-        senders.extend(self.senders_to(new.to));
-        for from in senders {
-            let Some(link) = self.up(from).map(|up| up.link) else { continue };
-            let Some(back) = self.up(link.to).map(|up| up.link.to) else { continue };
-            if back != from
-                && let Some(up) = self.up_mut(from)
-                && !std::mem::replace(&mut up.is_miswired_reported, true)
-            {
-                self.events.push(Event::Miswired { link, receiver: back });
-            }
-        }
     }
 
     /// When [`timers`](Self::timers) has work.
@@ -638,3 +627,4 @@ mod judge;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod wiring;

@@ -2,9 +2,13 @@
 //! controller to another.
 //!
 //! The controller that signs announcements, the master of the sending switch, decides about a link
-//! and watches it. The others show what it reports. A switch whose master is gone keeps its ports and
+//! and watches it. The others show what it reports, until it reports something else: that a third
+//! controller's port is down ends no link here. A switch whose master is gone keeps its ports and
 //! links until another controller reports it, or this one becomes its master: for [`UNOWNED_KEPT`]
 //! at most.
+//!
+//! Reports of two controllers come in any order. If both report a switch, the one that won the newer
+//! election is its master. The older report is kept until its sender takes it back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +19,7 @@ use super::{
     BTreeSet, Dpid, Duration, Event, LinkDown, LinkLatency, LinkPort, LinkTable, LinkUp, Port,
     PortPair, PortTable, SwitchPort,
 };
-use crate::exchange::{LinkFact, Peer, PortFact, SwitchFacts};
+use crate::exchange::{Buckets, Digest, LinkFact, LinkInput, Peer, PortFact, SwitchFacts};
 
 /// How long the ports and links of a switch are kept that no controller is master of. Longer than a
 /// takeover, and than a switch needs to connect again. A link to a switch that has no power ends at
@@ -30,48 +34,100 @@ pub const MAX_SWITCHES: usize = 1 << 16;
 pub(super) enum Owner {
     /// This one.
     Here,
-    Peer(Peer),
+    /// Another one, by the election of this number.
+    Peer { peer: Peer, term: u64 },
     /// None is known. Its ports and links are kept until then.
-    Nobody {
-        until: Duration,
-    },
+    Nobody { until: Duration },
+}
+
+/// What a peer reports of a switch that another controller is taken to be master of.
+#[derive(Debug)]
+pub(super) struct OtherReport {
+    term: u64,
+    facts: SwitchFacts,
+}
+
+/// Whether an election is newer than another one. The numbers wrap around.
+fn is_newer(term: u64, than: u64) -> bool {
+    term.wrapping_sub(than) as i64 > 0
 }
 
 impl LinkTable {
     /// From now on, other controllers report links, and take over switches.
-    pub(in crate::discovery) fn share(&mut self) {
+    pub(super) fn share(&mut self) {
         self.is_shared = true;
         self.changed = true;
+    }
+
+    /// Applies what a peer reports, or what has happened to it. Returns what it must report again.
+    pub(in crate::discovery) fn handle_input(
+        &mut self,
+        peer: Peer,
+        input: LinkInput,
+        hosts: &Hosts,
+        now: Duration,
+    ) -> Buckets {
+        match input {
+            LinkInput::Open => self.share(),
+            LinkInput::Restarted => self.peer_restarted(peer),
+            LinkInput::Switch(term, facts) => self.peer_switch(peer, term, facts, hosts, now),
+            LinkInput::Left(dpids) => self.peer_left(peer, &dpids, hosts, now),
+            LinkInput::Complete(all, buckets) => {
+                self.peer_complete(peer, (&all, buckets), hosts, now);
+            }
+            LinkInput::Digest(digest) => return self.compare(peer, &digest),
+            // Its own numbers decide about it: see the task.
+            LinkInput::Announcement(_) => {}
+            LinkInput::Dead => self.peer_dead(peer, hosts, now),
+        }
+        Buckets::NONE
     }
 
     pub(super) fn is_here(&self, dpid: Dpid) -> bool {
         self.switches.get(&dpid).is_some_and(|table| table.owner == Owner::Here)
     }
 
-    /// Whether a peer is master of a switch, as far as it is known.
+    /// Whether a peer is master of a switch, or reports that it is.
     pub(in crate::discovery) fn is_of(&self, dpid: Dpid, peer: Peer) -> bool {
-        self.switches.get(&dpid).is_some_and(|table| table.owner == Owner::Peer(peer))
+        let others = self.contested.get(&dpid);
+        self.is_owned_by(dpid, peer) || others.is_some_and(|others| others.contains_key(&peer))
+    }
+
+    fn is_owned_by(&self, dpid: Dpid, peer: Peer) -> bool {
+        let owner = self.switches.get(&dpid).map(|table| table.owner);
+        matches!(owner, Some(Owner::Peer { peer: owner, .. }) if owner == peer)
+    }
+
+    /// Whether another controller decides about the links from a switch.
+    pub(super) fn is_of_peer(&self, dpid: Dpid) -> bool {
+        let owner = self.switches.get(&dpid).map(|table| table.owner);
+        matches!(owner, Some(Owner::Peer { .. }))
     }
 
     /// Removes a switch that this controller is not connected to any more, or is not master of. In a
     /// cluster another controller may be its next master, so it is kept for a while.
     pub(in crate::discovery) fn switch_lost(&mut self, dpid: Dpid, hosts: &Hosts, now: Duration) {
-        if !self.is_shared {
-            return self.switch_down(dpid, now);
-        }
-        self.release(dpid, now);
-        // What was refused while this controller was its master.
-        if let Some((peer, facts)) = self.contested.remove(&dpid) {
-            self.peer_switch(peer, facts, hosts, now);
+        match self.is_shared {
+            true => self.release(dpid, hosts, now),
+            false => self.switch_down(dpid, now),
         }
     }
 
-    fn release(&mut self, dpid: Dpid, now: Duration) {
+    /// The master of a switch is its master no more. Another controller that reports it may be.
+    fn release(&mut self, dpid: Dpid, hosts: &Hosts, now: Duration) {
         let until = now + UNOWNED_KEPT;
         if let Some(table) = self.switches.get_mut(&dpid) {
             table.owner = Owner::Nobody { until };
+            table.forget_reported();
             self.changed = true;
             self.wake_at(until);
+        }
+        let others = self.contested.remove(&dpid).unwrap_or_default();
+        let mut others: Vec<(Peer, OtherReport)> = others.into_iter().collect();
+        // The newest first: the others are contested again.
+        others.sort_by_key(|(_, report)| std::cmp::Reverse(report.term));
+        for (peer, OtherReport { term, facts }) in others {
+            self.peer_switch(peer, term, facts, hosts, now);
         }
     }
 
@@ -81,6 +137,7 @@ impl LinkTable {
         self.contested.remove(&dpid);
         let Some(table) = self.switches.get_mut(&dpid) else { return };
         (table.owner, table.since) = (Owner::Here, since);
+        table.forget_reported();
         for port in table.ports.values_mut().filter(|port| !port.is_known) {
             port.since = now;
         }
@@ -94,24 +151,34 @@ impl LinkTable {
         self.wake_at(now);
     }
 
-    /// Applies what a peer reports of a switch of its.
-    pub(in crate::discovery) fn peer_switch(
+    /// Applies what a peer reports of a switch of its, of which the election of this number has made
+    /// it the master.
+    pub(super) fn peer_switch(
         &mut self,
         peer: Peer,
+        term: u64,
         facts: SwitchFacts,
         hosts: &Hosts,
         now: Duration,
     ) {
         let dpid = facts.dpid;
-        if self.is_here(dpid) {
+        let is_contested = match self.switches.get(&dpid).map(|table| table.owner) {
             // One of the two does not know yet that the switch obeys the other.
-            self.contested.insert(dpid, (peer, facts));
+            Some(Owner::Here) => true,
+            Some(Owner::Peer { peer: owner, term: newest }) => {
+                owner != peer && is_newer(newest, term)
+            }
+            Some(Owner::Nobody { .. }) | None => false,
+        };
+        if is_contested {
+            self.contested.entry(dpid).or_default().insert(peer, OtherReport { term, facts });
             return;
         }
+        self.withdraw(dpid, peer);
         if self.switches.len() >= MAX_SWITCHES && !self.switches.contains_key(&dpid) {
             return;
         }
-        let owner = Owner::Peer(peer);
+        let owner = Owner::Peer { peer, term };
         let new = || PortTable { owner, since: now, ports: BTreeMap::new() };
         let table = self.switches.entry(dpid).or_insert_with(new);
         table.owner = owner;
@@ -127,6 +194,22 @@ impl LinkTable {
             self.peer_port(peer, SwitchPort::new(dpid, fact.port), *fact, now);
         }
         self.peer_links(dpid, &facts, now);
+    }
+
+    /// A peer takes back what it has reported of a switch of another controller.
+    fn withdraw(&mut self, dpid: Dpid, peer: Peer) {
+        if let Some(others) = self.contested.get_mut(&dpid) {
+            others.remove(&peer);
+            if others.is_empty() {
+                self.contested.remove(&dpid);
+            }
+        }
+    }
+
+    /// A peer has started again. When its ports came up is not told by the clock of before.
+    pub(super) fn peer_restarted(&mut self, peer: Peer) {
+        let of_peer = |table: &&mut PortTable| matches!(table.owner, Owner::Peer { peer: it, .. } if it == peer);
+        self.switches.values_mut().filter(of_peer).for_each(PortTable::forget_reported);
     }
 
     fn peer_port(&mut self, peer: Peer, at: SwitchPort, fact: PortFact, now: Duration) {
@@ -205,34 +288,48 @@ impl LinkTable {
     }
 
     /// A peer is master of these switches no more.
-    pub(in crate::discovery) fn peer_left(&mut self, peer: Peer, dpids: &[Dpid], now: Duration) {
-        for dpid in dpids {
-            if self.is_of(*dpid, peer) {
-                self.release(*dpid, now);
-            }
-            if self.contested.get(dpid).is_some_and(|(by, _)| *by == peer) {
-                self.contested.remove(dpid);
+    pub(super) fn peer_left(&mut self, peer: Peer, dpids: &[Dpid], hosts: &Hosts, now: Duration) {
+        for &dpid in dpids {
+            self.withdraw(dpid, peer);
+            if self.is_owned_by(dpid, peer) {
+                self.release(dpid, hosts, now);
             }
         }
     }
 
-    /// A peer has reported all its switches: it is master of these only.
-    pub(in crate::discovery) fn peer_complete(
+    /// A peer has reported all its switches of some buckets: it is master of these only.
+    pub(super) fn peer_complete(
         &mut self,
         peer: Peer,
-        all: &BTreeSet<Dpid>,
+        (all, buckets): (&BTreeSet<Dpid>, Buckets),
+        hosts: &Hosts,
         now: Duration,
     ) {
-        let of_peer = self.switches.iter().filter(|(_, table)| table.owner == Owner::Peer(peer));
-        let others = of_peer.map(|(dpid, _)| *dpid).filter(|dpid| !all.contains(dpid));
-        let others: Vec<Dpid> = others.collect();
-        self.peer_left(peer, &others, now);
-        self.contested.retain(|dpid, (by, _)| *by != peer || all.contains(dpid));
+        let owned = self.switches.keys().filter(|dpid| self.is_owned_by(**dpid, peer));
+        let claimed = self.contested.iter().filter(|(_, others)| others.contains_key(&peer));
+        let known = owned.chain(claimed.map(|(dpid, _)| dpid)).copied();
+        let left = known.filter(|dpid| buckets.has_switch(*dpid) && !all.contains(dpid));
+        let left: Vec<Dpid> = left.collect();
+        self.peer_left(peer, &left, hosts, now);
     }
 
     /// A majority does not hear a peer: it is master of nothing any more.
-    pub(in crate::discovery) fn peer_dead(&mut self, peer: Peer, now: Duration) {
-        self.peer_complete(peer, &BTreeSet::new(), now);
+    pub(super) fn peer_dead(&mut self, peer: Peer, hosts: &Hosts, now: Duration) {
+        self.peer_complete(peer, (&BTreeSet::new(), Buckets::ALL), hosts, now);
+    }
+
+    /// Compares what is known of a peer's switches with its digest. Returns what it must report again.
+    pub(super) fn compare(&mut self, peer: Peer, reported: &Digest) -> Buckets {
+        let mut known = Digest::default();
+        for (&dpid, table) in &self.switches {
+            if self.is_owned_by(dpid, peer) {
+                known.add_switch(&self.facts(dpid, table, |port, _| port.is_known));
+            }
+        }
+        for report in self.contested.values().filter_map(|others| others.get(&peer)) {
+            known.add_switch(&report.facts);
+        }
+        self.comparisons.entry(peer).or_default().compare(&known, reported)
     }
 
     /// A port hears a controller that cannot be asked about it now. So it may lead to a switch: it is
@@ -254,7 +351,7 @@ impl LinkTable {
                 Owner::Nobody { until } => {
                     next = Some(next.map_or(until, |next: Duration| next.min(until)));
                 }
-                Owner::Here | Owner::Peer(_) => {}
+                Owner::Here | Owner::Peer { .. } => {}
             }
         }
         over.into_iter().for_each(|dpid| self.switch_down(dpid, now));
@@ -266,26 +363,65 @@ impl LinkTable {
         let unjudged = self.unjudged_ports();
         let own = self.switches.iter().filter(|(_, table)| table.owner == Owner::Here);
         let facts = own.map(|(&dpid, table)| {
-            let ports = table.ports.iter().map(|(&port, state)| PortFact {
-                port,
-                since: state.since,
-                came_up: state.since,
-                is_known: state.is_known
-                    && state.held_until.is_none()
-                    && !unjudged.contains(&SwitchPort::new(dpid, port)),
-                is_lost: state.lost_switch,
-            });
-            let pairs = self.pairs.range(ports_of(dpid)).map(|(_, pair)| pair);
-            let links = pairs.filter_map(|pair| pair.up.as_ref()).map(|up| LinkFact {
-                port: up.link.from.port,
-                to: up.link.to,
-                rate_kbps: up.link.rate_kbps,
-                since: up.link.since,
-            });
-            let facts = SwitchFacts { dpid, ports: ports.collect(), links: links.collect() };
-            (dpid, Arc::new(facts))
+            let is_known = |port: &LinkPort, at| {
+                port.is_known && port.held_until.is_none() && !unjudged.contains(&at)
+            };
+            (dpid, Arc::new(self.facts(dpid, table, is_known)))
         });
         facts.collect()
+    }
+
+    fn facts(
+        &self,
+        dpid: Dpid,
+        table: &PortTable,
+        is_known: impl Fn(&LinkPort, SwitchPort) -> bool,
+    ) -> SwitchFacts {
+        let ports = table.ports.iter().map(|(&port, state)| PortFact {
+            port,
+            since: state.since,
+            came_up: state.since,
+            is_known: is_known(state, SwitchPort::new(dpid, port)),
+            is_lost: state.lost_switch,
+        });
+        let pairs = self.pairs.range(ports_of(dpid)).map(|(_, pair)| pair);
+        let links = pairs.filter_map(|pair| pair.up.as_ref()).map(|up| LinkFact {
+            port: up.link.from.port,
+            to: up.link.to,
+            rate_kbps: up.link.rate_kbps,
+            since: up.link.since,
+        });
+        SwitchFacts { dpid, ports: ports.collect(), links: links.collect() }
+    }
+}
+
+/// For tests: what peers have reported of ports.
+#[cfg(test)]
+pub(in crate::discovery) type ReportedPorts = Vec<(SwitchPort, Option<(Peer, Duration)>)>;
+
+#[cfg(test)]
+impl LinkTable {
+    pub(in crate::discovery) fn reported_ports(&self) -> ReportedPorts {
+        let all = self.switches.iter().flat_map(|(dpid, table)| {
+            table.ports.iter().map(|(port, state)| (SwitchPort::new(*dpid, *port), state.reported))
+        });
+        all.collect()
+    }
+
+    pub(in crate::discovery) fn restore_reported(&mut self, before: &ReportedPorts) {
+        for (at, reported) in before {
+            if let Some(port) = self.port_mut(*at) {
+                port.reported = *reported;
+            }
+        }
+    }
+}
+
+impl PortTable {
+    /// Forgets when its ports came up by the clock of the controller that was its master. A later
+    /// master, or a later start of the same one, has another clock.
+    fn forget_reported(&mut self) {
+        self.ports.values_mut().for_each(|port| port.reported = None);
     }
 }
 

@@ -194,7 +194,7 @@ fn announcements_of_other_controllers_of_the_cluster_are_passed_on_and_others_ar
     // A controller that is alone has no others.
     let heard = hear(&mut scene, 2, &announcement(100, &key(1)));
     assert!(matches!(heard, Some(DiscoveryMessage::Forged(it)) if it == at), "{heard:?}");
-    exchange.open(Peer(0), [Peer(1)]);
+    exchange.open(Peer(0), [Peer(1)], 1);
     let heard = hear(&mut scene, 2, &announcement(100, &key(1)));
     assert!(matches!(heard, Some(DiscoveryMessage::Unknown(it)) if it == at), "{heard:?}");
     let frame = PeerFrame::Key { instance: 100, key: vec![1; 32] };

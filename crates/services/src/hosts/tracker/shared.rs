@@ -15,7 +15,12 @@ use std::time::Duration;
 use bellrock_api::{Dpid, HostId, SwitchPort, Topology};
 
 use super::{CLAIM_PAUSE, HostTracker, SenderAddresses, TrackedHost};
-use crate::exchange::{HostClaim, HostFact, HostFacts, HostInput, Peer};
+use crate::exchange::{
+    Buckets, Comparison, Digest, HostClaim, HostFact, HostFacts, HostInput, Peer,
+};
+
+/// Maximum number of hosts that are given to the master of their switch at a time.
+const ORPHANS_PER_DIGEST: usize = 256;
 
 /// What host tracking keeps for the other controllers of a cluster.
 #[derive(Debug)]
@@ -28,8 +33,11 @@ pub(super) struct Sharing {
     claims: Vec<(Peer, HostClaim)>,
     moved: Vec<(Peer, HostFact)>,
     gone: Vec<(Peer, HostId)>,
-    /// How often each peer has reported everything.
+    /// How often each peer has begun to report its hosts.
     reports: BTreeMap<Peer, u32>,
+    /// How the digests of peers compared, and what they are asked to report again.
+    comparisons: BTreeMap<Peer, Comparison>,
+    differing: Vec<(Peer, Buckets)>,
 }
 
 /// What is to be sent to the other controllers.
@@ -43,6 +51,8 @@ pub(in crate::hosts) struct ToShare {
     pub(in crate::hosts) moved: Vec<(Peer, HostFact)>,
     /// Hosts that a peer takes for those of this controller, which they are not.
     pub(in crate::hosts) gone: Vec<(Peer, HostId)>,
+    /// Hosts that a peer must report again.
+    pub(in crate::hosts) differing: Vec<(Peer, Buckets)>,
 }
 
 impl HostTracker {
@@ -67,7 +77,13 @@ impl HostTracker {
                 }
                 gone.into_iter().for_each(|host| self.peer_host_gone(peer, host));
             }
-            HostInput::Complete(switches) => self.peer_complete(peer, &switches, now),
+            HostInput::Complete(switches, buckets) => {
+                self.peer_complete(peer, &switches, buckets, now);
+            }
+            HostInput::Digest(digest, switches) => {
+                self.compare(peer, &digest);
+                self.give_orphans(peer, &switches);
+            }
             HostInput::Claim(claim) => self.peer_claim(peer, claim, topology, now),
             HostInput::Moved(fact) => self.take_host(fact, now),
             HostInput::Dead => self.peer_dead(peer, now),
@@ -75,9 +91,17 @@ impl HostTracker {
     }
 
     fn share(&mut self, me: Peer) {
-        let (own, changed, claims, moved, gone, reports) = Default::default();
-        let sharing = Sharing { me, own, changed, claims, moved, gone, reports };
-        self.sharing.get_or_insert(sharing);
+        self.sharing.get_or_insert_with(|| Sharing {
+            me,
+            own: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            claims: Vec::new(),
+            moved: Vec::new(),
+            gone: Vec::new(),
+            reports: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
+            differing: Vec::new(),
+        });
     }
 
     /// Whether other controllers report hosts.
@@ -93,6 +117,7 @@ impl HostTracker {
             claims: std::mem::take(&mut sharing.claims),
             moved: std::mem::take(&mut sharing.moved),
             gone: std::mem::take(&mut sharing.gone),
+            differing: std::mem::take(&mut sharing.differing),
         }
     }
 
@@ -246,12 +271,19 @@ impl HostTracker {
         self.stale.push(entry.at);
     }
 
-    /// A peer has reported all its hosts: others at its switches are gone. Others elsewhere may be
-    /// those of a switch that it is not master of any more.
-    fn peer_complete(&mut self, peer: Peer, switches: &BTreeSet<Dpid>, now: Duration) {
+    /// A peer has reported all its hosts of some buckets: others at its switches are gone. Others
+    /// elsewhere may be those of a switch that it is not master of any more.
+    fn peer_complete(
+        &mut self,
+        peer: Peer,
+        switches: &BTreeSet<Dpid>,
+        buckets: Buckets,
+        now: Duration,
+    ) {
         let report = self.sharing.as_ref().and_then(|it| it.reports.get(&peer)).copied();
         let of_peer = self.entries.iter().filter(|(_, entry)| entry.of == Some(peer));
         let old = of_peer.filter(|(_, entry)| Some(entry.report) != report);
+        let old = old.filter(|(host, _)| buckets.has_host(**host));
         let old: Vec<(HostId, Dpid)> = old.map(|(host, entry)| (*host, entry.at.dpid)).collect();
         for (host, dpid) in old {
             match switches.contains(&dpid) {
@@ -259,6 +291,37 @@ impl HostTracker {
                 false => self.own_host(host, now),
             }
         }
+    }
+
+    /// Compares what is known of a peer's hosts with its digest.
+    fn compare(&mut self, peer: Peer, reported: &Digest) {
+        let mut known = Digest::default();
+        for (host, entry) in self.entries.iter().filter(|(_, entry)| entry.of == Some(peer)) {
+            known.add_host(*host, entry.at, &entry.addresses);
+        }
+        let Some(sharing) = &mut self.sharing else { return };
+        let differing = sharing.comparisons.entry(peer).or_default().compare(&known, reported);
+        if !differing.is_empty() {
+            sharing.differing.push((peer, differing));
+        }
+    }
+
+    /// Gives a peer the hosts at its switches that belong to nobody. It has started again, and does not
+    /// know them, so it says nothing of them; nor does anybody else decide about them.
+    fn give_orphans(&mut self, peer: Peer, switches: &BTreeSet<Dpid>) {
+        let Some(sharing) = &mut self.sharing else { return };
+        let orphans = self.entries.iter().filter(|(_, entry)| {
+            let dpid = entry.at.dpid;
+            entry.of.is_none()
+                && entry.present
+                && switches.contains(&dpid)
+                && !sharing.own.contains(&dpid)
+        });
+        let fact = |(id, entry): (&HostId, &TrackedHost)| {
+            let (at, addresses, since) = (entry.at, entry.addresses.clone(), entry.since);
+            (peer, HostFact { id: *id, at, addresses, since })
+        };
+        sharing.moved.extend(orphans.take(ORPHANS_PER_DIGEST).map(fact));
     }
 
     /// A majority does not hear a peer. Its hosts stay until another controller reports them, or

@@ -537,3 +537,20 @@ fn verdicts_and_suspicions_are_bounded() {
 }
 
 mod shared;
+
+#[test]
+fn links_stay_up_while_the_controller_is_stopped() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 1), at(2, 1));
+    scene.to(s(10));
+    scene.both(at(1, 1), at(2, 1));
+    scene.events();
+    // Nothing runs for a minute.
+    scene.now = s(70);
+    scene.links.timers(s(70));
+    scene.to(s(80));
+    assert_eq!((scene.topology().links.len(), scene.events()), (2, vec![]));
+    // Then it runs, and still hears nothing.
+    scene.to(s(100));
+    assert_eq!((scene.topology().links.len(), scene.events()), (0, vec!["link_down"; 2]));
+}

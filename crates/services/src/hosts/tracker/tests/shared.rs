@@ -3,7 +3,7 @@
 use bellrock_api::Host;
 
 use super::*;
-use crate::exchange::{HostClaim, HostFact, HostFacts, HostInput, Peer};
+use crate::exchange::{Buckets, Digest, HostClaim, HostFact, HostFacts, HostInput, Peer};
 
 const A: Peer = Peer(0);
 const B: Peer = Peer(1);
@@ -65,7 +65,7 @@ impl Scene {
 
     /// What this controller sends.
     fn messages(&mut self) -> Vec<HostInput> {
-        let ToShare { changed, claims, moved, gone } = self.tracker.take_shared();
+        let ToShare { changed, claims, moved, gone, .. } = self.tracker.take_shared();
         let own = &self.tracker.sharing.as_ref().unwrap().own;
         let mut facts = HostFacts::default();
         for id in changed {
@@ -87,7 +87,11 @@ impl Scene {
         let own = self.tracker.sharing.as_ref().unwrap().own.clone();
         let hosts = self.tracker.hosts.iter().filter(|host| own.contains(&host.at.dpid));
         let facts = HostFacts { present: hosts.map(fact).collect(), gone: Vec::new() };
-        vec![HostInput::Begin, HostInput::Facts(facts), HostInput::Complete(own.into())]
+        vec![
+            HostInput::Begin,
+            HostInput::Facts(facts),
+            HostInput::Complete(own.into(), Buckets::ALL),
+        ]
     }
 }
 
@@ -322,4 +326,67 @@ fn reported_hosts_are_bounded_and_are_not_evicted_for_own_ones() {
     assert_eq!(scene.tracker.hosts.len(), 4);
     scene.seen(100, at(2, 1));
     assert_eq!((scene.tracker.hosts.len(), scene.place(100)), (4, None));
+}
+
+#[test]
+fn hosts_that_differ_from_what_a_peer_has_reported_are_asked_for_and_reported_again() {
+    let mut cluster = Cluster::new();
+    for n in 1..=9 {
+        cluster.a.told(n, at(1, 1 + u32::from(n) % 3), SenderAddresses::Address(ip(n as u8)));
+    }
+    cluster.exchange();
+    let digest = |scene: &Scene| {
+        let mut digest = Digest::default();
+        scene.tracker.hosts.iter().for_each(|it| digest.add_host(it.id, it.at, &it.addresses));
+        digest
+    };
+    let of_a = digest(&cluster.a);
+    let asked = |scene: &mut Scene| {
+        for _ in 0..2 {
+            let switches = BTreeSet::from([Dpid(1)]);
+            scene.input(A, HostInput::Digest(of_a.clone(), switches.into()));
+        }
+        scene.tracker.take_shared().differing
+    };
+    assert_eq!(asked(&mut cluster.b), []);
+    let spoilt: [fn(&mut Scene); 4] = [
+        |scene| scene.tracker.remove_silently(host(3)),
+        |scene| scene.tracker.entries.get_mut(&host(4)).unwrap().addresses.clear(),
+        |scene| scene.tracker.entries.get_mut(&host(5)).unwrap().of = None,
+        |scene| {
+            let extra = HostFact { id: host(77), at: at(1, 1), addresses: Vec::new(), since: s(1) };
+            scene.input(A, HostInput::Facts(HostFacts { present: vec![extra], gone: Vec::new() }));
+        },
+    ];
+    for (case, spoil) in spoilt.into_iter().enumerate() {
+        spoil(&mut cluster.b);
+        let differing = asked(&mut cluster.b);
+        let [(A, buckets)] = differing[..] else { panic!("{case}: {differing:?}") };
+        assert_eq!(buckets.0.count_ones(), 1, "{case}");
+        let hosts = cluster.a.tracker.hosts.iter().filter(|host| buckets.has_host(host.id));
+        let facts = HostFacts { present: hosts.map(fact).collect(), gone: Vec::new() };
+        cluster.b.input(A, HostInput::Begin);
+        cluster.b.input(A, HostInput::Facts(facts));
+        let switches = BTreeSet::from([Dpid(1)]);
+        cluster.b.input(A, HostInput::Complete(switches.into(), buckets));
+        assert_eq!(asked(&mut cluster.b), [], "{case}");
+        assert_eq!(digest(&cluster.b), of_a, "{case}");
+    }
+}
+
+/// A controller that has restarted does not know the hosts of its switch, and the others know nobody
+/// who decides about them.
+#[test]
+fn a_host_without_a_controller_is_given_to_the_master_of_its_switch() {
+    let mut cluster = Cluster::new();
+    cluster.a.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
+    cluster.exchange();
+    cluster.b.input(A, HostInput::Dead);
+    cluster.a = Cluster::new().a;
+    assert_eq!(cluster.places(1), [None, Some(at(1, 1))]);
+    let nothing = HostInput::Digest(Digest::default(), BTreeSet::from([Dpid(1)]).into());
+    cluster.b.input(A, nothing);
+    cluster.exchange();
+    assert_eq!(cluster.places(1), [Some(at(1, 1)); 2]);
+    assert!(cluster.b.tracker.is_of_peer(host(1)) && !cluster.a.tracker.is_of_peer(host(1)));
 }
