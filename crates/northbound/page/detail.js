@@ -2,7 +2,7 @@
 
 import { all, ask } from "./api.js";
 import { button, byId, definitions, el, replace, say, table } from "./dom.js";
-import { bytes, clock, count, day, plural, rate, seconds } from "./format.js";
+import { bytes, count, day, plural, rate, seconds, time, zone } from "./format.js";
 import { countPorts, loadOf, nameOf, network, portKey, runs, standsBy, withEnds } from "./network.js";
 import { block, mayOrder, release, removeStatic, reserve, setFlow, unblock } from "./orders.js";
 import { hostName, isBlocked } from "./scene.js";
@@ -42,7 +42,7 @@ export function show(selection) {
     panel.scrollTop = 0;
   }
   draw();
-  if (selection?.kind === "switch" && !more.isAsked) askMore(selection.id);
+  if (selection?.kind === "switch" && !more.isAsked && network.switches.has(selection.id)) askMore(selection.id);
 }
 
 /**
@@ -103,6 +103,7 @@ function summary({ kind, id }) {
     link: () => network.links.find(({ key }) => key === id), circuit: () => network.circuits?.find(({ name }) => name === id),
     reservation: () => network.reservations?.find((row) => String(row.id) === id),
   }[kind]();
+  if (!is && kind === "switch" && network.away.has(id)) return `Switch ${nameOf(network.away.get(id))}, not connected`;
   if (!is) return `The ${kind} ${id} is not in the network any more`;
   const at = ({ dpid, name, port }) => `${name ?? dpid} port ${port}`;
   const lies = ({ state, path: ports, why }) => `${STATES[state]?.[1] ?? state}${why ? `, ${why}` : ""}, path ${path(ports ?? [])}`;
@@ -116,9 +117,14 @@ function summary({ kind, id }) {
 }
 
 const title = (text) => el("div", { class: "title" }, el("h2", {}, text),
+  byId("map-view").hidden && el("a", { href: `#/map/${selected.kind}/${encodeURIComponent(selected.id)}`, "data-key": "on-map" }, "Show on the map"),
   el("button", { type: "button", "aria-label": "Close the details", "data-key": "close", onclick: () => onSelect(null) }, "✕"));
 
 const gone = (what) => [title(what), el("p", { class: "bad" }, "It is not in the network any more.")];
+
+const notConnected = (row) => [
+  title(nameOf(row)), el("p", { class: "bad" }, "It is not connected."), definitions([["Datapath id", el("code", {}, row.dpid)]]),
+];
 
 const orders = (...buttons) => mayOrder() && el("div", { class: "buttons" }, buttons);
 
@@ -146,7 +152,7 @@ const code = (text) => el("span", {}, text.split(/(?<=[,:=>])/).flatMap((part, i
 
 function switchParts(dpid) {
   const row = network.switches.get(dpid);
-  if (!row) return gone(dpid);
+  if (!row) return network.away.has(dpid) ? notConnected(network.away.get(dpid)) : gone(dpid);
   return [
     title(nameOf(row)),
     runs("static") && orders(button("Set a static flow", () => setFlow(row.dpid))),
@@ -302,7 +308,7 @@ function blockedAs(host) {
 }
 
 export const eventTable = (rows) => table("", [
-  ["Time", ({ unix_ms }) => clock(unix_ms)],
+  [`Time (${zone()})`, ({ unix_ms }) => time(unix_ms), "nowrap"],
   ["Event", ({ event, alarming }) => el("span", { class: alarming ? "bad" : "" }, `${alarming ? "⚠ " : ""}${event}`)],
   ["", ({ text }) => text, "text"],
 ], rows);

@@ -39,6 +39,21 @@ export function readSeconds(text) {
 /** A time of day, from milliseconds since 1970. */
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
+/** A time of day, with its date unless it is today, from milliseconds since 1970. */
+export function time(ms) {
+  const at = new Date(ms);
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? clock(ms) : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${clock(ms)}`;
+}
+
+/** The zone of the times that are shown: "UTC+01:00". */
+export function zone() {
+  const minutes = -new Date().getTimezoneOffset();
+  const two = (value) => String(value).padStart(2, "0");
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return minutes === 0 ? "UTC" : `UTC${minutes < 0 ? "-" : "+"}${two(hours)}:${two(rest)}`;
+}
+
 /** A day, from seconds since 1970: "2030-01-31". */
 export const day = (s) => new Date(s * 1000).toISOString().slice(0, 10);
 

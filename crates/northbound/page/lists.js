@@ -21,6 +21,7 @@ const switchLink = (dpid, name) => go("switch", dpid, name ?? dpid);
 
 /** The rows that contain a text, up to the bound, and a word on the rest. */
 function filtered(rows, search) {
+  if (!rows.length) return [rows, "There are none."];
   const found = search ? rows.filter((row) => JSON.stringify(row).toLowerCase().includes(search)) : rows;
   const rest = found.length - MAX_ROWS;
   const note = rest > 0 ? `The first ${count(MAX_ROWS)} of ${count(found.length)}; search to see others.` : `${count(found.length)} of ${count(rows.length)}`;
@@ -50,7 +51,7 @@ const VIEWS = {
       ["Software", ({ software }) => software],
       ["", (row) => (row.standby ? standsBy(row) : row.refused_flows.length ? el("span", { class: "bad" }, "refuses flows") : "")],
     ],
-    before: () => network.status?.missing_switches.map(({ name, dpid }) => el("p", { class: "bad" }, `Not connected: ${name} (${dpid})`)),
+    before: () => [...network.away.values()].map(({ name, dpid }) => el("p", { class: "bad" }, `Not connected: ${name ? `${name} (${dpid})` : dpid}`)),
   },
   links: {
     title: "Links", rows: () => network.links,

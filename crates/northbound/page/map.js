@@ -46,8 +46,8 @@ let onSelect = () => {};
 let colours = {};
 let isDue = false;
 let restTimer = null;
-/** Texts that are found. */
-let found = () => false;
+/** What the search finds. */
+let found = { findsSwitch: () => false, findsHost: () => false };
 
 /** Draws again at the next frame. */
 function due() {
@@ -64,15 +64,16 @@ function due() {
   });
 }
 
-/** Takes what the network is now, and what is selected. */
+/** Takes what the network is now, what is selected, and what the search finds. */
 export function show(newSelection, newFound) {
   selection = newSelection;
-  found = newFound ?? (() => false);
+  found = newFound;
   drawn = scene(selection);
   spacing = spacingOf(drawn.nodes.length);
   if (view.isFitted) fit();
   const lost = drawn.links.filter((link) => link.isLost).length;
   canvas.dataset.switches = drawn.nodes.length;
+  canvas.dataset.away = drawn.nodes.filter((node) => node.isLost).length;
   canvas.dataset.links = drawn.links.length - lost;
   canvas.dataset.lost = lost;
   canvas.dataset.hosts = drawn.hosts.length;
@@ -231,16 +232,17 @@ function drawHosts() {
     const [x, y] = [screenX(host.x), screenY(host.y)];
     if (!isVisible(x, y)) continue;
     const isSelected = selection?.kind === "host" && selection.id === host.mac;
+    const isFound = found.findsHost(host.host);
     context.beginPath();
-    context.arc(x, y, isSelected ? 8 : 6, 0, 2 * Math.PI);
-    context.fillStyle = host.isBlocked ? colours.bad : colours.card;
+    context.arc(x, y, isSelected || isFound ? 8 : 6, 0, 2 * Math.PI);
+    context.fillStyle = host.isBlocked ? colours.bad : isFound ? colours.warm : colours.card;
     context.fill();
     Object.assign(context, { strokeStyle: isSelected ? colours.accent : host.isBlocked ? colours.bad : colours.good, lineWidth: isSelected ? 3.5 : 2 });
     context.stroke();
     // A cross, for those who do not tell the colours apart.
     if (host.isBlocked) cross(x, y);
-    if (space() >= SPACE.hostLabels || isSelected || found(host.label)) {
-      hostLabel(host, x, y, isSelected || found(host.label));
+    if (space() >= SPACE.hostLabels || isSelected || isFound) {
+      hostLabel(host, x, y, isSelected || isFound);
     }
   }
 }
@@ -268,7 +270,7 @@ function drawSwitches() {
     const [x, y] = [screenX(node.x), screenY(node.y)];
     if (!isVisible(x, y)) continue;
     const isSelected = selection?.kind === "switch" && selection.id === node.dpid;
-    const isFound = found(node.label) || found(node.dpid);
+    const isFound = found.findsSwitch(node.row);
     const half = isSelected || isFound ? Math.max(size, 7) : size;
     context.beginPath();
     context.roundRect(x - half, y - half * 0.7, 2 * half, 1.4 * half, half / 3);
@@ -276,7 +278,8 @@ function drawSwitches() {
     context.fill();
     if (isSelected || node.isAway) {
       context.setLineDash(node.isAway ? [3, 2] : []);
-      Object.assign(context, { strokeStyle: isSelected ? colours.carries : colours.quiet, lineWidth: isSelected ? 4 : 2 });
+      const colour = isSelected ? colours.carries : node.isLost ? colours.bad : colours.quiet;
+      Object.assign(context, { strokeStyle: colour, lineWidth: isSelected ? 4 : 2 });
       context.stroke();
       context.setLineDash([]);
     }

@@ -14,6 +14,18 @@ const MAX_COUNTED_PORTS = 2000;
 /** Maximum number of events that are kept. */
 const MAX_EVENTS = 500;
 
+/** Maximum number of switches that are remembered after they have gone. */
+const MAX_AWAY = 1000;
+
+/** Distance of a lost switch from others below which it moves aside, in links. */
+const MIN_DISTANCE = 0.5;
+
+/** Distance between switches without a place, so that the names of their hosts fit, in links. */
+const APART = 1.6;
+
+/** Time after which a connected switch is in the topology, if there is discovery, in seconds. */
+const DISCOVERED_S = 3;
+
 export const network = {
   status: null,
   token: null,
@@ -27,6 +39,10 @@ export const network = {
   positions: new Map(),
   size: { width: 0, height: 0 },
   leftOut: 0,
+  /** Whether the controller names switches in its topology, which it does where discovery runs. */
+  isDiscovered: false,
+  /** Switches that are not connected any more, or that the configuration names, by datapath id: { dpid, name }. */
+  away: new Map(),
   blocked: null,
   reservations: null,
   circuits: null,
@@ -100,12 +116,45 @@ async function refresh() {
   ]);
   Object.assign(network, { token, hosts, blocked, reservations, circuits, cluster });
   network.settled = topology.settled;
+  network.isDiscovered = topology.switches.length > 0;
+  network.away = awayFrom(switches, topology.switches);
   network.switches = new Map(switches.map((row) => [row.dpid, row]));
-  network.positions = new Map(layout.switches.map(({ dpid, x, y }) => [dpid, { x, y }]));
-  network.size = { width: layout.width, height: layout.height };
+  place(layout);
   network.leftOut = layout.left_out;
   network.links = merged(topology.links);
 }
+
+/**
+ * Takes the places of the controller. A lost switch stays where it was, if there is room. Other switches without a
+ * place, since nobody looks for links, lie in rows below.
+ */
+function place({ switches, width, height }) {
+  const positions = new Map(switches.map(({ dpid, x, y }) => [dpid, { x, y }]));
+  const isFree = ({ x, y }) => [...positions.values()].every((at) => Math.hypot(at.x - x, at.y - y) >= MIN_DISTANCE);
+  for (const dpid of network.away.keys()) {
+    const before = network.positions.get(dpid);
+    if (before && isFree(before)) positions.set(dpid, before);
+  }
+  const others = [...network.switches.keys(), ...network.away.keys()].filter((dpid) => !positions.has(dpid)).sort();
+  const columns = Math.max(Math.ceil(Math.sqrt(2 * others.length)), Math.floor(width / APART) + 1);
+  const below = positions.size ? height + 1 : 0;
+  others.forEach((dpid, number) => positions.set(dpid, { x: APART * (number % columns), y: below + APART * Math.floor(number / columns) }));
+  const far = (axis) => [...positions.values()].reduce((most, at) => Math.max(most, at[axis]), 0);
+  network.positions = positions;
+  network.size = { width: Math.max(width, far("x")), height: Math.max(height, far("y")) };
+}
+
+/** The switches that were there before, or that are named and were not yet, without those of now. */
+function awayFrom(switches, inTopology) {
+  const here = new Set([...switches, ...inTopology].map(({ dpid }) => dpid));
+  const known = [...network.away.values(), ...network.switches.values(), ...network.status.missing_switches];
+  const away = known.filter(({ dpid }) => !here.has(dpid)).map(({ dpid, name }) => [dpid, { dpid, name }]);
+  return new Map([...new Map(away)].slice(-MAX_AWAY));
+}
+
+/** Whether anything in the controller looks for links. */
+export const looksForLinks = () =>
+  network.isDiscovered || [...network.switches.values()].every(({ up_seconds }) => up_seconds < DISCOVERED_S);
 
 /**
  * The cluster, or null: the controller is alone, and stays so. It is not asked without a sign of a cluster: its
@@ -136,7 +185,7 @@ export const withEnds = (rows) =>
 /** All rows of an app's list, or null if it does not run. */
 export const allOf = async (app, path) => (runs(app) ? all(path) : null);
 
-/** Both directions of a link as one. Links that went away stay as lost ones while their switches are there. */
+/** Both directions of a link as one. Links that went away stay as lost ones while their switches are known. */
 function merged(rows) {
   const links = new Map();
   for (const row of rows) {
@@ -147,9 +196,10 @@ function merged(rows) {
     links.set(key, { key, a, b, kbps: row.rate_kbps, bothWays: row.both_ways, upSeconds: row.up_seconds, isLost: false });
   }
   const taken = new Set([...links.values()].flatMap(({ a, b }) => [portKey(a.dpid, a.port), portKey(b.dpid, b.port)]));
+  const isKnown = (dpid) => network.switches.has(dpid) || network.away.has(dpid) || network.positions.has(dpid);
   for (const link of network.links) {
     const ends = [link.a, link.b];
-    const isFree = ends.every(({ dpid, port }) => network.switches.has(dpid) && !taken.has(portKey(dpid, port)));
+    const isFree = ends.every(({ dpid, port }) => isKnown(dpid) && !taken.has(portKey(dpid, port)));
     if (isFree && !links.has(link.key)) links.set(link.key, { ...link, isLost: true });
   }
   return [...links.values()];

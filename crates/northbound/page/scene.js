@@ -38,8 +38,9 @@ export function scene(selection) {
   const used = carriers(selection);
   const nodes = new Map();
   for (const [dpid, at] of network.positions) {
-    const row = network.switches.get(dpid);
-    nodes.set(dpid, { dpid, ...at, label: shortNameOf(row ?? { dpid }), isAway: !row || (row.standby && !row.master), angles: [], hosts: [], more: 0 });
+    const row = network.switches.get(dpid) ?? network.away.get(dpid) ?? { dpid };
+    const [isLost, isAway] = [network.away.has(dpid), !network.switches.has(dpid) || (row.standby && !row.master)];
+    nodes.set(dpid, { dpid, row, ...at, label: shortNameOf(row), isLost, isAway, angles: [], hosts: [], more: 0 });
   }
   const links = [];
   for (const link of network.links) {
@@ -79,7 +80,7 @@ function placed({ x, y, hosts, angles }) {
   return hosts.map((host, number) => {
     const angle = gap.middle + step * (number - (hosts.length - 1) / 2);
     return {
-      mac: host.mac, label: hostName(host), isBlocked: isBlocked(host), from: { x, y }, angle,
+      mac: host.mac, host, label: hostName(host), isBlocked: isBlocked(host), from: { x, y }, angle,
       x: x + HOST_DISTANCE * Math.cos(angle), y: y + HOST_DISTANCE * Math.sin(angle),
     };
   });

@@ -67,6 +67,8 @@ const ALL: &[File] = files! {
     "lists.js" "text/javascript; charset=utf-8",
     "cluster.js" "text/javascript; charset=utf-8",
     "orders.js" "text/javascript; charset=utf-8",
+    "search.js" "text/javascript; charset=utf-8",
+    "welcome.js" "text/javascript; charset=utf-8",
 };
 
 /// The routes of the page.
