@@ -13,6 +13,7 @@ from typing import Any
 
 from ._app import AnyApp, App, FunctionApp, PerSwitchApp
 from ._check import check_app, check_class
+from ._cores import Placement
 from ._native import Match, NativeController, log_to_stderr
 
 _log = logging.getLogger("bellrock")
@@ -123,6 +124,7 @@ class Controller:
         self._control = control
         self._http = http
         self._native: NativeController | None = None
+        self._placement: Placement | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: asyncio.Future[None] | None = None
 
@@ -132,9 +134,11 @@ class Controller:
         self._native = native = self._make()
         for warning in native.warnings:
             _log.warning("%s", warning)
+        self._placement = Placement(native.worker_cores)
         try:
             native.start_apps()
         except BaseException:
+            self._placement.undo()
             native.stop()
             raise
         self._loop.add_reader(native.fileno(), self._turn)
@@ -157,6 +161,8 @@ class Controller:
             assert self._loop is not None
             self._loop.remove_reader(native.fileno())
             native.stop()
+            if self._placement is not None:
+                self._placement.undo()
 
     @property
     def addresses(self) -> list[str]:
@@ -218,7 +224,7 @@ def run(
 
     `listen` is an address or several; 127.0.0.1:6653 by default. Anyone who reaches an address can
     claim to be a switch. `workers` is the number of threads that speak to switches; 0 for one on
-    each core. With `control`, `bellrock status` and the other commands answer, by a socket at this path
+    each core but one, which is left for the thread of the apps. With `control`, `bellrock status` and the other commands answer, by a socket at this path
     or where they look by default. `http` is the address
     of REST, the metrics and the web page.
     """

@@ -243,3 +243,31 @@ def test_an_app_of_bellrock_is_given_by_its_name() -> None:
                 pass
 
     asyncio.run(start())
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
+def test_the_thread_of_the_apps_has_cores_without_a_worker() -> None:
+    program = """
+        import asyncio, os
+        from bellrock import Controller
+
+        before = os.sched_getaffinity(0)
+
+        async def main():
+            async with Controller("hub", listen="127.0.0.1:0") as controller:
+                workers = set(controller._native.worker_cores)
+                assert len(workers) == len(before) - 1, workers
+                assert os.sched_getaffinity(0) == before - workers
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if os.sched_getaffinity(0) == before else 1)
+                assert os.waitpid(child, 0)[1] == 0, "a forked process has fewer cores"
+
+        asyncio.run(main())
+        assert os.sched_getaffinity(0) == before
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -74,6 +74,26 @@ class Static(SystemTest):
         self.assertEqual(self.rest("/v1/static/other")[1]["owner"], "script")
         self.assertEqual(network.ping_all(), 100)
 
+    def test_an_exact_flow_of_1_0_stays(self):
+        """All twelve fields of a tagged packet: Open vSwitch reports it with a priority of its own, and it is still the
+        wanted flow when the tables are read again."""
+        controller, network = self.start("OpenFlow10")
+        exact = ("in_port=1,eth_src=00:00:00:00:00:01,eth_dst=00:00:00:00:00:02,vlan_vid=0x1064,vlan_pcp=3,eth_type=0x0800,"
+                 "ip_dscp=0,ip_proto=6,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,tcp_src=1,tcp_dst=2")
+        untagged = exact.replace("vlan_vid=0x1064,vlan_pcp=3", "vlan_vid=0")
+        for name, match in (("tagged", exact), ("untagged", untagged)):
+            controller.ask("static", "add", name, "left", "--match", match, "--actions", "drop")
+        flows = self.drops(network)
+        self.assertEqual((len(flows), all("priority=65535" in flow for flow in flows)), (2, True), flows)
+        end = time.monotonic() + AUDIT_S
+        while time.monotonic() < end:
+            self.assertEqual(len(self.drops(network)), 2, "they stay when the tables are read again")
+            time.sleep(1)
+        self.assertEqual({row["state"] for row in controller.ask("static", "list")}, {"installed"})
+        self.assertEqual(controller.ask("events", "--kind", "wanted_altered"), [])
+        controller.ask("static", "remove", "tagged", "untagged")
+        self.assertEqual(self.drops(network), [])
+
     @on_both_versions
     def what_is_wrong_changes_nothing_and_names_the_field(self, version):
         """Unknown fields, actions of another version, a list with one wrong entry."""

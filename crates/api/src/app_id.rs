@@ -54,6 +54,8 @@ impl AppId {
     ) -> Result<FlowMod<'f>, Error> {
         let priority = self.band.lift(flow.priority);
         let priority = priority.ok_or(Error::Priority { priority: flow.priority })?;
+        // Of an exact flow in 1.0 a switch keeps no other priority.
+        let priority = version.priority_in_switch(priority, || flow.matching.is_exact());
         let cookie = self.cookie.with(flow.cookie);
         let owned = FlowMod { cookie, priority, ..*flow };
         if flow.command == FlowCommand::Add {

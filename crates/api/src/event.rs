@@ -208,6 +208,25 @@ pub enum Event {
         /// Whether an operator has ordered the controller to change the switch meanwhile.
         by_order: bool,
     },
+    /// A switch confirms entries that an app wants, and reports them otherwise, or not at all, after
+    /// each of several equal corrections. They are sent again, at growing intervals.
+    WantedNotKept {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Number of such entries that are new since the last such event.
+        entries: usize,
+        /// One of them, and what the switch reports.
+        example: Box<str>,
+    },
+    /// A switch reports all entries of an app that it did not keep before.
+    WantedKept {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+    },
     /// A switch does not report its tables, so the changes that an app needs are unknown. The
     /// controller asks again.
     TablesUntold {
@@ -354,6 +373,8 @@ event_names! {
     Event::ForeignFlows { .. } => "foreign_flows",
     Event::Reconciled { .. } => "reconciled",
     Event::WantedAltered { .. } => "wanted_altered",
+    Event::WantedNotKept { .. } => "wanted_not_kept",
+    Event::WantedKept { .. } => "wanted_kept",
     Event::TablesUntold { .. } => "tables_untold",
     Event::Storm { .. } => "storm",
     Event::StormOver { .. } => "storm_over",
@@ -390,6 +411,7 @@ impl Event {
                 | Event::HostGone { .. }
                 | Event::Reconciled { .. }
                 | Event::WantedAltered { by_order: true, .. }
+                | Event::WantedKept { .. }
                 | Event::StormOver { .. }
                 | Event::OwnFlowInstalled { .. }
                 | Event::MajorityFound
@@ -590,6 +612,15 @@ impl fmt::Display for Event {
             }
             Event::OwnFlowInstalled { dpid, flow } => {
                 write!(f, "switch {dpid} has the {flow}, which it refused before")
+            }
+            Event::WantedNotKept { app, dpid, entries, example } => write!(
+                f,
+                "switch {dpid} confirms {entries} {} of {app} and does not keep what it confirms: {example}; it is sent again \
+                 from time to time",
+                if *entries == 1 { "entry" } else { "entries" }
+            ),
+            Event::WantedKept { app, dpid } => {
+                write!(f, "switch {dpid} keeps all entries of {app} that it did not keep before")
             }
             Event::WantedRefused { app, dpid, why, times } => {
                 write!(f, "switch {dpid} refuses a change that {app} wants: {why}")?;

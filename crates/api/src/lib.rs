@@ -87,10 +87,10 @@ pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
 pub use flow::{
-    ALL_TABLES, AsFlowMod, BucketEntry, Change, ChangeOutcome, Flow, FlowKey, FlowNormalizer,
-    GroupEntry, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, InstructionPart,
-    MeterEntry, NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow, check_bucket,
-    check_instructions, parse_actions, parse_instructions,
+    ALL_TABLES, AsFlowMod, BucketEntry, Change, ChangeOutcome, Deviation, Flow, FlowKey,
+    FlowNormalizer, GroupEntry, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason,
+    InstructionPart, MeterEntry, NoConfirmation, ParseInstructionsError, Refusal, ReportedFlow,
+    check_bucket, check_instructions, parse_actions, parse_instructions,
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use identity::{Fingerprint, ParseFingerprintError, SwitchIdentity};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Out, PortConfig, PortState};
 use bellrock_api::{
-    ErrorCode, Handler, MacAddr, PacketIn, PacketInView, Port, PortReason, PortStatus, Verdict, Xid,
+    ErrorCode, Handler, MacAddr, PacketIn, PacketInView, Port, PortReason, PortStatus, Verdict,
+    Version, Xid,
 };
 use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_tables::Budget;
@@ -530,4 +531,50 @@ fn exact_flows_are_one_for_each_connection() {
         let flows = ["", "ip_dscp=0,"].map(|dscp| format!("flow {link},{dscp}{end} to 2 {LIMITS}"));
         assert!(flows.contains(&sent[0]), "{sent:?}");
     });
+}
+
+/// A learning switch of which the last new host has started a resize of the table, the budget of
+/// that table, and the number of hosts.
+fn resized_with_the_last_host(version: Version) -> (Lab, Budget, u32) {
+    let budget = Budget::unlimited();
+    let mut lab = Lab::with_budget(version, settings(), &budget);
+    let mut hosts = 0;
+    let mut before;
+    loop {
+        before = budget.used();
+        lab.see(1, host(hosts), MacAddr::BROADCAST);
+        hosts += 1;
+        if hosts > 1_000 && budget.used() > before {
+            return (lab, budget, hosts);
+        }
+    }
+}
+
+fn host(n: u32) -> MacAddr {
+    let [a, b, c, d] = n.to_be_bytes();
+    MacAddr([2, 0, a, b, c, d])
+}
+
+#[test]
+fn packets_of_known_hosts_end_a_resize_of_their_table() {
+    for version in VERSIONS {
+        let (mut lab, budget, hosts) = resized_with_the_last_host(version);
+        let both = budget.used();
+        for n in 0..hosts {
+            lab.batch(&[Packet::new(1, udp(host(n), MacAddr::BROADCAST))]);
+        }
+        assert!(budget.used() < both, "the old lines are still there: {both} bytes");
+        assert_eq!(lab.hosts().len(), hosts as usize);
+    }
+}
+
+#[test]
+fn a_resize_of_the_table_ends_without_any_packet() {
+    for version in VERSIONS {
+        let (mut lab, budget, hosts) = resized_with_the_last_host(version);
+        let both = budget.used();
+        lab.wait(6);
+        assert!(budget.used() < both, "the old lines are still there: {both} bytes");
+        assert_eq!(lab.hosts().len(), hosts as usize);
+    }
 }

@@ -165,6 +165,12 @@ impl ControllerBuilder {
         self.change(move |settings| settings.workers = workers)
     }
 
+    /// Number of cores without a worker, if the number of workers is 0: for threads of apps that
+    /// work as much as a worker. There is one worker at least.
+    pub fn spare_cores(self, cores: usize) -> Self {
+        self.change(move |settings| settings.spared_cores = cores)
+    }
+
     /// The cores of the workers.
     pub fn pin(self, pin: Pinning) -> Self {
         self.change(move |settings| settings.pin = pin)
@@ -415,11 +421,13 @@ impl ControllerBuilder {
         if let Some(cluster) = &cluster {
             self.handles.cluster = Some(Arc::new(ClusterNode(Arc::clone(cluster))));
         }
-        let versions = settings.worker.session.versions;
+        let all = settings.worker.session.versions;
         for address in engine.plain_addresses() {
+            let versions = engine.versions_at(*address).unwrap_or(all);
             tracing::info!("listening on {address} for switches that speak OpenFlow {versions}");
         }
         for address in engine.tls_addresses() {
+            let versions = engine.versions_at(*address).unwrap_or(all);
             tracing::info!(
                 "listening on {address} by TLS for switches that speak OpenFlow {versions}"
             );
@@ -513,6 +521,12 @@ impl Controller {
     #[must_use]
     pub fn plain_addresses(&self) -> &[SocketAddr] {
         self.engine.plain_addresses()
+    }
+
+    /// Numbers of the cores to which workers are pinned; none if they are not.
+    #[must_use]
+    pub fn worker_cores(&self) -> &[usize] {
+        self.engine.worker_cores()
     }
 
     /// The network, for code outside of apps: snapshots, events, tasks.

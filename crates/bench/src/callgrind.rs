@@ -4,11 +4,14 @@
 //! [`per_unit`] runs a program twice with different numbers of packets. The difference, divided, is
 //! the cost of one packet.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Why instructions could not be counted.
 #[derive(Debug, thiserror::Error)]
@@ -59,32 +62,139 @@ const LEFT_OUT: &str = "*left_out_*";
 /// # Errors
 /// [`CallgrindError`]; also if the program does not exit with status 0.
 pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, CallgrindError> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let file = format!("bellrock-callgrind-{}-{number}", std::process::id());
-    let file = std::env::temp_dir().join(file);
-    let output = Command::new("valgrind")
-        .arg("--tool=callgrind")
-        .arg(format!("--toggle-collect={THE_KERNELS}"))
-        .arg(format!("--toggle-collect={LEFT_OUT}"))
-        // After `--toggle-collect`, which would turn it off.
-        .arg("--collect-atstart=yes")
-        .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(program)
-        .args(arguments)
-        .output()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => CallgrindError::NoValgrind,
-            _ => CallgrindError::System { what: "valgrind".into(), error },
-        })?;
-    let counted = fs::read_to_string(&file).ok().as_deref().and_then(total);
-    // If removal fails, the file stays in the temporary folder.
-    let _ = fs::remove_file(&file);
-    counted.filter(|_| output.status.success()).ok_or_else(|| CallgrindError::Failed {
-        program: program.to_owned(),
-        arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
-        said: said(&output),
-    })
+    Ok(CountedProgram::start(program, arguments)?.end()?.all)
+}
+
+/// Counted user instructions of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// All of them.
+    pub all: u64,
+    /// Those of each function, without the functions that it calls.
+    functions: HashMap<String, u64>,
+}
+
+impl Counted {
+    /// Instructions of all functions whose name contains `part`, such as `bellrock_tables::`. Code
+    /// that the compiler has inlined counts for the function around it.
+    #[must_use]
+    pub fn of(&self, part: &str) -> u64 {
+        let functions = self.functions.iter().filter(|(name, _)| name.contains(part));
+        functions.map(|(_, count)| count).sum()
+    }
+
+    /// Reads callgrind's file. `None` if it is not complete.
+    fn read(text: &str) -> Option<Self> {
+        let mut counted = Counted { all: total(text)?, functions: HashMap::new() };
+        // A name is written once, behind its number.
+        let mut names = HashMap::new();
+        let mut function = "";
+        let mut is_of_callee = false;
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix("fn=").or_else(|| line.strip_prefix("cfn=")) {
+                let (number, name) = name.split_once(' ').unwrap_or((name, ""));
+                let name = *names.entry(number).or_insert(name);
+                if line.starts_with("fn=") {
+                    function = name;
+                }
+            } else if line.starts_with("calls=") {
+                is_of_callee = true;
+            } else if line
+                .starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+                && !std::mem::take(&mut is_of_callee)
+                && let Some(cost) = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok())
+            {
+                *counted.functions.entry(function.to_owned()).or_default() += cost;
+            }
+        }
+        Some(counted)
+    }
+}
+
+/// A running program whose user instructions are counted, as [`instructions`] counts them. Dropping
+/// it kills it.
+#[derive(Debug)]
+pub struct CountedProgram {
+    /// `None` at the end.
+    child: Option<Child>,
+    file: PathBuf,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl CountedProgram {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// [`CallgrindError::NoValgrind`], [`CallgrindError::System`].
+    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, CallgrindError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = format!("bellrock-callgrind-{}-{number}", std::process::id());
+        let file = std::env::temp_dir().join(file);
+        let child = Command::new("valgrind")
+            .arg("--tool=callgrind")
+            .arg(format!("--toggle-collect={THE_KERNELS}"))
+            .arg(format!("--toggle-collect={LEFT_OUT}"))
+            // After `--toggle-collect`, which would turn it off.
+            .arg("--collect-atstart=yes")
+            .arg(format!("--callgrind-out-file={}", file.display()))
+            .arg(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => CallgrindError::NoValgrind,
+                _ => CallgrindError::System { what: "valgrind".into(), error },
+            })?;
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Ok(CountedProgram { child: Some(child), file, program: program.to_owned(), arguments })
+    }
+
+    /// Asks it to end (SIGTERM), for a program that runs until then. Returns its instructions.
+    ///
+    /// # Errors
+    /// [`CallgrindError`]; also if it does not exit with status 0.
+    pub fn terminate(self) -> Result<Counted, CallgrindError> {
+        if let Some(pid) =
+            self.child.as_ref().map(Child::id).and_then(|id| Pid::from_raw(id as i32))
+        {
+            // If it has ended already, its output says why.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        self.end()
+    }
+
+    /// Waits until it ends. Returns its instructions.
+    ///
+    /// # Errors
+    /// [`CallgrindError`]; also if it does not exit with status 0.
+    pub fn end(mut self) -> Result<Counted, CallgrindError> {
+        let failed = |said| CallgrindError::Failed {
+            program: self.program.clone(),
+            arguments: self.arguments.clone(),
+            said,
+        };
+        let Some(child) = self.child.take() else { return Err(failed(String::new())) };
+        let output = child
+            .wait_with_output()
+            .map_err(|error| CallgrindError::System { what: "valgrind".into(), error })?;
+        let counted = fs::read_to_string(&self.file).ok().as_deref().and_then(Counted::read);
+        counted.filter(|_| output.status.success()).ok_or_else(|| failed(said(&output)))
+    }
+}
+
+impl Drop for CountedProgram {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // If removal fails, the file stays in the temporary folder.
+        let _ = fs::remove_file(&self.file);
+    }
 }
 
 /// Counts the instructions per unit. The last argument of the program is the number of units. The
@@ -141,6 +251,16 @@ fn said(output: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_function_has_its_own_instructions() {
+        let text = "events: Ir\nfl=(1) x.rs\nfn=(1) a::one\n16 3\n+2 4\ncfn=(2) b::two\ncalls=5 20\n\
+                    * 100\n-1 1\n\nfn=(2)\n7 60\nfn=(3) a::three\n* 40\n\ntotals: 108\n";
+        let counted = Counted::read(text).unwrap_or_default();
+        assert_eq!(counted.all, 108);
+        assert_eq!(["a::one", "b::two", "a::", "c::"].map(|part| counted.of(part)), [8, 60, 48, 0]);
+        assert!(Counted::read("events: Ir\nfn=(1) a\n1 2\n").is_none(), "not complete");
+    }
 
     #[test]
     fn the_total_is_read_from_the_file() {

@@ -20,6 +20,7 @@ use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::emulate::EmulateArgs;
 use super::new::NewArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
+use super::operate::clean::CleanArgs;
 use super::operate::cluster::ClusterArgs;
 use super::operate::flows::FlowsArgs;
 use super::operate::identities::IdentitiesArgs;
@@ -94,6 +95,7 @@ pub(super) enum Command {
     /// List the links between switches
     Links(Ask),
     Flows(FlowsArgs),
+    Clean(CleanArgs),
     /// List the groups of a switch, with their counters (OpenFlow 1.3)
     Groups(OfSwitch),
     /// List the meters of a switch, with their counters (OpenFlow 1.3)

@@ -114,6 +114,8 @@ fn main() -> ExitCode {
             let events = |page| query::ListEvents { kind: kind.clone(), alarming: alarms, page };
             ask_all(&ask, events, show::events)
         }
+        Command::Flows(asked) if asked.orphans => asked.list_orphans(),
+        Command::Clean(args) => operate::clean::run(&args),
         Command::Flows(asked) => match asked.of_switch() {
             Ok(Some(flows)) => ask(&asked.ask, flows, show::flows),
             Ok(None) => {

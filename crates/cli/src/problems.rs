@@ -18,6 +18,7 @@ pub(crate) fn static_entries(answer: &StaticAnswer) -> Vec<String> {
         let name = problem.name.as_deref().unwrap_or("a removed entry");
         let state = match problem.state {
             StaticState::Refused => "refused",
+            StaticState::NotKept => "not kept",
             _ => "not confirmed",
         };
         format!("{name}: {state}: {}", problem.why)

@@ -140,6 +140,11 @@ impl AppChoice {
     }
 }
 
+/// Returns the names of all apps that can be chosen.
+pub fn app_names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|known| known.name)
+}
+
 /// All apps that can be chosen.
 pub const KNOWN: &[Known] = &[
     Known {

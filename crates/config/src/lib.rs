@@ -47,7 +47,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use bellrock_api::Names;
-use bellrock_engine::session::SessionSettings;
+use bellrock_engine::session::{SessionSettings, Versions};
 use bellrock_engine::{IdleMode, Limits, Pinning, WorkerSettings, WriteMode};
 
 use apps::AppChoice;
@@ -55,6 +55,7 @@ use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
 pub use allow::AppLimits;
+pub use apps::app_names;
 pub use cluster::{
     CLUSTER_NODES, ClusterConfig, ClusterTlsConfig, EtcdConfig, EtcdEndpoint,
     MAX_CLUSTER_NAME_BYTES, MAX_ETCD_ENDPOINTS,
@@ -81,6 +82,9 @@ pub struct Config {
     pub names: Names,
     /// Addresses on which switches connect without TLS.
     pub listen: Vec<SocketAddr>,
+    /// Versions that are spoken at addresses of `listen` and `tls.listen`, if not all of
+    /// `session.versions`.
+    pub listen_versions: BTreeMap<SocketAddr, Versions>,
     /// TLS towards switches.
     pub tls: TlsConfig,
     /// The chain of apps, in order.
@@ -143,6 +147,7 @@ impl Default for Config {
         Config {
             names: Names::default(),
             listen: engine.listen,
+            listen_versions: engine.listen_versions,
             tls: TlsConfig::default(),
             apps: vec![AppChoice::Learning(Default::default())],
             allow: BTreeMap::new(),
@@ -259,11 +264,13 @@ impl Config {
     pub fn engine(&self) -> bellrock_engine::EngineSettings {
         bellrock_engine::EngineSettings {
             listen: self.listen.clone(),
+            listen_versions: self.listen_versions.clone(),
             workers: self.workers.unwrap_or(match &self.pin {
                 Pinning::Cores(cores) => cores.len(),
                 // For the engine, 0 means one for each core.
                 Pinning::Auto | Pinning::None => 0,
             }),
+            spared_cores: 0,
             pin: self.pin.clone(),
             idle: self.idle,
             // Its files are read by who starts the engine.

@@ -51,10 +51,11 @@ pub const GROUPS: &[Group] = &[
 const NETWORK: &[Setting<Config>] = &[
     Setting {
         key: "listen",
-        value: "[tls:]ADDR:PORT",
+        value: "[tls:]ADDR:PORT[@VERSION]",
         about: "Address on which switches connect, IPv4 or IPv6; several times for several. Anyone \
                 who reaches an address without tls: can claim to be a switch, so the default is the \
-                loopback. One with tls: needs tls.certificate, tls.key and tls.ca.",
+                loopback. One with tls: needs tls.certificate, tls.key and tls.ca. With @1.0 only \
+                that version is spoken there.",
         change: Change::Restart,
         form: Form::Many { set: set_listen, show: show_listen },
     },
@@ -92,7 +93,7 @@ const THREADS: &[Setting<Config>] = &[
         key: "workers",
         value: "N",
         about: "Number of worker threads; each serves a set of switches. auto: one for each core, \
-                or for each core in pin.",
+                or for each core in pin; apps in Python have one core without a worker.",
         change: Change::Restart,
         form: Form::One {
             set: |config, text| {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use bellrock_api::{Dpid, Fingerprint, SwitchIdentity};
+use bellrock_api::{Dpid, Fingerprint, SwitchIdentity, Version};
+use bellrock_engine::session::Versions;
 use bellrock_engine::{IdentityMap, UnnamedIdentity};
 
 use super::Config;
@@ -47,18 +48,33 @@ pub struct TlsConfig {
 /// Reads the addresses for switches, plain ones and those with TLS.
 pub(crate) fn set_listen(config: &mut Config, texts: &[&str]) -> Result<(), Wrong> {
     let (mut plain, mut tls, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    let mut versions = BTreeMap::new();
     for (item, text) in texts.iter().enumerate() {
-        let (to, address) = match text.strip_prefix(PREFIX) {
-            Some(address) => (&mut tls, address),
+        let (to, rest) = match text.strip_prefix(PREFIX) {
+            Some(rest) => (&mut tls, rest),
             None => (&mut plain, *text),
         };
-        match values::address(address) {
-            Ok(address) => to.push(address),
-            Err(_) => wrong.push(WrongItem {
+        let (address, chosen) = match rest.split_once(AT) {
+            Some((address, chosen)) => (address, Some(chosen)),
+            None => (rest, None),
+        };
+        let chosen = chosen.map(versions_of).transpose();
+        match (values::address(address), chosen) {
+            (Ok(address), Ok(chosen)) => {
+                to.push(address);
+                versions.extend(chosen.map(|chosen| (address, chosen)));
+            }
+            (Err(_), _) => wrong.push(WrongItem {
                 item,
                 expected: "an address and a port, such as 127.0.0.1:6653 or [::1]:6653, or \
                            tls:0.0.0.0:6653 for TLS"
                     .to_owned(),
+            }),
+            (_, Err(())) => wrong.push(WrongItem {
+                item,
+                expected: format!(
+                    "OpenFlow versions behind the {AT}, such as {address}{AT}1.0 or {address}{AT}1.0+1.3"
+                ),
             }),
         }
     }
@@ -66,12 +82,31 @@ pub(crate) fn set_listen(config: &mut Config, texts: &[&str]) -> Result<(), Wron
         return Err(Wrong(wrong));
     }
     (config.listen, config.tls.listen) = (plain, tls);
+    config.listen_versions = versions;
     Ok(())
 }
 
+/// Separates an address from the versions that are spoken there, and those from each other.
+const AT: char = '@';
+const AND: char = '+';
+
+fn versions_of(text: &str) -> Result<Versions, ()> {
+    let chosen = text
+        .split(AND)
+        .map(|name| Versions::ALL.iter().find(|version| version.name() == name.trim()).ok_or(()));
+    Versions::of(chosen.collect::<Result<Vec<_>, ()>>()?).ok_or(())
+}
+
 pub(crate) fn show_listen(config: &Config) -> String {
-    let tls = config.tls.listen.iter().map(|address| format!("{PREFIX}{address}"));
-    join(&config.listen.iter().map(SocketAddr::to_string).chain(tls).collect::<Vec<_>>())
+    let shown = |address: &SocketAddr| match config.listen_versions.get(address) {
+        Some(versions) => {
+            let names: Vec<_> = versions.iter().map(Version::name).collect();
+            format!("{address}{AT}{}", names.join(&AND.to_string()))
+        }
+        None => address.to_string(),
+    };
+    let tls = config.tls.listen.iter().map(|address| format!("{PREFIX}{}", shown(address)));
+    join(&config.listen.iter().map(shown).chain(tls).collect::<Vec<_>>())
 }
 
 /// A setting with the path of a file, or `none`.

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use bellrock_api::Network;
 use bellrock_api::runtime::{Chain, DynApp, RawPort};
+use bellrock_session::Versions;
 use bellrock_tables::{Preparer, preparer};
 use bellrock_worker::{Admission, Limits, MAX_APPS, Mailbox, SharedParts, SharedState, Wake};
 use core_affinity::CoreId;
@@ -21,7 +22,7 @@ use tracing::{error, warn};
 use crate::acceptor::{Acceptor, handshake_lines};
 use crate::channel::ChannelKind;
 use crate::halt::Halt;
-use crate::listener::Listener;
+use crate::listener::{Listener, VersionsAt};
 use crate::monitor::Monitor;
 use crate::priority::let_workers_go_first;
 use crate::refusals::Refusals;
@@ -41,6 +42,7 @@ const SECOND_MEMORY_NODE: &str = "/sys/devices/system/node/node1";
 
 /// A running controller. Dropping it stops it.
 pub struct Engine {
+    versions: VersionsAt,
     addresses: Vec<SocketAddr>,
     /// Number of addresses without TLS, which come first.
     plain: usize,
@@ -48,6 +50,8 @@ pub struct Engine {
     monitor: Monitor,
     halt: Arc<Halt>,
     inboxes: Vec<Arc<ConnectionInbox>>,
+    /// Numbers of the cores to which workers are pinned.
+    worker_cores: Vec<usize>,
     threads: Vec<JoinHandle<()>>,
     /// The thread of the tasks.
     tasks: Option<JoinHandle<()>>,
@@ -89,6 +93,7 @@ impl Engine {
 
         let system = |what| move |error| StartError::System { what, error };
         let addresses = listeners.iter().map(Listener::address).collect();
+        let versions = versions_at(settings, &listeners);
         let (polls, inboxes): (Vec<_>, Vec<_>) = cores
             .iter()
             .map(|_| poll_and_inbox())
@@ -119,11 +124,13 @@ impl Engine {
         // From here on, dropping `engine` stops and joins all started threads.
         let mut engine = Engine {
             addresses,
+            versions: Arc::clone(&versions),
             plain: settings.listen.len(),
             shared: Arc::clone(&shared),
             monitor,
             halt: Arc::clone(&halt),
             inboxes: inboxes.clone(),
+            worker_cores: cores.iter().flatten().map(|core| core.id).collect(),
             threads: Vec::new(),
             tasks: None,
             watchdog: None,
@@ -142,6 +149,7 @@ impl Engine {
                 halt: Arc::clone(&halt),
                 epoch,
                 owner: owner.clone(),
+                versions: Arc::clone(&versions),
             };
             let thread = engine.spawn(format!("worker-{index}"), move || run(start))?;
             engine.threads.push(thread);
@@ -230,6 +238,13 @@ impl Engine {
             .map_err(|error| StartError::System { what: "a thread", error })
     }
 
+    /// The versions that are spoken at one of its addresses, if they are not those of the sessions.
+    #[must_use]
+    pub fn versions_at(&self, address: SocketAddr) -> Option<Versions> {
+        let own = self.versions.iter().find(|(other, _)| *other == address);
+        own.map(|(_, versions)| *versions)
+    }
+
     /// Addresses that it listens on, with the actual ports: those without TLS, then those with it.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
@@ -246,6 +261,13 @@ impl Engine {
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         self.addresses.split_at(self.plain).1
+    }
+
+    /// Numbers of the cores to which workers are pinned; none if they are not. Another thread that
+    /// works much should run elsewhere.
+    #[must_use]
+    pub fn worker_cores(&self) -> &[usize] {
+        &self.worker_cores
     }
 
     /// The network.
@@ -309,6 +331,24 @@ fn prepare_tables(preparer: Preparer, core: Option<CoreId>) -> io::Result<()> {
     Ok(())
 }
 
+/// Addresses to listen on, in the order of the listeners.
+fn addresses(settings: &EngineSettings) -> impl Iterator<Item = &SocketAddr> {
+    #[cfg(feature = "tls")]
+    let tls = settings.tls.iter().flat_map(|tls| &tls.listen);
+    #[cfg(not(feature = "tls"))]
+    let tls = std::iter::empty();
+    settings.listen.iter().chain(tls)
+}
+
+/// Returns the versions of the addresses that have their own, with the actual ports.
+fn versions_at(settings: &EngineSettings, listeners: &[Listener]) -> VersionsAt {
+    let own = addresses(settings).zip(listeners).filter_map(|(address, listener)| {
+        let versions = settings.listen_versions.get(address)?;
+        Some((listener.address(), *versions))
+    });
+    own.collect()
+}
+
 /// Listens on all addresses: those without TLS first.
 fn listeners(settings: &EngineSettings, kind: ChannelKind) -> Result<Vec<Listener>, StartError> {
     let plain = settings.listen.iter().map(|address| Listener::bind(*address, kind));
@@ -362,7 +402,10 @@ fn check(settings: &EngineSettings, apps: &[Box<dyn DynApp>]) -> Result<(), Star
 fn cores(settings: &EngineSettings) -> Result<Vec<Option<CoreId>>, StartError> {
     let usable = core_affinity::get_core_ids().unwrap_or_default();
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = if settings.workers == 0 { available } else { settings.workers };
+    let workers = match settings.workers {
+        0 => available.saturating_sub(settings.spared_cores).max(1),
+        workers => workers,
+    };
     match &settings.pin {
         Pinning::None => Ok(vec![None; workers]),
         Pinning::Auto if workers > usable.len() => {

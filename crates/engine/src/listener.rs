@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use bellrock_session::Versions;
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -14,6 +16,9 @@ use crate::settings::StartError;
 
 /// Maximum number of connections that the kernel queues for the acceptor.
 const BACKLOG: i32 = 4096;
+
+/// Addresses with versions of their own.
+pub(crate) type VersionsAt = Arc<[(SocketAddr, Versions)]>;
 
 /// A connection that was accepted.
 #[derive(Debug)]

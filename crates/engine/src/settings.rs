@@ -1,8 +1,10 @@
 //! Settings of an engine, and the reasons why it may not start.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use bellrock_session::Versions;
 use bellrock_worker::{LimitError, WorkerSettings};
 
 use crate::idle::IdleMode;
@@ -33,8 +35,15 @@ pub enum Pinning {
 pub struct EngineSettings {
     /// Addresses to listen on. Port 0 selects a free port.
     pub listen: Vec<SocketAddr>,
+    /// OpenFlow versions that are spoken at some of the addresses, with or without TLS, instead of
+    /// those of the sessions. A switch that ends the connection when it sees a newer version than
+    /// its own needs an address where only its version is spoken.
+    pub listen_versions: BTreeMap<SocketAddr, Versions>,
     /// Number of workers; 0 for one on each core that this process may use.
     pub workers: usize,
+    /// Number of cores without a worker if `workers` is 0: threads of apps have them. There is one
+    /// worker at least.
+    pub spared_cores: usize,
     /// Core of each worker.
     pub pin: Pinning,
     /// How workers wait when they have nothing to do.
@@ -50,7 +59,9 @@ impl Default for EngineSettings {
     fn default() -> Self {
         EngineSettings {
             listen: vec![DEFAULT_LISTEN],
+            listen_versions: BTreeMap::new(),
             workers: 0,
+            spared_cores: 0,
             pin: Pinning::default(),
             idle: IdleMode::default(),
             worker: WorkerSettings::default(),

@@ -1,12 +1,14 @@
 //! The loop of a worker's thread: wait, read each ready switch once, mail, timers.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::LatencyHistogram;
 use bellrock_api::runtime::RawPort;
+use bellrock_session::Versions;
 use bellrock_tables::PreparedTables;
 use bellrock_worker::{
     ConnectionKey, Drive, LOAD_WINDOW, RawWorker, SharedState, Worker, WorkerSettings,
@@ -19,6 +21,7 @@ use tracing::{debug, warn};
 use crate::channel::Channel;
 use crate::halt::Halt;
 use crate::idle::{IdleMode, WaitStatistics};
+use crate::listener::VersionsAt;
 use crate::ready::{TurnLength, round_time};
 use crate::sockets::{ReadTurn, Sockets};
 use crate::waker::Sleeper;
@@ -90,6 +93,7 @@ impl ConnectionInbox {
 
 /// The parts for the start of a thread.
 pub(crate) struct ThreadStart {
+    pub(crate) versions: VersionsAt,
     pub(crate) index: usize,
     pub(crate) core: Option<core_affinity::CoreId>,
     /// Connects the worker's tables with the thread that prepares their memory.
@@ -127,6 +131,7 @@ impl IdleMeter {
 
 /// A worker, its sockets and its thread's state.
 pub(crate) struct WorkerThread<W> {
+    versions: VersionsAt,
     worker: W,
     sockets: Sockets,
     poll: Poll,
@@ -179,6 +184,7 @@ fn work<W: Drive>(start: ThreadStart, make: impl FnOnce() -> W) -> io::Result<()
         waits: WaitStatistics::new(start.idle),
         turn: TurnLength::new(start.settings.limits.bytes_per_turn),
         fresh_only: 0,
+        versions: start.versions,
         inbox: start.inbox,
         taken: 0,
         shared: start.shared,
@@ -333,18 +339,35 @@ impl<W: Drive> WorkerThread<W> {
         }
     }
 
+    /// Returns the versions of the address that a connection came to, if it has its own.
+    fn versions_of(&self, channel: &Channel) -> io::Result<Option<Versions>> {
+        if self.versions.is_empty() {
+            return Ok(None);
+        }
+        let local = channel.local()?;
+        let is_at = |address: &SocketAddr| {
+            let is_any = address.ip().is_unspecified() && address.is_ipv4() == local.is_ipv4();
+            address.port() == local.port() && (is_any || address.ip() == local.ip())
+        };
+        let own = self.versions.iter().find(|(address, _)| is_at(address));
+        Ok(own.map(|(_, versions)| *versions))
+    }
+
     /// Opens the connections that the acceptor has passed.
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(channel) = self.inbox.channels.pop() else { return };
             self.taken += 1;
             let result = channel.peer().and_then(|peer| {
+                let versions = self.versions_of(&channel)?;
                 let key = self.worker.next_key();
                 self.sockets.insert(key, channel)?;
-                Ok(peer)
+                Ok((peer, versions))
             });
             match result {
-                Ok(peer) => self.worker.open(peer, self.sockets.now, &mut self.sockets),
+                Ok((peer, versions)) => {
+                    self.worker.open_in(peer, versions, self.sockets.now, &mut self.sockets);
+                }
                 // It was closed before its turn.
                 Err(error) => debug!(%error, "a new connection was gone already"),
             }

@@ -157,6 +157,20 @@ fn a_peer_that_sends_and_hangs_up_at_once_is_forgotten_at_once() {
 }
 
 #[test]
+fn a_spared_core_has_no_worker_unless_it_is_the_only_one() {
+    let workers = |spared_cores| {
+        let engine = start(0, |settings| {
+            settings.pin = Pinning::Auto;
+            settings.spared_cores = spared_cores;
+        });
+        engine.worker_cores().to_vec()
+    };
+    let all = workers(0);
+    assert_eq!(workers(1), all[..(all.len() - 1).max(1)]);
+    assert_eq!(workers(usize::MAX), all[..1]);
+}
+
+#[test]
 fn what_cannot_start_says_why() {
     let running = start(1, |_| {});
     let taken = running.addresses()[0];

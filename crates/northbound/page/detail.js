@@ -135,7 +135,7 @@ const STATES = {
   up: ["good", "up"], installed: ["good", "installed"],
   link_down: ["bad", "link down"], admin_down: ["quiet", "admin down"], blocked: ["warm", "blocked"], learning: ["warm", "learning"],
   installing: ["warm", "being installed"], pending: ["warm", "being installed"], waiting: ["warm", "waits"],
-  down: ["bad", "down"], lost: ["bad", "lost"], refused: ["bad", "refused"], unknown: ["warm", "unknown"],
+  down: ["bad", "down"], lost: ["bad", "lost"], refused: ["bad", "refused"], not_kept: ["bad", "not kept"], unknown: ["warm", "unknown"],
 };
 
 /** A state as a word with a colour. */

@@ -184,8 +184,8 @@ export function setFlow(dpid = "", row = null) {
       const owner = row ? `?owner=${encodeURIComponent(row.owner)}` : "";
       const body = { switch: at, ttl_seconds: ends, flow };
       const answer = await ask(`/v1/static/${encodeURIComponent(name)}${owner}`, { method: "PUT", body });
-      const refused = answer.problems.find(({ state }) => state === "refused");
-      if (refused) throw new Problem(409, { detail: `It is kept, but the switch refuses it: ${refused.why}` });
+      const refused = answer.problems.find(({ state }) => state === "refused" || state === "not_kept");
+      if (refused) throw new Problem(409, { detail: `It is stored, but not in the switch: ${refused.why}` });
     },
   });
 }

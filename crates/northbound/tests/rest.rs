@@ -23,6 +23,7 @@ fn body_of(method: &str, path: &str) -> String {
             json!({"text": "log_level: debug\n", "generation": 4})
         }
         ("post", "/v1/relays") => json!({"from": "s1:3", "to": "a2:3", "verdict": "link"}),
+        ("post", "/v1/orphans/clean") => json!({"app": "bandwidth"}),
         ("post", "/v1/switches/{switch}/messages") => json!({"messages": ["0414000800000000"]}),
         _ => return String::new(),
     };

@@ -1,5 +1,7 @@
 //! Errors in messages, and the OpenFlow errors that answer them.
 
+mod vendor;
+
 use std::fmt;
 
 use crate::{Prerequisite, Version};
@@ -110,6 +112,8 @@ macro_rules! errors {
             $($variant,)*
             /// A type and code that the version does not name.
             Unknown { kind: u16, code: u16 },
+            /// A type and code of a vendor without a name, in 1.0.
+            UnknownOfVendor { vendor: u32, kind: u16, code: u16 },
         }
 
         type Row = (ErrorCode, &'static str, Option<(u16, u16)>, Option<(u16, u16)>);
@@ -250,6 +254,78 @@ errors! {
     TableFeaturesBadLength "OFPTFFC_BAD_LEN" NONE, at(13, 3);
     TableFeaturesBadArgument "OFPTFFC_BAD_ARGUMENT" NONE, at(13, 4);
     TableFeaturesPermission "OFPTFFC_EPERM" NONE, at(13, 5);
+
+    // Errors that only vendors number in these versions, see `vendor`.
+    RequestNxmInvalid "NXBRC_NXM_INVALID" NONE, NONE;
+    RequestNxmBadType "NXBRC_NXM_BAD_TYPE" NONE, NONE;
+    RequestMustBeZero "NXBRC_MUST_BE_ZERO" NONE, NONE;
+    RequestBadReason "NXBRC_BAD_REASON" NONE, NONE;
+    RequestBadMonitorEvent "NXBRC_FM_BAD_EVENT" NONE, NONE;
+    RequestUnencodableError "NXBRC_UNENCODABLE_ERROR" NONE, NONE;
+    RequestMultipartRequestTimeout "OFPBRC_MULTIPART_REQUEST_TIMEOUT" NONE, NONE;
+    RequestMultipartReplyTimeout "OFPBRC_MULTIPART_REPLY_TIMEOUT" NONE, NONE;
+
+    ActionMustBeZero "NXBAC_MUST_BE_ZERO" NONE, NONE;
+    ActionBadConjunction "NXBAC_BAD_CONJUNCTION" NONE, NONE;
+    ActionBadHeaderType "NXBAC_BAD_HEADER_TYPE" NONE, NONE;
+    ActionUnknownProperty "NXBAC_UNKNOWN_ED_PROP" NONE, NONE;
+    ActionBadProperty "NXBAC_BAD_ED_PROP" NONE, NONE;
+    ActionNoConnectionTracking "NXBAC_CT_DATAPATH_SUPPORT" NONE, NONE;
+    ActionBadSetMask "OFPBAC_BAD_SET_MASK" NONE, NONE;
+    InstructionDuplicate "OFPBIC_DUP_INST" NONE, NONE;
+    MatchNoConnectionTracking "NXBMC_CT_DATAPATH_SUPPORT" NONE, NONE;
+
+    FlowModHardware "NXFMFC_HARDWARE" NONE, NONE;
+    FlowModNoSuchTable "NXFMFC_BAD_TABLE_ID" NONE, NONE;
+    FlowModInvalidTlvField "NXFMFC_INVALID_TLV_FIELD" NONE, NONE;
+    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" NONE, NONE;
+    GroupModUnknownBucket "OFPGMFC_UNKNOWN_BUCKET" NONE, NONE;
+    GroupModBucketExists "OFPGMFC_BUCKET_EXISTS" NONE, NONE;
+    TableFeaturesDuplicateTable "NXTFFC_DUP_TABLE" NONE, NONE;
+
+    PropertyTooMany "OFPBPC_TOO_MANY" NONE, NONE;
+    PropertyDuplicateType "OFPBPC_DUP_TYPE" NONE, NONE;
+    PropertyBadExperimenter "OFPBPC_BAD_EXPERIMENTER" NONE, NONE;
+    PropertyBadExperimenterType "OFPBPC_BAD_EXP_TYPE" NONE, NONE;
+    PropertyBadExperimenterValue "OFPBPC_BAD_EXP_VALUE" NONE, NONE;
+    PropertyPermission "OFPBPC_EPERM" NONE, NONE;
+
+    AsyncConfigInvalid "OFPACFC_INVALID" NONE, NONE;
+    AsyncConfigUnsupported "OFPACFC_UNSUPPORTED" NONE, NONE;
+    AsyncConfigPermission "OFPACFC_EPERM" NONE, NONE;
+
+    BundleUnknown "OFPBFC_UNKNOWN" NONE, NONE;
+    BundlePermission "OFPBFC_EPERM" NONE, NONE;
+    BundleBadId "OFPBFC_BAD_ID" NONE, NONE;
+    BundleExists "OFPBFC_BUNDLE_EXIST" NONE, NONE;
+    BundleClosed "OFPBFC_BUNDLE_CLOSED" NONE, NONE;
+    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" NONE, NONE;
+    BundleBadType "OFPBFC_BAD_TYPE" NONE, NONE;
+    BundleBadFlags "OFPBFC_BAD_FLAGS" NONE, NONE;
+    BundleMessageBadLength "OFPBFC_MSG_BAD_LEN" NONE, NONE;
+    BundleMessageBadXid "OFPBFC_MSG_BAD_XID" NONE, NONE;
+    BundleMessageUnsupported "OFPBFC_MSG_UNSUP" NONE, NONE;
+    BundleMessageConflict "OFPBFC_MSG_CONFLICT" NONE, NONE;
+    BundleTooManyMessages "OFPBFC_MSG_TOO_MANY" NONE, NONE;
+    BundleMessageFailed "OFPBFC_MSG_FAILED" NONE, NONE;
+    BundleTimeout "OFPBFC_TIMEOUT" NONE, NONE;
+    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS" NONE, NONE;
+
+    MonitorExists "OFPMOFC_MONITOR_EXISTS" NONE, NONE;
+    MonitorBadFlags "OFPMOFC_BAD_FLAGS" NONE, NONE;
+    MonitorUnknown "OFPMOFC_UNKNOWN_MONITOR" NONE, NONE;
+
+    TlvTableBadCommand "NXTTMFC_BAD_COMMAND" NONE, NONE;
+    TlvTableBadOptionLength "NXTTMFC_BAD_OPT_LEN" NONE, NONE;
+    TlvTableBadFieldIndex "NXTTMFC_BAD_FIELD_IDX" NONE, NONE;
+    TlvTableFull "NXTTMFC_TABLE_FULL" NONE, NONE;
+    TlvTableAlreadyMapped "NXTTMFC_ALREADY_MAPPED" NONE, NONE;
+    TlvTableDuplicateEntry "NXTTMFC_DUP_ENTRY" NONE, NONE;
+    TlvTableInvalidDeletion "NXTTMFC_INVALID_TLV_DEL" NONE, NONE;
+
+    ResumeUnsupported "NXR_NOT_SUPPORTED" NONE, NONE;
+    ResumeStale "NXR_STALE" NONE, NONE;
+    StatisticsNotConfigured "NXST_NOT_CONFIGURED" NONE, NONE;
 }
 
 /// Names of the error types, by number, for codes without a name.
@@ -288,7 +364,7 @@ impl ErrorCode {
             .map_or(ErrorCode::Unknown { kind, code }, |row| row.0)
     }
 
-    /// Returns type and code in `version`; `None` if the version has no such error.
+    /// Returns type and code in `version`; `None` if its specification has no such error.
     #[must_use]
     pub fn wire(self, version: Version) -> Option<(u16, u16)> {
         match self {
@@ -329,7 +405,7 @@ impl ErrorCode {
         }
     }
 
-    /// Returns the name in the specification, such as `OFPBRC_BAD_LEN`.
+    /// Returns the name in the specification, such as `OFPBRC_BAD_LEN`, or in Open vSwitch.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         TABLE.iter().find(|row| row.0 == self).map(|row| row.1)
@@ -358,6 +434,9 @@ impl fmt::Display for ErrorCode {
         match (self.name(), self) {
             (Some(name), _) => f.write_str(name),
             (None, ErrorCode::Unknown { kind, code }) => write!(f, "type {kind} code {code}"),
+            (None, ErrorCode::UnknownOfVendor { vendor, kind, code }) => {
+                write!(f, "type {kind} code {code} of vendor {vendor:#010x}")
+            }
             (None, _) => f.write_str("unnamed error"),
         }
     }

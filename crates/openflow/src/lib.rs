@@ -34,7 +34,6 @@ mod address;
 mod band;
 mod bytes;
 mod error;
-mod exact;
 mod field;
 mod flags;
 mod header;

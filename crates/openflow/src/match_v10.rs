@@ -109,6 +109,44 @@ fn prefix(address: [u8; 4], wild: u32) -> (u128, u128) {
     (u32::from_be_bytes(address).into(), mask.into())
 }
 
+/// Fields of the link that an exact match has, besides the priority of a tag.
+const LINK: u64 = Field::InPort.bit()
+    | Field::EthSrc.bit()
+    | Field::EthDst.bit()
+    | Field::EthType.bit()
+    | Field::VlanVid.bit();
+
+impl Match {
+    /// Whether it matches, as a match of 1.0, without wildcards (1.0 §3.4).
+    ///
+    /// A field that has no meaning in the packets of the match is no wildcard, whatever its bit
+    /// says: the priority of a missing tag, an address of a packet without IP or ARP, a port of a
+    /// protocol without ports.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        let bits = |fields: &[Field]| fields.iter().fold(0, |bits, field| bits | field.bit());
+        let mut needed = LINK;
+        if self.value(Field::VlanVid).is_some_and(|vid| vid != 0) {
+            needed |= Field::VlanPcp.bit();
+        }
+        match self.value(Field::EthType).and_then(|eth_type| u16::try_from(eth_type).ok()) {
+            Some(IPV4) => {
+                use Field::{IpDscp, IpProto, Ipv4Dst, Ipv4Src};
+                needed |= bits(&[Ipv4Src, Ipv4Dst, IpDscp, IpProto]);
+                needed |= match self.value(IpProto) {
+                    Some(1) => bits(&[Field::Icmpv4Type, Field::Icmpv4Code]),
+                    Some(6) => bits(&[Field::TcpSrc, Field::TcpDst]),
+                    Some(17) => bits(&[Field::UdpSrc, Field::UdpDst]),
+                    _ => 0,
+                };
+            }
+            Some(ARP) => needed |= bits(&[Field::ArpOp, Field::ArpSpa, Field::ArpTpa]),
+            _ => {}
+        }
+        needed & !self.present() == 0 && needed & self.masked() == 0
+    }
+}
+
 /// The fields that a match of 1.0 can express.
 const SAYABLE: u64 = Field::InPort.bit()
     | Field::EthSrc.bit()

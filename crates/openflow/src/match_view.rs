@@ -51,6 +51,15 @@ impl<'a> MatchView<'a> {
         }
     }
 
+    /// Whether it matches, as a match of 1.0, without wildcards ([`Match::is_exact`]).
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        match self.0 {
+            Repr::Match(m) => m.is_exact(),
+            _ => self.to_match().is_exact(),
+        }
+    }
+
     /// Returns the ingress port, and reads as little as possible for it.
     #[must_use]
     #[inline(always)]

@@ -82,7 +82,7 @@ impl NativeController {
     ) -> PyResult<Self> {
         let (feed, woken) = feed()?;
         let mut runner = Runner::new(feed, report, SPIN);
-        let mut builder = Controller::builder().workers(workers);
+        let mut builder = Controller::builder().workers(workers).spare_cores(1);
         for address in listen {
             builder = builder.listen(address_of(&address)?);
         }
@@ -172,6 +172,13 @@ impl NativeController {
         let controller = self.controller();
         let addresses = controller.as_ref().map_or(&[][..], |it| it.controller().addresses());
         addresses.iter().map(SocketAddr::to_string).collect()
+    }
+
+    /// Numbers of the cores to which workers are pinned.
+    #[getter]
+    fn worker_cores(&self) -> Vec<usize> {
+        let controller = self.controller();
+        controller.as_ref().map_or_else(Vec::new, |it| it.controller().worker_cores().to_vec())
     }
 
     /// The file descriptor that is readable when events wait.

@@ -88,6 +88,13 @@ impl RawController {
         self.addresses.clone()
     }
 
+    /// Numbers of the cores to which workers are pinned.
+    #[getter]
+    fn worker_cores(&self) -> Vec<usize> {
+        let configured = self.configured();
+        configured.as_ref().map_or_else(Vec::new, |it| it.controller().worker_cores().to_vec())
+    }
+
     /// The file descriptor that is readable while events wait, and at the end.
     fn fileno(&self) -> RawFd {
         self.bell.fileno()

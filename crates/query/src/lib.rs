@@ -29,6 +29,7 @@ mod identities;
 mod messages;
 mod network;
 mod operator;
+mod orphans;
 mod page;
 mod ports;
 mod quarantine;
@@ -72,6 +73,9 @@ pub use network::{
     MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, TopologyAnswer, TopologySwitch,
 };
 pub use operator::Operator;
+pub use orphans::{
+    CleanAnswer, CleanFlows, ListOrphans, MAX_ORPHANS_SHOWN, OrphansOfApp, SwitchOrphans,
+};
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
 pub use ports::{ListPorts, PortCounters, PortState, PortStatsRow};
 pub use quarantine::{

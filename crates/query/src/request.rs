@@ -5,16 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, AskSwitch, Block, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CountFlows,
-    CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow, EventsAfter, FlowPage,
-    FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology,
-    GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits,
-    ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts, ListIdentities,
-    ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations, ListStatic,
-    ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow, PortStatsRow, QuarantineAnswer,
-    RelayRow, Release, Reload, ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages,
-    SentMessages, SetSharedConfig, SetStatic, SharedConfig, StaticAnswer, StaticRow, Status,
-    SwitchFlows, SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
+    AppRow, AskSwitch, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows, ClusterStatus,
+    ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow,
+    EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig,
+    GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
+    ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts,
+    ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans, ListPorts, ListRelays,
+    ListReservations, ListStatic, ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow,
+    PortStatsRow, QuarantineAnswer, RelayRow, Release, Reload, ReloadAnswer, ReservationRow,
+    Reserve, Rows, SendMessages, SentMessages, SetSharedConfig, SetStatic, SharedConfig,
+    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchOrphans, SwitchReply, SwitchRow, TaskRow,
+    TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -77,6 +78,7 @@ macro_rules! queries {
                             | Request::ListGroups(_)
                             | Request::ListMeters(_)
                             | Request::CountFlows(_)
+                            | Request::ListOrphans(_)
                             | Request::ListStatic(_)
                             | Request::AskSwitch(_)
                     )
@@ -154,6 +156,10 @@ queries! {
     "list_meters" ListMeters -> Rows<MeterRow>;
     /// Numbers of flows by switch and app.
     "count_flows" CountFlows -> Rows<SwitchFlows>;
+    /// Flows of apps that do not run here, by switch and app.
+    "list_orphans" ListOrphans -> Rows<SwitchOrphans>;
+    /// Removes flows of apps that do not run here.
+    "clean_flows" CleanFlows -> CleanAnswer, order;
     /// Blocks a host or a prefix at every switch.
     "block" Block -> QuarantineAnswer, order;
     /// Ends the block of a host or a prefix.

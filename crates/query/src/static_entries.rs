@@ -272,6 +272,9 @@ pub enum StaticState {
     Standby,
     /// Its switch refuses it, or cannot have it. It is tried again from time to time.
     Refused,
+    /// Its switch confirms it, and then reports it otherwise, or not at all. It is tried again from
+    /// time to time.
+    NotKept,
     /// A newer controller has sent a state that this release does not know.
     #[serde(other)]
     Unknown,

@@ -2,15 +2,16 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, AskSwitch, Block, ClusterStatus, ClusterSwitchRow, CountFlows, DescribeCounters,
-    DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity, GetCluster, GetCounters,
-    GetSharedConfig, GetStatus, GetTopology, GroupKind, JudgeRelay, LinkRow, ListApps, ListBlocked,
-    ListCircuits, ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts,
-    ListIdentities, ListLatencies, ListLinks, ListMeters, ListPorts, ListRelays, ListReservations,
-    ListStatic, ListSwitches, ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator,
-    Page, PortState, QueryError, RelayVerdict, Release, Reload, Request, ReservationRow,
-    ReservationState, Reserve, Rows, SendMessages, SetSharedConfig, SetStatic, StaticBand,
-    StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
+    Answer, AskSwitch, Block, CleanFlows, ClusterStatus, ClusterSwitchRow, CountFlows,
+    DescribeCounters, DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity,
+    GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind, JudgeRelay,
+    LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows,
+    ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans,
+    ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes,
+    MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError, RelayVerdict, Release,
+    Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SendMessages,
+    SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
+    StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -114,6 +115,9 @@ fn every_request_is_read_as_it_was_written() {
         ListLatencies {}.into(),
         GetTopology {}.into(),
         ListLinks { page }.into(),
+        ListOrphans { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()), page }
+            .into(),
+        CleanFlows { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()) }.into(),
         ListRelays { page }.into(),
         JudgeRelay {
             from: "core-1:4".parse().unwrap(),

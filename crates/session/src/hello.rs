@@ -39,17 +39,19 @@ impl PeerVersions {
     }
 
     /// The version that both ends agree on. With a bitmap: the highest version in both. Without:
-    /// the smaller of both headers' versions, if this end speaks it.
+    /// the smaller of both headers' versions.
+    ///
+    /// If this end does not speak the smaller version, it tries its highest one below that. The
+    /// specification asks for a refusal. But a peer without a bitmap often speaks all versions up to
+    /// the one in its header, and then agrees on the same one with this end's bitmap. A peer that
+    /// does not answers with an error, and the connection ends as after a refusal.
     ///
     /// This end's bitmap does not matter: an end without one speaks a single version, and both
     /// rules then agree.
     pub(crate) fn agree(self, ours: Versions) -> Option<Version> {
         match self.bitmap {
             Some(bits) => Versions::from_bitmap(bits)?.and(ours).map(Versions::highest),
-            None => {
-                let smaller = Version::from_wire(self.header.min(ours.highest().wire()));
-                smaller.filter(|version| ours.contains(*version))
-            }
+            None => ours.highest_up_to(self.header),
         }
     }
 }

@@ -20,20 +20,14 @@ fn hello(header: u8, bitmap: Option<u32>) -> Vec<u8> {
     }
 }
 
-/// The rule of the specification: with two bitmaps, the highest version in both; otherwise the
-/// smaller of both headers, if the reader speaks it.
+/// With a bitmap under any header: the highest version in both. Otherwise the highest of ours that
+/// is at most the peer's.
 fn expected(ours: Versions, header: u8, bitmap: Option<u32>) -> Option<Version> {
-    let our_bits = ours.iter().fold(0_u32, |bits, v| bits | 1 << v.wire());
-    let sends_bitmap = ours.highest() == Version::V1_3;
-    // Elements have a meaning only since 1.3.
-    let bitmap = bitmap.filter(|_| header >= 4);
-    let wire = match bitmap.filter(|_| sends_bitmap) {
-        Some(bits) => (bits & our_bits).checked_ilog2()? as u8,
-        None => header.min(ours.highest().wire()),
-    };
-    // A peer whose bitmap lacks that version would refuse it.
-    let refused = bitmap.is_some_and(|bits| bits >> wire & 1 == 0);
-    Version::from_wire(wire).filter(|v| ours.contains(*v) && !refused)
+    let common = ours.iter().filter(|version| match bitmap {
+        Some(bits) => bits >> version.wire() & 1 != 0,
+        None => version.wire() <= header,
+    });
+    common.max_by_key(|version| version.wire())
 }
 
 #[test]

@@ -39,6 +39,11 @@ pub(crate) struct EntryPosition {
 /// without a noticeable pause, even as 512 small pages at some 150 ns each.
 pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
+/// Maximum number of steps that a resize waits for the memory of one chunk, if it is not urgent. The
+/// steps of a busy switch take a second or more; the other thread, also one that hardly gets a core,
+/// takes milliseconds.
+pub(crate) const MAX_WAIT_STEPS: u32 = 1 << 14;
+
 /// Lines in chunks, charged to a budget.
 pub(crate) struct Lines<V> {
     /// The chunk of a table that needs only one, as most do: found without a list. Declared before
@@ -55,6 +60,8 @@ pub(crate) struct Lines<V> {
     drained: usize,
     /// The memory of the next chunk, while another thread prepares it.
     ordered: Option<Ordered>,
+    /// Number of steps that have waited for this memory.
+    waited_steps: u32,
     reservation: Option<MemoryReservation>,
 }
 
@@ -64,7 +71,17 @@ pub(crate) struct OutOfMemory;
 impl<V> Default for Lines<V> {
     fn default() -> Self {
         let (only, chunks) = (Chunk::empty(), Vec::new());
-        Self { only, chunks, count: 0, target: 0, drained: 0, ordered: None, reservation: None }
+        let (ordered, reservation) = (None, None);
+        Self {
+            only,
+            chunks,
+            count: 0,
+            target: 0,
+            drained: 0,
+            ordered,
+            waited_steps: 0,
+            reservation,
+        }
     }
 }
 
@@ -81,7 +98,8 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     }
 
     /// Clears up to `count` more lines, within one chunk; returns true when all are cleared. With
-    /// `may_wait` it clears none while another thread prepares their memory.
+    /// `may_wait` it clears none while another thread prepares their memory, for at most
+    /// [`MAX_WAIT_STEPS`] calls.
     pub(crate) fn clear_some(&mut self, count: usize, may_wait: bool) -> Result<bool, OutOfMemory> {
         let left = self.target - self.count;
         let filled = self.count % CHUNK_LINES;
@@ -107,10 +125,15 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         let layout = Chunk::<Line<V>>::layout(lines).ok_or(OutOfMemory)?;
         if self.ordered.is_none() && layout.size() >= MIN_SLOT_BYTES {
             self.ordered = Ordered::place(layout);
+            self.waited_steps = 0;
         }
+        let may_wait = may_wait && self.waited_steps < MAX_WAIT_STEPS;
         let memory = match self.ordered.as_ref().map(Ordered::state) {
             None => Memory::allocate(layout),
-            Some(OrderState::Waiting) if may_wait => return Ok(None),
+            Some(OrderState::Waiting) if may_wait => {
+                self.waited_steps += 1;
+                return Ok(None);
+            }
             Some(OrderState::Done(memory)) => memory,
             // This thread must not touch a huge page. If the memory is still being prepared, the
             // other thread frees it.

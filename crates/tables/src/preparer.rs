@@ -107,6 +107,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::lines::MAX_WAIT_STEPS;
     use crate::{Budget, FlatTable, Insert};
 
     /// Inserts keys until the table has `count`. Returns false if one was not inserted.
@@ -156,6 +157,51 @@ mod tests {
         .unwrap();
         let waiting = preparer.0.try_iter().count();
         assert!(waiting > 3, "{waiting} orders");
+    }
+
+    /// Inserts keys until a resize waits for its memory; returns their number.
+    fn fill_until_it_waits(table: &mut FlatTable<u32>) -> u64 {
+        let from = if cfg!(miri) { 200 } else { 20_000 };
+        (from..).find(|&count| fill(table, count) && table.is_resizing()).unwrap()
+    }
+
+    #[test]
+    fn a_resize_whose_memory_comes_after_the_last_insertion_ends() {
+        let (tables, preparer) = preparer();
+        thread::spawn(move || {
+            tables.install();
+            let mut table = table();
+            let count = fill_until_it_waits(&mut table);
+            let before = table.memory();
+            table.continue_resize(100);
+            assert!(table.is_resizing() && table.memory() == before, "the memory is not there");
+            // What the other thread does, until it has no order.
+            for Order { layout, answer } in preparer.0.try_iter() {
+                let _ = answer.send(Memory::allocate(layout));
+            }
+            // All is there: as many steps as the lines take.
+            table.continue_resize(table.lines());
+            assert!(!table.is_resizing() && table.memory() < before);
+            assert!(holds(&table, count));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_resize_whose_memory_never_comes_ends() {
+        // The preparer never runs.
+        let (tables, _preparer) = preparer();
+        thread::spawn(move || {
+            tables.install();
+            let mut table = table();
+            let count = fill_until_it_waits(&mut table);
+            table.continue_resize(MAX_WAIT_STEPS as usize + table.lines());
+            assert!(!table.is_resizing());
+            assert!(holds(&table, count));
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

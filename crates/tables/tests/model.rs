@@ -15,6 +15,7 @@ enum Op {
     Remove(u64),
     RemoveWhere(u32),
     Age(usize),
+    ContinueResize(usize),
     Tick(u32),
     Clear,
 }
@@ -28,6 +29,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => key.prop_map(Op::Remove),
         1 => (0..6u32).prop_map(Op::RemoveWhere),
         3 => (0..40usize).prop_map(Op::Age),
+        2 => (1..20usize).prop_map(Op::ContinueResize),
         3 => (1..6u32).prop_map(Op::Tick),
         1 => Just(Op::Clear),
     ]
@@ -87,6 +89,7 @@ impl Checked {
                 assert!(model.values().all(|&(value, _)| value != port));
             }
             Op::Age(steps) => self.age(steps),
+            Op::ContinueResize(steps) => self.table.continue_resize(steps),
             Op::Tick(ticks) => self.now = self.now.wrapping_add(ticks),
             Op::Clear => {
                 self.table.clear();

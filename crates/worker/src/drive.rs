@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_session::Versions;
+
 use crate::counters::WorkerCounters;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
@@ -18,7 +20,17 @@ pub trait Drive {
     /// Key of the next connection.
     fn next_key(&self) -> ConnectionKey;
     /// Opens a connection of a switch.
-    fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T);
+    fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
+        self.open_in(peer, None, now, transport);
+    }
+    /// The same, in these versions instead of those of the sessions.
+    fn open_in<T: Transport>(
+        &mut self,
+        peer: SocketAddr,
+        versions: Option<Versions>,
+        now: Duration,
+        transport: &mut T,
+    );
     /// Sets the maximum bytes of the next reads.
     fn set_turn_bytes(&mut self, bytes: usize);
     /// Gives a switch its turn. Returns whether there may be more to read at once.
@@ -71,8 +83,14 @@ impl Drive for Worker {
     }
 
     #[inline]
-    fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
-        self.open(peer, now, transport);
+    fn open_in<T: Transport>(
+        &mut self,
+        peer: SocketAddr,
+        versions: Option<Versions>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        self.open_in(peer, versions, now, transport);
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{FlowStats, List, Out};
 use bellrock_api::runtime::BatchControl;
 use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, Repeats, SwitchInfo};
-use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent};
+use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent, Versions};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
@@ -165,7 +165,19 @@ impl Worker {
     /// Opens a connection of a switch: sends a hello. The transport must already know
     /// [`Worker::next_key`].
     pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
+        self.open_in(peer, None, now, transport);
+    }
+
+    /// As [`Worker::open`], in these versions instead of those of the sessions.
+    pub fn open_in<T: Transport>(
+        &mut self,
+        peer: SocketAddr,
+        versions: Option<Versions>,
+        now: Duration,
+        transport: &mut T,
+    ) {
         let mut settings = self.settings.session;
+        settings.versions = versions.unwrap_or(settings.versions);
         if self.shared.has_orders() {
             // One of them may be to stand by at this switch, whose datapath id is not known yet.
             settings.first_role = FirstRole::Standby;

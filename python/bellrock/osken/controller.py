@@ -9,6 +9,7 @@ from typing import Any
 from os_ken.cfg import CONF
 from os_ken.lib import hub
 
+from .._cores import Placement
 from .._native import Error, RawController, RawEvent
 from .datapath import RETRY_S, BellrockDatapath
 from .engine_log import ENGINE_LOG
@@ -43,6 +44,8 @@ class BellrockController:
             # It ends the start, with its reason: a port that is taken, a file that is missing.
             raise NotStarted(str(error)) from error
         self._datapaths: dict[int, BellrockDatapath] = {}
+        # Threads that are started from here on have its cores too. The program ends with it.
+        Placement(self._native.worker_cores)
         _running.add(self)
         ENGINE_LOG.start()
         for address in self._native.addresses:

@@ -21,7 +21,7 @@ pub use possible::{
     ALL_TABLES, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason, check_bucket,
     check_instructions,
 };
-pub use reported::{FlowKey, FlowNormalizer, ReportedFlow};
+pub use reported::{Deviation, FlowKey, FlowNormalizer, ReportedFlow};
 
 use crate::PriorityBand;
 

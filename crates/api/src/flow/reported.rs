@@ -7,7 +7,7 @@
 
 use bellrock_openflow::{
     Action, EncodeError, FlowCommand, FlowFlags, FlowMod, FlowStats, Instruction, Instructions,
-    List, MAX_MESSAGE_LEN, Match, Out, Port, ToSwitch, Version,
+    List, MAX_MESSAGE_LEN, Match, Message, Out, Port, ToSwitch, Version,
 };
 
 use crate::{AppId, Error, Flow, Result};
@@ -38,11 +38,38 @@ pub struct ReportedFlow {
 }
 
 impl ReportedFlow {
+    /// How it deviates from a flow with the same key that the switch reports.
+    #[must_use]
+    pub fn deviation(&self, reported: Option<&ReportedFlow>) -> Deviation {
+        match reported {
+            None => Deviation::Missing,
+            Some(reported) if reported.cookie != self.cookie => Deviation::Cookie,
+            Some(_) => Deviation::Contents,
+        }
+    }
+
     /// Whether it expires: after a time, or after a time without packets.
     #[must_use]
     pub fn has_timeout(&self) -> bool {
         self.idle_timeout != 0 || self.hard_timeout != 0
     }
+}
+
+/// How a switch reports an entry after it has confirmed a change of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Deviation {
+    /// It does not report the entry.
+    #[error("does not report it")]
+    Missing,
+    /// It reports the flow under a cookie that is not the app's.
+    #[error("reports it with another cookie")]
+    Cookie,
+    /// It reports the entry with other contents.
+    #[error("reports it with other contents")]
+    Contents,
+    /// It reports the entry after its removal.
+    #[error("still reports it")]
+    Present,
 }
 
 /// Flags that a flow keeps. The others concern only the command that adds it. 1.0 reports none.
@@ -115,6 +142,45 @@ impl FlowNormalizer {
             matching: flow.matching,
             instructions: flow.instructions,
         })
+    }
+
+    /// Names what differs between a flow and the one that a switch reports, as `actions output:1
+    /// instead of output:2`.
+    #[must_use]
+    pub fn difference(&mut self, wanted: &ReportedFlow, reported: &ReportedFlow) -> String {
+        let mut parts = Vec::new();
+        let mut add = |what: &str, reported: String, wanted: String| {
+            if reported != wanted {
+                parts.push(format!("{what} {reported} instead of {wanted}"));
+            }
+        };
+        add("cookie", format!("{:#x}", reported.cookie), format!("{:#x}", wanted.cookie));
+        let timeouts =
+            |flow: &ReportedFlow| format!("{}/{} s", flow.idle_timeout, flow.hard_timeout);
+        add("timeouts", timeouts(reported), timeouts(wanted));
+        let flags = |flow: &ReportedFlow| format!("{:#x}", flow.flags.bits());
+        add("flags", flags(reported), flags(wanted));
+        let reported_text = self.instructions_text(&reported.instructions);
+        add("actions", reported_text, self.instructions_text(&wanted.instructions));
+        parts.join(", ")
+    }
+
+    fn instructions_text(&mut self, instructions: &[u8]) -> String {
+        self.out.clear();
+        let any = Match::any();
+        let flow = ToSwitch::FlowMod(FlowMod::add(&any));
+        // The shortest flow_mod always fits.
+        let _ = flow.encode(self.version, 0, &mut self.out);
+        let mut message = self.out.as_slice().to_vec();
+        message.extend_from_slice(instructions);
+        let length = u16::try_from(message.len()).unwrap_or(u16::MAX).to_be_bytes();
+        if let Some(field) = message.get_mut(2..4) {
+            field.copy_from_slice(&length);
+        }
+        match ToSwitch::decode(&message) {
+            Ok(Message { body: ToSwitch::FlowMod(flow), .. }) => flow.instructions.to_string(),
+            _ => format!("{instructions:02x?}"),
+        }
     }
 
     fn reported_flags(&self, flags: FlowFlags) -> FlowFlags {

@@ -98,6 +98,12 @@ impl SwitchHostCache {
         self.hosts.clear();
     }
 
+    /// Continues a resize by up to `steps` steps, if one is running.
+    #[inline]
+    pub(super) fn continue_resize(&mut self, steps: usize) {
+        self.hosts.continue_resize(steps);
+    }
+
     /// Sweeps the next line, and turns the cache on again after its pause.
     pub(super) fn age(&mut self, now: u32) {
         self.hosts.age(now, SWEPT_AFTER_S, 1, |_, _| ());

@@ -71,6 +71,10 @@ pub(crate) trait HostTable: Send + 'static {
     /// Forgets all hosts behind a port. May read the whole table.
     fn forget_port(&mut self, port: Port);
 
+    /// Continues a resize of this switch's own table by up to `steps` steps, if one is running. It
+    /// may begin with the last new host, and look-ups cost more until it ends.
+    fn continue_resize(&mut self, steps: usize);
+
     /// Number of calls of [`HostTable::age`] that cover this switch's part of the table.
     fn lines(&self) -> usize;
 
@@ -243,6 +247,11 @@ impl HostTable for SwitchHosts {
             remove_host(ports, place);
             forgotten(HostKey(key), place);
         });
+    }
+
+    #[inline]
+    fn continue_resize(&mut self, steps: usize) {
+        self.table.continue_resize(steps);
     }
 
     fn lines(&self) -> usize {

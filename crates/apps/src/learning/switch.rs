@@ -32,6 +32,12 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 /// rest waits for the next packets, or the next second.
 const MAX_CHANGES_AT_A_TIME: usize = 64;
 
+/// Steps of a resize of the host table for each batch of packets, and for each second: a busy switch
+/// ends the resize of a thousand hosts within milliseconds, an idle one within seconds. A second's
+/// steps take some 20 microseconds.
+const RESIZE_STEPS_PER_BATCH: usize = 1;
+const RESIZE_STEPS_PER_S: usize = 64;
+
 /// A learning switch at one switch.
 #[expect(private_bounds, reason = "the host table is private to this crate")]
 pub struct LearningSwitch<H: HostTable = SwitchHosts> {
@@ -560,6 +566,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         if self.hosts.has_changes() {
             self.handle_changes(switch);
         }
+        self.hosts.continue_resize(RESIZE_STEPS_PER_BATCH);
         if self.hosts.is_beyond_cache() {
             self.prefetch(batch);
         }
@@ -608,6 +615,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         self.flaps.remove_calm(self.now_s);
         self.hosts.note_flapping(self.flaps.flapping());
         self.update_fast_path(switch.now());
+        self.hosts.continue_resize(RESIZE_STEPS_PER_S);
         if self.hosts.has_changes() {
             self.handle_changes(switch);
         }

@@ -193,6 +193,10 @@ pub struct Configured {
     reloader: Arc<Reloader>,
 }
 
+/// Cores without a worker, unless the configuration has a number of workers: apps in Python, and a
+/// raw owner, have one thread, which works more than a worker.
+const CORES_OF_ONE_THREAD: usize = 1;
+
 impl Configured {
     /// Starts the controller, lets operators reload its configuration, and reports to the service manager
     /// that it is ready.
@@ -215,8 +219,9 @@ impl Configured {
         mut add: impl FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun>,
     ) -> Result<Self, NotRun> {
         check_cluster_files(&config)?;
-        let (builder, parts) = builder::builder(&config, options.shared_table, &mut add)?;
+        let (mut builder, parts) = builder::builder(&config, options.shared_table, &mut add)?;
         if config.python_files().next().is_some() {
+            builder = builder.spare_cores(CORES_OF_ONE_THREAD);
             // The check of the configuration knew nothing of these apps.
             for doubt in builder.chain_warnings() {
                 warn!("{doubt}");
@@ -241,7 +246,7 @@ impl Configured {
         let without_apps = Config { apps: Vec::new(), allow: Default::default(), ..config.clone() };
         let none = &mut |builder, _: &PythonFile| Ok(builder);
         let (builder, parts) = builder::builder(&without_apps, options.shared_table, none)?;
-        let (builder, owner) = builder.raw_owner();
+        let (builder, owner) = builder.spare_cores(CORES_OF_ONE_THREAD).raw_owner();
         let configured = Configured::start_built(config, options, log_level, builder, parts)?;
         service::ready(&configured.controller);
         Ok((configured, owner))

@@ -72,7 +72,7 @@ fn whose(network: &Network, app: Option<&str>) -> Result<Whose, QueryError> {
     }
 }
 
-fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
+pub(super) fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
     FlowRow {
         table: flow.table,
         priority: flow.priority,
@@ -138,13 +138,13 @@ fn count_by_app<'a>(
         .collect()
 }
 
-fn ask(network: &Network, dpid: Dpid) -> RequestFuture {
+pub(super) fn ask(network: &Network, dpid: Dpid) -> RequestFuture {
     let all = Match::any();
     network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)))
 }
 
 /// The flows of a reply. `None`: it is another reply.
-fn flows_of(reply: ReplyBody<'_>) -> Option<impl Iterator<Item = FlowStats<'_>>> {
+pub(super) fn flows_of(reply: ReplyBody<'_>) -> Option<impl Iterator<Item = FlowStats<'_>>> {
     match reply {
         ReplyBody::Flow(flows) => Some(flows.into_iter()),
         _ => None,

@@ -14,6 +14,7 @@ mod latencies;
 mod messages;
 mod names;
 mod network;
+mod orphans;
 mod ports;
 mod provisioning;
 mod quarantine;
@@ -53,6 +54,7 @@ use bellrock_services::leadership::Leadership;
 use bellrock_tables::Budget;
 
 pub(crate) use events::Run;
+use orphans::OrphanApps;
 pub(crate) use static_entries::StaticHandle;
 pub use static_store::{StaticStore, StaticStoreError};
 pub(crate) use wait::wait_until;
@@ -160,11 +162,19 @@ impl Operator for ControllerOperator {
                 Answer::ListMeters(groups::list_meters(network, &switch, &query)?)
             }
             Request::CountFlows(query) => {
-                let dpids = match &query.switch {
-                    Some(switch) => vec![self.switch(names, switch)?.dpid],
-                    None => self.monitor.switches().iter().map(|info| info.dpid).collect(),
-                };
+                let dpids = self.switches_or_one(names, query.switch.as_ref())?;
                 Answer::CountFlows(flows::count(network, names, dpids, query.page))
+            }
+            Request::ListOrphans(query) => {
+                let apps = self.orphan_apps(query.app.as_deref())?;
+                let dpids = self.switches_or_one(names, query.switch.as_ref())?;
+                let dpids = Rows::of(dpids, query.page);
+                Answer::ListOrphans(orphans::list(network, names, &apps, dpids))
+            }
+            Request::CleanFlows(order) => {
+                let apps = self.orphan_apps(order.app.as_deref())?;
+                let dpids = self.switches_or_one(names, order.switch.as_ref())?;
+                Answer::CleanFlows(orphans::clean(network, names, &apps, &dpids))
             }
             Request::Block(order) => Answer::Block(self.block(names, &order)?),
             Request::Unblock(order) => Answer::Unblock(self.unblock(names, &order)?),
@@ -251,6 +261,27 @@ fn carried_out<T>(answer: bellrock_api::runtime::PromiseFuture<T>) -> Result<T, 
 
 impl ControllerOperator {
     /// The switch that an operator means, if it is up, here or at another node of the cluster.
+    /// Returns one switch that is up, or all of them.
+    fn switches_or_one(
+        &self,
+        names: &Names,
+        switch: Option<&SwitchRef>,
+    ) -> Result<Vec<Dpid>, QueryError> {
+        match switch {
+            Some(switch) => Ok(vec![self.switch(names, switch)?.dpid]),
+            None => Ok(self.monitor.switches().iter().map(|info| info.dpid).collect()),
+        }
+    }
+
+    /// Returns the apps that come with Bellrock and do not run here, or the one with this name.
+    fn orphan_apps(&self, app: Option<&str>) -> Result<OrphanApps, QueryError> {
+        #[cfg(feature = "config")]
+        let known = bellrock_config::app_names();
+        #[cfg(not(feature = "config"))]
+        let known = std::iter::empty();
+        OrphanApps::new(&self.network, app, known)
+    }
+
     fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
         let dpid = self.dpid(names, switch)?;
         self.network.reachable(dpid).ok_or_else(|| {

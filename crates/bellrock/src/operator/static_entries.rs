@@ -11,7 +11,7 @@ use bellrock_query::{
     DEFAULT_OWNER, ErrorKind, ListStatic, MAX_UNCONFIRMED_SHOWN, QueryError, Rows, SetStatic,
     StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState,
 };
-use bellrock_services::desired::{IntentState, UnsettledIntents};
+use bellrock_services::desired::{IntentState, MissingReason, UnsettledIntents};
 use tracing::info;
 
 use super::static_checks::{check_possible, find_absent, not_set, unfit_part};
@@ -274,6 +274,9 @@ fn state_of(
                 }
                 None => (StaticState::Waiting, format!("switch {switch} is not connected")),
             }
+        }
+        IntentState::Refused(_, why @ MissingReason::NotKept(_)) => {
+            (StaticState::NotKept, why.to_string())
         }
         IntentState::Refused(_, why) => (StaticState::Refused, why.to_string()),
     }

@@ -103,8 +103,8 @@ pub struct Targets {
     /// The command that measures what operators get: `{part}` is one of `static-flows`,
     /// `single-flows`, `requests`, `status`, `watched` and `reload`. Its last line has the number.
     pub operators: Option<String>,
-    /// The command that measures apps in Python: `{part}` is one of `learning`, `headers`, `batches`,
-    /// `os-ken`, `latency`, `import` and `wheel`. Its last line has the number.
+    /// The command that measures apps in Python: `{part}` is one of `learning`, `unplaced`,
+    /// `headers`, `batches`, `os-ken`, `latency`, `import` and `wheel`. Its last line has the number.
     pub python: Option<String>,
     /// Folder for the files of controllers.
     pub folder: PathBuf,

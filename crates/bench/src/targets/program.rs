@@ -26,6 +26,7 @@ pub(super) enum MeasuredProgram {
 pub(super) enum PythonPart {
     /// Flow set-ups of a learning switch.
     Learning,
+    Unplaced,
     /// The same, with headers of IPv4 and TCP looked at and a match of five fields built.
     Headers,
     /// A learning switch that gets its packets in batches.
@@ -45,6 +46,7 @@ impl PythonPart {
     const fn name_and_word(self) -> (&'static str, &'static str) {
         match self {
             PythonPart::Learning => ("learning", "set-ups/s"),
+            PythonPart::Unplaced => ("unplaced", "set-ups/s"),
             PythonPart::Headers => ("headers", "set-ups/s"),
             PythonPart::Batches => ("batches", "set-ups/s"),
             PythonPart::OsKen => ("os-ken", "times"),

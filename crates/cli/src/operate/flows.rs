@@ -3,6 +3,8 @@
 use bellrock_query::{DEFAULT_PAGE_ROWS, ListFlows, MAX_PAGE_ROWS, Page, QueryError, SwitchRef};
 use clap::Args;
 
+use super::clean;
+use crate::Failure;
 use crate::ask::Ask;
 
 /// List the flows of a switch and their apps, or count the flows of all switches
@@ -16,6 +18,9 @@ pub(crate) struct FlowsArgs {
     /// Only flows of this app, of `controller`, or `foreign` ones
     #[arg(long, value_name = "NAME", requires = "switch")]
     app: Option<String>,
+    /// Only flows of apps that do not run any more; `bellrock clean` removes them
+    #[arg(long, conflicts_with_all = ["app", "limit", "skip"])]
+    pub(crate) orphans: bool,
     /// Maximum number of flows to list
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_PAGE_ROWS, value_parser = number, requires = "switch")]
     limit: usize,
@@ -27,6 +32,11 @@ pub(crate) struct FlowsArgs {
 }
 
 impl FlowsArgs {
+    /// Lists flows of apps that do not run.
+    pub(crate) fn list_orphans(&self) -> Result<(), Failure> {
+        clean::list(&self.ask, self.switch.as_ref(), None)
+    }
+
     /// The flows of one switch to ask for. `None`: the numbers of flows of all switches.
     pub(crate) fn of_switch(&self) -> Result<Option<ListFlows>, QueryError> {
         let Some(switch) = &self.switch else { return Ok(None) };

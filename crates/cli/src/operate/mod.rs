@@ -1,6 +1,7 @@
 //! The arguments of commands that ask and order.
 
 pub(crate) mod bandwidth;
+pub(crate) mod clean;
 pub(crate) mod cluster;
 pub(crate) mod flows;
 pub(crate) mod identities;

@@ -52,6 +52,7 @@ fn word(state: StaticState) -> &'static str {
         StaticState::Waiting => "waiting",
         StaticState::Standby => "standby",
         StaticState::Refused => "REFUSED",
+        StaticState::NotKept => "NOT KEPT",
         _ => "unknown",
     }
 }

@@ -228,7 +228,7 @@ fn what_a_setting_shows_it_reads_back() {
     let text = "\
 switches: {core-1: 0000000000000010, s.2: {dpid: 1e5}}
 hosts: {web: 02:00:00:00:00:01}
-listen: [0.0.0.0:1, '[::]:2', 'tls:0.0.0.0:3', 'tls:[::]:4']
+listen: [0.0.0.0:1, '[::]:2@1.0', 'tls:0.0.0.0:3@1.0+1.3', 'tls:[::]:4']
 tls: {certificate: /c, key: /k, ca: /a, crl: /r, identity: strict, identities: {access 1: [a1, a2]}, pins: /p}
 versions: 1.0
 workers: 3

@@ -146,6 +146,15 @@ const BAD: &[Bad] = &[
     ),
     // Addresses and cores.
     (
+        "listen: [127.0.0.1:6653@1.0, 127.0.0.1:6654@1.1]",
+        &[(
+            1,
+            31,
+            "`listen` cannot be \"127.0.0.1:6654@1.1\"; give OpenFlow versions behind the @, such as 127.0.0.1:6654@1.0 \
+             or 127.0.0.1:6654@1.0+1.3",
+        )],
+    ),
+    (
         "listen:\n  - 127.0.0.1:6653\n  - localhost\n",
         &[(
             3,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bellrock_openflow::MultipartKind;
 
 use super::{
-    FaultAction, FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, Unanswered, fail,
+    FaultAction, FaultPlan, Faults, Lab, LabError, Misreport, PROBE_AFTER, PROBE_WAIT, Unanswered,
+    fail,
 };
 use crate::topology::{HostIndex, LinkIndex, SwitchIndex};
 
@@ -138,6 +139,16 @@ impl Lab {
     pub fn unanswered(&mut self, switch: &str, kind: MultipartKind, how: Option<Unanswered>) {
         let switch = self.switch_id(switch);
         self.network.set_unanswered(switch, kind, how);
+    }
+
+    /// Sets how a switch misreports its flows from now on; `None`: it reports them as they are.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    pub fn misreports(&mut self, switch: &str, how: Option<Misreport>) {
+        let switch = self.switch_id(switch);
+        self.network.set_misreport(switch, how);
     }
 
     /// Moves a host with its link to a free port of a switch. The old port loses its link. The host

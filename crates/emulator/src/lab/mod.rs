@@ -65,7 +65,7 @@ use crate::network::EmulatedNetwork;
 #[doc(inline)]
 pub use crate::on_both_versions;
 use crate::switch::MAX_CHANNELS;
-pub use crate::switch::Unanswered;
+pub use crate::switch::{Misreport, Unanswered};
 use crate::topology::{HostIndex, LinkIndex, Node, SwitchIndex, TopologySpec};
 
 /// Maximum time for the switches to come up.

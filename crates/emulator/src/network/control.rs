@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::*;
 use bellrock_openflow::MultipartKind;
 
-use crate::switch::{ChannelClose, ChannelId, TooManyControllers, Unanswered};
+use crate::switch::{ChannelClose, ChannelId, Misreport, TooManyControllers, Unanswered};
 
 /// Switches, and their controllers.
 impl EmulatedNetwork {
@@ -42,6 +42,11 @@ impl EmulatedNetwork {
         how: Option<Unanswered>,
     ) {
         self.switches[switch.index()].switch.set_unanswered(kind, how);
+    }
+
+    /// Sets how a switch misreports its flows from now on; `None`: it reports them as they are.
+    pub fn set_misreport(&mut self, switch: SwitchIndex, how: Option<Misreport>) {
+        self.switches[switch.index()].switch.set_misreport(how);
     }
 
     /// Opens a channel from a switch to a controller.

@@ -23,6 +23,7 @@
 
 mod channel;
 mod messages;
+mod misreport;
 mod notices;
 mod outbox;
 mod replies;
@@ -43,6 +44,7 @@ use bellrock_session::{self as session, SwitchDescription, Versions, switch::Swi
 
 use channel::ControllerChannel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
+pub use misreport::Misreport;
 pub(crate) use settings::set_rate;
 pub use settings::{SwitchSettings, port_desc};
 pub use unanswered::Unanswered;
@@ -123,6 +125,7 @@ pub struct EmulatedSwitch {
     counters: SwitchCounters,
     /// Entries of flow statistics that are appended to its own.
     reported_beside: Vec<u8>,
+    misreport: Option<Misreport>,
     /// Buffer for a message before it goes to its outbox.
     scratch: Out,
     /// Multipart requests that it does not answer as it should.
@@ -165,6 +168,7 @@ impl EmulatedSwitch {
             generation: None,
             counters: SwitchCounters::default(),
             reported_beside: Vec::new(),
+            misreport: None,
             scratch,
             unanswered: Vec::new(),
         }

@@ -4,6 +4,7 @@ use bellrock_openflow::{EncodeError, FromSwitch, List, MultipartReply, Out, Repl
 use bellrock_session as session;
 
 use super::ChannelClose;
+use super::misreport::Misreport;
 use super::outbox::Outbox;
 
 /// Maximum number of entries in one part. Long entries take more parts.
@@ -17,6 +18,8 @@ pub(super) struct ReplyTarget<'s> {
     pub(super) outbox: &'s mut Outbox,
     /// Entries of flow statistics that follow the switch's own.
     pub(super) additional: &'s [u8],
+    /// How its flows are misreported.
+    pub(super) misreport: Option<Misreport>,
 }
 
 impl ReplyTarget<'_> {

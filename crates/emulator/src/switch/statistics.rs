@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Aggregate, ErrorCode, FlowFlags, FlowMod, FlowStats, FlowStatsRequest, Group, GroupDesc,
-    GroupFeatures, GroupStats, HEADER_LEN, Instructions, List, MatchView, Meter, MeterConfig,
-    MeterFeatures, MeterFlags, MeterStats, MultipartRequest, PacketByteCount, Port, PortStats,
-    QueueStats, QueueStatsRequest, ReplyBody, RequestBody, TableDetails, TableStats, Version,
+    GroupFeatures, GroupStats, HEADER_LEN, Instruction, Instructions, List, MatchView, Meter,
+    MeterConfig, MeterFeatures, MeterFlags, MeterStats, MultipartRequest, PacketByteCount, Port,
+    PortStats, QueueStats, QueueStatsRequest, ReplyBody, RequestBody, TableDetails, TableStats,
+    Version,
 };
 
 use super::replies::{ENTRIES_PER_PART, ReplyTarget};
@@ -59,6 +60,7 @@ impl EmulatedSwitch {
             scratch: &mut self.scratch,
             outbox: &mut channel.outbox,
             additional: &self.reported_beside,
+            misreport: self.misreport,
         };
         match answer(&self.datapath, &multipart.body, now, &mut reply) {
             Ok(()) => Ok(()),
@@ -146,11 +148,22 @@ fn flows(
     check_table(datapath, reply.version, request)?;
     let mut found = datapath.tables().select(request).peekable();
     loop {
-        let part: Vec<_> = found.by_ref().take(ENTRIES_PER_PART).collect();
+        let mut part: Vec<_> = found.by_ref().take(ENTRIES_PER_PART).collect();
+        part.retain(|(_, flow)| reply.misreport.is_none_or(|how| how.has(flow)));
         let matches: Vec<_> = part.iter().map(|(_, flow)| flow.matching()).collect();
-        let instructions: Vec<_> =
+        let own: Vec<Vec<Instruction<'_>>> =
             part.iter().map(|(_, flow)| flow.program.instructions()).collect();
-        let stats: Vec<_> = part
+        let lists: Vec<_> = match reply.misreport {
+            Some(how) => own.iter().map(|them| how.actions(them)).collect(),
+            None => Vec::new(),
+        };
+        let instructions: Vec<_> = match reply.misreport {
+            Some(how) => {
+                own.iter().zip(&lists).map(|(them, lists)| how.instructions(them, lists)).collect()
+            }
+            None => own,
+        };
+        let mut stats: Vec<_> = part
             .iter()
             .zip(matches.iter().zip(&instructions))
             .map(|((table, flow), (matching, instructions))| {
@@ -175,6 +188,9 @@ fn flows(
                 }
             })
             .collect();
+        if let Some(how) = reply.misreport {
+            stats.iter_mut().for_each(|flow| how.alter(flow));
+        }
         let has_more = found.peek().is_some();
         reply.some(&stats, has_more || !reply.additional.is_empty(), &ReplyBody::Flow)?;
         if !has_more {

@@ -104,6 +104,11 @@ impl Channel {
         self.stream().peer_addr()
     }
 
+    /// The address that its peer connected to.
+    pub(crate) fn local(&self) -> io::Result<SocketAddr> {
+        self.stream().local_addr()
+    }
+
     /// Sends each write at once. Answers are small, and a late one is useless: the kernel must not
     /// delay them to collect more data.
     pub(crate) fn send_at_once(&self) -> io::Result<()> {

@@ -6,6 +6,7 @@ mod identities;
 mod messages;
 mod network;
 mod orders;
+mod orphans;
 mod relays;
 mod static_entries;
 mod system;
@@ -91,6 +92,8 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(messages::send))
         .routes(routes!(network::ports))
         .routes(routes!(network::flows))
+        .routes(routes!(orphans::orphans))
+        .routes(routes!(orphans::clean))
         .routes(routes!(network::hosts))
         .routes(routes!(network::topology))
         .routes(routes!(network::layout))

@@ -11,14 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bellrock_api::Dpid;
 use bellrock_northbound::tokens::{Scope, TokenEntry};
 use bellrock_northbound::{HttpCounters, HttpSettings, Server, counted};
 use bellrock_query::{
-    Answer, AppRow, BlockGap, BlockGapState, BlockedList, ClusterStatus, ClusterSwitchRow,
-    Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents, MAX_EVENTS_AT_ONCE,
-    MessageBytes, MessageOutcome, MessageState, Operator, PinRow, QuarantineAnswer, QueryError,
-    RelayRow, ReloadAnswer, Request, ReservationRow, ReservationState, Rows, SentMessages,
-    SharedConfig, StaticAnswer, StaticEntry, Status, SwitchReply, SwitchRow, TopologyAnswer,
+    Answer, AppRow, BlockGap, BlockGapState, BlockedList, CleanAnswer, ClusterStatus,
+    ClusterSwitchRow, Counters, ErrorKind, EventRow, EventsAfter, FlowPage, FollowEvents,
+    MAX_EVENTS_AT_ONCE, MessageBytes, MessageOutcome, MessageState, Operator, OrphansOfApp, PinRow,
+    QuarantineAnswer, QueryError, RelayRow, ReloadAnswer, Request, ReservationRow,
+    ReservationState, Rows, SentMessages, SharedConfig, StaticAnswer, StaticEntry, Status,
+    SwitchOrphans, SwitchReply, SwitchRow, TopologyAnswer,
 };
 use serde_json::{Value, json};
 
@@ -107,6 +109,11 @@ fn pin_row() -> PinRow {
         "key": format!("sha256:{}", "0a".repeat(32)),
     });
     serde_json::from_value(row).unwrap()
+}
+
+fn orphans_row() -> SwitchOrphans {
+    let apps = vec![OrphansOfApp { app: "bandwidth".to_owned(), flows: 1 }];
+    SwitchOrphans { dpid: Dpid(1), name: None, problem: None, apps, flows: Vec::new() }
 }
 
 fn relay_row() -> RelayRow {
@@ -346,6 +353,13 @@ impl Operator for Fixed {
                 });
                 Answer::ListStatic(Rows::of([serde_json::from_value(row).unwrap()], query.page))
             }
+            Request::ListOrphans(query) => {
+                Answer::ListOrphans(Rows::of([orphans_row()], query.page))
+            }
+            Request::CleanFlows(_) => Answer::CleanFlows(CleanAnswer {
+                removed: 1,
+                switches: vec![orphans_row()],
+            }),
             Request::ListRelays(query) => Answer::ListRelays(Rows::of([relay_row()], query.page)),
             Request::JudgeRelay(_) => Answer::JudgeRelay(relay_row()),
             Request::ListIdentities(query) => {

@@ -3,7 +3,7 @@
 use crate::flags::flags;
 use crate::list::{Element, List};
 use crate::reader::{Reader, Strictness};
-use crate::wire::{self, Tlv, U16, U32, U64, v13};
+use crate::wire::{self, Tlv, U16, U32, U64, v10, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
     Versions,
@@ -11,9 +11,10 @@ use crate::{
 
 /// The first message from each side (1.0 §5.5.1; 1.3.5 §7.5.1).
 ///
-/// The version in its header is the highest that the sender supports. Since 1.3 its elements can
-/// list all supported versions. In earlier versions the bytes after the header have no meaning;
-/// they are not checked, and are kept.
+/// The version in its header is the highest that the sender supports. Its elements can list all
+/// supported versions. 1.3.1 added elements, but a peer may send them under any version: Open
+/// vSwitch does if it speaks 1.0 and 1.2. In versions before 1.3 bytes after the header have no
+/// meaning unless all of them are elements, among them a bitmap; they are not checked, and are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     body: Bytes<'a>,
@@ -90,14 +91,18 @@ impl<'a> Hello<'a> {
         })
     }
 
-    /// Returns its elements; none before version 1.3.
+    /// Returns its elements. Before version 1.3, these are none unless the whole body is elements,
+    /// and one of them is a bitmap.
     #[must_use]
     pub fn elements(&self, version: u8) -> List<'a, HelloElement<'a>> {
-        if version < FIRST_WITH_ELEMENTS {
-            return List::empty();
+        let body = Reader::new(self.body.0);
+        if version >= FIRST_WITH_ELEMENTS {
+            let body = body.reading(Strictness::Liberal);
+            return List::decode_within(Version::V1_3, body).unwrap_or_default();
         }
-        let body = Reader::new(self.body.0).reading(Strictness::Liberal);
-        List::decode_within(Version::V1_3, body).unwrap_or_default()
+        let elements = List::decode_within(Version::V1_3, body.reading(Strictness::Strict));
+        let is_bitmap = |element| matches!(element, HelloElement::VersionBitmap(_));
+        elements.ok().filter(|list| list.iter().any(is_bitmap)).unwrap_or_default()
     }
 
     /// Returns whether its bitmap contains a wire version; `None` if it has no bitmap.
@@ -210,14 +215,14 @@ impl<'a> Element<'a> for HelloElement<'a> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ErrorMessage<'a> {
-    /// An error that the specification numbers.
+    /// An error with a name, or with numbers of the specification.
     Standard {
         /// The error.
         code: ErrorCode,
         /// At least 64 bytes of the faulty message, or all of it. For a failed hello, a text.
         data: Bytes<'a>,
     },
-    /// An experimenter's error (1.3).
+    /// An experimenter's error without a name (1.3).
     Experimenter {
         /// The experimenter's id.
         experimenter: u32,
@@ -231,6 +236,11 @@ pub enum ErrorMessage<'a> {
 /// `OFPET_EXPERIMENTER`.
 const ERROR_EXPERIMENTER: u16 = 0xffff;
 
+/// Type and code of the errors that Open vSwitch sends in 1.0 for what 1.0 has no error for
+/// (`NXET_VENDOR` and `NXVC_VENDOR_ERROR` of its `nicira-ext.h`). The vendor's id, type and code
+/// follow, then the faulty message.
+const ERROR_VENDOR: (u16, u16) = (0xb0c2, 0);
+
 impl<'a> ErrorMessage<'a> {
     /// Bytes of the faulty message that an error contains. The specification requires at least 64,
     /// or the whole message if it is shorter.
@@ -242,7 +252,18 @@ impl<'a> ErrorMessage<'a> {
         if version == Version::V1_3 && kind == ERROR_EXPERIMENTER {
             let experimenter = reader.fixed::<U32>("error.experimenter")?.get();
             let data = Bytes(reader.take_rest());
-            return Ok(ErrorMessage::Experimenter { experimenter, kind: code, data });
+            return Ok(match ErrorCode::from_experimenter(experimenter, code) {
+                Some(code) => ErrorMessage::Standard { code, data },
+                None => ErrorMessage::Experimenter { experimenter, kind: code, data },
+            });
+        }
+        if version == Version::V1_0
+            && (kind, code) == ERROR_VENDOR
+            && let Ok(error) = reader.fixed::<v10::VendorError>("error.vendor")
+        {
+            let (kind, code) = (error.kind.get(), error.code.get());
+            let code = ErrorCode::from_vendor(error.vendor.get(), kind, code);
+            return Ok(ErrorMessage::Standard { code, data: Bytes(reader.take_rest()) });
         }
         let code = ErrorCode::from_wire(version, kind, code);
         Ok(ErrorMessage::Standard { code, data: Bytes(reader.take_rest()) })
@@ -251,10 +272,7 @@ impl<'a> ErrorMessage<'a> {
     pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         match self {
             ErrorMessage::Standard { code, data } => {
-                let (kind, code) = code
-                    .wire(version)
-                    .ok_or(EncodeError::Unsupported { what: "this error", version })?;
-                out.put(&wire::Error { kind: U16::new(kind), code: U16::new(code) })?;
+                encode_code(*code, version, out)?;
                 out.append(data)
             }
             ErrorMessage::Experimenter { experimenter, kind, data } => {
@@ -269,6 +287,30 @@ impl<'a> ErrorMessage<'a> {
             }
         }
     }
+}
+
+/// Writes the numbers of an error: those of the specification, otherwise those of a vendor.
+fn encode_code(code: ErrorCode, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    let head = |kind, code| wire::Error { kind: U16::new(kind), code: U16::new(code) };
+    if let Some((kind, code)) = code.wire(version) {
+        return out.put(&head(kind, code));
+    }
+    match version {
+        Version::V1_0 => {
+            if let Some((vendor, kind, code)) = code.vendor_numbers() {
+                out.put(&head(ERROR_VENDOR.0, ERROR_VENDOR.1))?;
+                let (kind, code) = (U16::new(kind), U16::new(code));
+                return out.put(&v10::VendorError { vendor: U32::new(vendor), kind, code });
+            }
+        }
+        Version::V1_3 => {
+            if let Some((experimenter, kind)) = code.experimenter_numbers() {
+                out.put(&head(ERROR_EXPERIMENTER, kind))?;
+                return out.put(&U32::new(experimenter));
+            }
+        }
+    }
+    Err(EncodeError::Unsupported { what: "this error", version })
 }
 
 /// A message of an experimenter (1.0: vendor) (1.0 §5.5.4; 1.3.5 §7.5.4).

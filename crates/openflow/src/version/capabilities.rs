@@ -149,6 +149,16 @@ impl Version {
         !self.since(1)
     }
 
+    /// Returns the priority that a flow has in a switch. Where flows without wildcards are above all
+    /// priorities, theirs has no meaning: it is the highest, whatever was sent, as Open vSwitch
+    /// reports it. So two such flows with equal matches are one flow. `is_exact`: whether the match
+    /// has no wildcards ([`crate::Match::is_exact`]).
+    #[must_use]
+    #[inline]
+    pub fn priority_in_switch(self, sent: u16, is_exact: impl FnOnce() -> bool) -> u16 {
+        if self.ranks_exact_flows_first() && is_exact() { u16::MAX } else { sent }
+    }
+
     /// A request that modifies flows adds the flow if it finds none (1.0 §4.6).
     #[must_use]
     #[inline]

@@ -48,6 +48,9 @@ wire! {
     /// `ofp_action_enqueue`.
     ActionEnqueue: 12 { port: U16, pad: [u8; 6], queue_id: U32, }
 
+    /// `nx_vendor_error` of Open vSwitch, after type and code of an error.
+    VendorError: 8 { vendor: U32, kind: U16, code: U16, }
+
     /// `ofp_flow_mod` after its match (§5.3.3).
     FlowMod: 24 {
         cookie: U64,

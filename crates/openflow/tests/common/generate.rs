@@ -241,8 +241,13 @@ fn error(version: Version) -> impl Strategy<Value = ErrorMessage<'static>> {
     let experimenter = (any::<(u32, u16)>(), bytes()).prop_map(|((experimenter, kind), data)| {
         ErrorMessage::Experimenter { experimenter, kind, data }
     });
+    let vendor =
+        (any::<u32>(), 0_u16..15, 0_u16..600, bytes()).prop_map(|(vendor, kind, code, data)| {
+            let code = ErrorCode::UnknownOfVendor { vendor, kind, code };
+            ErrorMessage::Standard { code, data }
+        });
     match version {
-        Version::V1_0 => standard.boxed(),
+        Version::V1_0 => prop_oneof![standard, vendor].boxed(),
         Version::V1_3 => prop_oneof![standard, experimenter].boxed(),
     }
 }

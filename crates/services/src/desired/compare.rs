@@ -2,13 +2,17 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
-use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version};
+use bellrock_api::{
+    AppId, Change, Cookie, Deviation, Dpid, Error, FlowKey, Refusal, ReportedFlow, Version,
+};
 
+use super::not_kept::NotKept;
 use super::order::{LackCause, MissingAtSwitch};
 use super::read::{KnownEntries, is_reactive, wanted_group_text, wanted_meter_text};
-use super::wanted::WantedEntries;
+use super::wanted::{WantedEntries, WantedEntry};
 use super::{DesiredEntry, MissingReason};
 
 /// A change to make, its intent, and its result.
@@ -48,6 +52,9 @@ pub(super) struct Difference {
     pub(super) installed: usize,
     /// Intents and distances of entries that the switch cannot have, and why.
     pub(super) impossible: Vec<(u32, Option<u32>, MissingReason)>,
+    /// Intents of entries that the switch has, but reports otherwise or not always, and why. Entries
+    /// that are farther from the destination do not wait for them.
+    pub(super) doubtful: Vec<(u32, MissingReason)>,
     /// Intents with a flow whose key another intent has.
     pub(super) shadowed: Vec<u32>,
     /// Why the switch's version cannot express an entry.
@@ -65,7 +72,7 @@ pub(super) struct RefusedChanges {
 /// Identifies an entry in a switch.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
-enum EntryKey {
+pub(super) enum EntryKey {
     Flow(FlowKey),
     Group(u32),
     Meter(u32),
@@ -109,12 +116,42 @@ impl RefusedChanges {
     }
 }
 
+/// Changes that are not to be sent now.
+#[derive(Clone, Copy)]
+pub(super) struct HeldChanges<'h> {
+    pub(super) refused: &'h RefusedChanges,
+    pub(super) not_kept: &'h NotKept,
+    pub(super) now: Duration,
+}
+
+impl HeldChanges<'_> {
+    /// Returns why a change is not to be sent now.
+    fn reason(&self, change: &Change, result: &ChangeResult) -> Option<MissingReason> {
+        let refusal = self.refused.refusal(change, result).map(MissingReason::Refused);
+        let held = || self.not_kept.held(self.now, change, result).map(MissingReason::NotKept);
+        refusal.or_else(held)
+    }
+
+    /// Returns how the switch deviates from a wanted entry that it reports now, but does not keep.
+    fn doubt(&self, entry: &WantedEntry) -> Option<Deviation> {
+        if self.not_kept.is_empty() {
+            return None;
+        }
+        let result = match &entry.wanted {
+            DesiredEntry::Flow(_) => ChangeResult::Flow(entry.flow()?.1.as_ref().ok()?.clone()),
+            DesiredEntry::Group(group) => ChangeResult::Group(group.id, wanted_group_text(group)),
+            DesiredEntry::Meter(meter) => ChangeResult::Meter(meter.id, wanted_meter_text(meter)),
+        };
+        self.not_kept.doubtful(&result)
+    }
+}
+
 /// Compares the wanted entries of a switch with its actual ones.
 pub(super) fn difference(
     dpid: Dpid,
     book: &mut WantedEntries,
     known: &KnownEntries,
-    refused: &RefusedChanges,
+    held: HeldChanges<'_>,
     (app, version): (AppId, Version),
 ) -> Difference {
     let mut difference = Difference::default();
@@ -173,8 +210,11 @@ pub(super) fn difference(
             }
         };
         let Some((change, result)) = due else {
-            (difference.wanted, difference.installed) =
-                (difference.wanted + 1, difference.installed + 1);
+            difference.wanted += 1;
+            match held.doubt(entry) {
+                Some(why) => difference.doubtful.push((intent, MissingReason::NotKept(why))),
+                None => difference.installed += 1,
+            }
             continue;
         };
         // For flows, `book.tell` has checked whether the version can express them.
@@ -186,8 +226,14 @@ pub(super) fn difference(
             continue;
         }
         difference.wanted += 1;
-        if let Some(refusal) = refused.refusal(&change, &result) {
-            difference.impossible.push((intent, distance, MissingReason::Refused(refusal)));
+        if let Some(why) = held.reason(&change, &result) {
+            match why {
+                // The switch has the flow, in another form.
+                MissingReason::NotKept(Deviation::Cookie | Deviation::Contents) => {
+                    difference.doubtful.push((intent, why));
+                }
+                _ => difference.impossible.push((intent, distance, why)),
+            }
         } else {
             difference.additions.entry(distance).or_default().push(DueChange {
                 intent,
@@ -202,7 +248,7 @@ pub(super) fn difference(
         (difference.leftovers, difference.orphans) = leftovers(book, known, &keys);
     }
     difference.unused = unused(dpid, book, known, &groups, &meters);
-    let is_refused = |due: &mut DueChange| refused.refusal(&due.change, &due.result).is_some();
+    let is_refused = |due: &mut DueChange| held.reason(&due.change, &due.result).is_some();
     difference.refused_removals =
         difference.leftovers.extract_if(.., is_refused).map(|due| due.intent).collect();
     difference.unused.retain_mut(|due| !is_refused(due));
@@ -326,7 +372,7 @@ fn leftovers(
 }
 
 impl ChangeResult {
-    fn key(&self) -> EntryKey {
+    pub(super) fn key(&self) -> EntryKey {
         match self {
             ChangeResult::Flow(reported) => EntryKey::Flow(reported.key.clone()),
             ChangeResult::NoFlow(key) => EntryKey::Flow(key.clone()),
@@ -351,14 +397,16 @@ impl ChangeResult {
 }
 
 impl KnownEntries {
-    /// Returns the number of flows that differ from the known ones, except reactive flows.
-    pub(super) fn altered(&self, reported: &KnownEntries) -> usize {
-        let is_kept = |(_, flow): &(&FlowKey, &ReportedFlow)| !is_reactive(flow);
-        let differs =
-            |(key, flow): &(&FlowKey, &ReportedFlow)| reported.flows.get(key) != Some(flow);
-        let is_new = |(key, _): &(&FlowKey, &ReportedFlow)| !self.flows.contains_key(key);
-        self.flows.iter().filter(is_kept).filter(differs).count()
-            + reported.flows.iter().filter(is_kept).filter(is_new).count()
+    /// Whether the switch is as after a change with this result.
+    pub(super) fn has(&self, result: &ChangeResult) -> bool {
+        match result {
+            ChangeResult::Flow(flow) => self.flows.get(&flow.key) == Some(flow),
+            ChangeResult::NoFlow(key) => !self.flows.contains_key(key),
+            ChangeResult::Group(id, text) => self.groups.get(id) == Some(text),
+            ChangeResult::Meter(id, text) => self.meters.get(id) == Some(text),
+            ChangeResult::NoGroup(id) => !self.groups.contains_key(id),
+            ChangeResult::NoMeter(id) => !self.meters.contains_key(id),
+        }
     }
 
     /// Forgets an entry that a change is about to change: its state is unknown until the change has
@@ -428,7 +476,10 @@ mod tests {
             let change = book.take_changed(std::iter::empty()).remove(&SWITCH).unwrap();
             let BookChange::Added(intents) = change else { return None };
             let found = additions(SWITCH, book, &known, &intents, of_app)?;
-            let all = difference(SWITCH, book, &known, &RefusedChanges::default(), of_app);
+            let (refused, not_kept) = (RefusedChanges::default(), NotKept::default());
+            let now = Duration::ZERO;
+            let held = HeldChanges { refused: &refused, not_kept: &not_kept, now };
+            let all = difference(SWITCH, book, &known, held, of_app);
             assert_eq!(found, all.additions);
             assert!(all.leftovers.is_empty() && all.impossible.is_empty());
             let changes = found.into_values().flatten();

@@ -35,6 +35,11 @@
 //! order of an operator that may change a switch ([`OperatorChange`]) its tables are read at once,
 //! and until then its entries count as unconfirmed.
 //!
+//! A switch may confirm an entry and report it otherwise, each time. Such an entry is *not kept*
+//! ([`MissingReason::NotKept`], [`bellrock_api::Event::WantedNotKept`]): it is corrected
+//! [`NOT_KEPT_AFTER`] times, and then at growing intervals, from [`NOT_KEPT_AGAIN`] to
+//! [`NOT_KEPT_AGAIN_MAX`].
+//!
 //! # In a cluster
 //! All controllers have the same intents, and each brings the switches that obey it to them. An
 //! intent here does not wait for entries in switches that obey another controller: a [`Commit`]
@@ -48,6 +53,7 @@
 mod commit;
 mod compare;
 mod found;
+mod not_kept;
 mod operator_changes;
 mod order;
 mod read;
@@ -61,12 +67,13 @@ use std::time::Duration;
 
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Publisher, Refusal, Watch,
-    time_for_changes,
+    Deviation, Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Publisher, Refusal,
+    Watch, time_for_changes,
 };
 
 pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
+pub use not_kept::{KEPT_AFTER, NOT_KEPT_AFTER, NOT_KEPT_AGAIN, NOT_KEPT_AGAIN_MAX};
 pub use operator_changes::{
     IncludedOrders, OperatorChange, OperatorChanges, OrderCounts, SwitchOrders,
 };
@@ -238,6 +245,9 @@ pub enum MissingReason {
     /// The switch's OpenFlow version cannot express it.
     #[error(transparent)]
     Unsayable(Error),
+    /// The switch confirms it each time, and then reports it otherwise, or not at all.
+    #[error("the switch confirms it and does not keep it: it {0}")]
+    NotKept(Deviation),
     /// Another intent of the app, with a higher number, has another flow of equal match and
     /// priority.
     #[error("another intent of the app has another flow with the same match and priority")]

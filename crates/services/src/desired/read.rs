@@ -5,8 +5,9 @@
 //! are installed, and confirmed ones stay known. Groups and meters are requested only from switches
 //! in which the app wants, or has wanted, some: many switches answer no request about them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use bellrock_api::openflow::{
     Band, FlowStatsRequest, GroupDesc, Meter, MeterConfig, MeterFlags, RequestBody,
@@ -25,6 +26,8 @@ pub(super) struct KnownEntries {
     pub(super) meters: BTreeMap<u32, String>,
     /// Number of flows of no app.
     pub(super) foreign: usize,
+    /// Flows under other cookies with keys of [`FlowSelection::AllAnd`].
+    pub(super) strangers: HashMap<FlowKey, ReportedFlow>,
     /// Why the switch does not report its flows, if it does not.
     pub(super) unreported: Option<RequestError>,
     /// Kinds that were requested besides flows.
@@ -63,10 +66,12 @@ impl Objects {
 }
 
 /// Which flows to request from a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FlowSelection {
     /// The flows of all apps, to count those of no app.
     All,
+    /// The same, and flows with these keys are kept, whatever their cookies.
+    AllAnd(Arc<HashSet<FlowKey>>),
     /// The flows of this app, if the version can select them (1.3). In 1.0 a switch reports all.
     Own,
 }
@@ -80,8 +85,10 @@ pub async fn reported_flows(
     dpid: Dpid,
     version: Version,
 ) -> Result<HashMap<FlowKey, ReportedFlow>, RequestError> {
-    let reply = request_flows(network, dpid, version, FlowSelection::Own).await?;
-    Ok(flows_in(&reply, network, version)?.0)
+    let reply = request_flows(network, dpid, version, &FlowSelection::Own).await?;
+    let mut known = KnownEntries::default();
+    known.read_flows(&reply, network, version, &FlowSelection::Own)?;
+    Ok(known.flows)
 }
 
 /// Reads the tables of a switch.
@@ -93,7 +100,7 @@ pub(super) async fn read(
     objects: Objects,
 ) -> Result<KnownEntries, RequestError> {
     let mut known = KnownEntries { requested: objects, ..KnownEntries::default() };
-    let flows = request_flows(network, dpid, version, selection);
+    let flows = request_flows(network, dpid, version, &selection);
     if version.has_groups() || version.has_meters() {
         // Sends both requests before it waits for the first.
         let has_groups = version.has_groups() && objects.groups;
@@ -119,9 +126,9 @@ pub(super) async fn read(
     let reply = match flows.await {
         // There may be very many foreign flows; then they are not counted.
         Err(RequestError::TooLarge)
-            if selection == FlowSelection::All && version.selects_by_cookie() =>
+            if selection != FlowSelection::Own && version.selects_by_cookie() =>
         {
-            request_flows(network, dpid, version, FlowSelection::Own).await?
+            request_flows(network, dpid, version, &FlowSelection::Own).await?
         }
         Err(why) if why.is_none() => {
             known.unreported = Some(why);
@@ -129,7 +136,7 @@ pub(super) async fn read(
         }
         reply => reply?,
     };
-    (known.flows, known.foreign) = flows_in(&reply, network, version)?;
+    known.read_flows(&reply, network, version, &selection)?;
     Ok(known)
 }
 
@@ -138,41 +145,52 @@ fn request_flows(
     network: &Network,
     dpid: Dpid,
     version: Version,
-    selection: FlowSelection,
+    selection: &FlowSelection,
 ) -> RequestFuture {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
-    if selection == FlowSelection::Own && version.selects_by_cookie() {
+    if *selection == FlowSelection::Own && version.selects_by_cookie() {
         (request.cookie, request.cookie_mask) = (network.cookie().with(0), Cookie::MASK);
     }
     network.request(dpid, RequestBody::Flow(request))
 }
 
-/// Returns the app's flows in a reply, and the number of flows of no app.
-fn flows_in(
-    reply: &Reply,
-    network: &Network,
-    version: Version,
-) -> Result<(HashMap<FlowKey, ReportedFlow>, usize), RequestError> {
-    let stats = match reply.body() {
-        Ok(ReplyBody::Flow(stats)) => stats,
-        Ok(_) => return Err(RequestError::Unanswered),
-        Err(error) => return Err(RequestError::Unreadable(error)),
-    };
-    let (mut flows, mut foreign, mut normalizer) =
-        (HashMap::new(), 0, FlowNormalizer::new(version));
-    for flow in stats {
-        // An own flow that cannot be compared counts as foreign. The other flows stay known.
-        let is_own = network.cookie().owns_flow(&flow);
-        match is_own.then(|| normalizer.of_stats(&flow)) {
-            Some(Ok(reported)) => {
-                flows.insert(reported.key.clone(), reported);
+impl KnownEntries {
+    /// Takes the app's flows of a reply, and the number of flows of no app.
+    fn read_flows(
+        &mut self,
+        reply: &Reply,
+        network: &Network,
+        version: Version,
+        selection: &FlowSelection,
+    ) -> Result<(), RequestError> {
+        let stats = match reply.body() {
+            Ok(ReplyBody::Flow(stats)) => stats,
+            Ok(_) => return Err(RequestError::Unanswered),
+            Err(error) => return Err(RequestError::Unreadable(error)),
+        };
+        let mut normalizer = FlowNormalizer::new(version);
+        for flow in stats {
+            // An own flow that cannot be compared counts as foreign. The other flows stay known.
+            let is_own = network.cookie().owns_flow(&flow);
+            match is_own.then(|| normalizer.of_stats(&flow)) {
+                Some(Ok(reported)) => {
+                    self.flows.insert(reported.key.clone(), reported);
+                }
+                Some(Err(_)) => self.foreign += 1,
+                None => {
+                    self.foreign += usize::from(network.app_of_flow(&flow).is_none());
+                    if let FlowSelection::AllAnd(keys) = selection
+                        && let Ok(other) = normalizer.of_stats(&flow)
+                        && keys.contains(&other.key)
+                    {
+                        self.strangers.insert(other.key.clone(), other);
+                    }
+                }
             }
-            Some(Err(_)) => foreign += 1,
-            None => foreign += usize::from(network.app_of_flow(&flow).is_none()),
         }
+        Ok(())
     }
-    Ok((flows, foreign))
 }
 
 /// Returns a reply, or `None` if the switch gives none.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, RequestError, SwitchInfo, Version};
 
-use super::compare::{ChangeResult, Difference, DueChange, RefusedChanges};
+use super::compare::{ChangeResult, Difference, DueChange, HeldChanges, RefusedChanges};
+use super::not_kept::{KeptReport, NotKept};
 use super::order::MissingEntries;
 use super::read::KnownEntries;
 use super::wanted::WantedEntries;
@@ -45,6 +46,8 @@ pub(super) struct DesiredSwitch {
     pub(super) is_new: bool,
     pub(super) refused: RefusedChanges,
     pub(super) refused_until: Option<Duration>,
+    /// Changes that it confirms and does not keep.
+    pub(super) not_kept: NotKept,
     /// Number of refusals.
     pub(super) refusals: u64,
     /// Why its version cannot express a wanted entry.
@@ -145,6 +148,7 @@ impl DesiredSwitch {
             is_new: false,
             refused: RefusedChanges::default(),
             refused_until: None,
+            not_kept: NotKept::default(),
             refusals: 0,
             unsupported: None,
             wanted: 0,
@@ -207,6 +211,11 @@ impl DesiredSwitch {
         self.hasten_audit();
     }
 
+    /// Changes that are not to be sent at `now`.
+    pub(super) fn held(&self, now: Duration) -> HeldChanges<'_> {
+        HeldChanges { refused: &self.refused, not_kept: &self.not_kept, now }
+    }
+
     /// Why a wanted entry is missing.
     pub(super) fn missing_reason(&self) -> Option<MissingReason> {
         self.refused
@@ -231,7 +240,8 @@ impl DesiredSwitch {
         self.without_groups = groups.map(|(intent, ..)| *intent).collect();
         let shadowed = difference.shadowed.iter().map(|intent| (*intent, MissingReason::Shadowed));
         let impossible = difference.impossible.iter().map(|(intent, _, why)| (*intent, *why));
-        self.impossible = shadowed.chain(impossible).collect();
+        let doubtful = difference.doubtful.iter().copied();
+        self.impossible = doubtful.chain(shadowed).chain(impossible).collect();
         (self.refused_removals, self.orphans) = (difference.refused_removals, difference.orphans);
         (self.wanted, self.installed) = (difference.wanted, difference.installed);
         self.unsupported = difference.unsupported;
@@ -393,7 +403,8 @@ impl DesiredSwitch {
 
     /// Sends refused changes of these intents again. Returns whether there were any.
     pub(super) fn retry(&mut self, intents: &BTreeSet<u32>) -> bool {
-        let had_refused = self.refused.remove_intents(intents);
+        let had_refused = self.refused.remove_intents(intents)
+            | self.not_kept.retry(|intent| intents.contains(&intent));
         if self.refused.is_empty() {
             self.refused_until = None;
         }
@@ -401,32 +412,34 @@ impl DesiredSwitch {
     }
 
     /// Takes the tables of an audit. Returns how many flows others, or orders of operators, changed,
-    /// removed or added.
+    /// removed or added, and what the switch does not keep.
     pub(super) fn finish_audit(
         &mut self,
         now: Duration,
         reported: Result<KnownEntries, RequestError>,
-    ) -> usize {
+    ) -> KeptReport {
         let is_whole = std::mem::replace(&mut self.audit, Audit::Not) == Audit::Now;
         let is_unreported = |reported: &KnownEntries| reported.unreported.is_some();
         self.is_unreported &= reported.as_ref().map_or(true, is_unreported);
         let is_too_large = matches!(reported, Err(RequestError::TooLarge));
-        let altered = match (reported, self.known.take()) {
+        let report = match (reported, self.known.take()) {
             (Ok(mut reported), Some(known)) if is_whole => {
-                let altered =
-                    if reported.unreported.is_none() { known.altered(&reported) } else { 0 };
+                let report = match reported.unreported {
+                    None => self.not_kept.note_audit(now, self.version, &known, &reported),
+                    Some(_) => KeptReport::default(),
+                };
                 self.keep_unreported(&mut reported, known, self.orders_at_audit);
                 self.known = Some(reported);
                 self.included_orders.add_report(self.orders_at_audit);
-                altered
+                report
             }
             (_, known) => {
                 self.known = known;
-                0
+                KeptReport::default()
             }
         };
         self.plan_audit(now, if is_too_large { AUDIT_EVERY } else { READ_AGAIN });
-        altered
+        report
     }
 
     /// Notes the outcomes of a program.
@@ -443,6 +456,8 @@ impl DesiredSwitch {
         for (SentChange { due, distance, previous }, outcome) in sent.into_iter().zip(outcomes) {
             let known = match outcome {
                 ChangeOutcome::Installed => {
+                    result.needs_comparison |=
+                        self.not_kept.note_confirmed(&due, previous.as_ref());
                     if due.result.is_entry() {
                         self.installed += 1;
                         result.installed.insert((due.intent, distance));

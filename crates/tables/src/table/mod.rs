@@ -193,11 +193,13 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[cold]
     #[inline(never)]
     fn fresh_anywhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
-        let entry = self.find_entry(self.hash(key))?;
+        let (part, place) = self.find_old_first(self.hash(key))?;
+        let entry = self.part(part).line(place.line).entry(place.slot);
         (age(entry.stamp, now) <= max_age).then_some(entry.value)
     }
 
-    /// Returns the value of a key and sets the entry's age to zero.
+    /// Returns the value of a key and sets the entry's age to zero. Touches at most
+    /// [`MAX_LINES_PER_INSERT`] lines, and usually one.
     pub fn touch(&mut self, key: u64, now: u32) -> Option<V> {
         self.touch_hashed(self.hash(key), now)
     }
@@ -226,10 +228,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[cold]
     #[inline(never)]
     fn touch_anywhere(&mut self, key: u64, now: u32) -> Option<V> {
-        let (part, place) = self.find(self.hash(key))?;
+        let (part, place) = self.find_old_first(self.hash(key))?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
         line.refresh(place.slot, value, stamp(now));
+        if matches!(part, TablePart::Old) {
+            // The price of a search in both parts, as long as there are two.
+            self.step_resize();
+        }
         Some(value)
     }
 
@@ -242,7 +248,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(old.value)
     }
 
-    /// Inserts or updates an entry, seen at `now`. Touches at most [`MAX_LINES_PER_INSERT`] lines.
+    /// Inserts or updates an entry, seen at `now`, and continues a resize. Touches at most [`MAX_LINES_PER_INSERT`] lines.
     #[inline]
     pub fn insert(&mut self, key: u64, value: V, now: u32) -> Insert<V> {
         self.insert_hashed(self.hash(key), value, now)
@@ -257,6 +263,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
             let line = self.part_mut(part).line_mut(place.line);
             let old = line.entry(place.slot).value;
             line.refresh(place.slot, value, stamp(now));
+            self.step_resize();
             return Insert::Updated { old };
         }
         self.insert_new(at, Entry { key: at.key, value, stamp: stamp(now) })
@@ -494,6 +501,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
             Some(place) => Some((TablePart::Main, place)),
             None => self.old_if_any()?.find(at).map(|place| (TablePart::Old, place)),
         }
+    }
+
+    /// [`FlatTable::find`] of a key that is most likely not in `main`, where it was not found.
+    fn find_old_first(&self, at: Hashed) -> Option<(TablePart, EntryPosition)> {
+        let in_old = self.old_if_any().and_then(|old| old.find(at));
+        in_old
+            .map(|place| (TablePart::Old, place))
+            .or_else(|| self.main.find(at).map(|place| (TablePart::Main, place)))
     }
 
     /// The lines that a resize drains, if one is running.

@@ -1,11 +1,16 @@
 //! Resizing in small steps.
 //!
-//! A resize has two stages. Each insertion, removal and sweep step continues it:
+//! A resize has two stages:
 //! 1. *Clearing*: `next` is charged to the budget. Its lines are allocated chunk by chunk, if
-//!    possible by another thread, and cleared a few at a time. (An allocator asked for cleared memory may clear all of it at once:
-//!    megabytes in one insertion.)
+//!    possible by another thread, and cleared a few at a time. (An allocator asked for cleared memory
+//!    may clear all of it at once: megabytes in one insertion.)
 //! 2. *Draining*: `next` has become `main`, and the former `main` is `old`. The entries of `old`
 //!    are moved a few lines at a time; a drained chunk is freed. Meanwhile a look-up searches both.
+//!
+//! Each insertion, update, removal and sweep step continues it, and so does a touch that finds its
+//! entry in `old`. These may all end before the resize: then every look-up would search both parts,
+//! for as long as the owner has no new key. So the owner continues it as well
+//! ([`FlatTable::continue_resize`]).
 //!
 //! Sizes are the largest one and its halves (rounded up). The largest size is what the bound needs,
 //! not the next power of two.
@@ -71,7 +76,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
 
     /// Starts to grow, if the table may; returns false if the size stays.
     pub(super) fn grow(&mut self) -> bool {
-        if self.resizing() || self.main.target() >= self.largest() {
+        if self.is_resizing() || self.main.target() >= self.largest() {
             return false;
         }
         if self.growth_pause > 0 {
@@ -93,7 +98,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// for the smaller allocation, the next sweep tries again.
     pub(super) fn shrink(&mut self) {
         let lines = self.main.target();
-        if self.resizing() || self.len * SHRINK_BELOW_PART > lines * ENTRIES_PER_LINE {
+        if self.is_resizing() || self.len * SHRINK_BELOW_PART > lines * ENTRIES_PER_LINE {
             return;
         }
         if let Some(smaller) = self.sizes().find(|&size| size < lines) {
@@ -120,7 +125,10 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         })
     }
 
-    fn resizing(&self) -> bool {
+    /// Returns whether a resize is running: its memory is being prepared, or some entries are still
+    /// where they were before.
+    #[inline]
+    pub fn is_resizing(&self) -> bool {
         self.next.target() > 0 || self.old.target() > 0
     }
 
@@ -129,6 +137,30 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         let Some(next) = Lines::reserve(lines, &self.budget) else { return false };
         self.next = next;
         self.clear_next()
+    }
+
+    /// Continues a resize by up to `steps` small steps, if one is running. A step clears or drains a
+    /// few lines, or sees that the second thread is still preparing their memory.
+    ///
+    /// The owner calls it regularly (for each batch of packets, and each second), since a resize may
+    /// begin with the last insertion. It ends after a number of steps that is proportional to the
+    /// lines of the table.
+    #[inline]
+    pub fn continue_resize(&mut self, steps: usize) {
+        if self.is_resizing() {
+            self.continue_running(steps);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn continue_running(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.step_resize();
+            if !self.is_resizing() {
+                break;
+            }
+        }
     }
 
     /// Continues a resize, if one is running.

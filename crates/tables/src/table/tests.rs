@@ -1,6 +1,7 @@
 //! Properties that are invisible from outside: work per operation, and tables under a broken hash.
 
 use super::*;
+use crate::line::LINE_BYTES;
 use crate::work;
 use std::collections::HashSet;
 
@@ -83,6 +84,85 @@ fn a_step_of_a_sweep_is_bounded() {
     }
     assert!(table.is_empty());
     assert_eq!(table.memory(), 0);
+}
+
+/// A table whose last insertion has started to drain its old lines, and the number of its keys.
+fn half_resized(number: u64) -> (FlatTable<u32>, u64) {
+    let mut table = table(LARGE, number);
+    let keys = LARGE as u64 / 2;
+    let last = (0..LARGE as u64).find(|&key| {
+        assert_eq!(table.insert(key, key as u32, 0), Insert::Inserted);
+        key >= keys && table.old.target() > 0
+    });
+    (table, last.expect("a table that fills is resized") + 1)
+}
+
+fn assert_holds(table: &FlatTable<u32>, keys: u64) {
+    assert_eq!(table.len() as u64, keys);
+    assert_eq!((0..keys).find(|&key| table.lookup(key) != Some(key as u32)), None);
+}
+
+#[test]
+fn touches_alone_end_a_resize_and_then_read_two_lines() {
+    let (mut table, keys) = half_resized(11);
+    let old_lines = table.old.target() as u64;
+    // Half of the lines are drained by as many touches of entries there.
+    let mut touches = 0;
+    for key in (0..keys).cycle() {
+        work::take();
+        assert_eq!(table.touch(key, 1), Some(key as u32));
+        assert!(work::take() <= MAX_LINES_PER_INSERT);
+        touches += 1;
+        if !table.is_resizing() {
+            break;
+        }
+        assert!(touches <= 2 * keys, "not ended after {touches} touches of {keys} keys");
+    }
+    assert!(touches >= old_lines / 2, "{touches} touches for {old_lines} lines");
+    assert_holds(&table, keys);
+    for key in 0..keys {
+        work::take();
+        assert_eq!(table.touch(key, 2), Some(key as u32));
+        assert!(work::take() <= 2, "key {key}");
+    }
+}
+
+#[test]
+fn updates_alone_end_a_resize() {
+    let (mut table, keys) = half_resized(12);
+    let updates = table.old.target() as u64;
+    for key in 0..updates {
+        assert_eq!(table.insert(key, key as u32, 1), Insert::Updated { old: key as u32 });
+    }
+    assert!(!table.is_resizing());
+    assert_holds(&table, keys);
+}
+
+#[test]
+fn the_steps_of_its_owner_alone_end_a_resize() {
+    let mut table = table(LARGE, 13);
+    let mut keys = 0;
+    // The memory is ordered, and nothing of it is cleared.
+    while keys < LARGE as u64 / 2 || table.next.target() == 0 {
+        assert_eq!(table.insert(keys, keys as u32, 0), Insert::Inserted);
+        keys += 1;
+    }
+    let lines = table.next.target();
+    for steps in 1.. {
+        assert!(table.is_resizing());
+        work::take();
+        table.continue_resize(1);
+        assert!(work::take() <= resize::MAX_STEP_LINES);
+        if steps % 64 == 0 {
+            assert_eq!(table.lookup(0), Some(0));
+        }
+        if !table.is_resizing() {
+            break;
+        }
+        assert!(steps <= lines, "not ended after {steps} steps for {lines} lines");
+    }
+    assert_holds(&table, keys);
+    assert_eq!(table.memory(), lines * LINE_BYTES);
 }
 
 /// A resize whose entries do not fit: they stay in `old`, and look-ups still find all of them.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{Header, MessageKind, Out, frame};
 use bellrock_api::runtime::{OWNER_GONE, RawLink, RawPort};
 use bellrock_api::{RawConnection, SwitchInfo, Version};
-use bellrock_session::{RawSession, RawSessionEvent};
+use bellrock_session::{RawSession, RawSessionEvent, Versions};
 use slab::Slab;
 use tracing::{debug, warn};
 
@@ -348,8 +348,16 @@ impl Drive for RawWorker {
         self.connections.vacant_key()
     }
 
-    fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
-        let session = match RawSession::new(&self.settings.session, now, &mut self.out) {
+    fn open_in<T: Transport>(
+        &mut self,
+        peer: SocketAddr,
+        versions: Option<Versions>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let mut settings = self.settings.session;
+        settings.versions = versions.unwrap_or(settings.versions);
+        let session = match RawSession::new(&settings, now, &mut self.out) {
             Ok(session) => session,
             Err(error) => {
                 warn!(%peer, %error, "a hello could not be written");

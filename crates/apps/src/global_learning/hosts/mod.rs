@@ -442,6 +442,12 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         });
     }
 
+    /// The table of all switches keeps its size.
+    #[inline]
+    fn continue_resize(&mut self, steps: usize) {
+        self.cache.continue_resize(steps);
+    }
+
     /// Number of lines that this switch sweeps: all switches share the sweep.
     fn lines(&self) -> usize {
         self.shared.table.lines().div_ceil(self.shared.switches.connected().max(1))

@@ -55,7 +55,8 @@ impl FlowEntry {
         FlowEntry {
             rank: rank(version, matching, request.priority),
             pattern: Box::new(KeyPattern::of(matching)),
-            priority: request.priority,
+            // As Open vSwitch reports it.
+            priority: version.priority_in_switch(request.priority, || matching.is_exact()),
             flags: request.flags,
             cookie: request.cookie,
             idle_timeout: request.idle_timeout,

@@ -17,6 +17,7 @@ use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, Reques
 use futures_lite::FutureExt;
 
 use super::compare::{RefusedChanges, additions, difference, missing_additions};
+use super::not_kept::KeptReport;
 use super::order::{LackCause, MissingAtSwitch, MissingEntries};
 use super::read::{FlowSelection, KnownEntries, Objects, read};
 use super::switch::{Audit, DesiredSwitch, ReadState, SentChange};
@@ -251,12 +252,8 @@ impl DesiredTask {
             }
             if is_audit {
                 let by_order = switch.is_outdated();
-                let flows = switch.finish_audit(now, tables);
-                if flows > 0 {
-                    let app = self.network.app();
-                    let event = Event::WantedAltered { app, dpid, flows, by_order };
-                    self.network.events().publish(now, event);
-                }
+                let report = switch.finish_audit(now, tables);
+                publish_report(&self.network, dpid, report, by_order);
                 self.changed.insert(dpid);
                 continue;
             }
@@ -440,7 +437,7 @@ impl DesiredTask {
         let Some(additions) = additions(dpid, book, known, intents, of_app) else { return false };
         debug_assert_eq!(
             additions,
-            difference(dpid, book, known, &switch.refused, of_app).additions,
+            difference(dpid, book, known, switch.held(self.network.now()), of_app).additions,
             "a comparison of all entries of {dpid} finds the same"
         );
         self.missing.set(dpid, missing_additions(&additions));
@@ -512,15 +509,36 @@ fn spawn_read(
     is_audit: bool,
 ) -> bool {
     let (since, version) = (switch.since, switch.version);
+    let missing = switch.not_kept.missing_flows();
+    let selection = match is_audit {
+        true if missing.is_empty() => FlowSelection::Own,
+        true => FlowSelection::AllAnd(missing),
+        false => FlowSelection::All,
+    };
     let (reader, report_sender) = (network.clone(), report_sender.clone());
     let task = network.spawn(format!("read the tables of {dpid}"), async move {
-        let selection = if is_audit { FlowSelection::Own } else { FlowSelection::All };
         let reply = reader.timeout(READ_WITHIN, read(&reader, dpid, version, selection, objects));
         let tables = reply.await.unwrap_or(Err(RequestError::Unanswered));
         // The receiver lives as long as the controller.
         let _ = report_sender.try_send(TablesReport { dpid, since, is_audit, tables });
     });
     !task.is_over()
+}
+
+/// Publishes what an audit of a switch has found.
+fn publish_report(network: &Network, dpid: Dpid, report: KeptReport, by_order: bool) {
+    let (app, now) = (network.app(), network.now());
+    if report.altered > 0 {
+        let event = Event::WantedAltered { app, dpid, flows: report.altered, by_order };
+        network.events().publish(now, event);
+    }
+    if let Some(example) = report.example {
+        let event = Event::WantedNotKept { app, dpid, entries: report.not_kept, example };
+        network.events().publish(now, event);
+    }
+    if report.is_over {
+        network.events().publish(now, Event::WantedKept { app, dpid });
+    }
 }
 
 /// Compares a switch that has reported its tables. Returns its missing entries.
@@ -532,7 +550,8 @@ fn compare(
     book: &mut WantedEntries,
 ) -> MissingAtSwitch {
     let Some(known) = &switch.known else { return MissingAtSwitch::new() };
-    let found = difference(dpid, book, known, &switch.refused, (app, switch.version));
+    let held = switch.held(network.now());
+    let found = difference(dpid, book, known, held, (app, switch.version));
     let (missing, installed) = (found.missing(), known.flows.len());
     switch.set_difference(found);
     let changes = switch.changes();
