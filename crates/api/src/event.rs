@@ -304,6 +304,17 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
+    /// No node of the cluster says that it is master of a switch which is connected to this one, for some
+    /// seconds.
+    SwitchUnclaimed {
+        /// The switch.
+        dpid: Dpid,
+    },
+    /// A node is master of a switch that was unclaimed, or the switch is not connected any more.
+    SwitchClaimed {
+        /// The switch.
+        dpid: Dpid,
+    },
     /// A switch had seen a newer election than the cluster's etcd. The cluster numbers its elections
     /// above it.
     ElectionAhead {
@@ -386,6 +397,8 @@ event_names! {
     Event::NodeLost { .. } => "node_lost",
     Event::NodeFound { .. } => "node_found",
     Event::SwitchTaken { .. } => "switch_taken",
+    Event::SwitchUnclaimed { .. } => "switch_unclaimed",
+    Event::SwitchClaimed { .. } => "switch_claimed",
     Event::ElectionAhead { .. } => "election_ahead",
     Event::StoreLost { .. } => "store_lost",
     Event::StoreFound => "store_found",
@@ -417,6 +430,7 @@ impl Event {
                 | Event::MajorityFound
                 | Event::NodeFound { .. }
                 | Event::SwitchTaken { .. }
+                | Event::SwitchClaimed { .. }
                 | Event::StoreFound
         )
     }
@@ -642,6 +656,14 @@ impl fmt::Display for Event {
                     "switch {dpid} obeys another node of the cluster, which has taken it over"
                 )
             }
+            Event::SwitchUnclaimed { dpid } => write!(
+                f,
+                "switch {dpid} has no master: no node of the cluster has claimed it for some seconds"
+            ),
+            Event::SwitchClaimed { dpid } => write!(
+                f,
+                "switch {dpid} has a master again, or is not connected to this node any more"
+            ),
             Event::ElectionAhead { dpid, generation_id } => write!(
                 f,
                 "switch {dpid} had seen a newer election than etcd (generation_id {generation_id}): etcd was restored \

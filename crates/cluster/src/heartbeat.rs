@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellrock_api::Dpid;
 
+use crate::mastership::MAX_SWITCHES;
 use crate::node::NodeSet;
+use crate::record::Generation;
 
 /// Maximum number of changes of the list of switches that a node keeps for peers that have missed
 /// them. A peer that has missed more gets the whole list.
@@ -30,6 +32,11 @@ pub struct Heartbeat {
     pub offer: Option<Dpid>,
     /// The switch of the receiver's offer, if the sender takes it.
     pub accept: Option<Dpid>,
+    /// The random number of the sender's process. `None`: the sender is of the first release, which
+    /// says neither this nor `hears` nor generations.
+    pub incarnation: Option<u64>,
+    /// The process that the sender hears under the receiver's name. It may be another one.
+    pub hears: Option<u64>,
 }
 
 /// Switches that are connected to a node: what has changed since the list that the receiver knows.
@@ -46,8 +53,10 @@ pub enum SwitchReport {
         from: u64,
         /// Version of the list after the changes.
         to: u64,
-        /// Switches that have connected.
+        /// Switches that have connected, or whose generation has changed.
         joined: Vec<Dpid>,
+        /// The generations of `joined`.
+        generations: Option<Generations>,
         /// Switches whose connection has ended.
         left: Vec<Dpid>,
     },
@@ -57,42 +66,66 @@ pub enum SwitchReport {
         version: u64,
         /// All switches that are connected.
         switches: Vec<Dpid>,
+        /// The generations of `switches`.
+        generations: Option<Generations>,
     },
 }
+
+/// For each switch of a list, the generation by which the sender is its master, if it is. A report
+/// without them is of the first release, or has more than [`MAX_SWITCHES`].
+pub type Generations = Vec<Option<Generation>>;
 
 /// The switches that are connected to this node, and the last changes of that list.
 #[derive(Debug)]
 pub(crate) struct OwnSwitches {
     version: u64,
-    connected: BTreeSet<Dpid>,
-    /// The last changes, the newest last: true for a switch that has connected.
-    changes: VecDeque<(Dpid, bool)>,
+    /// With the generation by which this node is master, if it is.
+    connected: BTreeMap<Dpid, Option<Generation>>,
+    /// The switches of the last changes, the newest last.
+    changes: VecDeque<Dpid>,
 }
 
 impl OwnSwitches {
     /// An empty list. Its first version is random, so that a peer does not take it for the list of
     /// the process before.
     pub(crate) fn new(first_version: u64) -> Self {
-        let connected = BTreeSet::new();
+        let connected = BTreeMap::new();
         // The upper half of the numbers is left for the changes.
         OwnSwitches { version: first_version >> 1, connected, changes: VecDeque::new() }
     }
 
     pub(crate) fn contains(&self, dpid: Dpid) -> bool {
-        self.connected.contains(&dpid)
+        self.connected.contains_key(&dpid)
     }
 
     /// Adds or removes a switch.
     pub(crate) fn set(&mut self, dpid: Dpid, is_connected: bool) {
-        let has_changed =
-            if is_connected { self.connected.insert(dpid) } else { self.connected.remove(&dpid) };
-        if !has_changed {
+        if is_connected == self.contains(dpid) {
             return;
         }
+        if is_connected {
+            self.connected.insert(dpid, None);
+        } else {
+            self.connected.remove(&dpid);
+        }
+        self.changed(dpid);
+    }
+
+    /// Notes by which generation this node is master of a switch that is connected.
+    pub(crate) fn set_generation(&mut self, dpid: Dpid, generation: Option<Generation>) {
+        if let Some(known) = self.connected.get_mut(&dpid)
+            && *known != generation
+        {
+            *known = generation;
+            self.changed(dpid);
+        }
+    }
+
+    fn changed(&mut self, dpid: Dpid) {
         if self.changes.len() == MAX_KEPT_CHANGES {
             self.changes.pop_front();
         }
-        self.changes.push_back((dpid, is_connected));
+        self.changes.push_back(dpid);
         self.version += 1;
     }
 
@@ -105,20 +138,24 @@ impl OwnSwitches {
             Some(0) => SwitchReport::Same { version },
             Some(missed) if missed <= self.changes.len() => {
                 let missed = self.changes.iter().skip(self.changes.len() - missed);
-                let last: BTreeMap<Dpid, bool> = missed.copied().collect();
-                let those = |wanted| -> Vec<Dpid> {
-                    let those = last.iter().filter(|&(_, &joined)| joined == wanted);
-                    those.map(|(&dpid, _)| dpid).collect()
-                };
-                SwitchReport::Changes {
-                    from: known.unwrap_or_default(),
-                    to: version,
-                    joined: those(true),
-                    left: those(false),
-                }
+                let changed: BTreeSet<Dpid> = missed.copied().collect();
+                let (joined, left): (Vec<Dpid>, Vec<Dpid>) =
+                    changed.into_iter().partition(|&dpid| self.contains(dpid));
+                let generations = Some(self.generations(&joined));
+                let from = known.unwrap_or_default();
+                SwitchReport::Changes { from, to: version, joined, left, generations }
             }
-            _ => SwitchReport::All { version, switches: self.connected.iter().copied().collect() },
+            _ => {
+                let switches: Vec<Dpid> = self.connected.keys().copied().collect();
+                let fits = switches.len() <= MAX_SWITCHES;
+                let generations = fits.then(|| self.generations(&switches));
+                SwitchReport::All { version, switches, generations }
+            }
         }
+    }
+
+    fn generations(&self, switches: &[Dpid]) -> Generations {
+        switches.iter().map(|dpid| self.connected.get(dpid).copied().flatten()).collect()
     }
 }
 
@@ -126,7 +163,10 @@ impl OwnSwitches {
 #[derive(Debug, Default)]
 pub(crate) struct PeerSwitches {
     version: Option<u64>,
-    connected: BTreeSet<Dpid>,
+    /// With the generation by which the peer is master, if it is.
+    connected: BTreeMap<Dpid, Option<Generation>>,
+    /// Whether the peer reports generations.
+    has_generations: bool,
 }
 
 impl PeerSwitches {
@@ -135,36 +175,60 @@ impl PeerSwitches {
     }
 
     pub(crate) fn contains(&self, dpid: Dpid) -> bool {
-        self.connected.contains(&dpid)
+        self.connected.contains_key(&dpid)
+    }
+
+    /// The generation by which the peer is master of a switch.
+    pub(crate) fn generation(&self, dpid: Dpid) -> Option<Generation> {
+        self.connected.get(&dpid).copied().flatten()
+    }
+
+    /// Whether the peer reports by which generations it is master.
+    pub(crate) fn has_generations(&self) -> bool {
+        self.has_generations
     }
 
     /// Takes a report, and adds the switches that have changed to `changed`.
     pub(crate) fn apply(&mut self, report: &SwitchReport, changed: &mut Vec<Dpid>) {
         match report {
             SwitchReport::Same { .. } => {}
-            SwitchReport::Changes { from, to, joined, left } => {
+            SwitchReport::Changes { from, to, joined, left, generations } => {
                 // A report for another version was on its way when ours changed. The next one is
                 // for the version that the next heartbeat names.
                 if self.version == Some(*from) {
                     self.version = Some(*to);
-                    self.connected.extend(joined);
+                    self.connected.extend(with_generations(joined, generations.as_ref()));
                     for dpid in left {
                         self.connected.remove(dpid);
                     }
                     changed.extend(joined.iter().chain(left));
                 }
             }
-            SwitchReport::All { version, switches } => {
+            SwitchReport::All { version, switches, generations } => {
                 if self.version == Some(*version) {
                     return;
                 }
-                let all: BTreeSet<Dpid> = switches.iter().copied().collect();
-                changed.extend(self.connected.symmetric_difference(&all));
+                let all: BTreeMap<_, _> =
+                    with_generations(switches, generations.as_ref()).collect();
+                let gone = self.connected.keys().filter(|dpid| !all.contains_key(dpid));
+                changed.extend(gone);
+                let differ = all.iter().filter(|&(dpid, it)| self.connected.get(dpid) != Some(it));
+                changed.extend(differ.map(|(&dpid, _)| dpid));
                 self.version = Some(*version);
                 self.connected = all;
+                self.has_generations = generations.is_some();
             }
         }
     }
+}
+
+/// Switches with their generations. Those that are missing are none.
+fn with_generations<'a>(
+    switches: &'a [Dpid],
+    generations: Option<&'a Generations>,
+) -> impl Iterator<Item = (Dpid, Option<Generation>)> + 'a {
+    let generations = generations.into_iter().flatten().copied().chain(std::iter::repeat(None));
+    switches.iter().copied().zip(generations)
 }
 
 #[cfg(test)]
@@ -181,7 +245,10 @@ mod tests {
             let changes =
                 if random.u32(0..100) == 0 { 2 * MAX_KEPT_CHANGES } else { random.usize(0..4) };
             for _ in 0..changes {
-                own.set(Dpid(random.u64(0..50)), random.bool());
+                let dpid = Dpid(random.u64(0..50));
+                own.set(dpid, random.bool());
+                let generation = random.bool().then(|| Generation(random.u64(1..4)));
+                own.set_generation(dpid, generation);
             }
             let report = own.report(peer.version());
             kinds[match report {
@@ -194,8 +261,9 @@ mod tests {
                 let mut changed = Vec::new();
                 peer.apply(&report, &mut changed);
                 assert_eq!(peer.connected, own.connected);
-                for dpid in before.symmetric_difference(&peer.connected) {
-                    assert!(changed.contains(dpid));
+                for dpid in (0..50).map(Dpid) {
+                    let has_changed = before.get(&dpid) != peer.connected.get(&dpid);
+                    assert!(!has_changed || changed.contains(&dpid));
                 }
             }
         }

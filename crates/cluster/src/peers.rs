@@ -7,6 +7,7 @@ use bellrock_api::Dpid;
 use crate::heartbeat::{Heartbeat, PeerSwitches};
 use crate::mastership::SILENCE;
 use crate::node::{NodeId, NodeSet};
+use crate::record::Generation;
 
 /// A node that starts gives the others so long to connect to it: they try once a second. Until then,
 /// one that it has not heard, and that a majority hears, may be master of any switch.
@@ -16,6 +17,8 @@ const FIRST_WORD: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Peers {
     me: NodeId,
+    /// The random number of this process.
+    incarnation: u64,
     /// By node. That of this node is not used.
     peers: Vec<Peer>,
     started: Duration,
@@ -34,6 +37,9 @@ struct Peer {
     knows: Option<u64>,
     offer: Option<Dpid>,
     accept: Option<Dpid>,
+    incarnation: Option<u64>,
+    /// The process that it hears under this node's name.
+    hears: Option<u64>,
     switches: PeerSwitches,
 }
 
@@ -56,8 +62,9 @@ pub(crate) struct View {
 }
 
 impl Peers {
-    pub(crate) fn new(me: NodeId, nodes: usize, now: Duration) -> Self {
-        Peers { me, peers: (0..nodes).map(|_| Peer::default()).collect(), started: now }
+    pub(crate) fn new(me: NodeId, nodes: usize, incarnation: u64, now: Duration) -> Self {
+        let peers = (0..nodes).map(|_| Peer::default()).collect();
+        Peers { me, incarnation, peers, started: now }
     }
 
     /// All nodes but this one.
@@ -83,6 +90,8 @@ impl Peers {
         peer.knows = heartbeat.known;
         peer.offer = heartbeat.offer;
         peer.accept = heartbeat.accept;
+        peer.incarnation = heartbeat.incarnation;
+        peer.hears = heartbeat.hears;
         peer.switches.apply(&heartbeat.switches, changed);
     }
 
@@ -108,7 +117,7 @@ impl Peers {
         let dead: NodeSet = NodeId::all(self.peers.len())
             .filter(|&node| self.is_majority(is_suspected(node)))
             .collect();
-        let mutual = 1 + heard().filter(|&other| !self.suspects(other, self.me)).count();
+        let mutual = 1 + heard().filter(|&other| self.is_heard_by(other)).count();
         let those = |is_it: fn(&Peer) -> bool| -> NodeSet {
             heard().filter(|&node| self.peers.get(node.index()).is_some_and(is_it)).collect()
         };
@@ -156,6 +165,21 @@ impl Peers {
         peer.map_or((None, None), |peer| (peer.switches.version(), peer.knows))
     }
 
+    /// The process of a peer that was heard last.
+    pub(crate) fn incarnation(&self, node: NodeId) -> Option<u64> {
+        self.peers.get(node.index()).and_then(|peer| peer.incarnation)
+    }
+
+    /// The generation by which a peer is master of a switch, by its last word.
+    pub(crate) fn generation(&self, node: NodeId, dpid: Dpid) -> Option<Generation> {
+        self.peers.get(node.index()).and_then(|peer| peer.switches.generation(dpid))
+    }
+
+    /// Whether a peer says by which generations it is master.
+    pub(crate) fn has_generations(&self, node: NodeId) -> bool {
+        self.peers.get(node.index()).is_some_and(|peer| peer.switches.has_generations())
+    }
+
     /// The switch that a peer offers.
     pub(crate) fn offer(&self, node: NodeId) -> Option<Dpid> {
         self.peers.get(node.index()).and_then(|peer| peer.offer)
@@ -181,6 +205,14 @@ impl Peers {
         self.peers.get(node.index()).is_some_and(|peer| peer.heard.is_some())
     }
 
+    /// Whether `node` says that it hears this process. It may hear another one of the same name.
+    fn is_heard_by(&self, node: NodeId) -> bool {
+        self.peers.get(node.index()).is_some_and(|peer| {
+            let is_this = peer.incarnation.is_none() || peer.hears == Some(self.incarnation);
+            is_this && !peer.suspects.contains(self.me)
+        })
+    }
+
     /// Whether `node` says that it does not hear `other`.
     fn suspects(&self, node: NodeId, other: NodeId) -> bool {
         self.peers.get(node.index()).is_some_and(|peer| peer.suspects.contains(other))
@@ -204,21 +236,26 @@ mod tests {
         places.iter().map(|&place| node(place)).collect()
     }
 
+    /// The process of the node under test.
+    const ME: u64 = 7;
+
     fn heartbeat(suspects: &[usize]) -> Heartbeat {
         Heartbeat {
             serving: true,
             draining: false,
             suspects: set(suspects),
-            switches: SwitchReport::All { version: 1, switches: Vec::new() },
+            switches: SwitchReport::Same { version: 1 },
             known: None,
             offer: None,
             accept: None,
+            incarnation: Some(1),
+            hears: Some(ME),
         }
     }
 
     /// Node 0 of three at 1 s, which heard nodes 1 and 2 that long ago, with these suspects.
     fn view(one: (u64, &[usize]), two: (u64, &[usize])) -> View {
-        let mut peers = Peers::new(node(0), 3, ms(0));
+        let mut peers = Peers::new(node(0), 3, ME, ms(0));
         for (place, (ago, suspects)) in [(1, one), (2, two)] {
             peers.hear(node(place), &heartbeat(suspects), ms(1000 - ago), &mut Vec::new());
         }
@@ -246,8 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_name_another_process_has_taken_has_no_majority() {
+        let mut peers = Peers::new(node(0), 3, ME, ms(0));
+        for (hears, has_majority) in [(Some(8), false), (None, false), (Some(ME), true)] {
+            for place in [1, 2] {
+                let heard = Heartbeat { hears, ..heartbeat(&[]) };
+                peers.hear(node(place), &heard, ms(100), &mut Vec::new());
+            }
+            assert_eq!(peers.view(ms(101)).has_majority, has_majority, "{hears:?}");
+        }
+        // The first release does not say which process it hears.
+        let heard = Heartbeat { incarnation: None, hears: None, ..heartbeat(&[]) };
+        peers.hear(node(1), &heard, ms(100), &mut Vec::new());
+        assert!(peers.view(ms(101)).has_majority);
+    }
+
+    #[test]
     fn a_connection_that_ends_is_silence_at_once_until_the_next_heartbeat() {
-        let mut peers = Peers::new(node(0), 3, ms(0));
+        let mut peers = Peers::new(node(0), 3, ME, ms(0));
         peers.hear(node(1), &heartbeat(&[]), ms(100), &mut Vec::new());
         assert_eq!(peers.next_silence(ms(100)), Some(SILENCE));
         peers.lose(node(1));
@@ -258,7 +311,7 @@ mod tests {
 
     #[test]
     fn nobody_is_suspected_before_it_had_time_to_speak() {
-        let peers = Peers::new(node(2), 3, ms(500));
+        let peers = Peers::new(node(2), 3, ME, ms(500));
         assert_eq!(peers.view(ms(500)).suspects, set(&[]));
         assert!(!peers.view(ms(500)).has_majority);
         assert_eq!(peers.view(ms(500) + SILENCE).suspects, set(&[0, 1]));
@@ -266,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_node_that_was_not_heard_yet_may_be_master_unless_a_majority_does_not_hear_it() {
-        let mut peers = Peers::new(node(0), 3, ms(500));
+        let mut peers = Peers::new(node(0), 3, ME, ms(500));
         peers.hear(node(1), &heartbeat(&[]), ms(900), &mut Vec::new());
         let early = peers.view(ms(900));
         assert_eq!((early.unheard, early.serving), (set(&[2]), set(&[1, 2])));

@@ -2,43 +2,99 @@
 
 use crate::node::NodeId;
 
-/// Bits of a generation id that hold the rank.
-const RANK_BITS: u32 = 8;
+/// Bits of a generation id below the epoch.
+const LOW_BITS: u32 = 8;
+/// Bits of a generation id that hold the node.
+const NODE_BITS: u32 = 4;
+/// What the first rank is stored as. The first release had only the rank in the low bits, so these
+/// were below 16: their generations and those of this release are never equal.
+const FIRST_RANK: u8 = 1;
+/// The last epoch. The one after it is 0.
+const MAX_EPOCH: u64 = u64::MAX >> LOW_BITS;
 
 /// A generation id (`generation_id` of role requests, 1.3.5 §6.3.4): the election that made a
 /// controller the master of a switch. A switch refuses older ones than the newest it has seen.
 ///
 /// ```text
-///  63                                   8 7      0
-/// +--------------------------------------+--------+
-/// |                epoch                 |  rank  |
-/// +--------------------------------------+--------+
+///  63                                   8 7    4 3    0
+/// +--------------------------------------+------+------+
+/// |                epoch                 | rank | node |
+/// +--------------------------------------+------+------+
 /// ```
 ///
-/// The epoch is that of the switch's [`Record`], and the rank is a node's place in its order. So
-/// two nodes never claim a switch with the same generation, and the next node of the order can take
-/// over from the one before it without a new record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The epoch is that of the switch's [`Record`], the rank is a node's place in its order (from 1), and
+/// the node is its place in the list of nodes. So two nodes never claim a switch with the same
+/// generation, whatever etcd forgets, and the next node of the order can take over from the one before
+/// it without a new record.
+///
+/// Generations are compared in a circle, as switches compare them: there is no first and no last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(pub u64);
 
 impl Generation {
-    /// The generation of the node of this rank in this epoch.
+    /// The generation of this node, which has this rank in this epoch.
     #[must_use]
-    pub fn new(epoch: u64, rank: u8) -> Self {
-        Generation(epoch << RANK_BITS | u64::from(rank))
+    pub fn new(epoch: u64, rank: u8, node: NodeId) -> Self {
+        let rank = u64::from(rank.saturating_add(FIRST_RANK)) & ((1 << NODE_BITS) - 1);
+        Generation(epoch << LOW_BITS | rank << NODE_BITS | node.index() as u64)
     }
 
     /// The epoch.
     #[must_use]
     pub fn epoch(self) -> u64 {
-        self.0 >> RANK_BITS
+        self.0 >> LOW_BITS
     }
 
-    /// The rank.
+    /// The rank, also of a generation of an older release.
     #[must_use]
     pub fn rank(self) -> u8 {
+        match (self.low() >> NODE_BITS).checked_sub(FIRST_RANK) {
+            Some(rank) => rank,
+            None => self.low(),
+        }
+    }
+
+    /// The node. `None`: the generation is of an older release.
+    pub(crate) fn node(self) -> Option<NodeId> {
+        let node = self.low() & ((1 << NODE_BITS) - 1);
+        NodeId::new(usize::from(node)).filter(|_| self.low() >> NODE_BITS >= FIRST_RANK)
+    }
+
+    fn low(self) -> u8 {
         self.0.to_be_bytes()[7]
     }
+
+    /// Whether a switch that has seen `other` takes this one for a newer one: whether
+    /// `(int64_t)(self - other) > 0`.
+    #[must_use]
+    pub fn is_newer_than(self, other: Generation) -> bool {
+        self.0.wrapping_sub(other.0).cast_signed() > 0
+    }
+
+    /// The newer one of two.
+    #[must_use]
+    pub fn newest(one: Option<Generation>, other: Option<Generation>) -> Option<Generation> {
+        match (one, other) {
+            (Some(one), Some(other)) if other.is_newer_than(one) => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+/// Whether an epoch comes after another one, in the circle of generations.
+pub(crate) fn is_later(epoch: u64, other: u64) -> bool {
+    let top = |epoch: u64| Generation(epoch << LOW_BITS);
+    top(epoch).is_newer_than(top(other))
+}
+
+/// The later one of two epochs.
+pub(crate) fn later(one: u64, other: u64) -> u64 {
+    if is_later(other, one) { other } else { one }
+}
+
+/// The epoch after this one.
+pub(crate) fn next_epoch(epoch: u64) -> u64 {
+    epoch.wrapping_add(1) & MAX_EPOCH
 }
 
 /// The order of masters of one switch, as etcd keeps it.
@@ -56,7 +112,8 @@ impl Record {
     /// The number of this order. Each change of a record has a greater one.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.revision.max(self.floor)
+        // A revision is far from the end of the space. A floor that is not may be of an older release.
+        self.revision.max(self.floor & MAX_EPOCH) & MAX_EPOCH
     }
 
     /// The node that is master as long as nothing fails.
@@ -72,16 +129,31 @@ impl Record {
         u8::try_from(rank).ok()
     }
 
+    /// Place in the order of the node that a switch has obeyed last, by the newest generation that it has
+    /// seen: the next one that lives takes over from there. 0: this record is newer.
+    pub(crate) fn place_after(&self, newest: Generation) -> usize {
+        let epoch = newest.epoch();
+        let place = if epoch == self.epoch() {
+            Some(newest.rank())
+        } else if is_later(epoch, self.epoch()) {
+            newest.node().and_then(|node| self.rank(node))
+        } else {
+            None
+        };
+        place.map_or(0, usize::from)
+    }
+
     /// The generation by which a node claims the switch. `None` if the order does not have it.
     #[must_use]
     pub fn generation(&self, node: NodeId) -> Option<Generation> {
-        Some(Generation::new(self.epoch(), self.rank(node)?))
+        Some(Generation::new(self.epoch(), self.rank(node)?, node))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::MAX_NODES;
 
     fn node(place: usize) -> NodeId {
         NodeId::new(place).unwrap()
@@ -97,10 +169,41 @@ mod tests {
             new.generation(node(0)),
             new.generation(node(2)),
         ];
-        assert!(generations.is_sorted_by(|a, b| a < b), "{generations:?}");
+        let is_older = |a: &Option<Generation>, b: &Option<Generation>| {
+            b.unwrap().is_newer_than(a.unwrap()) && !a.unwrap().is_newer_than(b.unwrap())
+        };
+        assert!(generations.is_sorted_by(is_older), "{generations:?}");
         assert_eq!(old.generation(node(1)), None);
-        assert_eq!(new.generation(node(2)), Some(Generation(0xc01)));
-        assert_eq!((Generation(0xc01).epoch(), Generation(0xc01).rank()), (12, 1));
+        assert_eq!(new.generation(node(2)), Some(Generation(0xc22)));
+        assert_eq!((Generation(0xc22).epoch(), Generation(0xc22).rank()), (12, 1));
+    }
+
+    #[test]
+    fn two_nodes_never_have_one_generation_whatever_etcd_forgets() {
+        let ids = NodeId::all(MAX_NODES).flat_map(|node| {
+            (0..MAX_NODES as u8).map(move |rank| Generation::new(7, rank, node).0)
+        });
+        let of_older_releases = (0..MAX_NODES as u64).map(|rank| 7 << 8 | rank);
+        let all: Vec<u64> = ids.chain(of_older_releases).collect();
+        let distinct: std::collections::BTreeSet<u64> = all.iter().copied().collect();
+        assert_eq!(distinct.len(), all.len());
+        for rank in 0..MAX_NODES as u8 {
+            assert_eq!(Generation(7 << 8 | u64::from(rank)).rank(), rank);
+            assert_eq!(Generation::new(7, rank, node(8)).rank(), rank);
+        }
+    }
+
+    #[test]
+    fn generations_go_on_after_the_last_one() {
+        let last = Generation(u64::MAX - 1);
+        let record =
+            Record { masters: vec![node(0)], floor: next_epoch(last.epoch()), revision: 9 };
+        assert!(record.generation(node(0)).unwrap().is_newer_than(last));
+        assert!(is_later(record.epoch(), last.epoch()) && !is_later(last.epoch(), record.epoch()));
+        assert_eq!(later(last.epoch(), 0), 0);
+        // Somebody has written it by hand.
+        let record = Record { floor: u64::MAX, ..record };
+        assert_eq!(next_epoch(record.epoch()), 0);
     }
 
     #[test]

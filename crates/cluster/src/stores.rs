@@ -343,13 +343,14 @@ impl Shared {
         events: &mpsc::Sender<StoreEvent>,
     ) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
-        let Snapshot { revision, entries } = self.client.read(prefix).await?;
+        let snapshot = self.client.read(prefix).await?;
+        let mut watch = self.client.watch_after(prefix, &snapshot);
+        let Snapshot { revision, entries } = snapshot;
         let entries = entries.into_iter().filter_map(|entry| stored(prefix, entry)).collect();
         let read = StoreEvent::Read { revision: unsigned(revision), entries };
         if events.send(read).await.is_err() {
             return Ok(());
         }
-        let mut watch = self.client.watch(prefix, revision + 1);
         while let Some(event) = watch.next().await {
             let reported = match event {
                 WatchEvent::Connected { .. } => vec![StoreEvent::Reachable],

@@ -91,10 +91,12 @@ fn heartbeat(known: u64) -> Heartbeat {
         serving: true,
         draining: false,
         suspects: NodeSet::EMPTY,
-        switches: SwitchReport::All { version: 1, switches: vec![Dpid(7)] },
+        switches: SwitchReport::All { version: 1, switches: vec![Dpid(7)], generations: None },
         known: Some(known),
         offer: None,
         accept: None,
+        incarnation: None,
+        hears: None,
     }
 }
 

@@ -67,6 +67,8 @@ impl Node {
             known: None,
             offer: None,
             accept: None,
+            incarnation: Some(peer as u64),
+            hears: Some(1),
         };
         self.machine.handle(self.now, Input::Heard(node(peer), heartbeat), out);
     }
@@ -100,17 +102,19 @@ fn claims(out: &[Output]) -> Vec<u64> {
 
 #[test]
 fn a_switch_that_has_seen_less_is_claimed_without_a_record() {
-    for newest in [None, Some(Generation::new(6, 2))] {
+    for newest in [None, Some(Generation::new(6, 2, node(1)))] {
         let (_, out) = connect(newest);
-        assert_eq!((claims(&out), writes(&out)), (vec![0x700], vec![]), "{newest:?}");
+        assert_eq!((claims(&out), writes(&out)), (vec![0x710], vec![]), "{newest:?}");
     }
 }
 
 #[test]
 fn a_generation_that_this_process_did_not_claim_is_exceeded_first() {
     // The same one: of a process before, or of another node before etcd lost something.
-    for newest in [Generation::new(7, 0), Generation::new(9, 1)] {
-        let (mut node_0, out) = connect(Some(newest));
+    for newest in [Generation::new(7, 0, node(0)), Generation::new(9, 1, node(1))] {
+        let (mut node_0, mut out) = connect(Some(newest));
+        // The node that has claimed it has the time to come.
+        out.extend(node_0.run(Duration::from_millis(600)));
         assert_eq!(claims(&out), [0; 0]);
         let floor = newest.epoch() + 1;
         let masters = vec![node(0), node(1), node(2)];
@@ -119,7 +123,7 @@ fn a_generation_that_this_process_did_not_claim_is_exceeded_first() {
         let written = WriteResult::Written(Record { masters, floor, revision: 8 });
         let mut out = Vec::new();
         node_0.machine.handle(node_0.now, Input::Written(SWITCH, written), &mut out);
-        assert_eq!(claims(&out), [floor.max(8) << 8]);
+        assert_eq!(claims(&out), [floor.max(8) << 8 | 0x10]);
     }
 }
 
@@ -142,7 +146,7 @@ fn an_old_process_that_comes_back_claims_its_own_generation_again() {
 #[test]
 fn after_a_stale_claim_the_record_of_the_newer_master_has_time_to_come() {
     let (mut node_0, _) = connect(None);
-    let newer = Generation::new(7, 1);
+    let newer = Generation::new(7, 1, node(1));
     let mut out = Vec::new();
     node_0.machine.handle(node_0.now, Input::Stale(SWITCH, Some(newer)), &mut out);
     out.extend(node_0.run(Duration::from_millis(400)));
@@ -150,10 +154,118 @@ fn after_a_stale_claim_the_record_of_the_newer_master_has_time_to_come() {
     // It comes, and the other node is master.
     let record = Record { masters: vec![node(1), node(0), node(2)], floor: 8, revision: 8 };
     node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(record)), &mut out);
-    let switches = SwitchReport::All { version: 1, switches: vec![SWITCH] };
+    let generations = Some(vec![Some(Generation::new(8, 0, node(1)))]);
+    let switches = SwitchReport::All { version: 1, switches: vec![SWITCH], generations };
     node_0.hears(1, switches, &mut out);
     out.extend(node_0.run(Duration::from_secs(2)));
     assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
+}
+
+/// Gets the answers to all records that the node writes, for some time, and returns when it wrote.
+fn answer_writes(node_0: &mut Node, time: Duration, revision: &mut u64) -> Vec<(Duration, u64)> {
+    let (end, mut written, mut seen) = (node_0.now + time, Vec::new(), None);
+    while node_0.now < end {
+        let mut todo = node_0.run(HEARTBEAT);
+        while let Some(output) = todo.pop() {
+            let input = match output {
+                Output::Write { dpid, masters, floor, .. } => {
+                    written.push((node_0.now, floor));
+                    *revision += 1;
+                    let record = Record { masters, floor, revision: *revision };
+                    Input::Written(dpid, WriteResult::Written(record))
+                }
+                Output::Order(dpid, RoleOrder::Master { generation_id }) => {
+                    // It refuses whatever it is offered.
+                    seen = Some(Generation(generation_id.wrapping_add(1 << 8)));
+                    Input::Stale(dpid, seen)
+                }
+                Output::Ask(dpid) => Input::Asked(dpid, seen),
+                _ => continue,
+            };
+            node_0.machine.handle(node_0.now, input, &mut todo);
+        }
+    }
+    written
+}
+
+#[test]
+fn a_switch_that_refuses_every_generation_does_not_keep_etcd_busy() {
+    let (mut node_0, _) = connect(Some(Generation(u64::MAX - 1)));
+    let written = answer_writes(&mut node_0, Duration::from_secs(60), &mut 100);
+    assert!((2..12).contains(&written.len()), "{written:?}");
+    let pauses = written.windows(2).map(|two| two[1].0 - two[0].0);
+    assert!(pauses.min() >= Some(Duration::from_millis(500)), "{written:?}");
+    assert!(written.iter().all(|&(_, floor)| floor < 1 << 56), "{written:?}");
+}
+
+#[test]
+fn a_switch_near_the_end_of_the_space_of_generations_gets_a_master() {
+    let newest = Generation(u64::MAX - 1);
+    let (_, out) = connect(Some(newest));
+    // Its next generations are those from 0 on.
+    assert_eq!((claims(&out), writes(&out)), (vec![0x710], vec![]));
+    assert!(Generation(0x710).is_newer_than(newest));
+    // In the half before the record's generation, and not after it: it is exceeded.
+    let newest = Generation::new((1 << 54) + 5, 0, node(2));
+    let (mut node_0, mut out) = connect(Some(newest));
+    out.extend(node_0.run(Duration::from_secs(1)));
+    let floor = out.iter().find_map(|output| match output {
+        Output::Write { floor, .. } => Some(*floor),
+        _ => None,
+    });
+    assert_eq!(floor, Some((1 << 54) + 6));
+}
+
+#[test]
+fn a_node_that_the_switch_has_left_asks_before_it_claims_again() {
+    let (mut node_0, out) = connect(None);
+    let [generation] = claims(&out)[..] else { unreachable!("{out:?}") };
+    let mut out = Vec::new();
+    let granted = Input::Granted(SWITCH, Generation(generation));
+    for input in [granted, Input::Demoted(SWITCH)] {
+        node_0.machine.handle(node_0.now, input, &mut out);
+    }
+    out.extend(node_0.run(Duration::from_secs(1)));
+    assert!(out.contains(&Output::Ask(SWITCH)), "{out:?}");
+    assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
+    // The answer says above what the next record must be.
+    let newest = Generation::new(40, 0, node(2));
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Asked(SWITCH, Some(newest)), &mut out);
+    out.extend(node_0.run(Duration::from_secs(1)));
+    let floors: Vec<u64> = out
+        .iter()
+        .filter_map(|output| match output {
+            Output::Write { floor, .. } => Some(*floor),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(floors, [41]);
+}
+
+#[test]
+fn a_switch_that_nobody_claims_is_asked_and_reported_until_it_has_a_master() {
+    let masters = vec![node(1), node(0), node(2)];
+    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, revision: 7 })]);
+    let mut out = Vec::new();
+    // Node 1 has the switch, and does not claim it.
+    let has = |version, generation| SwitchReport::All {
+        version,
+        switches: vec![SWITCH],
+        generations: Some(vec![generation]),
+    };
+    node_0.hears(1, has(1, None), &mut out);
+    node_0.machine.handle(node_0.now, Input::Connected(SWITCH, None), &mut out);
+    out.extend(node_0.run(Duration::from_millis(900)));
+    assert!(!out.contains(&Output::Ask(SWITCH)));
+    let out = node_0.run(Duration::from_millis(5000));
+    assert!(out.contains(&Output::Ask(SWITCH)));
+    assert!(out.contains(&Output::Notice(Notice::Unclaimed(SWITCH))));
+    let mut out = Vec::new();
+    node_0.hears(1, has(2, Some(Generation::new(7, 0, node(1)))), &mut out);
+    assert!(out.contains(&Output::Notice(Notice::Claimed(SWITCH))), "{out:?}");
+    let out = node_0.run(Duration::from_secs(10));
+    assert!(!out.contains(&Output::Ask(SWITCH)));
 }
 
 #[test]

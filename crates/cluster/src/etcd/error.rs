@@ -106,6 +106,17 @@ pub enum Error {
         /// Revision of this answer.
         found: i64,
     },
+    /// etcd has another history than before, though its revision is not smaller.
+    #[error(
+        "etcd at {endpoint} does not have the change of revision {revision} that it had before: an old \
+         snapshot was restored; all nodes must read anew"
+    )]
+    Rewritten {
+        /// Address.
+        endpoint: String,
+        /// Revision of the change.
+        revision: i64,
+    },
     /// The revision that was asked for is gone.
     #[error("etcd at {endpoint} has compacted the revision that was asked for: read anew")]
     Compacted {

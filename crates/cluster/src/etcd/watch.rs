@@ -16,7 +16,7 @@ use super::limits::{
     MAX_WAITING_BYTES, MAX_WAITING_MESSAGES, MAX_WATCH_MESSAGE_BYTES, MAX_WATCH_PAUSE, PAUSE,
     WATCH_PROBE, WATCH_SILENCE,
 };
-use super::{Client, Entry, Error, requests};
+use super::{Client, Entry, Error, Snapshot, requests};
 
 /// What a watch reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,11 @@ pub enum ReadNeeded {
     /// An old snapshot was restored.
     #[error("{0}")]
     WentBack(Error),
+    /// The connection has ended, and there is no entry by which a restore would show.
+    #[error(
+        "etcd had nothing here before the connection ended, so a restore would not show: read anew"
+    )]
+    NothingKnown,
     /// Most addresses lead to another cluster. [`Client::is_replaced`] finds out whether it has taken the
     /// place of this one.
     #[error("{0}")]
@@ -117,11 +122,32 @@ impl Client {
     /// for the next address after [`super::limits::WATCH_SILENCE`].
     #[must_use]
     pub fn watch(&self, prefix: &str, from_revision: i64) -> Watch {
+        self.follow(prefix, from_revision, Anchor::Unknown)
+    }
+
+    /// Follows all changes after a snapshot of the same prefix.
+    ///
+    /// Whenever the watch is opened, etcd must still have the newest change that is known, at its
+    /// revision. Otherwise an old snapshot was restored, and others have written since: the watch ends.
+    #[must_use]
+    pub fn watch_after(&self, prefix: &str, snapshot: &Snapshot) -> Watch {
+        let newest = snapshot.entries.iter().max_by_key(|entry| entry.mod_revision);
+        let anchor = newest.map_or(Anchor::Empty, |newest| Anchor::Change {
+            key: newest.key.clone(),
+            revision: newest.mod_revision,
+            value: Some(newest.value.clone()),
+        });
+        self.follow(prefix, snapshot.revision + 1, anchor)
+    }
+
+    fn follow(&self, prefix: &str, from_revision: i64, anchor: Anchor) -> Watch {
         let (sender, receiver) = mpsc::channel(MAX_WAITING_MESSAGES);
         let watcher = Watcher {
             client: self.clone(),
             prefix: [self.prefix(), prefix.as_bytes()].concat(),
             next: from_revision.max(1),
+            anchor,
+            was_open: false,
             sender,
             incomplete: Vec::new(),
             token: None,
@@ -133,6 +159,22 @@ impl Client {
     }
 }
 
+/// What etcd must still have when a watch is opened again.
+enum Anchor {
+    /// Nothing was read before the watch, and nothing has changed since.
+    Unknown,
+    /// There was no entry, and nothing has changed since.
+    Empty,
+    /// The newest change.
+    Change {
+        /// Key, without the prefix of the client.
+        key: Vec<u8>,
+        revision: i64,
+        /// `None`: it was removed.
+        value: Option<Vec<u8>>,
+    },
+}
+
 /// The task of a watch.
 struct Watcher {
     client: Client,
@@ -140,6 +182,8 @@ struct Watcher {
     prefix: Vec<u8>,
     /// First revision that was not reported.
     next: i64,
+    anchor: Anchor,
+    was_open: bool,
     sender: mpsc::Sender<(WatchEvent, OwnedSemaphorePermit)>,
     /// Changes of a revision whose others are in the next fragment.
     incomplete: Vec<Event>,
@@ -163,7 +207,9 @@ enum End {
 impl From<Error> for End {
     fn from(error: Error) -> Self {
         match error {
-            Error::WentBack { .. } => End::ReadNeeded(ReadNeeded::WentBack(error)),
+            Error::WentBack { .. } | Error::Rewritten { .. } => {
+                End::ReadNeeded(ReadNeeded::WentBack(error))
+            }
             Error::Compacted { .. } => End::ReadNeeded(ReadNeeded::Compacted { revision: 0 }),
             Error::AnswerTooLarge { .. } => End::ReadNeeded(ReadNeeded::TooLarge),
             error => End::Failed(error),
@@ -279,12 +325,47 @@ impl Watcher {
             self.client.history().seen(seen);
             self.client.read_key(b"-").await?;
         }
+        self.check_anchor(at).await?;
         let create = requests::watch(&self.prefix, self.next);
         let opened = at.watch(&mut connection, self.token.as_deref(), create).await;
         if opened.as_ref().is_err_and(|error| error.remedy() == Remedy::Authenticate) {
             self.client.forget_token(self.token.as_deref()).await;
         }
         Ok(opened?)
+    }
+
+    /// Checks that etcd has the history of before: a restore does not show in the revision, once others
+    /// have written as much as was lost.
+    async fn check_anchor(&mut self, at: &Endpoint) -> Result<(), End> {
+        let (key, revision, value) = match &self.anchor {
+            Anchor::Empty if self.was_open => {
+                return Err(End::ReadNeeded(ReadNeeded::NothingKnown));
+            }
+            Anchor::Unknown | Anchor::Empty => return Ok(()),
+            Anchor::Change { key, revision, value } => (key.as_slice(), *revision, value.as_ref()),
+        };
+        let (client, time) = (&self.client, self.client.total());
+        let is_it = |found: Option<&Entry>| {
+            found.is_some_and(|it| it.mod_revision == revision && Some(&it.value) == value)
+        };
+        // Mostly it is still there, also when its revision was compacted.
+        let mut holds = is_it(client.read_key(key).await?.as_ref());
+        if !holds {
+            let then = client.read_at(key, revision, time).await?;
+            holds = match value {
+                Some(_) => is_it(then.as_ref()),
+                None => then.is_none() && client.read_at(key, revision - 1, time).await?.is_some(),
+            };
+        }
+        if !holds {
+            return Err(Error::Rewritten { endpoint: at.name().into(), revision }.into());
+        }
+        // What a restored etcd has after this change may have smaller revisions than those that etcd has
+        // reached in the meantime.
+        if self.was_open {
+            self.next = revision + 1;
+        }
+        Ok(())
     }
 
     /// Reports a message of etcd.
@@ -300,7 +381,7 @@ impl Watcher {
             return Err(self.canceled(at, &response).await);
         }
         if response.created {
-            (self.connected, self.reported) = (true, false);
+            (self.connected, self.reported, self.was_open) = (true, false, true);
             let endpoint = at.name().to_owned();
             return self.report(WatchEvent::Connected { endpoint }, 0).await;
         }
@@ -331,6 +412,13 @@ impl Watcher {
         self.client.history().seen(revision);
         self.next = self.next.max(revision + 1);
         let prefix = self.client.prefix();
+        if let Some(last) =
+            of.last().and_then(|last| last.kv.key.strip_prefix(prefix).zip(Some(last)))
+        {
+            let (key, Event { kind, kv }) = (last.0.to_vec(), last.1);
+            let value = matches!(kind, EventType::Put).then(|| kv.value.clone());
+            self.anchor = Anchor::Change { key, revision: kv.mod_revision, value };
+        }
         let changes = of.into_iter().filter_map(|event| {
             let entry = event.kv.entry(prefix)?;
             Some(match event.kind {

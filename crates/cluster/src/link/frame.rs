@@ -14,14 +14,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::heartbeat::{Heartbeat, SwitchReport};
+use crate::heartbeat::{Generations, Heartbeat, SwitchReport};
 use crate::network::WireNetwork;
 use crate::node::NodeSet;
+use crate::record::Generation;
 use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
 pub(super) const VERSION: u32 = 1;
-/// Maximum length of a message, in bytes: a list of some 50,000 switches.
+/// Maximum length of a message, in bytes: a list of some 25,000 switches with generations, or 50,000
+/// without.
 pub(crate) const MAX_FRAME_BYTES: usize = 1 << 20;
 /// Maximum length of a greeting, in bytes: the names of nodes and apps. It may come from a stranger.
 const MAX_HELLO_BYTES: usize = 16 << 10;
@@ -70,37 +72,67 @@ pub(super) struct WireHeartbeat {
     known: Option<u64>,
     offer: Option<u64>,
     accept: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incarnation: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hears: Option<u64>,
 }
 
+/// A generation of 0 is none: no node claims a switch by it.
 #[derive(Debug, Serialize, Deserialize)]
 enum WireReport {
-    Same { version: u64 },
-    Changes { from: u64, to: u64, joined: Vec<u64>, left: Vec<u64> },
-    All { version: u64, switches: Vec<u64> },
+    Same {
+        version: u64,
+    },
+    Changes {
+        from: u64,
+        to: u64,
+        joined: Vec<u64>,
+        left: Vec<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generations: Option<Vec<u64>>,
+    },
+    All {
+        version: u64,
+        switches: Vec<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generations: Option<Vec<u64>>,
+    },
 }
 
 impl From<&Heartbeat> for WireHeartbeat {
     fn from(heartbeat: &Heartbeat) -> Self {
         let numbers = |dpids: &[Dpid]| dpids.iter().map(|dpid| dpid.0).collect();
+        let ids = |generations: &Option<Generations>| {
+            let of = |it: &Option<Generation>| it.map_or(0, |Generation(id)| id);
+            generations.as_ref().map(|generations| generations.iter().map(of).collect())
+        };
         WireHeartbeat {
             serving: heartbeat.serving,
             draining: heartbeat.draining,
             suspects: heartbeat.suspects.bits(),
             switches: match &heartbeat.switches {
                 SwitchReport::Same { version } => WireReport::Same { version: *version },
-                SwitchReport::Changes { from, to, joined, left } => WireReport::Changes {
-                    from: *from,
-                    to: *to,
-                    joined: numbers(joined),
-                    left: numbers(left),
-                },
-                SwitchReport::All { version, switches } => {
-                    WireReport::All { version: *version, switches: numbers(switches) }
+                SwitchReport::Changes { from, to, joined, left, generations } => {
+                    WireReport::Changes {
+                        from: *from,
+                        to: *to,
+                        joined: numbers(joined),
+                        left: numbers(left),
+                        generations: ids(generations),
+                    }
                 }
+                SwitchReport::All { version, switches, generations } => WireReport::All {
+                    version: *version,
+                    switches: numbers(switches),
+                    generations: ids(generations),
+                },
             },
             known: heartbeat.known,
             offer: heartbeat.offer.map(|dpid| dpid.0),
             accept: heartbeat.accept.map(|dpid| dpid.0),
+            incarnation: heartbeat.incarnation,
+            hears: heartbeat.hears,
         }
     }
 }
@@ -108,22 +140,36 @@ impl From<&Heartbeat> for WireHeartbeat {
 impl From<WireHeartbeat> for Heartbeat {
     fn from(wire: WireHeartbeat) -> Self {
         let dpids = |numbers: Vec<u64>| numbers.into_iter().map(Dpid).collect();
+        let generations = |ids: Option<Vec<u64>>| {
+            let of = |id: u64| (id != 0).then_some(Generation(id));
+            ids.map(|ids| ids.into_iter().map(of).collect())
+        };
         Heartbeat {
             serving: wire.serving,
             draining: wire.draining,
             suspects: NodeSet::from_bits(wire.suspects),
             switches: match wire.switches {
                 WireReport::Same { version } => SwitchReport::Same { version },
-                WireReport::Changes { from, to, joined, left } => {
-                    SwitchReport::Changes { from, to, joined: dpids(joined), left: dpids(left) }
+                WireReport::Changes { from, to, joined, left, generations: ids } => {
+                    SwitchReport::Changes {
+                        from,
+                        to,
+                        joined: dpids(joined),
+                        left: dpids(left),
+                        generations: generations(ids),
+                    }
                 }
-                WireReport::All { version, switches } => {
-                    SwitchReport::All { version, switches: dpids(switches) }
-                }
+                WireReport::All { version, switches, generations: ids } => SwitchReport::All {
+                    version,
+                    switches: dpids(switches),
+                    generations: generations(ids),
+                },
             },
             known: wire.known,
             offer: wire.offer.map(Dpid),
             accept: wire.accept.map(Dpid),
+            incarnation: wire.incarnation,
+            hears: wire.hears,
         }
     }
 }
@@ -190,10 +236,17 @@ mod tests {
     #[test]
     fn a_heartbeat_is_read_as_it_was_written() {
         let dpids = vec![Dpid(0), Dpid(u64::MAX)];
+        let generations = Some(vec![None, Some(Generation(u64::MAX))]);
         let reports = [
             SwitchReport::Same { version: u64::MAX },
-            SwitchReport::Changes { from: 1, to: 2, joined: dpids.clone(), left: vec![] },
-            SwitchReport::All { version: 3, switches: dpids },
+            SwitchReport::Changes {
+                from: 1,
+                to: 2,
+                joined: dpids.clone(),
+                left: vec![],
+                generations: generations.clone(),
+            },
+            SwitchReport::All { version: 3, switches: dpids, generations },
         ];
         for switches in reports {
             let heartbeat = Heartbeat {
@@ -204,6 +257,8 @@ mod tests {
                 known: Some(u64::MAX),
                 offer: Some(Dpid(u64::MAX)),
                 accept: None,
+                incarnation: Some(u64::MAX),
+                hears: Some(0),
             };
             let mut bytes = Vec::new();
             run(write(&mut bytes, &WireHeartbeat::from(&heartbeat))).unwrap();
@@ -217,6 +272,16 @@ mod tests {
                 assert!(run(read::<WireHeartbeat>(&mut &bytes[..end])).is_err(), "{end}");
             }
         }
+    }
+
+    #[test]
+    fn a_heartbeat_of_the_first_release_is_read() {
+        let text = r#"{"serving":true,"draining":false,"suspects":0,"switches":{"All":{"version":3,"switches":[7]}},
+            "known":null,"offer":null,"accept":null}"#;
+        let heartbeat = Heartbeat::from(serde_json::from_str::<WireHeartbeat>(text).unwrap());
+        assert_eq!((heartbeat.incarnation, heartbeat.hears), (None, None));
+        let all = SwitchReport::All { version: 3, switches: vec![Dpid(7)], generations: None };
+        assert_eq!(heartbeat.switches, all);
     }
 
     #[test]

@@ -97,11 +97,15 @@ impl Mastership {
         if !is_answer || offer.is_accepted {
             return;
         }
-        offer.is_accepted = true;
         let dpid = offer.dpid;
-        if self.is_master(dpid) {
-            let order = self.order_with(dpid, node);
-            self.write(dpid, order, now, out);
+        if !self.is_master(dpid) {
+            return;
+        }
+        let order = self.order_with(dpid, node);
+        // If another record was written a moment ago, the next heartbeat accepts the offer too.
+        let is_sent = self.write(dpid, order, now, out);
+        if let Some(offer) = &mut self.moves.offer {
+            offer.is_accepted = is_sent;
         }
     }
 

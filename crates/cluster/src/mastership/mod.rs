@@ -23,6 +23,10 @@
 //!   switches.
 //! - **Stale.** A switch that has seen a newer generation has another master, whose record follows.
 //!   If no record comes, the node writes one with a higher epoch, and claims again.
+//! - **Who is master now.** Nodes tell each other by which generations they are master. A node that
+//!   was master, or had no majority, asks the switch what it has seen before it claims it again. And a
+//!   node that waits for another one that does not claim asks the switch too: nodes that had seen
+//!   different things agree by what the switch says.
 //! - **Moves.** A master that has too many switches, or drains, offers one. The other node accepts
 //!   it, the master writes the record, and serves until the other has claimed the switch.
 //!
@@ -31,6 +35,7 @@
 
 mod balance;
 mod switch;
+mod unclaimed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -60,7 +65,8 @@ const NEW_SWITCH: Duration = Duration::from_millis(200);
 const RECORD_FOLLOWS: Duration = Duration::from_millis(500);
 /// An order or a record without an answer counts as failed after so long.
 const UNANSWERED: Duration = Duration::from_secs(2);
-/// A claim or record that failed is tried again after so long.
+/// A claim or record that failed is tried again after so long. A node writes at most one record per
+/// switch in this time, whatever the reason.
 const RETRY: Duration = Duration::from_millis(500);
 /// A master whose record names another one that lives stands by after so long. Open vSwitch reports
 /// the new master at once; other switches may not.
@@ -69,6 +75,20 @@ const YIELD: Duration = Duration::from_secs(1);
 const MAX_REFUSED_CLAIMS: u32 = 3;
 /// A node that a switch refuses counts as not connected for so long.
 const UNFIT: Duration = Duration::from_secs(10);
+/// A node that waits so long for another one to claim a switch asks the switch what it has seen, and
+/// again after a pause that doubles up to the second value.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+const ASK_PAUSE: Duration = Duration::from_secs(32);
+/// A node claims a switch that no node says to be master of, whoever is in front of it, after the first
+/// time and the second one for each node before it in the list: nodes without etcd may know different
+/// records.
+const WAIT_IN_VAIN: Duration = Duration::from_secs(3);
+const WAIT_FOR_NODE: Duration = Duration::from_secs(1);
+/// A switch that no node says to be master of for so long is an alarm.
+const NO_MASTER: Duration = Duration::from_secs(5);
+/// The maximum pause between two records of a switch that does not obey: each one in a row without a
+/// grant doubles it.
+const MAX_WRITE_PAUSE: Duration = Duration::from_secs(32);
 
 /// Maximum number of switches with a record. More get no master: who invents datapath ids must not
 /// fill etcd.
@@ -112,6 +132,8 @@ pub enum Input {
     Refused(Dpid),
     /// A switch reports that another node is its master.
     Demoted(Dpid),
+    /// The answer to [`Output::Ask`]: the newest generation that the switch has seen, if any.
+    Asked(Dpid, Option<Generation>),
     /// Give all switches to others, or stop that.
     Drain(bool),
     /// Give this switch to another node, if this node is its master.
@@ -134,6 +156,8 @@ pub enum WriteResult {
 pub enum Output {
     /// Send a role request to a switch.
     Order(Dpid, RoleOrder),
+    /// Stand by at a switch, and find the newest generation that it has seen.
+    Ask(Dpid),
     /// Write the record of a switch, if its revision in etcd is still this one (0: there is none).
     Write {
         /// The switch.
@@ -171,6 +195,10 @@ pub enum Notice {
     Jumped(Dpid, Generation),
     /// A switch refuses this node as its master.
     Unfit(Dpid),
+    /// No node has said for some seconds that it is master of this switch, which is connected here.
+    Unclaimed(Dpid),
+    /// A node says so again.
+    Claimed(Dpid),
     /// A new switch gets no record, since there are [`MAX_SWITCHES`].
     TooMany(Dpid),
 }
@@ -208,6 +236,7 @@ pub enum SwitchRole {
 pub struct Mastership {
     me: NodeId,
     nodes: usize,
+    incarnation: u64,
     peers: Peers,
     view: View,
     own: OwnSwitches,
@@ -240,7 +269,8 @@ impl Mastership {
         Mastership {
             me,
             nodes,
-            peers: Peers::new(me, nodes, now),
+            incarnation,
+            peers: Peers::new(me, nodes, incarnation, now),
             view: View::default(),
             own: OwnSwitches::new(incarnation),
             switches: BTreeMap::new(),
@@ -271,11 +301,12 @@ impl Mastership {
             Input::Changed(dpid, None) => self.set_record(dpid, None, now),
             Input::Written(dpid, result) => self.written(dpid, result, now),
             Input::Connected(dpid, newest) => self.connected(dpid, newest, now),
-            Input::Disconnected(dpid) => self.disconnected(dpid),
+            Input::Disconnected(dpid) => self.disconnected(dpid, out),
             Input::Granted(dpid, generation) => self.granted(dpid, generation, now, out),
             Input::Stale(dpid, newest) => self.stale(dpid, newest, now),
             Input::Refused(dpid) => self.refused(dpid, now, out),
             Input::Demoted(dpid) => self.demoted(dpid, now, out),
+            Input::Asked(dpid, newest) => self.asked(dpid, newest, now),
             Input::Drain(draining) => self.drain(draining, now),
             Input::Move(dpid, to) => self.moves.want(dpid, to),
         }
@@ -429,6 +460,8 @@ impl Mastership {
             known,
             offer: self.moves.offer_to(peer),
             accept: self.moves.accepted_from(peer),
+            incarnation: Some(self.incarnation),
+            hears: self.peers.incarnation(peer),
         }
     }
 

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, RoleOrder};
 
+use super::unclaimed::Unclaimed;
 use super::{
-    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, Mastership, NEW_SWITCH,
-    Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult, YIELD,
+    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, MAX_WRITE_PAUSE, Mastership,
+    NEW_SWITCH, Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult,
+    YIELD,
 };
 use crate::node::NodeId;
-use crate::record::{Generation, Record};
+use crate::record::{Generation, Record, is_later, later, next_epoch};
 
 /// What this node knows of a switch.
 #[derive(Debug, Default)]
@@ -24,10 +26,16 @@ pub(super) struct Entry {
     claimed: Option<Generation>,
     /// The record that is being written: its first node, and when it counts as failed.
     writing: Option<(NodeId, Duration)>,
+    /// Whether etcd has not taken the last record.
+    has_failed: bool,
     /// When the next record may be written.
     next_write: Duration,
+    /// Number of records that this node has written since the switch has had a master.
+    pub(super) writes: u32,
     /// Since when this node waits for nodes in front of it that live and lack the switch.
     missed_since: Option<Duration>,
+    /// While no node says that it is master of the switch.
+    pub(super) unclaimed: Option<Unclaimed>,
 }
 
 /// A switch that is connected to this node.
@@ -37,11 +45,23 @@ pub(super) struct Here {
     pub(super) role: Role,
     /// The newest generation that the switch is known to have seen.
     newest: Option<Generation>,
+    /// Whether this is what the switch has seen, or must be asked for before a claim.
+    pub(super) question: Question,
     /// No claim before.
     next_claim: Duration,
     /// Whether a stale generation is to be jumped over.
     must_jump: bool,
     refused: u32,
+}
+
+/// Whether a switch was asked what it has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    Answered,
+    /// This node has lost the switch, or the majority, since.
+    Open,
+    /// It is asked again at this time.
+    Asked(Duration),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +107,7 @@ impl Mastership {
             since: now,
             role: Role::Standby,
             newest,
+            question: Question::Answered,
             next_claim: now,
             must_jump: false,
             refused: 0,
@@ -94,8 +115,9 @@ impl Mastership {
         self.wake_at(dpid, now);
     }
 
-    pub(super) fn disconnected(&mut self, dpid: Dpid) {
+    pub(super) fn disconnected(&mut self, dpid: Dpid, out: &mut Vec<Output>) {
         self.own.set(dpid, false);
+        self.end_unclaimed(dpid, out);
         if let Some(entry) = self.switches.get_mut(&dpid) {
             entry.here = None;
             // Nothing is known of it that somebody could need.
@@ -129,7 +151,8 @@ impl Mastership {
     /// Takes a record that was written, unless a newer one is known: answers and changes do not come
     /// in one order.
     pub(super) fn change_record(&mut self, dpid: Dpid, record: Record, now: Duration) {
-        if self.record(dpid).is_none_or(|known| known.revision < record.revision) {
+        // Another record of the same revision is of an etcd that was restored.
+        if self.record(dpid).is_none_or(|known| known.revision <= record.revision) {
             self.set_record(dpid, Some(record), now);
         }
     }
@@ -153,7 +176,7 @@ impl Mastership {
             *load += 1;
         }
         if let Some(record) = &record {
-            entry.epoch = entry.epoch.max(record.epoch());
+            entry.epoch = later(entry.epoch, record.epoch());
         }
         entry.record = record;
         entry.missed_since = None;
@@ -170,11 +193,15 @@ impl Mastership {
         if let Some((first, _)) = entry.writing.take() {
             self.writing[first.index()] -= 1;
         }
+        let is_written = matches!(result, WriteResult::Written(_));
+        entry.has_failed = result == WriteResult::Failed;
+        entry.writes = entry.writes.saturating_add(u32::from(is_written));
         match result {
             WriteResult::Written(record) | WriteResult::Conflict(Some(record)) => {
                 self.change_record(dpid, record, now);
             }
-            WriteResult::Conflict(None) | WriteResult::Failed => entry.next_write = now + RETRY,
+            // It is written again when the pause is over.
+            WriteResult::Conflict(None) | WriteResult::Failed => {}
         }
         self.wake_at(dpid, now);
     }
@@ -188,13 +215,16 @@ impl Mastership {
     ) {
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
         let Some(here) = &mut entry.here else { return };
-        here.newest = here.newest.max(Some(generation));
+        here.newest = Generation::newest(here.newest, Some(generation));
         here.refused = 0;
+        here.must_jump = false;
         match here.role {
             // Ordered before this node stood by.
             Role::Standby => out.push(Output::Order(dpid, STAND_BY)),
             // The answer to an older claim; that to this one follows.
-            Role::Claiming { generation: claimed, .. } if generation < claimed => return,
+            Role::Claiming { generation: claimed, .. } if claimed.is_newer_than(generation) => {
+                return;
+            }
             Role::Claiming { .. } => {
                 let before = entry.record.as_ref().and_then(Record::first);
                 out.push(Output::Notice(Notice::Master(
@@ -212,7 +242,11 @@ impl Mastership {
 
     pub(super) fn stale(&mut self, dpid: Dpid, newest: Option<Generation>, now: Duration) {
         let Some(here) = self.here(dpid) else { return };
-        here.newest = here.newest.max(newest);
+        match newest {
+            Some(_) => here.newest = newest,
+            // It must be asked.
+            None => here.question = Question::Open,
+        }
         here.role = Role::Standby;
         here.must_jump = true;
         here.next_claim = now + RECORD_FOLLOWS;
@@ -244,12 +278,40 @@ impl Mastership {
                 out.push(Output::Notice(Notice::Fenced(dpid)));
             }
             // The record of the other node may be here already.
-            here.must_jump = record.is_none_or(|record| record.epoch() <= generation.epoch());
+            here.must_jump =
+                record.is_none_or(|record| !is_later(record.epoch(), generation.epoch()));
             here.next_claim = if here.must_jump { now + RECORD_FOLLOWS } else { now };
         }
         here.role = Role::Standby;
+        here.question = Question::Open;
         self.moves.forget(dpid);
         self.wake_at(dpid, now);
+    }
+
+    /// Takes what the switch has seen. It has said so itself, so nothing else counts any more.
+    pub(super) fn asked(&mut self, dpid: Dpid, newest: Option<Generation>, now: Duration) {
+        let Some(here) = self.here(dpid) else { return };
+        // The answer is older than a claim.
+        if !matches!(here.role, Role::Standby) {
+            return;
+        }
+        here.newest = newest;
+        here.question = Question::Answered;
+        self.wake_at(dpid, now);
+    }
+
+    /// Asks the switch what it has seen, unless it is asked already.
+    pub(super) fn ask(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        let Some(here) = self.here(dpid) else { return };
+        let until = match here.question {
+            Question::Asked(until) if now < until => until,
+            _ => {
+                here.question = Question::Asked(now + UNANSWERED);
+                out.push(Output::Ask(dpid));
+                now + UNANSWERED
+            }
+        };
+        self.wake_at(dpid, until);
     }
 
     /// Looks at a switch again at this time, or before.
@@ -266,8 +328,25 @@ impl Mastership {
         self.timers.insert((at, dpid));
     }
 
-    /// Decides what to do about a switch.
+    /// Looks at a switch: does what is to be done, and tells the other nodes what this one is there.
     pub(super) fn look_at(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        self.decide(dpid, now, out);
+        let generation = match self.role(dpid) {
+            SwitchRole::Master(generation) => Some(generation),
+            SwitchRole::Away | SwitchRole::Standby | SwitchRole::Claiming => None,
+        };
+        self.own.set_generation(dpid, generation);
+        self.look_for_master(dpid, now, out);
+    }
+
+    fn decide(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
+        if let SwitchRole::Master(held) = self.role(dpid)
+            && self.is_named_newer(dpid, held)
+        {
+            // The switch has granted it, so it obeys this node no more. It may not say so.
+            out.push(Output::Order(dpid, STAND_BY));
+            return self.demoted(dpid, now, out);
+        }
         let serving = self.serving;
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
         let Some(here) = &mut entry.here else {
@@ -275,6 +354,7 @@ impl Mastership {
             return;
         };
         if !serving {
+            here.question = Question::Open;
             if !matches!(here.role, Role::Standby) {
                 here.role = Role::Standby;
                 out.push(Output::Order(dpid, STAND_BY));
@@ -300,6 +380,7 @@ impl Mastership {
                     self.lead(dpid, now, out);
                 }
             }
+            Some(_) if self.waits_in_vain(dpid, now) => self.lead(dpid, now, out),
             Some(_) => self.follow(dpid, now, out),
         }
     }
@@ -313,14 +394,15 @@ impl Mastership {
     /// The first node of the order that lives and has the switch. `None`: there is no record, or no
     /// such node.
     ///
-    /// The order begins with the node that the switch has obeyed last: it has taken over, and its
-    /// record may still be on the way.
+    /// The order begins with the node that the switch has obeyed last, as far as this node knows from
+    /// the switch or from others: it has taken over, and its record may still be on the way.
     fn designated(&self, dpid: Dpid) -> Option<Designated> {
         let entry = self.switches.get(&dpid)?;
         let record = entry.record.as_ref()?;
-        let newest = entry.here.as_ref().and_then(|here| here.newest);
-        let begin = newest.filter(|newest| newest.epoch() == record.epoch());
-        let begin = begin.map_or(0, |newest| usize::from(newest.rank())).min(record.masters.len());
+        let seen = entry.here.as_ref().and_then(|here| here.newest);
+        let named = self.peers.nodes().map(|node| self.peers.generation(node, dpid));
+        let newest = named.fold(seen, Generation::newest);
+        let begin = newest.map_or(0, |newest| record.place_after(newest)).min(record.masters.len());
         let (before, from) = record.masters.split_at(begin);
         let mut passes_over = false;
         for &node in from.iter().chain(before).filter(|&&node| self.may_serve(node)) {
@@ -358,17 +440,17 @@ impl Mastership {
             return;
         };
         let is_first = record.first() == Some(me);
-        let is_old = record.epoch() < entry.epoch;
+        let is_old = is_later(entry.epoch, record.epoch());
         match &mut here.role {
             Role::Master { generation: held, claim, yield_at } => {
                 *yield_at = None;
-                if is_old || !is_first {
+                if is_old || !is_first || is_later(held.epoch(), record.epoch()) {
                     self.write_with_me_first(dpid, now, out);
                     return;
                 }
                 // The switch learns the generation of a new record, so that it refuses nodes that
                 // know only the old one.
-                if *held < generation && claim.is_none_or(|until| until <= now) {
+                if generation.is_newer_than(*held) && claim.is_none_or(|until| until <= now) {
                     *claim = Some(now + UNANSWERED);
                     entry.claimed = Some(generation);
                     out.push(Output::Order(dpid, claim_of(generation)));
@@ -379,13 +461,25 @@ impl Mastership {
                 let at = here.next_claim;
                 self.wake_at(dpid, at);
             }
+            // What it has seen may be newer than all that this node knows.
+            Role::Standby if here.question != Question::Answered => self.ask(dpid, now, out),
             Role::Standby => {
                 // A generation that the switch knows, and that this process has not claimed, is
                 // that of another master, or of a process before.
                 let is_known = here.newest.is_some_and(|newest| {
-                    newest > generation || newest == generation && entry.claimed != Some(generation)
+                    newest.is_newer_than(generation)
+                        || newest == generation && entry.claimed != Some(generation)
                 });
-                if is_old || is_known || here.must_jump {
+                let needs_record = is_old || is_known || here.must_jump;
+                let is_lost = entry.writing.is_some_and(|(_, until)| until <= now);
+                let mut generation = generation;
+                if needs_record && (entry.has_failed || is_lost) {
+                    // etcd is away, so the record follows later. No other node can have this one.
+                    entry.has_failed = false;
+                    let newest = Generation::newest(entry.claimed, here.newest);
+                    let epoch = newest.map_or(entry.epoch, |it| later(entry.epoch, it.epoch()));
+                    generation = Generation::new(next_epoch(epoch), 0, me);
+                } else if needs_record {
                     let jumped = here.newest.filter(|_| is_known && here.must_jump);
                     let is_sent = self.write_with_me_first(dpid, now, out);
                     if let Some(newest) = jumped.filter(|_| is_sent) {
@@ -414,7 +508,7 @@ impl Mastership {
         // A node with a lower rank than the one that this node has taken over with is refused by the
         // switch. So this node stays, and its record follows.
         let theirs = entry.record.as_ref().map_or(0, Record::epoch);
-        if theirs <= held.epoch() {
+        if !is_later(theirs, held.epoch()) {
             self.write_with_me_first(dpid, now, out);
             return;
         }
@@ -489,12 +583,14 @@ impl Mastership {
             self.writing[before.index()] -= 1;
         }
         self.writing[first.index()] += 1;
+        let pause = RETRY.saturating_mul(1 << entry.writes.min(16));
+        entry.next_write = now + pause.min(MAX_WRITE_PAUSE);
         let newest = entry.here.as_ref().and_then(|here| here.newest);
-        let claimed = entry.claimed.max(newest).map_or(0, Generation::epoch);
+        let newest = Generation::newest(entry.claimed, newest);
         out.push(Output::Write {
             dpid,
             masters,
-            floor: entry.epoch.max(claimed) + 1,
+            floor: next_epoch(newest.map_or(entry.epoch, |it| later(entry.epoch, it.epoch()))),
             expected: entry.record.as_ref().map_or(0, |record| record.revision),
         });
         self.wake_at(dpid, now + UNANSWERED);

@@ -294,6 +294,7 @@ impl Member {
                 let is_master = matches!(self.machine.role(dpid), SwitchRole::Master(_));
                 is_master.then_some(Input::Demoted(dpid))
             }
+            SwitchEvent::Asked(dpid, newest) => Some(Input::Asked(dpid, newest)),
             SwitchEvent::Claimed(dpid, generation, answer) => match answer {
                 Ok(()) => Some(Input::Granted(dpid, generation)),
                 Err(RoleError::Stale { newest }) => {
@@ -346,6 +347,10 @@ impl Member {
                 }
                 // It takes effect whatever the switch answers.
                 Output::Order(dpid, order) => drop(self.network.set_role(dpid, order)),
+                Output::Ask(dpid) => {
+                    let (network, events) = (self.network.clone(), self.events.clone());
+                    tokio::task::spawn_local(switches::ask(network, dpid, events));
+                }
                 Output::Write { dpid, masters, floor, expected } => {
                     records.push(NewRecord { dpid, masters, floor, expected });
                 }
@@ -408,6 +413,16 @@ impl Member {
             Notice::Jumped(dpid, Generation(generation_id)) => {
                 let event = NetworkEvent::ElectionAhead { dpid, generation_id };
                 warn!("{event}");
+                self.publish(event);
+            }
+            Notice::Unclaimed(dpid) => {
+                let event = NetworkEvent::SwitchUnclaimed { dpid };
+                self.warn(format_args!("{event}"));
+                self.publish(event);
+            }
+            Notice::Claimed(dpid) => {
+                let event = NetworkEvent::SwitchClaimed { dpid };
+                info!("{event}");
                 self.publish(event);
             }
             Notice::TooMany(dpid) => self.warn(format_args!(

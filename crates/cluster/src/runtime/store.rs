@@ -52,7 +52,9 @@ pub(crate) enum Trouble {
 impl From<etcd::Error> for Trouble {
     fn from(error: etcd::Error) -> Self {
         match error {
-            etcd::Error::WentBack { .. } => Trouble::WentBack(error),
+            etcd::Error::WentBack { .. } | etcd::Error::Rewritten { .. } => {
+                Trouble::WentBack(error)
+            }
             etcd::Error::OtherCluster { .. } => Trouble::OtherCluster(error),
             error => Trouble::Other(error.to_string()),
         }
@@ -116,6 +118,7 @@ impl Store {
     async fn follow_once(&self, events: &mpsc::Sender<Event>) -> Result<(), Trouble> {
         self.check_nodes().await?;
         let snapshot = self.client.read(MASTERS).await?;
+        let mut watch = self.client.watch_after(MASTERS, &snapshot);
         let records = snapshot.entries.iter();
         let records = records.filter_map(|entry| {
             let key = entry.key.as_slice();
@@ -128,7 +131,6 @@ impl Store {
                 return Ok(());
             }
         }
-        let mut watch = self.client.watch(MASTERS, snapshot.revision + 1);
         while let Some(event) = watch.next().await {
             let reported = match event {
                 WatchEvent::Connected { .. } => vec![StoreEvent::Reachable(Ok(()))],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bellrock_api::runtime::RoleControl;
-use bellrock_api::{Dpid, Network, RoleError, RoleOrder, SwitchInfo};
+use bellrock_api::{Dpid, GrantedRole, Network, RoleError, RoleOrder, SwitchInfo};
 use futures_lite::FutureExt;
 use tokio::sync::mpsc;
 
@@ -20,6 +20,8 @@ pub(crate) enum SwitchEvent {
     Disconnected(Dpid),
     /// It stands by, though it did not before.
     StandsBy(Dpid),
+    /// The newest generation that a switch has seen, which this node has asked for.
+    Asked(Dpid, Option<Generation>),
     /// The answer to a claim.
     Claimed(Dpid, Generation, Result<(), RoleError>),
 }
@@ -67,13 +69,32 @@ pub(crate) async fn follow(network: Network, events: mpsc::Sender<Event>) {
 /// Stands by at a switch that has connected, and so finds the newest generation that it has seen.
 async fn greet(network: Network, info: Arc<SwitchInfo>, events: mpsc::Sender<Event>) {
     let newest = match network.set_role(info.dpid, STAND_BY).await {
+        Err(RoleError::Disconnected | RoleError::NotSent(_)) => return,
+        answer => newest_of(answer),
+    };
+    report(&events, SwitchEvent::Connected(info, newest)).await;
+}
+
+/// Stands by at a switch, and reports the newest generation that it has seen.
+pub(crate) async fn ask(network: Network, dpid: Dpid, events: mpsc::Sender<Event>) {
+    match network.set_role(dpid, STAND_BY).await {
+        // The end of the connection is reported, and what was not sent is asked again.
+        Err(RoleError::Disconnected | RoleError::NotSent(_) | RoleError::Replaced) => {}
+        answer => {
+            report(&events, SwitchEvent::Asked(dpid, newest_of(answer))).await;
+        }
+    }
+}
+
+/// The newest generation that a switch has seen, by its answer to an order to stand by.
+fn newest_of(answer: Result<GrantedRole, RoleError>) -> Option<Generation> {
+    let newest = match answer {
         Ok(granted) => granted.generation_id,
         Err(RoleError::Stale { newest }) => newest,
-        Err(RoleError::Disconnected | RoleError::NotSent(_)) => return,
         // A switch without roles, or one that does not answer.
         Err(_) => None,
     };
-    report(&events, SwitchEvent::Connected(info, newest.map(Generation))).await;
+    newest.map(Generation)
 }
 
 /// Claims a switch, and reports what became of it. A switch without roles is simply used.

@@ -197,6 +197,32 @@ async fn a_watch_notices_an_old_snapshot_by_what_its_client_has_written() {
 }
 
 #[tokio::test]
+async fn a_restore_is_noticed_though_others_have_written_as_much_since() {
+    let mut cluster = Cluster::start(1).await;
+    let client = cluster.client();
+    write(&client, 5).await;
+    let old = client.read("").await.unwrap();
+    cluster.etcdctl(0, &["snapshot", "save", "snapshot.db"]);
+    let put = Transaction::new().put("k", "lost");
+    assert!(client.transact(&put).await.unwrap().is_committed());
+    let snapshot = client.read("").await.unwrap();
+    cluster.kill(0);
+    cluster.restore(0, "snapshot.db", "etcd-cluster");
+    cluster.run(0);
+    cluster.wait_until_ready().await;
+    write(&cluster.client(), 20).await;
+    let end = last_event(&mut client.watch_after("", &snapshot)).await;
+    let WatchEvent::ReadNeeded(ReadNeeded::WentBack(error)) = end else { panic!("{end:?}") };
+    assert!(matches!(error, Error::Rewritten { .. }), "{error}");
+    // What is known is in the snapshot too.
+    let mut watch = client.watch_after("", &old);
+    let event = within(watch.next(), "the watch is connected").await.unwrap();
+    assert!(matches!(event, WatchEvent::Connected { .. }), "{event:?}");
+    let event = within(watch.next(), "the changes come").await.unwrap();
+    assert!(matches!(event, WatchEvent::Changes { .. }), "{event:?}");
+}
+
+#[tokio::test]
 async fn another_cluster_at_the_same_address_is_noticed() {
     let mut cluster = Cluster::start(1).await;
     let client = cluster.client();

@@ -14,9 +14,12 @@ const fn ms(count: u64) -> Duration {
 impl World {
     /// Does something bad, and says when it ends.
     pub(crate) fn fault(&mut self) {
-        let node = self.random.usize(0..self.nodes.len());
+        let any = self.random.usize(0..self.nodes.len());
         let other = self.random.usize(0..self.nodes.len());
         let switch = self.random.usize(0..self.switches.len());
+        // Every other fault strikes a master.
+        let master = self.switches[switch].master().filter(|_| self.random.bool());
+        let node = master.unwrap_or(any);
         let lasts = ms(self.random.u64(20..3000));
         match self.random.u32(0..18) {
             0 | 1 => {
@@ -52,6 +55,8 @@ impl World {
             }
             7 => self.cut_store(node, lasts),
             8 => {
+                let is_long = self.lasting.long_cuts;
+                let lasts = if is_long { ms(self.random.u64(1000..15_000)) } else { lasts };
                 for node in 0..self.nodes.len() {
                     self.cut_store(node, lasts);
                 }
@@ -66,22 +71,16 @@ impl World {
                 self.link_cuts.push((node, switch));
                 self.after(lasts, Event::Reconnect(node, switch));
             }
-            12 | 13 => {
-                self.log(|| "a snapshot of etcd is made".into());
-                self.snapshot = Some(self.store.clone());
+            12 | 13 => self.restore_store(),
+            14 => {
+                // It may be away while etcd is restored, and until others have written as much.
+                let lasts = ms(self.random.u64(1000..10_000));
+                self.cut_store(node, lasts);
             }
-            14 | 15 => {
-                if let Some(snapshot) = self.snapshot.take() {
-                    self.log(|| "the snapshot of etcd is restored".into());
-                    self.store = snapshot;
-                    for node in 0..self.nodes.len() {
-                        self.cut_store(node, ms(100));
-                    }
-                }
-            }
+            15 => {}
             16 => {
                 self.log(|| "all nodes end, and etcd comes back with an old snapshot".into());
-                self.store = self.snapshot.take().unwrap_or_default();
+                self.restore_store();
                 for node in 0..self.nodes.len() {
                     self.kill(node);
                     let delay = ms(self.random.u64(100..1000));
@@ -99,7 +98,7 @@ impl World {
         }
     }
 
-    fn cut_store(&mut self, node: usize, lasts: Duration) {
+    pub(crate) fn cut_store(&mut self, node: usize, lasts: Duration) {
         self.log(|| format!("node {node} loses etcd for {lasts:?}"));
         self.nodes[node].store_cuts += 1;
         self.after(lasts, Event::StoreBack(node));

@@ -5,7 +5,8 @@
 //! - No two nodes are obeyed with the same generation.
 //!
 //! What must hold some time after the last fault: each switch has one master, which all nodes know,
-//! and no node has more switches than the others.
+//! and no node has more switches than the others. In three of four seeds a minority of the nodes stays away
+//! then, and in one of four etcd too: the switches have masters all the same.
 //!
 //! `SEED=7 cargo test -p bellrock-cluster --test simulation` plays one seed, and prints what happens.
 
@@ -29,16 +30,20 @@ const SEEDS: u64 = 1000;
 /// Number of seeds within which a broken fence must show.
 const SEEDS_FOR_BROKEN: u64 = 100;
 
-/// Plays seeds from 1 up to `count` on all cores, and returns what failed.
+/// Plays seeds from 1 up to `count` on all cores, or from `first` to `last`, and returns what failed.
 fn play(count: u64, fence: Fence) -> Vec<String> {
-    let next = AtomicU64::new(1);
+    play_from(1, count, fence)
+}
+
+fn play_from(first: u64, last: u64, fence: Fence) -> Vec<String> {
+    let next = AtomicU64::new(first);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let play_some = || {
             let mut failures = Vec::new();
             loop {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed > count {
+                if seed > last {
                     return failures;
                 }
                 if let Err(failure) = World::new(seed, fence, false).play() {
@@ -60,6 +65,31 @@ fn every_switch_obeys_one_master_through_all_faults() {
     }
     let failures = play(SEEDS, Fence::Whole);
     assert!(failures.is_empty(), "{} of {SEEDS}:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Seeds that failed at some time: of nodes that wait for each other for ever, of equal generations, and of
+/// a restore that was not noticed.
+const KNOWN_SEEDS: [u64; 16] =
+    [67, 75, 151, 259, 286, 363, 446, 519, 595, 862, 883, 902, 966, 975, 983, 1150];
+
+#[test]
+fn every_seed_that_failed_once_holds() {
+    for seed in KNOWN_SEEDS {
+        let played = World::new(seed, Fence::Whole, false).play();
+        assert!(played.is_ok(), "seed {seed}: {played:?}");
+    }
+}
+
+#[test]
+fn nodes_that_wait_for_each_other_for_ever_are_found() {
+    let failures = play(SEEDS_FOR_BROKEN, Fence::Silent);
+    assert!(failures.iter().any(|failure| failure.contains("has no master")), "{failures:?}");
+}
+
+#[test]
+fn a_restore_of_etcd_that_is_not_noticed_is_found() {
+    let failures = play(SEEDS_FOR_BROKEN, Fence::RestoreUnnoticed);
+    assert!(!failures.is_empty());
 }
 
 /// A stopped process is noticed by its silence; then the others must agree, and claim.
@@ -120,6 +150,24 @@ fn an_operator_moves_a_switch() {
     }
     world.run_until(Duration::from_secs(4));
     assert_eq!(world.switches[0].master(), Some(to));
+}
+
+/// Plays many seeds, with any part taken out: `SEEDS=1-20000 FENCE=Silent`.
+#[test]
+#[ignore = "for a search by hand"]
+fn search() {
+    let seeds = std::env::var("SEEDS").unwrap_or_default();
+    let (first, last) = seeds.split_once('-').unwrap();
+    let fence = match std::env::var("FENCE").as_deref() {
+        Ok("None") => Fence::None,
+        Ok("WithoutRank") => Fence::WithoutRank,
+        Ok("WithoutNode") => Fence::WithoutNode,
+        Ok("RestoreUnnoticed") => Fence::RestoreUnnoticed,
+        Ok("Silent") => Fence::Silent,
+        _ => Fence::Whole,
+    };
+    let failures = play_from(first.parse().unwrap(), last.parse().unwrap(), fence);
+    println!("{} failed:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]

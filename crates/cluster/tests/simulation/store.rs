@@ -1,4 +1,4 @@
-//! A model of etcd: records with revisions, and snapshots that may be restored.
+//! A model of etcd: records with revisions, and any earlier state may be restored.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use bellrock_cluster::record::Record;
 
 #[derive(Clone, Default)]
 pub(crate) struct Store {
-    revision: u64,
+    pub(crate) revision: u64,
+    /// Number of restores before. What nodes compare to notice one.
+    pub(crate) history: u64,
     records: BTreeMap<Dpid, Record>,
 }
 
@@ -34,6 +36,14 @@ impl Store {
 
     pub(crate) fn all(&self) -> Vec<(Dpid, Record)> {
         self.records.iter().map(|(&dpid, record)| (dpid, record.clone())).collect()
+    }
+
+    /// The records that were written after a revision.
+    pub(crate) fn since(&self, revision: u64) -> Vec<(Dpid, Record)> {
+        let mut newer = self.all();
+        newer.retain(|(_, record)| record.revision > revision);
+        newer.sort_by_key(|(_, record)| record.revision);
+        newer
     }
 
     pub(crate) fn record(&self, dpid: Dpid) -> Option<&Record> {

@@ -1,6 +1,6 @@
 //! A switch with roles, as the specification says (1.3.5 §6.3.4), and what it has obeyed.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use bellrock_cluster::record::Generation;
 
@@ -11,12 +11,14 @@ pub(crate) struct Switch {
     /// Whether apps send it flow_mods, which it refuses from a node that is not master.
     pub(crate) is_busy: bool,
     newest: Option<u64>,
+    /// What it has told each node of it.
+    pub(crate) told: Vec<Option<Generation>>,
     /// By node.
     pub(crate) connections: Vec<Option<Connection>>,
     /// The newest generation that was obeyed since the switch started, and its node.
     obeyed: Option<(Generation, usize)>,
     /// Which node was obeyed with each generation since then.
-    owners: BTreeMap<Generation, usize>,
+    owners: HashMap<Generation, usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -40,9 +42,10 @@ impl Switch {
             reports_roles,
             is_busy,
             newest: None,
+            told: vec![None; nodes],
             connections: vec![None; nodes],
             obeyed: None,
-            owners: BTreeMap::new(),
+            owners: HashMap::new(),
         }
     }
 
@@ -92,7 +95,7 @@ impl Switch {
         }
         if let Some((newest, before)) = self.obeyed
             && before != node
-            && newest >= generation
+            && !generation.is_newer_than(newest)
         {
             return Err(format!(
                 "node {node} is obeyed with {generation:x?}, an older generation than {newest:x?} of node {before}"
@@ -104,7 +107,8 @@ impl Switch {
                 "nodes {owner} and {node} are obeyed with the same generation {generation:x?}"
             ));
         }
-        if self.obeyed.is_none_or(|(newest, before)| before != node || newest < generation) {
+        let is_newer = |(newest, before)| before != node || generation.is_newer_than(newest);
+        if self.obeyed.is_none_or(is_newer) {
             self.obeyed = Some((generation, node));
         }
         Ok(true)

@@ -1,16 +1,19 @@
 //! The world of the nodes: time, connections, and what is on its way.
 
+mod end;
+mod watching;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use bellrock_api::{Dpid, RoleOrder};
-use bellrock_cluster::heartbeat::Heartbeat;
+use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::mastership::{
     Input, Mastership, MemberSettings, Notice, Output, SwitchRole, WriteResult,
 };
 use bellrock_cluster::node::NodeId;
-use bellrock_cluster::record::{Generation, Record};
+use bellrock_cluster::record::Generation;
 
 use crate::store::Store;
 use crate::switch::{Claimed, Connection, Switch};
@@ -25,15 +28,33 @@ const PROBE: Duration = Duration::from_secs(5);
 /// Events after which a run is taken for endless.
 const MAX_EVENTS: u64 = 2_000_000;
 
-/// What guards a switch from old masters.
+/// What guards a switch from old masters, and what is taken out to see whether a seed finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fence {
-    /// Generations as Bellrock makes them.
+    /// All that Bellrock has.
     Whole,
     /// The same generation always.
     None,
     /// Generations of the epoch alone.
     WithoutRank,
+    /// Generations of epoch and rank, without the node.
+    WithoutNode,
+    /// A restore of etcd is noticed only when the revision is smaller than before.
+    RestoreUnnoticed,
+    /// Switches do not answer what they are asked, and nodes do not say what they are master of, as in
+    /// the first release.
+    Silent,
+}
+
+/// What does not end with the faults.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lasting {
+    /// A minority of the nodes stays away.
+    nodes: bool,
+    /// etcd is away for up to 15 s at a time.
+    pub(crate) long_cuts: bool,
+    /// etcd stays away.
+    store: bool,
 }
 
 pub(crate) struct Node {
@@ -46,6 +67,8 @@ pub(crate) struct Node {
     waiting: Vec<Input>,
     /// Faults that keep the node from etcd.
     pub(crate) store_cuts: u32,
+    /// Revision and history of etcd up to which it knows all records.
+    seen: Option<(u64, u64)>,
     next_wake: Duration,
 }
 
@@ -54,8 +77,9 @@ pub(crate) enum Event {
     Input { node: usize, process: u64, input: Input },
     Heartbeat { from: usize, to: usize, heartbeat: Heartbeat },
     Write { node: usize, process: u64, dpid: Dpid, masters: Vec<NodeId>, floor: u64, expected: u64 },
-    Watched { node: usize, dpid: Dpid, record: Record },
+    Watched { node: usize, history: u64 },
     Order { node: usize, switch: usize, number: u64, order: RoleOrder },
+    Ask { node: usize, switch: usize, number: u64 },
     FlowMod { node: usize, process: u64, switch: usize, number: u64, generation: Generation },
     Reply { node: usize, process: u64, switch: usize, number: u64, input: Input },
     FlowMods,
@@ -79,7 +103,11 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) switches: Vec<Switch>,
     pub(crate) store: Store,
-    pub(crate) snapshot: Option<Store>,
+    /// All states of etcd so far.
+    pub(crate) past: Vec<Store>,
+    pub(crate) lasting: Lasting,
+    /// Nodes that stay away.
+    gone: Vec<usize>,
     /// Pairs of nodes of which the second does not hear the first.
     pub(crate) cuts: Vec<(usize, usize)>,
     pub(crate) link_cuts: Vec<(usize, usize)>,
@@ -118,6 +146,12 @@ impl World {
         let switches = random.usize(1..9);
         let mut world = World::without_faults(random, nodes, switches, fence, is_loud);
         world.after(ms(2000), Event::Fault);
+        world.lasting = match seed % 4 {
+            0 => Lasting::default(),
+            1 => Lasting { nodes: true, ..Lasting::default() },
+            2 => Lasting { nodes: true, long_cuts: true, store: false },
+            _ => Lasting { nodes: true, long_cuts: true, store: true },
+        };
         world
     }
 
@@ -144,7 +178,9 @@ impl World {
             nodes: Vec::new(),
             switches,
             store: Store::default(),
-            snapshot: None,
+            past: vec![Store::default()],
+            lasting: Lasting::default(),
+            gone: Vec::new(),
             cuts: Vec::new(),
             link_cuts: Vec::new(),
             is_quiet: false,
@@ -160,6 +196,7 @@ impl World {
                 is_stopped: false,
                 waiting: Vec::new(),
                 store_cuts: 0,
+                seen: None,
                 next_wake: Duration::MAX,
             });
             let at = ms(world.random.u64(0..500));
@@ -258,13 +295,15 @@ impl World {
             Event::Write { node, process, dpid, masters, floor, expected } => {
                 self.write(node, process, dpid, masters, floor, expected);
             }
-            Event::Watched { node, dpid, record } => {
-                // What is missed is read later.
-                if self.nodes[node].store_cuts == 0 && self.nodes[node].is_alive {
-                    self.give(node, Input::Changed(dpid, Some(record)));
+            Event::Watched { node, history } => {
+                // What is missed comes later.
+                let it = &self.nodes[node];
+                if it.store_cuts == 0 && it.is_alive && history == self.store.history {
+                    self.watch_on(node);
                 }
             }
             Event::Order { node, switch, number, order } => self.order(node, switch, number, order),
+            Event::Ask { node, switch, number } => self.ask(node, switch, number),
             Event::FlowMod { node, process, switch, number, generation } => {
                 self.flow_mod(node, process, switch, number, generation);
             }
@@ -291,7 +330,7 @@ impl World {
                 let cuts = &mut self.nodes[node].store_cuts;
                 *cuts = cuts.saturating_sub(1);
                 if *cuts == 0 {
-                    self.read_store(node);
+                    self.watch_again(node);
                 }
             }
             Event::Gone(node, switch) => {
@@ -318,13 +357,18 @@ impl World {
         }
     }
 
-    fn advance(&mut self, node: usize, input: Option<Input>) {
+    fn advance(&mut self, node: usize, mut input: Option<Input>) {
         let now = self.now;
         let this = &mut self.nodes[node];
         if !this.is_alive || this.is_stopped {
             return;
         }
         let mut out = Vec::new();
+        if let Some(Input::Heard(_, heartbeat)) = &mut input
+            && self.fence == Fence::Silent
+        {
+            forget_generations(heartbeat);
+        }
         match input {
             Some(input) => this.machine.handle(now, input, &mut out),
             None => this.machine.advance(now, &mut out),
@@ -355,6 +399,13 @@ impl World {
                     let number = connection.number;
                     // One delay for a connection: messages keep their order.
                     self.after(ms(1), Event::Order { node, switch, number, order });
+                }
+            }
+            Output::Ask(dpid) => {
+                let switch = dpid.0 as usize - 1;
+                if let Some(connection) = self.switches[switch].connections[node] {
+                    let number = connection.number;
+                    self.after(ms(1), Event::Ask { node, switch, number });
                 }
             }
             Output::Notice(notice) => {
@@ -388,22 +439,17 @@ impl World {
         }
         let result = self.store.write(dpid, masters, floor, expected);
         self.log(|| format!("node {node} writes {dpid}: {result:?}"));
-        if let WriteResult::Written(record) = &result {
+        if let WriteResult::Written(_) = &result {
+            self.past.push(self.store.clone());
+            let history = self.store.history;
             for watcher in 0..self.nodes.len() {
                 let delay = 2 * self.delay();
-                self.after(delay, Event::Watched { node: watcher, dpid, record: record.clone() });
+                self.after(delay, Event::Watched { node: watcher, history });
             }
         }
         let result = if fails { WriteResult::Failed } else { result };
         let input = Input::Written(dpid, result);
         self.after(2 * delay, Event::Input { node, process, input });
-    }
-
-    fn read_store(&mut self, node: usize) {
-        let process = self.nodes[node].process;
-        // Changes after the read come later.
-        let input = Input::Read(self.store.all());
-        self.after(Duration::from_micros(50), Event::Input { node, process, input });
     }
 
     fn order(&mut self, node: usize, switch: usize, number: u64, order: RoleOrder) {
@@ -418,14 +464,19 @@ impl World {
             RoleOrder::Equal | RoleOrder::Slave { .. } => return it.stand_by(node),
         };
         let sent = match self.fence {
-            Fence::Whole => generation,
             Fence::None => 0,
-            Fence::WithoutRank => Generation::new(Generation(generation).epoch(), 0).0,
+            Fence::WithoutRank => generation >> 8 << 8,
+            Fence::WithoutNode => generation >> 4 << 4,
+            Fence::Whole | Fence::RestoreUnnoticed | Fence::Silent => generation,
         };
         let process = self.nodes[node].process;
         let input = match it.claim(node, sent) {
-            Claimed::Stale(newest) => Input::Stale(dpid, Some(Generation(newest))),
+            Claimed::Stale(newest) => {
+                it.told[node] = Some(Generation(newest));
+                Input::Stale(dpid, Some(Generation(newest)))
+            }
             Claimed::Granted(before) => {
+                it.told[node] = Some(Generation(generation));
                 if let Some(before) = before
                     && let Some(connection) = it.connections[before]
                 {
@@ -485,7 +536,7 @@ impl World {
     }
 
     pub(crate) fn start(&mut self, node: usize) {
-        if self.nodes[node].is_alive {
+        if self.nodes[node].is_alive || self.gone.contains(&node) {
             return;
         }
         let machine = self.machine(node, self.nodes.len());
@@ -493,6 +544,7 @@ impl World {
         this.machine = machine;
         this.is_alive = true;
         this.is_stopped = false;
+        this.seen = None;
         this.waiting.clear();
         self.sequence += 1;
         this.process = self.sequence;
@@ -559,6 +611,7 @@ impl World {
         self.sequence += 1;
         let number = self.sequence;
         it.connections[node] = Some(Connection { number, is_master: false });
+        it.told[node] = it.newest();
         let input = Input::Connected(World::dpid(switch), it.newest());
         // A node sees the end of a connection before the next one begins.
         self.give(node, Input::Disconnected(World::dpid(switch)));
@@ -582,56 +635,15 @@ impl World {
         }
         self.switches[switch].restart();
     }
+}
 
-    /// Mends everything, and lets the nodes find their way.
-    fn end_faults(&mut self) {
-        self.is_quiet = true;
-        self.log(|| "the faults are over".into());
-        self.cuts.clear();
-        self.link_cuts.clear();
-        for node in 0..self.nodes.len() {
-            self.start(node);
-            self.resume(node);
-            self.give(node, Input::Drain(false));
-            self.nodes[node].store_cuts = 0;
-            self.read_store(node);
-            for switch in 0..self.switches.len() {
-                let delay = PROBE / 4 + ms(self.random.u64(1..1000));
-                self.after(delay, Event::Connect(node, switch));
-            }
+/// Makes a heartbeat one of the first release.
+fn forget_generations(heartbeat: &mut Heartbeat) {
+    (heartbeat.incarnation, heartbeat.hears) = (None, None);
+    match &mut heartbeat.switches {
+        SwitchReport::Same { .. } => {}
+        SwitchReport::Changes { generations, .. } | SwitchReport::All { generations, .. } => {
+            *generations = None;
         }
-    }
-
-    fn has_converged(&self) -> Result<(), String> {
-        let mut loads = vec![0; self.nodes.len()];
-        for (switch, it) in self.switches.iter().enumerate() {
-            let dpid = World::dpid(switch);
-            let record = self.store.record(dpid).ok_or(format!("switch {switch} has no record"))?;
-            let believers: Vec<usize> = (0..self.nodes.len())
-                .filter(|&node| {
-                    matches!(self.nodes[node].machine.role(dpid), SwitchRole::Master(_))
-                })
-                .collect();
-            let master = it.master();
-            if master.is_none() || believers != Vec::from_iter(master) {
-                return Err(format!(
-                    "switch {switch} obeys {master:?}, and {believers:?} are master; {record:?}"
-                ));
-            }
-            if record.first().map(NodeId::index) != master {
-                return Err(format!("switch {switch} obeys {master:?}, and not {record:?}"));
-            }
-            for (node, this) in self.nodes.iter().enumerate() {
-                if this.machine.record(dpid) != Some(record) {
-                    return Err(format!("node {node} does not know {record:?} of switch {switch}"));
-                }
-            }
-            loads[master.unwrap_or_default()] += 1;
-        }
-        let (most, least) = (loads.iter().max().unwrap_or(&0), loads.iter().min().unwrap_or(&0));
-        if most - least > 1 {
-            return Err(format!("the switches are not spread: {loads:?}"));
-        }
-        Ok(())
     }
 }
