@@ -87,7 +87,7 @@ class Discovery(Discovered):
     @on_both_versions
     def nobody_takes_the_address_of_a_host_that_is_alive(self, version):
         """A host that sends from the address of another host gets none of its packets, and is reported."""
-        self.prepare(version, Tree(), ["learning"])
+        self.prepare(version, Tree(), ["routing"])
         h1, h3 = self.net["h1"], self.net["h3"]
         until(lambda: self.net.ping_all() == 0, 10, "all hosts reach each other")
         self.assertTrue(any(h1.IP() in row[2] for row in self.places(h1.MAC())), "its Internet address is known")

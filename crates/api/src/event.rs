@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
+use crate::event_causes::{write_loop, write_ports, write_segment};
 use crate::{
     AppEvent, ConnectionEnd, Dpid, HostGone, HostId, Link, LinkDown, Refusal, RequestError,
     StormSign, Suspicion, SwitchPort,
@@ -93,6 +94,19 @@ pub enum Event {
         link: Link,
         /// The port that hears what the receiving port sends.
         receiver: SwitchPort,
+    },
+    /// Ordinary switches join these ports: a segment.
+    Segment {
+        /// Its ports.
+        ports: Box<[SwitchPort]>,
+        /// Whether the network connects these ports otherwise too: a loop, which the controller keeps
+        /// open.
+        is_loop: bool,
+    },
+    /// A segment is over, or has other ports now.
+    SegmentOver {
+        /// The ports that it had.
+        ports: Box<[SwitchPort]>,
     },
     /// An announcement came in that the controller did not make: a host pretends to be a switch.
     ForgedAnnouncement {
@@ -254,6 +268,22 @@ pub enum Event {
         /// Time from the first sign to the last.
         duration: Duration,
     },
+    /// Copies of flooded frames come back at ports: something outside of the network joins them, or
+    /// repeats frames. Copies are not flooded again.
+    OutsideLoop {
+        /// The ports where copies come in.
+        ports: Box<[SwitchPort]>,
+        /// The one of them that is kept out of floods and of host tracking. `None`: there is only
+        /// one port.
+        kept_out: Option<SwitchPort>,
+    },
+    /// A loop outside of the network is over.
+    OutsideLoopOver {
+        /// The port that was kept out.
+        at: SwitchPort,
+        /// Time until the last copy.
+        duration: Duration,
+    },
     /// A switch refuses a flow of the controller's own. Without it, the switch does not send what
     /// the controller must see. The flow is sent again, at growing intervals. Published at most
     /// once a minute for each flow of a switch, however often the switch connects.
@@ -339,128 +369,6 @@ pub enum Event {
     },
 }
 
-/// Defines [`Event::name`] and [`Event::NAMES`].
-macro_rules! event_names {
-    ($($event:pat => $name:literal,)*) => {
-        impl Event {
-            /// The names of all events.
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all events
-            /// of apps' own, so that none is taken for another.
-            #[must_use]
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $($event => $name,)*
-                }
-            }
-        }
-    };
-}
-
-event_names! {
-    Event::App { .. } => "app_event",
-    Event::SwitchUp { .. } => "switch_up",
-    Event::SwitchDown { .. } => "switch_down",
-    Event::ConnectionEnded { .. } => "connection_ended",
-    Event::ConnectionsRefused { .. } => "connections_refused",
-    Event::RemovalUnanswered { .. } => "removal_unanswered",
-    Event::CertificateExpires { .. } => "certificate_expires",
-    Event::LinkUp(_) => "link_up",
-    Event::LinkDown { .. } => "link_down",
-    Event::OneWay(_) => "one_way",
-    Event::Miswired { .. } => "miswired",
-    Event::ForgedAnnouncement { .. } => "forged_announcement",
-    Event::ReplayedAnnouncement { .. } => "replayed_announcement",
-    Event::ReflectedAnnouncement { .. } => "reflected_announcement",
-    Event::RelaySuspected { .. } => "relay_suspected",
-    Event::HostSeen { .. } => "host_seen",
-    Event::HostMoved { .. } => "host_moved",
-    Event::HostMoveRefused { .. } => "host_move_refused",
-    Event::AddressClaimRefused { .. } => "address_claim_refused",
-    Event::HostGone { .. } => "host_gone",
-    Event::TooManyHosts { .. } => "too_many_hosts",
-    Event::ProbeAddressUsed { .. } => "probe_address_used",
-    Event::ForeignFlows { .. } => "foreign_flows",
-    Event::Reconciled { .. } => "reconciled",
-    Event::WantedAltered { .. } => "wanted_altered",
-    Event::WantedNotKept { .. } => "wanted_not_kept",
-    Event::WantedKept { .. } => "wanted_kept",
-    Event::TablesUntold { .. } => "tables_untold",
-    Event::Storm { .. } => "storm",
-    Event::StormOver { .. } => "storm_over",
-    Event::WantedRefused { .. } => "wanted_refused",
-    Event::OwnFlowRefused { .. } => "own_flow_refused",
-    Event::OwnFlowInstalled { .. } => "own_flow_installed",
-    Event::MajorityLost => "majority_lost",
-    Event::MajorityFound => "majority_found",
-    Event::NodeLost { .. } => "node_lost",
-    Event::NodeFound { .. } => "node_found",
-    Event::SwitchTaken { .. } => "switch_taken",
-    Event::SwitchUnclaimed { .. } => "switch_unclaimed",
-    Event::SwitchClaimed { .. } => "switch_claimed",
-    Event::ElectionAhead { .. } => "election_ahead",
-    Event::StoreLost { .. } => "store_lost",
-    Event::StoreFound => "store_found",
-}
-
-impl Event {
-    /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
-    #[must_use]
-    pub fn is_alarming(&self) -> bool {
-        if let Some(why) = self.connection_end() {
-            return why.reason.is_alarming();
-        }
-        if let Event::App { event, .. } = self {
-            return event.is_alarming();
-        }
-        !matches!(
-            self,
-            Event::SwitchUp { .. }
-                | Event::LinkUp(_)
-                | Event::LinkDown { .. }
-                | Event::HostSeen { .. }
-                | Event::HostMoved { .. }
-                | Event::HostGone { .. }
-                | Event::Reconciled { .. }
-                | Event::WantedAltered { by_order: true, .. }
-                | Event::WantedKept { .. }
-                | Event::StormOver { .. }
-                | Event::OwnFlowInstalled { .. }
-                | Event::MajorityFound
-                | Event::NodeFound { .. }
-                | Event::SwitchTaken { .. }
-                | Event::SwitchClaimed { .. }
-                | Event::StoreFound
-        )
-    }
-}
-
-impl Event {
-    /// Whether it reports that a switch's connection is up, has ended, or was refused.
-    #[must_use]
-    pub fn is_about_connection(&self) -> bool {
-        matches!(
-            self,
-            Event::SwitchUp { .. }
-                | Event::SwitchDown { .. }
-                | Event::ConnectionEnded { .. }
-                | Event::ConnectionsRefused { .. }
-        )
-    }
-
-    /// Why a connection ended, if the event reports that.
-    #[must_use]
-    pub fn connection_end(&self) -> Option<&ConnectionEnd> {
-        match self {
-            Event::SwitchDown { why, .. }
-            | Event::ConnectionEnded { why, .. }
-            | Event::ConnectionsRefused { why, .. } => Some(why),
-            _ => None,
-        }
-    }
-}
-
 /// Prints a switch by its datapath id and, if it has one, its name.
 struct Named<'a>(Dpid, &'a str);
 
@@ -523,6 +431,12 @@ impl fmt::Display for Event {
             Event::OneWay(link) => write!(f, "{link} works in one direction only"),
             Event::Miswired { link, receiver: back } => {
                 write!(f, "{link}, but {} is heard at {back}", link.to)
+            }
+            Event::Segment { ports, is_loop } => write_segment(f, ports, *is_loop),
+            Event::SegmentOver { ports } => {
+                f.write_str("the segment of ")?;
+                write_ports(f, ports)?;
+                f.write_str(" is over, or has other ports")
             }
             Event::ForgedAnnouncement { at } => write!(f, "a forged announcement came in at {at}"),
             Event::ReplayedAnnouncement { at, sender: of } => {
@@ -619,6 +533,14 @@ impl fmt::Display for Event {
             }
             Event::StormOver { app, duration: lasted } => {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
+            }
+            Event::OutsideLoop { ports, kept_out } => write_loop(f, ports, *kept_out),
+            Event::OutsideLoopOver { at, duration } => {
+                let lasted = duration.as_secs();
+                write!(
+                    f,
+                    "the loop outside is over after {lasted} s; {at} takes part in floods again"
+                )
             }
             Event::OwnFlowRefused { dpid, flow, why, times } => {
                 write!(f, "switch {dpid} refuses the {flow}, which the controller needs: {why}")?;

@@ -37,6 +37,8 @@ pub enum LinkDown {
     Moved,
     /// An operator says that it is a relay.
     Refused,
+    /// Three and more ports hear each other: a segment of ordinary switches, not a link.
+    Segment,
 }
 
 /// Why a host is gone.
@@ -80,6 +82,7 @@ impl fmt::Display for LinkDown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             LinkDown::Port => "a port is down",
+            LinkDown::Segment => "ordinary switches join it with further ports",
             LinkDown::Switch => "a switch is gone",
             LinkDown::Silent => "nothing was heard for three rounds",
             LinkDown::Moved => "its sending port is heard elsewhere",
@@ -99,6 +102,22 @@ impl fmt::Display for HostGone {
     }
 }
 
+/// A short time for readers: two digits and a unit.
+struct Short(Duration);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.0.as_nanos() as f64 / 1e3;
+        let (number, unit) = match us {
+            ..1e3 => (us, "µs"),
+            ..1e6 => (us / 1e3, "ms"),
+            _ => (us / 1e6, "s"),
+        };
+        let digits = if number < 9.95 { 1 } else { 0 };
+        write!(f, "{number:.digits$} {unit}")
+    }
+}
+
 impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,11 +126,73 @@ impl fmt::Display for Suspicion {
                 write!(f, "a host was at {at} until the port went down and up again")
             }
             Suspicion::Latency { measured: is, expected: Duration::ZERO } => {
-                write!(f, "its latency is {is:?}, usually too low to measure")
+                write!(f, "its latency is {}, usually too low to measure", Short(*is))
             }
             Suspicion::Latency { measured: is, expected: usual } => {
-                write!(f, "its latency is {is:?}, usually {usual:?}")
+                write!(f, "its latency is {}, usually {}", Short(*is), Short(*usual))
             }
         }
+    }
+}
+
+/// Writes ports as a list.
+pub(crate) fn write_ports(f: &mut fmt::Formatter<'_>, ports: &[SwitchPort]) -> fmt::Result {
+    for (nth, port) in ports.iter().enumerate() {
+        let before = match nth {
+            0 => "",
+            _ if nth + 1 == ports.len() => " and ",
+            _ => ", ",
+        };
+        write!(f, "{before}{port}")?;
+    }
+    Ok(())
+}
+
+/// Writes what a segment is.
+pub(crate) fn write_segment(
+    f: &mut fmt::Formatter<'_>,
+    ports: &[SwitchPort],
+    is_loop: bool,
+) -> fmt::Result {
+    f.write_str("ordinary switches join ")?;
+    write_ports(f, ports)?;
+    match is_loop {
+        true => f.write_str(
+            ", which the network connects too: a loop. Each flooded frame takes one way only; apps that do not \
+             use paths, such as learning, need one connection less",
+        ),
+        false => f.write_str(": a segment, which carries packets between these switches"),
+    }
+}
+
+/// Writes what an outside loop is, and what to do.
+pub(crate) fn write_loop(
+    f: &mut fmt::Formatter<'_>,
+    ports: &[SwitchPort],
+    kept_out: Option<SwitchPort>,
+) -> fmt::Result {
+    f.write_str("flooded frames come back at ")?;
+    write_ports(f, ports)?;
+    match kept_out {
+        Some(port) => write!(
+            f,
+            ": an ordinary switch or a cable outside joins these ports. {port} is kept out of floods until that \
+             ends. Connect one of the ports only"
+        ),
+        None => f.write_str(
+            ": what is behind it repeats them; they are not flooded again. Look for a loop or a repeater there",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let texts = [6_289_303, 1_001_004, 950, 45_000_000, 2_500_000_000, 0]
+            .map(|ns| Short(Duration::from_nanos(ns)).to_string());
+        assert_eq!(texts, ["6.3 ms", "1.0 ms", "0.9 µs", "45 ms", "2.5 s", "0.0 µs"]);
     }
 }

@@ -31,6 +31,7 @@ mod empty_network;
 mod error;
 mod event;
 mod event_causes;
+mod event_kinds;
 mod events;
 mod flow;
 mod hosts;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_openflow::Port;
@@ -90,6 +91,10 @@ pub struct Topology {
     /// Ports to switches. They are up and have a link, or had one when the neighbour was last
     /// heard. What is behind a port that is neither here nor in [`edge`](Self::edge) is unknown.
     pub trunk: BTreeSet<SwitchPort>,
+    /// Ports that ordinary switches join, each with all ports of its *segment*, in order. They are in
+    /// [`trunk`](Self::trunk). A segment carries packets between its switches, and hosts may be on it:
+    /// their place is its first port.
+    pub segments: BTreeMap<SwitchPort, Arc<[SwitchPort]>>,
     /// Whether every port of the first switches was probed at least once. Before that, flood
     /// nothing: an apparent tree may have cycles. Never goes back to false; from then on,
     /// [`edge`](Self::edge) leaves out ports that are still unknown.
@@ -112,7 +117,7 @@ impl Topology {
         let mut edge: BTreeSet<SwitchPort> = ports.collect();
         let trunk: BTreeSet<_> = links.values().flat_map(|link| [link.from, link.to]).collect();
         edge.retain(|at| !trunk.contains(at));
-        Topology { switches, links, edge, trunk, settled: true }
+        Topology { switches, links, edge, trunk, segments: BTreeMap::new(), settled: true }
     }
 
     /// The link that this port sends to.
@@ -138,6 +143,18 @@ impl Topology {
     #[must_use]
     pub fn is_trunk(&self, at: SwitchPort) -> bool {
         self.trunk.contains(&at)
+    }
+
+    /// Returns all ports of the segment that a port is on.
+    #[must_use]
+    pub fn segment(&self, at: SwitchPort) -> Option<&Arc<[SwitchPort]>> {
+        self.segments.get(&at)
+    }
+
+    /// Whether hosts can have this place: a host port, or the first port of a segment.
+    #[must_use]
+    pub fn is_host_place(&self, at: SwitchPort) -> bool {
+        self.is_edge(at) || self.segment(at).is_some_and(|ports| ports.first() == Some(&at))
     }
 
     /// The host ports of a switch, in order.

@@ -32,6 +32,9 @@ async fn log(mut events: Subscription, names: Watch<Names>) {
             Event::LinkUp(_)
             | Event::LinkDown { .. }
             | Event::StormOver { .. }
+            | Event::OutsideLoopOver { .. }
+            | Event::Segment { .. }
+            | Event::SegmentOver { .. }
             | Event::OwnFlowInstalled { .. } => info!(event = name, "{text}"),
             _ => debug!(event = name, "{text}"),
         }

@@ -43,7 +43,9 @@ pub fn chain(
         chain.apps.push(Box::new(Discovery::new(settings.discovery.clone(), topology)?));
     }
     if needs.contains(Needs::HOSTS) {
-        chain.apps.push(Box::new(HostTracking::new(settings.hosts, hosts)?));
+        // Without an app that relies on the places of hosts, host tracking only observes.
+        let guards = apps.iter().any(|app| app.needs().contains(Needs::HOSTS));
+        chain.apps.push(Box::new(HostTracking::new(settings.hosts, guards, hosts)?));
     }
     if needs.contains(Needs::PATHS) {
         chain.apps.push(Box::new(PathService));

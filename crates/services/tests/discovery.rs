@@ -210,7 +210,7 @@ fn a_relay_between_hosts_that_keep_quiet_is_told_by_how_long_it_takes() {
         let services = ServiceSettings { discovery, ..ServiceSettings::default() };
         let mut lab = builder(Version::V1_3).services(services).run(Reads(Needs::TOPOLOGY));
         lab.run_for(INTERVAL * 10);
-        relay(&mut lab, "h1", "h5", Duration::from_millis(10), INTERVAL * 8);
+        relay(&mut lab, "h1", "h5", Duration::from_millis(10), INTERVAL * 13);
         assert!(events(&lab).contains(&"relay_suspected"));
         assert_eq!(ends(&lab).len(), if refuse_slow_links { 6 } else { 8 });
     }

@@ -17,13 +17,14 @@ use lab::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A tree of learning switches: three switches with three hosts each, under one switch.
+/// A tree of learning switches: three switches with three hosts each, under one switch. An app relies
+/// on the places of hosts.
 fn learning(version: Version) -> LabBuilder {
-    let services = ServiceSettings { always: Needs::HOSTS, ..ServiceSettings::default() };
-    Lab::seeded(3)
-        .topology(bellrock_emulator::topology::tree(2, 3))
-        .version(version)
-        .services(services)
+    tree(version).app(Reads(Needs::HOSTS))
+}
+
+fn tree(version: Version) -> LabBuilder {
+    Lab::seeded(3).topology(bellrock_emulator::topology::tree(2, 3)).version(version)
 }
 
 fn up(version: Version) -> Lab {
@@ -107,6 +108,28 @@ fn nobody_takes_the_address_of_a_host_that_is_there() {
         // Apps never received the claims: packets still go to the host's port.
         assert!(lab.ping("h5", "h1") && lab.ping("h9", "h1"));
         assert!(lab.app_counter("hosts", "claims_dropped").unwrap() >= 20);
+    }
+}
+
+/// `services: hosts` observes: it never changes what apps forward.
+#[test]
+fn packets_pass_where_no_app_relies_on_the_places_of_hosts() {
+    for version in VERSIONS {
+        let services = ServiceSettings { always: Needs::HOSTS, ..ServiceSettings::default() };
+        let mut lab = tree(version).services(services).run(Learning::default());
+        settle(&mut lab);
+        assert!(lab.ping_all().is_complete());
+        let claim = from(mac(&lab, "h1"));
+        lab.capture("h5");
+        for _ in 0..4 {
+            lab.send_frame("h9", &claim);
+            lab.run_for(SECOND);
+        }
+        let heard = lab.capture("h5").into_iter().filter(|it| it.starts_with(&claim)).count();
+        assert_eq!(heard, 4, "{version}");
+        assert_eq!(lab.app_counter("hosts", "claims_dropped"), Some(0));
+        assert_eq!(place(&lab, "h1"), Some(at(2, 1)), "{version}: it answers there");
+        assert!(events(&lab).contains(&"host_move_refused"));
     }
 }
 

@@ -128,7 +128,7 @@ impl CircuitRoute {
     /// Whether it still carries frames, and its detours would.
     pub(super) fn is_intact(&self, view: &NetworkView<'_>) -> bool {
         let has_groups = |dpid| view.version(dpid).is_none_or(Version::has_groups);
-        self.hops().all(|hop| view.paths.hop_at(hop.from) == Some(hop) || !(view.is_lost)(hop))
+        self.hops().all(|hop| view.paths.has_hop(hop) || !(view.is_lost)(hop))
             && self.guarded().all(|link| link.detour.is_none() || has_groups(link.hop.from.dpid))
     }
 

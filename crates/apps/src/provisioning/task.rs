@@ -353,7 +353,7 @@ impl TaskMemory {
         let routes = stored.values().filter_map(|circuit| circuit.route.as_ref());
         let wanted: BTreeSet<Hop> = routes.flat_map(|route| route.hops()).collect();
         self.seen.retain(|hop| wanted.contains(hop));
-        self.seen.extend(wanted.into_iter().filter(|hop| paths.hop_at(hop.from) == Some(*hop)));
+        self.seen.extend(wanted.into_iter().filter(|hop| paths.has_hop(*hop)));
     }
 }
 

@@ -24,6 +24,9 @@ counters! {
         reserved,
         /// Packets not flooded: they came over a link, or by a port not yet known as a host port.
         not_from_host,
+        /// Packets not flooded: copies of a frame that was flooded a short time ago, or from a port
+        /// that is kept out.
+        copies,
         /// Packets not flooded: too many came in that second.
         floods_over_limit,
         /// Packets not sent to another switch: its send queue is full, or it has disconnected.

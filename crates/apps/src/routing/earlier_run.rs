@@ -12,8 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, HostId, Network, Port, SwitchPort};
+use bellrock_api::{Dpid, HostId, Hosts, Network, Port, SwitchPort};
 use bellrock_services::paths::Paths;
+use bellrock_services::reserved::ReservedPorts;
 
 use super::flows::{FlowTraffic, request_flows};
 
@@ -159,4 +160,18 @@ impl EarlierRun {
         });
         self.output_ports = output_ports;
     }
+}
+
+/// The place of a host: the known place, otherwise where flows of the last run lead. `None` if its
+/// frames belong to another app.
+pub(super) fn place(
+    host: HostId,
+    hosts: &Hosts,
+    reserved: &ReservedPorts,
+    earlier_run: &EarlierRun,
+    paths: &Paths,
+) -> Option<SwitchPort> {
+    let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
+    let at = known.or_else(|| earlier_run.place(host, paths));
+    at.filter(|at| !reserved.is_reserved(*at, host.vlan))
 }

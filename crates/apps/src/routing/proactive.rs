@@ -162,6 +162,12 @@ impl Trees {
         let key = FlowTraffic::To(host).key();
         let mut tree: DestinationTree = vec![(0, at.dpid, at.port)];
         for (dpid, _) in self.paths.switches().filter(|(dpid, _)| *dpid != at.dpid) {
+            // A host on a segment is reached by the nearest of its switches.
+            let at = self.paths.attachment(at, dpid);
+            if at.dpid == dpid {
+                tree.push((0, dpid, at.port));
+                continue;
+            }
             let hop = self.paths.next_hop(dpid, at.dpid, key);
             let distance = self.paths.distance(dpid, at.dpid);
             let before = || {

@@ -35,7 +35,7 @@ use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::changes::{DueEdit, EditStage, FlowChanges, FlowEdit};
-use super::earlier_run::EarlierRun;
+use super::earlier_run::{EarlierRun, place};
 use super::flows::{self, FlowTraffic, HostPair};
 use super::index::RouteIndex;
 use super::queue::{RoutingEvent, RoutingQueue};
@@ -211,7 +211,13 @@ impl PairRoutes {
 
     /// The path of a pair, from the destination on. `None` if a host is unknown or no path exists.
     fn path(&self, pair: HostPair) -> Option<Vec<PathStep>> {
-        let (from, to) = (self.place(pair.from)?.dpid, self.place(pair.to)?);
+        let (from, to) = (self.place(pair.from)?, self.place(pair.to)?);
+        if self.paths.segment(from).is_some_and(|ports| ports.contains(&to)) {
+            // They reach each other on their segment.
+            return None;
+        }
+        let (from, to) =
+            (self.paths.attachment(from, to.dpid).dpid, self.paths.attachment(to, from.dpid));
         self.paths.distance(from, to.dpid)?;
         let hops = self.paths.walk(from, to.dpid, FlowTraffic::Between(pair).key());
         let mut steps: Vec<PathStep> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
@@ -304,6 +310,15 @@ impl PairRoutes {
         if before.version() != paths.version() {
             let changes = paths.changes_since(before);
             self.stale.extend(self.index.pairs_between(|from, to| changes.affect(from, to)));
+            if paths.segments().next().is_some() {
+                // Hosts on segments may be nearer by another port now.
+                let is_on_segment =
+                    |host| place(host).is_some_and(|at| paths.segment(at).is_some());
+                let pairs = self.routes.keys().copied();
+                self.stale.extend(
+                    pairs.filter(|pair| is_on_segment(pair.from) || is_on_segment(pair.to)),
+                );
+            }
         }
     }
 
@@ -519,20 +534,6 @@ impl PairRoutes {
     fn add(&self, pair: HostPair, (_, port): PathStep) -> Change {
         Change::Add(pair.flow_to(port, self.idle_timeout_s))
     }
-}
-
-/// The place of a host: the known place, otherwise where flows of the last run lead. `None` if its
-/// frames belong to another app.
-fn place(
-    host: HostId,
-    hosts: &Hosts,
-    reserved: &ReservedPorts,
-    earlier_run: &EarlierRun,
-    paths: &Paths,
-) -> Option<SwitchPort> {
-    let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
-    let at = known.or_else(|| earlier_run.place(host, paths));
-    at.filter(|at| !reserved.is_reserved(*at, host.vlan))
 }
 
 #[cfg(test)]

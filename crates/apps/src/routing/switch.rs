@@ -6,6 +6,9 @@ use bellrock_api::{
     Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, Host, HostId, Hosts, MacAddr, Network,
     PacketIn, Port, RateLimit, Result, SharedCounter, Switch, SwitchPort, Verdict, WatchReader,
 };
+use bellrock_services::outside_loops::{
+    FloodedBefore, FrameDigest, KeptOutPorts, OutsideLoops, RecentFloods,
+};
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
 
@@ -22,6 +25,9 @@ pub struct RoutingSwitch {
     paths: WatchReader<Paths>,
     hosts: WatchReader<Hosts>,
     reserved: WatchReader<ReservedPorts>,
+    recent: Arc<RecentFloods>,
+    loops: Arc<OutsideLoops>,
+    kept_out: WatchReader<KeptOutPorts>,
     inbox: Arc<RoutingQueue>,
     counters: RoutingCounters,
     /// Counts the flows that the task sends to the switch.
@@ -49,6 +55,9 @@ impl Handler for RoutingSwitch {
         match self.hosts.get().get(dst, vlan).map(|host| host.at) {
             Some(at) if self.is_reserved(at, vlan) => discard(switch, packet),
             Some(at) => {
+                if self.is_crossing(switch, packet, at) {
+                    return discard(switch, packet);
+                }
                 self.request_flows(src, dst, vlan);
                 self.deliver(switch, packet, at)
             }
@@ -69,6 +78,11 @@ impl Handler for RoutingSwitch {
         Ok(())
     }
 
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.loops.tick(&self.network, switch.now());
+        Ok(())
+    }
+
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("flow_mods", self.flow_mods.get());
         self.counters.iter().for_each(|(name, n)| report(name, n));
@@ -82,8 +96,12 @@ impl RoutingSwitch {
         inbox: Arc<RoutingQueue>,
         flow_mods: Arc<SharedCounter>,
     ) -> Self {
+        let loops = OutsideLoops::of(&network);
         RoutingSwitch {
             settings,
+            recent: network.extension(),
+            kept_out: loops.kept_out().reader(),
+            loops,
             paths: paths(&network).reader(),
             hosts: network.hosts().reader(),
             reserved: reserved_ports(&network).reader(),
@@ -111,18 +129,20 @@ impl RoutingSwitch {
     ) -> Result<Verdict> {
         let reserved = self.reserved.get();
         let others = |host: &Host| reserved.is_reserved(host.at, vlan);
-        match answer(packet.data(), vlan, self.hosts.get(), others) {
-            Some(NeighbourAnswer::Frame(frame)) => {
-                self.counters.answered += 1;
-                switch.send_packet(&frame, &[Action::output(packet.in_port())])?;
-                discard(switch, packet)
-            }
+        let found = answer(packet.data(), vlan, self.hosts.get(), others);
+        let frame = match found {
+            Some(NeighbourAnswer::Frame(frame)) => frame,
             Some(NeighbourAnswer::By(host)) => {
                 let at = host.at;
-                self.deliver(switch, packet, at)
+                return self.deliver(switch, packet, at);
             }
-            None => self.flood(switch, packet, vlan),
+            None => return self.flood(switch, packet, vlan),
+        };
+        if self.may_answer(switch, packet, &frame, vlan) {
+            self.counters.answered += 1;
+            switch.send_packet(&frame, &[Action::output(packet.in_port())])?;
         }
+        discard(switch, packet)
     }
 
     /// Requests flows from one host to another, if the source is known too: forged source addresses
@@ -143,6 +163,7 @@ impl RoutingSwitch {
         to: SwitchPort,
     ) -> Result<Verdict> {
         let own = switch.dpid();
+        let to = self.paths.get().attachment(to, own);
         if to == SwitchPort::new(own, packet.in_port()) {
             self.counters.same_port += 1;
             return discard(switch, packet);
@@ -173,9 +194,16 @@ impl RoutingSwitch {
         vlan: Option<u16>,
     ) -> Result<Verdict> {
         let (own, in_port) = (switch.dpid(), packet.in_port());
+        let at = SwitchPort::new(own, in_port);
         let paths = self.paths.get();
-        if paths.edge_ports(own).binary_search(&in_port).is_err() {
+        // All ports of a segment get what hosts there flood; the first floods it.
+        let is_first = paths.segment(at).is_some_and(|ports| ports.first() == Some(&at));
+        if !is_first && paths.edge_ports(own).binary_search(&in_port).is_err() {
             self.counters.not_from_host += 1;
+            return discard(switch, packet);
+        }
+        if self.is_copy(switch, packet) {
+            self.counters.copies += 1;
             return discard(switch, packet);
         }
         if !self.floods.pass(switch.now()) {
@@ -183,12 +211,22 @@ impl RoutingSwitch {
             return discard(switch, packet);
         }
         self.counters.floods += 1;
-        let reserved = self.reserved.get();
+        self.loops.count_flood();
+        let paths = self.paths.get();
+        let (reserved, kept_out) = (self.reserved.get(), self.kept_out.get());
+        let entries: Vec<SwitchPort> = paths
+            .segments()
+            .filter(|ports| !ports.contains(&at))
+            .filter_map(|ports| paths.entry(ports, own))
+            .collect();
         let outputs = |dpid: Dpid, ports: &[Port]| -> Vec<Action<'static>> {
-            let is_other = |port: &&Port| dpid != own || **port != in_port;
-            let is_open = |port: &&Port| !reserved.is_reserved(SwitchPort::new(dpid, **port), vlan);
-            let open_ports = ports.iter().filter(is_other).filter(is_open);
-            open_ports.map(|port| Action::output(*port)).collect()
+            let is_open = |port: &Port| {
+                let to = SwitchPort::new(dpid, *port);
+                to != at && !reserved.is_reserved(to, vlan) && !kept_out.contains(to)
+            };
+            let entries = entries.iter().filter(|at| at.dpid == dpid).map(|at| at.port);
+            let all = ports.iter().copied().chain(entries).filter(is_open);
+            all.map(Action::output).collect()
         };
         let own_actions = outputs(own, paths.edge_ports(own));
         if !packet.is_whole() {
@@ -211,6 +249,55 @@ impl RoutingSwitch {
         }
         switch.packet_out_with(packet, &own_actions)?;
         Ok(Verdict::Consume)
+    }
+
+    /// Returns whether a packet for a host at this place needs nothing from this switch: it came in from
+    /// a segment, and is for a host there, or came in at another port of the segment too.
+    fn is_crossing(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, to: SwitchPort) -> bool {
+        let (at, now) = (SwitchPort::new(switch.dpid(), packet.in_port()), switch.now());
+        let Some(ports) = self.paths.get().segment(at) else { return false };
+        if ports.contains(&to) {
+            self.counters.same_port += 1;
+            return true;
+        }
+        let before = self.recent.flood(FrameDigest::of(packet), at, now);
+        let is_copy = before == FloodedBefore::Elsewhere;
+        self.counters.copies += u64::from(is_copy);
+        is_copy
+    }
+
+    /// Returns whether this switch answers a question: on a segment, only the one through which the
+    /// answering host's packets come, and none for a host on the segment.
+    fn may_answer(
+        &mut self,
+        switch: &Switch<'_>,
+        packet: &PacketIn<'_>,
+        answer: &[u8],
+        vlan: Option<u16>,
+    ) -> bool {
+        let at = SwitchPort::new(switch.dpid(), packet.in_port());
+        let paths = self.paths.get();
+        let Some(ports) = paths.segment(at) else { return true };
+        let source = answer.get(6..).and_then(|rest| rest.first_chunk()).copied().map(MacAddr);
+        let host = source.and_then(|mac| self.hosts.get().get(mac, vlan).map(|host| host.at));
+        host.is_some_and(|to| !ports.contains(&to) && paths.entry(ports, to.dpid) == Some(at))
+    }
+
+    /// Returns whether a packet must not be flooded: a copy of it was flooded a short time ago, or its
+    /// port is kept out. Records copies that show a loop outside.
+    fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
+        let (at, now) = (SwitchPort::new(switch.dpid(), packet.in_port()), switch.now());
+        let frame = FrameDigest::of(packet);
+        let is_kept_out = self.kept_out.get().contains(at);
+        // What comes in at a port that is kept out comes in at the other port too.
+        let before = match is_kept_out {
+            true => self.recent.has(frame, at, now),
+            false => self.recent.flood(frame, at, now),
+        };
+        if before == FloodedBefore::Elsewhere {
+            self.loops.record_copy(&self.network, at, now);
+        }
+        is_kept_out || before != FloodedBefore::No
     }
 
     /// Sends a packet_out with these actions to another switch.

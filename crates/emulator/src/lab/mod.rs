@@ -35,6 +35,7 @@ mod error;
 mod faults;
 mod inject;
 mod look;
+mod ordinary_switch;
 mod traffic;
 mod versions;
 mod wires;
@@ -58,6 +59,7 @@ pub use error::{KnownNames, LabError};
 pub use faults::{FaultAction, FaultKind, FaultPlan, Faults, PlannedFault};
 use inject::DueEvent;
 pub use look::PingResults;
+pub use ordinary_switch::{LldpHandling, OrdinarySwitch};
 pub use traffic::Pings;
 
 pub use crate::backoff::ReconnectBackoff;

@@ -1,7 +1,7 @@
 //! Announcements: the LLDP frames (IEEE 802.1AB) that the controller sends out of each port.
 //!
 //! ```text
-//!   0  destination 01:80:c2:00:00:0e, which bridges do not forward
+//!   0  destination 01:80:c2:00:00:0e, which bridges do not forward, or 03:42:52:00:00:02, which they do
 //!   6  source: the port's address
 //!  12  0x88cc
 //!  14  chassis id, locally assigned: "dpid:" and 16 hexadecimal digits
@@ -12,7 +12,7 @@
 //!        69  datapath id                                         8 bytes
 //!        77  port                                                4 bytes
 //!        81  when it was sent, in ns on the controller's clock   8 bytes
-//!        89  nonce, counted up                                   8 bytes
+//!        89  nonce, counted up; its first bit names the destination 8 bytes
 //!        97  HMAC-SHA256 over all that is before                32 bytes
 //! 129  end
 //! ```
@@ -31,6 +31,31 @@ pub(crate) const ETH_TYPE: u16 = 0x88cc;
 
 /// Destination of announcements: only the other end of the link (802.1AB §7.1, nearest bridge).
 pub(super) const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+
+/// Destination of announcements that find segments: a group address that ordinary switches forward,
+/// locally administered. Hosts ignore it.
+pub(super) const FORWARDED_DESTINATION: MacAddr = MacAddr([0x03, b'B', b'R', 0, 0, 2]);
+
+/// Source of the announcements of ports without an address of their own: ordinary switches drop
+/// frames from 00:00:00:00:00:00.
+const SOURCE: MacAddr = MacAddr([0x02, b'B', b'R', 0, 0, 2]);
+
+/// Bit of the nonce of announcements to [`FORWARDED_DESTINATION`].
+const FORWARDED: u64 = 1 << 63;
+
+/// How far an announcement goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// To the other end of the cable.
+    Cable,
+    /// Through ordinary switches.
+    Segment,
+}
+
+/// Whether the announcement with this nonce goes through ordinary switches.
+pub(super) fn is_forwarded(nonce: u64) -> bool {
+    nonce & FORWARDED != 0
+}
 
 /// Bytes of an announcement.
 pub(super) const FRAME_LEN: usize = END_AT + 2;
@@ -96,6 +121,7 @@ impl PreparedAnnouncement {
                 *to = *byte;
             }
         };
+        let source = if source == MacAddr::ZERO { SOURCE } else { source };
         put(0, &DESTINATION.0);
         put(6, &source.0);
         put(12, &ETH_TYPE.to_be_bytes());
@@ -116,9 +142,20 @@ impl PreparedAnnouncement {
         PreparedAnnouncement(frame)
     }
 
-    /// Fills in time and nonce, signs the announcement, and returns it.
-    pub(super) fn sign(&mut self, key: &DiscoveryKey, sent: Duration, nonce: u64) -> &[u8] {
+    /// Fills in destination, time and nonce, signs the announcement, and returns it.
+    pub(super) fn sign(
+        &mut self,
+        key: &DiscoveryKey,
+        reach: Reach,
+        sent: Duration,
+        nonce: u64,
+    ) -> &[u8] {
         let frame = &mut self.0;
+        let (destination, nonce) = match reach {
+            Reach::Cable => (DESTINATION, nonce & !FORWARDED),
+            Reach::Segment => (FORWARDED_DESTINATION, nonce | FORWARDED),
+        };
+        frame.iter_mut().zip(destination.0).for_each(|(to, byte)| *to = byte);
         let sent = (sent.as_nanos() as u64).to_be_bytes();
         if let Some(to) = frame.get_mut(SENT_AT..TAG_AT) {
             let values = sent.into_iter().chain(nonce.to_be_bytes());
@@ -222,7 +259,7 @@ mod tests {
             MacAddr([2, 0, 0, 0, 0, 1]),
             Duration::from_secs(15),
         );
-        let bytes = frame.sign(&key(), sent, nonce).to_vec();
+        let bytes = frame.sign(&key(), Reach::Cable, sent, nonce & !FORWARDED).to_vec();
         (Announcement { instance, from, sent, nonce }, bytes)
     }
 

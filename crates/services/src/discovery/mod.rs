@@ -36,7 +36,10 @@ use crate::exchange::{Exchange, PassedAnnouncement, Peer};
 use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{DiscoveryKey, MIN_KEY_LEN, NoRandomness, ParseKeyError};
-pub use links::{ALARM_EVERY, COMPARED_LINKS, MAX_SWITCHES, MISSED_ROUNDS, NEW_PORT, UNOWNED_KEPT};
+pub use links::{
+    ALARM_EVERY, COMPARED_LINKS, MAX_HEARD, MAX_SWITCHES, MISSED_ROUNDS, NEW_PORT, SEGMENT_AFTER,
+    UNOWNED_KEPT,
+};
 pub use relays::{
     HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS, Relays, SuspectedLink, VerdictsFull,
 };

@@ -57,6 +57,7 @@ pub const MAX_WAITING: usize = 1 << 14;
 /// behind discovery and before all other apps.
 pub struct HostTracking {
     settings: HostTrackingSettings,
+    guards: bool,
     /// From the operating system, for the hashes of addresses.
     secrets: [u64; 3],
     hosts: Arc<Publisher<Hosts>>,
@@ -67,6 +68,8 @@ pub struct HostTracking {
 /// Shared by the handlers and the task.
 struct TrackingShared {
     multiplier: u64,
+    /// Whether packets with the address of a host that is elsewhere are dropped.
+    guards: bool,
     sender: Sender<TrackingMessage>,
     receiver: Receiver<TrackingMessage>,
     switches: Registry<SwitchShared>,
@@ -114,12 +117,14 @@ counters! {
 }
 
 impl HostTracking {
-    /// Creates host tracking, which publishes the hosts.
+    /// Creates host tracking, which publishes the hosts. With `guards`, it drops packets with the
+    /// address of a host that is elsewhere; otherwise it only observes.
     ///
     /// # Errors
     /// [`NoRandomness`].
     pub fn new(
         settings: HostTrackingSettings,
+        guards: bool,
         hosts: Publisher<Hosts>,
     ) -> Result<Self, NoRandomness> {
         let bytes: [u8; 24] = secret()?;
@@ -127,7 +132,7 @@ impl HostTracking {
         let mut secrets = [0; 3];
         secrets.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
         let hosts = Arc::new(hosts);
-        Ok(HostTracking { settings, secrets, hosts, shared: OnceLock::new() })
+        Ok(HostTracking { settings, guards, secrets, hosts, shared: OnceLock::new() })
     }
 
     fn secrets(&self, network: &Network) -> [u64; 3] {
@@ -143,15 +148,15 @@ impl HostTracking {
     fn shared(&self, network: &Network) -> &Arc<TrackingShared> {
         self.shared.get_or_init(|| {
             let [multiplier, ..] = self.secrets(network);
-            Arc::new(TrackingShared::new(multiplier))
+            Arc::new(TrackingShared::new(multiplier, self.guards))
         })
     }
 }
 
 impl TrackingShared {
-    fn new(multiplier: u64) -> Self {
+    fn new(multiplier: u64, guards: bool) -> Self {
         let (sender, receiver) = async_channel::bounded(MAX_WAITING);
-        TrackingShared { multiplier, sender, receiver, switches: Registry::default() }
+        TrackingShared { multiplier, guards, sender, receiver, switches: Registry::default() }
     }
 }
 

@@ -15,6 +15,7 @@ use super::probe::probe;
 use super::tracker::{HostTracker, Probe, RefusedSighting, ToShare};
 use super::{TrackingMessage, TrackingShared};
 use crate::exchange::{Buckets, Exchange, HostFacts, PeerFrame};
+use crate::outside_loops::{KeptOutPorts, OutsideLoops};
 use crate::wait::wait_until;
 
 /// Maximum number of messages from handlers in one turn.
@@ -33,12 +34,14 @@ pub(super) async fn run(
     let mut counting = FlowCountRequests::new();
     let (mut topology_version, mut believed_version) = (0, 0);
     let believed = believed(&network);
+    let kept_out = OutsideLoops::of(&network).kept_out();
     let exchange = Exchange::of(&network);
     let (inputs, mut switches_version) = (exchange.host_inputs(), None);
     let (mut first, mut first_count, mut first_input) = (None, None, None);
     let (latencies, mut sightings) = (network.extension::<Latencies>(), Vec::new());
     loop {
         let now = network.now();
+        tracker.kept_out = KeptOutPorts::clone(&kept_out.load());
         let topology = network.topology().load();
         if topology.version() != topology_version {
             topology_version = topology.version();

@@ -1,6 +1,9 @@
 //! Computes the ports that a flooded packet goes out of, so that it reaches each host once.
 
-use bellrock_api::Port;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bellrock_api::{Port, SwitchPort};
 
 use super::graph::{Graph, NodeIndex};
 
@@ -21,10 +24,24 @@ impl Flood {
         for (_, root) in graph.numbers.iter() {
             grow(graph, *root as NodeIndex, &mut is_found, &mut tree);
         }
+        // Each segment gets a flooded packet by a port of the tree, or by its first port.
+        let mut reached = BTreeSet::new();
+        for (node, tree) in graph.nodes.iter().zip(&tree) {
+            let of_tree = node.segments.iter().filter(|(port, _)| tree.contains(port));
+            reached.extend(of_tree.filter_map(|(_, ports)| ports.first().copied()));
+        }
         let mut flood = Flood { first: vec![0], ports: Vec::new() };
-        for (node, tree) in graph.nodes.iter().zip(tree) {
+        for (node, mut tree) in graph.nodes.iter().zip(tree) {
             let begin = flood.ports.len();
-            flood.ports.extend(tree.iter().chain(&node.edge));
+            // A port on a segment leads to several switches.
+            tree.sort_unstable();
+            tree.dedup();
+            let is_first = |(port, ports): &&(Port, Arc<[SwitchPort]>)| {
+                let at = SwitchPort::new(node.dpid, *port);
+                ports.first() == Some(&at) && !reached.contains(&at)
+            };
+            let first = node.segments.iter().filter(is_first).map(|(port, _)| port);
+            flood.ports.extend(tree.iter().chain(&node.edge).chain(first));
             flood.ports[begin..].sort_unstable();
             flood.first.push(flood.ports.len() as u32);
         }

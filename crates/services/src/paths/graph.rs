@@ -34,6 +34,8 @@ pub(super) struct GraphNode {
     pub(super) links: Vec<GraphLink>,
     /// Edge ports, in order.
     pub(super) edge: Vec<Port>,
+    /// Ports on segments, each with all ports of its segment.
+    pub(super) segments: Vec<(Port, Arc<[SwitchPort]>)>,
 }
 
 /// See the [module](self).
@@ -113,6 +115,9 @@ impl Graph {
             return GraphNode { dpid, ..GraphNode::default() };
         }
         let links = topology.links.range(ports_of(dpid)).filter_map(|(from, link)| {
+            if topology.segments.contains_key(from) {
+                return None;
+            }
             let back = topology.links.get(&link.to)?;
             let leads_away = back.to == *from && link.to.dpid != dpid;
             let to = number(&self.numbers, link.to.dpid)?;
@@ -121,8 +126,21 @@ impl Graph {
                 GraphLink { out_port: from.port, to: to as u32, to_port: link.to.port };
             (leads_away && is_up).then_some(graph_link)
         });
+        // On a segment, each port has a link to each port of another switch.
+        let on_segments = topology.segments.range(ports_of(dpid));
+        let across = on_segments.clone().flat_map(|(from, ports)| {
+            let others = ports.iter().filter(move |to| to.dpid != dpid);
+            others.filter_map(move |to| {
+                let is_up = topology.switches.contains_key(&to.dpid);
+                let number = number(&self.numbers, to.dpid).filter(|_| is_up)?;
+                Some(GraphLink { out_port: from.port, to: number as u32, to_port: to.port })
+            })
+        });
+        let mut links: Vec<GraphLink> = links.chain(across).collect();
+        links.sort_by_key(|link| link.out_port);
         let edge = topology.edge_of(dpid).collect();
-        GraphNode { dpid, is_up: true, links: links.collect(), edge }
+        let segments = on_segments.map(|(at, ports)| (at.port, Arc::clone(ports))).collect();
+        GraphNode { dpid, is_up: true, links, edge, segments }
     }
 }
 
@@ -141,6 +159,12 @@ fn changed(old: &Topology, new: &Topology) -> BTreeSet<Dpid> {
             changed.extend(links.flat_map(|link| [link.from.dpid, link.to.dpid]));
         }
     }
+    for (before, after) in pairs(&old.segments, &new.segments) {
+        if before != after {
+            let ports = before.into_iter().chain(after).flat_map(|ports| ports.iter());
+            changed.extend(ports.map(|at| at.dpid));
+        }
+    }
     changed.extend(old.edge.symmetric_difference(&new.edge).map(|at| at.dpid));
     let all = old.switches.keys().chain(new.switches.keys());
     let is_in = |topology: &Topology, dpid| topology.switches.contains_key(dpid);
@@ -148,6 +172,8 @@ fn changed(old: &Topology, new: &Topology) -> BTreeSet<Dpid> {
         changed.insert(*dpid);
         let links = new.links.range(ports_of(*dpid));
         changed.extend(links.map(|(_, link)| link.to.dpid));
+        let segments = new.segments.range(ports_of(*dpid));
+        changed.extend(segments.flat_map(|(_, ports)| ports.iter().map(|at| at.dpid)));
     }
     changed
 }

@@ -155,7 +155,7 @@ impl Paths {
         all.iter().map(|path| self.to_path(from, to, path)).collect()
     }
 
-    /// Returns the link at a port, if paths use it.
+    /// Returns the link at a port, if paths use it. On a segment, one of several.
     #[must_use]
     pub fn hop_at(&self, from: SwitchPort) -> Option<Hop> {
         let node = &self.nodes[self.number(from.dpid)?];
@@ -183,6 +183,48 @@ impl Paths {
     pub fn edge_ports(&self, dpid: Dpid) -> &[Port] {
         let index = self.number(dpid).filter(|_| self.is_settled());
         index.map_or(&[], |index| &self.nodes[index].edge)
+    }
+
+    /// Returns all ports of the segment that a port is on.
+    #[must_use]
+    pub fn segment(&self, at: SwitchPort) -> Option<&Arc<[SwitchPort]>> {
+        let node = &self.nodes[self.number(at.dpid)?];
+        node.segments.iter().find(|(port, _)| *port == at.port).map(|(_, ports)| ports)
+    }
+
+    /// Returns all segments, each with its ports.
+    pub fn segments(&self) -> impl Iterator<Item = &Arc<[SwitchPort]>> {
+        let all = self.nodes.iter().flat_map(|node| {
+            node.segments.iter().filter(move |(port, ports)| {
+                ports.first() == Some(&SwitchPort::new(node.dpid, *port))
+            })
+        });
+        all.map(|(_, ports)| ports)
+    }
+
+    /// Returns the port by which packets from a switch enter a segment, or packets for it leave the
+    /// segment: the nearest, the lowest of several. So the switches of the segment always see the
+    /// hosts of a switch at the same port.
+    #[must_use]
+    pub fn entry(&self, segment: &[SwitchPort], switch: Dpid) -> Option<SwitchPort> {
+        let near = segment.iter().filter_map(|at| Some((self.distance(switch, at.dpid)?, *at)));
+        near.min().map(|(_, at)| at)
+    }
+
+    /// Returns where packets between a host with this place and a switch leave or enter the network:
+    /// its place, or the [entry](Self::entry) of its segment.
+    #[must_use]
+    pub fn attachment(&self, place: SwitchPort, switch: Dpid) -> SwitchPort {
+        let entry = self.segment(place).and_then(|ports| self.entry(ports, switch));
+        entry.unwrap_or(place)
+    }
+
+    /// Whether paths use a link.
+    #[must_use]
+    pub fn has_hop(&self, hop: Hop) -> bool {
+        let Some(node) = self.number(hop.from.dpid).map(|at| &self.nodes[at]) else { return false };
+        let links = node.links.iter().filter(|link| link.out_port == hop.from.port);
+        links.map(|link| self.hop(node, link)).any(|it| it == hop)
     }
 
     /// Returns the switches that are up, by datapath id, with their [edge ports](Self::edge_ports).
@@ -216,7 +258,12 @@ impl Paths {
 
     fn choose(&self, from: NodeIndex, to: NodeIndex, key: u64) -> Option<&GraphLink> {
         let here = mix(key ^ mix(self.nodes[from].dpid.0));
-        self.links_to(from, to).max_by_key(|link| mix(here ^ u64::from(link.out_port.0)))
+        // Of the links by a port on a segment, the first.
+        let score = |link: &&GraphLink| {
+            let other = std::cmp::Reverse((self.nodes[link.to as NodeIndex].dpid, link.to_port));
+            (mix(here ^ u64::from(link.out_port.0)), other)
+        };
+        self.links_to(from, to).max_by_key(score)
     }
 
     fn hop(&self, node: &GraphNode, link: &GraphLink) -> Hop {

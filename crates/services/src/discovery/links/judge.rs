@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use bellrock_api::{Event, Hosts, LinkDown, Suspicion, SwitchPort};
 
-use super::{LinkTable, NEW_PORT};
+use super::{COMPARED_LINKS, LinkTable, NEW_PORT};
+use crate::discovery::latency::{LatencyChange, LinkLatency, is_late};
 use crate::discovery::relays::{LinkVerdict, SuspectedLink, VerdictsFull};
+
+/// Usual latency of a new link as a multiple of the median of all links: links of a network differ.
+const TIMES_MEDIAN: u32 = 4;
 
 impl LinkTable {
     /// Whether a new link is refused as a relay. Reports why, unless an operator has said so.
@@ -80,6 +84,73 @@ impl LinkTable {
         }
     }
 
+    /// Records the latency of an announcement. Returns whether it is suspicious.
+    pub(super) fn measure(
+        &mut self,
+        from: SwitchPort,
+        (took, noise): (Duration, Duration),
+        now: Duration,
+    ) -> bool {
+        let noise = noise + self.load;
+        let Some(pair) = self.pairs.get_mut(&from) else { return false };
+        let (to, change) = (pair.to, pair.latency.add(took, noise));
+        if pair.is_trusted {
+            return false;
+        }
+        let is_slow = |latency| {
+            let median = self.median.filter(|it| is_late(latency, *it * TIMES_MEDIAN + noise));
+            median.map(|median| (latency, median))
+        };
+        let (new, refuses) = (pair.up.is_none(), self.refuse_slow);
+        let found = match change {
+            LatencyChange::Nothing => return false,
+            LatencyChange::Late { current, usual } => Some((current, usual)),
+            // The link waits for this verdict.
+            LatencyChange::Known(latency) if refuses => {
+                let found = is_slow(latency);
+                pair.is_slow = found.is_some();
+                found
+            }
+            LatencyChange::Known(_) => return false,
+            LatencyChange::Confirmed(latency) => {
+                let (was_slow, found) = (pair.is_slow, is_slow(latency));
+                pair.is_slow = found.is_some();
+                // It was reported when it was refused.
+                found.filter(|_| !was_slow)
+            }
+        };
+        // The ports of a refused link count as edge ports.
+        self.changed |= new;
+        let Some((latency, usual)) = found else { return false };
+        self.report_suspicion(
+            from,
+            to,
+            Suspicion::Latency { measured: latency, expected: usual },
+            now,
+        );
+        true
+    }
+
+    /// Returns the median latency of the links that are up, if enough are known.
+    pub(super) fn median_latency(&self) -> Option<Duration> {
+        self.median_of(LinkLatency::usual)
+    }
+
+    /// Returns by how much most links are slower than usual.
+    pub(super) fn load(&self) -> Duration {
+        self.median_of(LinkLatency::excess).unwrap_or_default()
+    }
+
+    fn median_of(&self, value: impl Fn(&LinkLatency) -> Option<Duration>) -> Option<Duration> {
+        let up = self.pairs.values().filter(|pair| pair.up.is_some());
+        let mut all: Vec<Duration> = up.filter_map(|pair| value(&pair.latency)).collect();
+        if all.len() < COMPARED_LINKS {
+            return None;
+        }
+        let middle = all.len() / 2;
+        Some(*all.select_nth_unstable(middle).1)
+    }
+
     pub(super) fn report_suspicion(
         &mut self,
         from: SwitchPort,
@@ -103,6 +174,10 @@ impl LinkTable {
         verdict: Option<LinkVerdict>,
     ) -> Result<SuspectedLink, VerdictsFull> {
         self.relays.judge(from, to, verdict)?;
+        if verdict == Some(LinkVerdict::Relay) {
+            self.segments.forget(from, to);
+            self.changed = true;
+        }
         for (from, to) in [(from, to), (to, from)] {
             if self.is_shared && !self.is_here(from.dpid) {
                 // Another controller decides about this direction.

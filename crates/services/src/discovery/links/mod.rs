@@ -2,13 +2,16 @@
 //! topology and events come out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPort, Topology};
+use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, SwitchPort, Topology};
 
-use super::latency::{LatencyChange, LinkLatency, is_late};
+use super::latency::LinkLatency;
 use super::relays::RelayTable;
 use crate::exchange::{Comparison, Peer};
+pub use segments::{MAX_HEARD, SEGMENT_AFTER};
+use segments::{SegmentTable, is_of_segment};
 #[cfg(test)]
 pub(super) use shared::ReportedPorts;
 pub use shared::{MAX_SWITCHES, UNOWNED_KEPT};
@@ -28,9 +31,6 @@ pub const COMPARED_LINKS: usize = 4;
 
 /// Granularity of the timer. Each run goes through all ports.
 const LOOK_GRAIN: Duration = Duration::from_millis(100);
-
-/// Usual latency of a new link as a multiple of the median of all links: links of a network differ.
-const TIMES_MEDIAN: u32 = 4;
 
 /// An announcement received that this start of the controller signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub(super) struct LinkTable {
     pairs: BTreeMap<SwitchPort, PortPair>,
     /// The same pairs as (receiving port, sending port).
     by_receiver: BTreeSet<(SwitchPort, SwitchPort)>,
+    /// Ports that hear each other by way of ordinary switches.
+    segments: SegmentTable,
     /// The last nonces of ports that were up less than a round ago, and until when to keep them.
     last_nonces: BTreeMap<SwitchPort, (u64, Duration)>,
     settled: bool,
@@ -94,6 +96,8 @@ pub(super) struct LinkTable {
     last_check: Duration,
     /// Median latency of the links that are up, as of `last_check`.
     median: Option<Duration>,
+    /// How much longer than usual announcements took on most links, as of `last_check`: load.
+    load: Duration,
     /// When [`LinkTable::timers`] has work.
     due: Option<Duration>,
     events: Vec<Event>,
@@ -170,11 +174,13 @@ impl LinkTable {
             switches: BTreeMap::new(),
             pairs: BTreeMap::new(),
             by_receiver: BTreeSet::new(),
+            segments: SegmentTable::default(),
             last_nonces: BTreeMap::new(),
             settled: false,
             changed: false,
             last_check: Duration::ZERO,
             median: None,
+            load: Duration::ZERO,
             due: None,
             events: Vec::new(),
             is_shared: false,
@@ -258,6 +264,7 @@ impl LinkTable {
     /// used.
     fn remove_links(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
         self.relays.port_removed(at);
+        self.segments.port_removed(at);
         self.last_nonces.insert(at, (nonce, now + self.interval));
         self.wake_at(now + self.interval);
         let mut senders = self.senders_to(at);
@@ -287,7 +294,7 @@ impl LinkTable {
         let Some(LinkUp { link, .. }) = up else { return };
         self.changed = true;
         self.events.push(Event::LinkDown { link, why });
-        if matches!(why, LinkDown::Port | LinkDown::Refused) {
+        if matches!(why, LinkDown::Port | LinkDown::Refused | LinkDown::Segment) {
             return;
         }
         for end in [link.from, link.to] {
@@ -328,6 +335,12 @@ impl LinkTable {
             self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
             return AnnouncementOutcome::Reflected;
         }
+        if is_of_segment(&announcement) {
+            return self.handle_forwarded(announcement, hosts, now);
+        }
+        if self.is_on_large_segment(from) || self.is_on_large_segment(to) {
+            return AnnouncementOutcome::Accepted;
+        }
         let (interval, is_receiving) = (self.interval, self.port(to).is_some());
         let is_receiving = is_receiving && self.is_here(from.dpid);
         let is_known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
@@ -342,6 +355,9 @@ impl LinkTable {
             return AnnouncementOutcome::Late;
         }
         if is_used || is_late {
+            if !is_late && self.is_forwarded_twice(from, to, now) {
+                return AnnouncementOutcome::Accepted;
+            }
             self.alarm(to, Event::ReplayedAnnouncement { at: to, sender: from }, now);
             return AnnouncementOutcome::Replayed;
         }
@@ -374,6 +390,7 @@ impl LinkTable {
             self.link_down(previous.up, LinkDown::Moved);
         }
         self.by_receiver.insert((to, from));
+        self.is_paired(from, to);
     }
 
     fn link_up(&mut self, link: Link) {
@@ -408,53 +425,6 @@ impl LinkTable {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
         let is_exempt = pair.is_trusted || pair.is_passed;
         self.refuse_slow && !is_exempt && pair.up.is_none() && !is_judged
-    }
-
-    /// Records the latency of an announcement. Returns whether it is suspicious.
-    fn measure(
-        &mut self,
-        from: SwitchPort,
-        (took, noise): (Duration, Duration),
-        now: Duration,
-    ) -> bool {
-        let Some(pair) = self.pairs.get_mut(&from) else { return false };
-        let (to, change) = (pair.to, pair.latency.add(took, noise));
-        if pair.is_trusted {
-            return false;
-        }
-        let (latency, usual) = match change {
-            LatencyChange::Nothing => return false,
-            LatencyChange::Late { current: is, usual } => (is, usual),
-            LatencyChange::Known(latency) => match self.median {
-                Some(median) if is_late(latency, median * TIMES_MEDIAN + noise) => {
-                    (latency, median)
-                }
-                _ => return false,
-            },
-        };
-        if let Some(pair) = self.pairs.get_mut(&from) {
-            pair.is_slow |= matches!(change, LatencyChange::Known(_));
-            // The ports of a refused link count as edge ports from now on.
-            self.changed |= pair.up.is_none();
-        }
-        self.report_suspicion(
-            from,
-            to,
-            Suspicion::Latency { measured: latency, expected: usual },
-            now,
-        );
-        true
-    }
-
-    /// Returns the median latency of the links that are up, if enough are known.
-    fn median_latency(&self) -> Option<Duration> {
-        let up = self.pairs.values().filter(|pair| pair.up.is_some());
-        let mut all: Vec<Duration> = up.filter_map(|pair| pair.latency.usual()).collect();
-        if all.len() < COMPARED_LINKS {
-            return None;
-        }
-        let middle = all.len() / 2;
-        Some(*all.select_nth_unstable(middle).1)
     }
 
     /// Reports an announcement whose signature is not the controller's.
@@ -515,7 +485,11 @@ impl LinkTable {
             silent_links.extend(pair.up.take_if(is_silent));
         }
         silent_links.into_iter().for_each(|up| self.link_down(Some(up), LinkDown::Silent));
-        if self.links().next().is_some() || !self.last_nonces.is_empty() {
+        self.changed |= self.segments.age(silent, now);
+        if self.links().next().is_some()
+            || !self.segments.is_empty()
+            || !self.last_nonces.is_empty()
+        {
             wake(now + interval);
         }
         self.due = due;
@@ -525,6 +499,7 @@ impl LinkTable {
         if self.last_check + interval <= now {
             self.last_check = now;
             self.median = self.median_latency();
+            self.load = self.load();
             self.report_one_way(now);
         }
     }
@@ -565,9 +540,15 @@ impl LinkTable {
     fn topology(&mut self) -> Topology {
         let all_known = self.switches.values().all(|it| it.ports.values().all(|it| it.is_known));
         self.settled |= all_known && !self.switches.is_empty();
+        let segments = self.update_segments();
+        let on_segments: BTreeMap<SwitchPort, Arc<[SwitchPort]>> = segments
+            .iter()
+            .flat_map(|ports| ports.iter().map(|at| (*at, Arc::clone(ports))))
+            .collect();
         let switches = self.switches.iter();
         let mut trunk: BTreeSet<SwitchPort> =
             self.links().flat_map(|up| [up.link.from, up.link.to]).collect();
+        trunk.extend(on_segments.keys());
         let unjudged = self.unjudged_ports();
         let mut edge = BTreeSet::new();
         for (dpid, ports) in switches.clone() {
@@ -588,9 +569,14 @@ impl LinkTable {
             switches: switches
                 .map(|(dpid, ports)| (*dpid, ports.ports.keys().copied().collect()))
                 .collect(),
-            links: self.known_links().map(|link| (link.from, link)).collect(),
+            links: self
+                .known_links()
+                .chain(self.segment_links(&segments))
+                .map(|link| (link.from, link))
+                .collect(),
             edge,
             trunk,
+            segments: on_segments,
             settled: self.settled,
         }
     }
@@ -624,6 +610,7 @@ fn round_up(at: Duration) -> Duration {
 }
 
 mod judge;
+mod segments;
 mod shared;
 #[cfg(test)]
 mod tests;

@@ -366,7 +366,9 @@ impl LinkTable {
             let is_known = |port: &LinkPort, at| {
                 port.is_known && port.held_until.is_none() && !unjudged.contains(&at)
             };
-            (dpid, Arc::new(self.facts(dpid, table, is_known)))
+            let mut facts = self.facts(dpid, table, is_known);
+            self.add_segments(&mut facts);
+            (dpid, Arc::new(facts))
         });
         facts.collect()
     }

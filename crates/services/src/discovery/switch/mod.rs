@@ -10,7 +10,7 @@ use bellrock_api::{
     Topology, Verdict, WatchReader, Xid,
 };
 
-use super::frame::{self, Announcement, DESTINATION, LldpKind, PreparedAnnouncement};
+use super::frame::{self, Announcement, LldpKind, PreparedAnnouncement, Reach};
 use super::links::{MISSED_ROUNDS, NEW_PORT, ReceivedAnnouncement};
 use super::{DiscoveryCounters, DiscoveryMessage, DiscoveryShared};
 use crate::exchange::{Exchange, PassedAnnouncement, PeerKeys, Signer};
@@ -23,6 +23,9 @@ pub const LLDP_PER_PORT_PER_S: u8 = 16;
 /// Maximum number of announcements sent to a switch in one turn: some 700 KB of the 1 MiB that all
 /// apps share. Announcements of further ports go out a second later, before the others.
 pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
+
+/// The one for segments is first: where both arrive, there may be a cable, which the second decides.
+const BOTH: [Reach; 2] = [Reach::Segment, Reach::Cable];
 
 /// Number of recent round trips to the switch. The shortest counts.
 const ROUND_TRIPS: usize = 4;
@@ -91,9 +94,10 @@ impl ControlLatency {
     }
 }
 
-/// Returns the flow that brings announcements. No flow of an app is above it.
+/// Returns the flow that brings announcements, whichever destination they have. No flow of an app is
+/// above it.
 fn flow_for_announcements() -> Flow {
-    let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
+    let lldp = Match::any().eth_type(frame::ETH_TYPE);
     Flow::new(lldp).priority(TOP_PRIORITY).output(Port::CONTROLLER)
 }
 
@@ -136,22 +140,32 @@ impl DiscoverySwitch {
         );
     }
 
-    /// Sends an announcement out of a port.
-    fn announce(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
+    /// Sends announcements out of a port: one for the other end of the cable, and one for a segment,
+    /// unless a cable is known there.
+    fn announce(&mut self, switch: &mut Switch<'_>, port: Port, reaches: &[Reach]) -> Result<()> {
+        let at = SwitchPort::new(self.dpid, port);
+        let topology = self.topology.get();
+        let is_cable = topology.link(at).is_some() && topology.segment(at).is_none();
         let Some(state) = self.ports.get_mut(&port) else { return Ok(()) };
-        let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
-        // When it will be on the link.
-        let sent = switch.now() + self.control_latency.one_way_latency();
-        let data = state.frame.sign(key, sent, nonce);
-        switch.send_packet(data, &[Action::output(port)])?;
-        self.counts.announcements_sent.add(1);
+        let reaches = reaches.iter().filter(|reach| !is_cable || **reach == Reach::Cable);
+        for reach in reaches.copied() {
+            let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
+            // When it will be on the link.
+            let sent = switch.now() + self.control_latency.one_way_latency();
+            let data = state.frame.sign(key, reach, sent, nonce);
+            switch.send_packet(data, &[Action::output(port)])?;
+            self.counts.announcements_sent.add(1);
+        }
         Ok(())
     }
 
     /// Announces as many of these ports as fit. The rest is owed.
     fn announce_all(&mut self, switch: &mut Switch<'_>, ports: &[Port]) {
+        // With too many ports at once, cables are more important.
+        let is_many = ports.len() * BOTH.len() > ANNOUNCEMENTS_PER_TURN;
+        let reaches = if is_many { &[Reach::Cable][..] } else { &BOTH };
         let sent = ports.iter().take(ANNOUNCEMENTS_PER_TURN);
-        let sent = sent.take_while(|port| self.announce(switch, **port).is_ok()).count();
+        let sent = sent.take_while(|port| self.announce(switch, **port, reaches).is_ok()).count();
         for port in ports.iter().skip(sent) {
             if let Some(state) = self.ports.get_mut(port) {
                 state.is_overdue = true;
@@ -232,11 +246,12 @@ impl DiscoverySwitch {
 
     /// Announces a port on which a new link was heard: then both directions are known together.
     fn announce_back(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
-        let is_known = self.topology.get().link(at).is_some();
+        let topology = self.topology.get();
+        let is_known = topology.link(at).is_some() || topology.segment(at).is_some();
         let Some(state) = self.ports.get_mut(&at.port) else { return };
         if !is_known && !std::mem::replace(&mut state.is_answered, true) {
             // If it does not fit now, the port's next turn sends it.
-            let _ = self.announce(switch, at.port);
+            let _ = self.announce(switch, at.port, &BOTH);
         }
     }
 

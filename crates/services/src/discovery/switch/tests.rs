@@ -83,7 +83,7 @@ fn ports_that_a_switch_makes_up_take_no_room() {
     }
     let status = PortStatus { reason: PortReason::Add, desc: port(4) };
     let sent = scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
-    assert_eq!(sent, (1, 0));
+    assert_eq!(sent, (2, 0), "one for cables, one for segments");
     let desc = PortDesc { state: LinkState::LINK_DOWN, ..port(4) };
     let status = PortStatus { reason: PortReason::Modify, desc };
     scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
@@ -158,7 +158,7 @@ fn messages(out: &Out) -> (Option<u32>, Option<u32>) {
 fn announcement(instance: u64, key: &DiscoveryKey) -> Vec<u8> {
     let from = SwitchPort::new(Dpid(9), Port(7));
     let mut frame = PreparedAnnouncement::new(instance, from, MacAddr::from_u64(7), SECOND);
-    frame.sign(key, SECOND, 1).to_vec()
+    frame.sign(key, Reach::Cable, SECOND, 1).to_vec()
 }
 
 /// Receives a packet, and returns what the task gets.

@@ -16,6 +16,7 @@ use super::frame::{ETH_TYPE_IPV4, FrameHeader, SenderAddresses};
 use super::probe::PROBE_SOURCE;
 use super::tracker::Sighting;
 use super::{SwitchShared, TrackingMessage, TrackingShared};
+use crate::outside_loops::{FloodedBefore, FrameDigest, KeptOutPorts, OutsideLoops, RecentFloods};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Maximum sightings of new or moved hosts per port and second. Others are learnt later.
@@ -35,6 +36,10 @@ pub struct HostTrackingSwitch {
     dpid: Dpid,
     topology: WatchReader<Topology>,
     hosts: WatchReader<Hosts>,
+    network: Network,
+    recent: Arc<RecentFloods>,
+    loops: Arc<OutsideLoops>,
+    kept_out: WatchReader<KeptOutPorts>,
     /// Hosts at ports that need no action, until the topology or `stale` changes.
     cache: HostPortCache,
     topology_version: u64,
@@ -81,7 +86,12 @@ impl HostTrackingSwitch {
         info: &SwitchInfo,
     ) -> Self {
         let dpid = info.dpid;
+        let loops = OutsideLoops::of(network);
         HostTrackingSwitch {
+            network: network.clone(),
+            recent: network.extension(),
+            kept_out: loops.kept_out().reader(),
+            loops,
             cache: HostPortCache::new(shared.multiplier ^ dpid.0),
             shared,
             state,
@@ -119,8 +129,10 @@ impl HostTrackingSwitch {
     fn handle_packet(&mut self, packet: &PacketIn<'_>, now: Duration) -> Verdict {
         let Some(frame) = FrameHeader::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
+        let on_segment = self.topology.get().segment(at).and_then(|ports| ports.first().copied());
         if frame.src == PROBE_SOURCE {
-            return self.drop_impostor(at);
+            // A question for a host on a segment comes in at the segment's other ports.
+            return if on_segment.is_some() { Verdict::Consume } else { self.drop_impostor(at) };
         }
         if !frame.is_from_host() {
             return Verdict::Pass;
@@ -128,26 +140,37 @@ impl HostTrackingSwitch {
         let (host, key) = (frame.host(), CacheKey::of(frame.host()));
         // A packet to the source address of probes is an answer.
         let verdict = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
+        if let Some(place) = on_segment {
+            self.look_on_segment(&frame, at.port, place, now);
+            return verdict;
+        }
         let topology = self.topology.get();
         if topology.is_trunk(at) {
             self.cache.insert(key, at.port);
             return verdict;
         }
         let is_edge = topology.is_edge(at);
+        if self.kept_out.get().contains(at) {
+            // Hosts behind it are seen at the other port of the loop.
+            return verdict;
+        }
         let addresses = frame.sender_addresses();
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
-        if !is_edge {
-            // For example a port that has just come up. A host that is known elsewhere is not
-            // there.
-            return if is_known && !is_here { self.drop_claim() } else { verdict };
-        }
         let is_new = match addresses {
             SenderAddresses::Address(ip) => {
                 !known.is_some_and(|known| known.addresses.contains(&ip))
             }
             SenderAddresses::Used(_) | SenderAddresses::Nothing => false,
         };
+        if is_known && !is_here && self.is_copy(packet, at, now) {
+            return Verdict::Consume;
+        }
+        if !is_edge {
+            // For example a port that has just come up. A host that is known elsewhere is not
+            // there.
+            return if is_known && !is_here { self.drop_claim() } else { verdict };
+        }
         let was_seen = is_here && self.cache.has(key, at.port);
         if was_seen && !is_new && verdict == Verdict::Pass {
             return Verdict::Pass;
@@ -167,6 +190,40 @@ impl HostTrackingSwitch {
         if is_known && !is_here { self.drop_claim() } else { verdict }
     }
 
+    /// Looks at a packet that came in at a port of a segment: its sender is on the segment, or its
+    /// packet only crosses it. All ports of a segment are one place. Nothing is dropped.
+    fn look_on_segment(
+        &mut self,
+        frame: &FrameHeader<'_>,
+        port: Port,
+        place: SwitchPort,
+        now: Duration,
+    ) {
+        let (host, key) = (frame.host(), CacheKey::of(frame.host()));
+        let addresses = frame.sender_addresses();
+        let known = self.hosts.get().get(host.mac, host.vlan);
+        let is_known = known.is_some();
+        let is_new_address = match addresses {
+            SenderAddresses::Address(ip) => {
+                known.is_some_and(|known| known.at == place && !known.addresses.contains(&ip))
+            }
+            SenderAddresses::Used(_) | SenderAddresses::Nothing => false,
+        };
+        if self.cache.has(key, port) && !is_new_address {
+            return;
+        }
+        if !self.may_report(port, is_known) {
+            self.state.counts.sightings_over_limit.add(1);
+            return;
+        }
+        let sighting = Sighting { host, at: place, addresses, time: now };
+        match self.shared.sender.try_send(TrackingMessage::Seen(sighting)) {
+            Ok(()) if is_known => self.cache.insert(key, port),
+            Ok(()) => {}
+            Err(_) => self.state.counts.sightings_lost.add(1),
+        }
+    }
+
     /// Drops a packet from the source address of probes, and reports it: nothing but an attack
     /// sends it. Apps that learnt the address would send answers of hosts to that port.
     fn drop_impostor(&mut self, at: SwitchPort) -> Verdict {
@@ -184,10 +241,24 @@ impl HostTrackingSwitch {
         }
     }
 
-    /// Drops a packet with the address of a host that is elsewhere.
+    /// Decides about a packet with the address of a host that is elsewhere. No app that relies on the
+    /// places of hosts gets it. Apps that do not are served as without host tracking.
     fn drop_claim(&self) -> Verdict {
+        if !self.shared.guards {
+            return Verdict::Pass;
+        }
         self.state.counts.claims_dropped.add(1);
         Verdict::Consume
+    }
+
+    /// Whether a packet of a host that is elsewhere is a flooded frame that a loop outside brings
+    /// back. It is dropped, and is no claim.
+    fn is_copy(&self, packet: &PacketIn<'_>, at: SwitchPort, now: Duration) -> bool {
+        let before = self.recent.has(FrameDigest::of(packet), at, now);
+        if before == FloodedBefore::Elsewhere {
+            self.loops.record_copy(&self.network, at, now);
+        }
+        before != FloodedBefore::No
     }
 
     fn may_report(&mut self, port: Port, is_seen_again: bool) -> bool {

@@ -29,7 +29,7 @@ impl Scene {
         }
         let topology = Publisher::new(Topology::of([(AT.dpid, vec![AT.port])], []));
         let (info, network) = (info(1), EmptyNetwork::network());
-        let shared = Arc::new(TrackingShared::new(1));
+        let shared = Arc::new(TrackingShared::new(1, true));
         let mut handler = HostTrackingSwitch::new(shared, Arc::default(), &network, &info);
         handler.topology = topology.watch().reader();
         handler.hosts = Publisher::new(hosts).watch().reader();

@@ -17,6 +17,7 @@ use super::counting::CountedHost;
 use super::frame::SenderAddresses;
 use super::ports::HostPorts;
 use crate::exchange::Peer;
+use crate::outside_loops::KeptOutPorts;
 use shared::Sharing;
 pub(super) use shared::ToShare;
 
@@ -99,6 +100,10 @@ pub(super) struct HostTracker {
     /// Ports of which handlers may have outdated hosts in their caches.
     pub(super) stale: Vec<SwitchPort>,
     pub(super) refused: Vec<RefusedSighting>,
+    /// Ports that stand for segments.
+    segment_places: BTreeSet<SwitchPort>,
+    /// Ports that are no place of a host now.
+    pub(super) kept_out: KeptOutPorts,
     /// What is kept for the other controllers of a cluster.
     sharing: Option<Sharing>,
 }
@@ -222,6 +227,8 @@ impl HostTracker {
             events: Vec::new(),
             stale: Vec::new(),
             refused: Vec::new(),
+            segment_places: BTreeSet::new(),
+            kept_out: KeptOutPorts::default(),
             sharing: None,
         }
     }
@@ -234,7 +241,7 @@ impl HostTracker {
         now: Duration,
     ) {
         let Sighting { host, at, addresses, time: _ } = sighting;
-        if !topology.is_edge(at) {
+        if !topology.is_host_place(at) {
             return;
         }
         self.learn_believed_host(host, topology, now);
@@ -333,8 +340,11 @@ impl HostTracker {
         entry.probe = None;
         entry.paused_until = now + CLAIM_PAUSE;
         let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
-        self.refused.push(RefusedSighting::Claim(claimed_at));
-        self.alarm(host, event, now);
+        // Packets of hosts elsewhere cross segments.
+        if !self.segment_places.contains(&claimed_at) {
+            self.refused.push(RefusedSighting::Claim(claimed_at));
+            self.alarm(host, event, now);
+        }
         self.reschedule(host);
         self.claim_decided(host);
     }
@@ -368,6 +378,14 @@ impl HostTracker {
             return;
         }
         let Some(entry) = self.entries.get_mut(&host) else { return };
+        if self.kept_out.contains(entry.at) {
+            // It was learnt there before the loop was found.
+            return self.accept_claim(host, at, topology, now);
+        }
+        if !topology.is_edge(at) && entry.addresses.is_empty() {
+            // Its packet may only cross the segment, and it cannot be asked.
+            return;
+        }
         let is_claimed =
             |reason| matches!(reason, ProbeReason::Claim(_) | ProbeReason::SilentClaim(..));
         if now < entry.paused_until || entry.probe.is_some_and(|probe| is_claimed(probe.reason)) {
@@ -530,49 +548,6 @@ impl HostTracker {
         self.publish(host);
     }
 
-    /// Updates the hosts after the topology has changed. Hosts at trunk ports are forgotten, and
-    /// hosts at ports that are down are gone. Hosts of a switch that is away stay, since it goes on
-    /// forwarding. So do hosts at a port that is not judged yet.
-    pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
-        let is_down =
-            |at: SwitchPort| topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
-        self.learn_believed(topology, now);
-        let places: Vec<SwitchPort> = self.ports.all().collect();
-        for at in places {
-            if topology.is_trunk(at) {
-                self.for_hosts_at(at, |tracker, host| tracker.remove(host, HostGone::Link));
-            } else if topology.is_edge(at) {
-                if self.down_ports.remove(&at) {
-                    self.port_returned(at, now);
-                }
-            } else if is_down(at) && self.down_ports.insert(at) {
-                self.for_hosts_at(at, |tracker, host| tracker.mark_absent(host, HostGone::Port));
-            }
-        }
-        self.down_ports.retain(|at| self.ports.count(*at) > 0);
-        self.full_reported.retain(|at, _| topology.is_edge(*at));
-        self.impostor_reported.retain(|at, _| topology.is_up(*at));
-    }
-
-    fn for_hosts_at(&mut self, at: SwitchPort, mut visit: impl FnMut(&mut Self, HostId)) {
-        let hosts: Vec<HostId> = self.ports.hosts(at).collect();
-        hosts.into_iter().for_each(|host| visit(self, host));
-    }
-
-    /// A port is up again: probes its absent hosts, the last seen first.
-    fn port_returned(&mut self, at: SwitchPort, now: Duration) {
-        let absent = |host: &HostId| self.entries.get(host).filter(|entry| !entry.present);
-        let mut hosts: Vec<(Duration, HostId)> = self
-            .ports
-            .hosts(at)
-            .filter_map(|host| Some((absent(&host)?.last_seen, host)))
-            .collect();
-        hosts.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, host) in hosts.into_iter().take(ASKED_ON_RETURN) {
-            self.probe(host, ProbeReason::Returned, now);
-        }
-    }
-
     /// A host is not present any more, and may come back.
     fn mark_absent(&mut self, host: HostId, why: HostGone) {
         if self.is_of_peer(host) {
@@ -636,3 +611,4 @@ mod shared;
 mod silent;
 #[cfg(test)]
 mod tests;
+mod topology;

@@ -69,7 +69,7 @@ impl HostTracker {
         if let Some(entry) = self.entries.get_mut(&host) {
             entry.probe = None;
         }
-        if topology.is_edge(to) {
+        if topology.is_host_place(to) {
             self.move_host(host, to, now);
         }
         self.reschedule(host);

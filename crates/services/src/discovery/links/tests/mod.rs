@@ -1,6 +1,6 @@
 //! Links that come and go, and what attackers try, on a simulated clock.
 
-use bellrock_api::{Host, HostId, MacAddr};
+use bellrock_api::{Host, HostId, MacAddr, Suspicion};
 
 use super::*;
 use crate::discovery::relays::{HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS};
@@ -65,6 +65,12 @@ impl Scene {
             latency: Some(took),
             noise: Duration::ZERO,
         }
+    }
+
+    /// One port hears another by way of ordinary switches.
+    fn forwarded(&mut self, from: SwitchPort, to: SwitchPort) -> AnnouncementOutcome {
+        let heard = self.announcement(from, to, MS);
+        self.hears(ReceivedAnnouncement { nonce: heard.nonce | 1 << 63, ..heard })
     }
 
     /// Receives an announcement now.
@@ -325,7 +331,7 @@ fn a_switch_that_comes_late_takes_the_place_of_hosts_that_were_seen_through_it()
 #[test]
 fn a_link_that_has_become_slow_is_reported_and_stays() {
     let mut scene = Scene::new(2);
-    for round in 0..12 {
+    for round in 0..20 {
         scene.to(s(10) + INTERVAL * round);
         let took = if round < 6 { MS } else { MS * 6 };
         let heard = scene.announcement(at(1, 1), at(2, 1), took);
@@ -338,6 +344,31 @@ fn a_link_that_has_become_slow_is_reported_and_stays() {
     assert_eq!(scene.topology().links.len(), 1);
 }
 
+/// Load of the controller or of its machine delays announcements everywhere.
+#[test]
+fn links_that_become_slow_together_are_no_relays() {
+    let mut scene = Scene::new(6);
+    let latency = |n: u64, round| MS * if round < 6 { 1 } else { 5 + n as u32 };
+    for round in 0..30 {
+        scene.to(s(10) + INTERVAL * round);
+        for n in 1..=5 {
+            let heard = scene.announcement(at(n, 1), at(n + 1, 2), latency(n, round));
+            scene.hears(heard);
+        }
+    }
+    assert!(!scene.events().contains(&"relay_suspected"));
+    // One of them does not recover with the others.
+    for round in 30..50 {
+        scene.to(s(10) + INTERVAL * round);
+        for n in 1..=5 {
+            let took = if n == 3 { MS * 8 } else { MS };
+            let heard = scene.announcement(at(n, 1), at(n + 1, 2), took);
+            scene.hears(heard);
+        }
+    }
+    assert!(scene.events().contains(&"relay_suspected"));
+}
+
 #[test]
 fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_is_wanted() {
     for refuse_slow in [false, true] {
@@ -346,7 +377,7 @@ fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_
             scene.to(s(10) + INTERVAL * round);
             (1..=3).for_each(|n| scene.both(at(n, 1), at(n + 1, 2)));
         }
-        for round in 10..16 {
+        for round in 10..24 {
             scene.to(s(10) + INTERVAL * round);
             (1..=3).for_each(|n| scene.both(at(n, 1), at(n + 1, 2)));
             let heard = scene.announcement(at(1, 4), at(4, 4), MS * 20);
@@ -536,6 +567,7 @@ fn verdicts_and_suspicions_are_bounded() {
     assert!(!table.is_trusted(at(0, 1), at(0, 2)));
 }
 
+mod segments;
 mod shared;
 
 #[test]
