@@ -74,6 +74,30 @@ pub enum Event {
         /// Whole days until its end. `None`: it has expired.
         days: Option<u64>,
     },
+    /// A switch that this controller had lost is connected again, and another node of the cluster is
+    /// its master: this one stands by.
+    SwitchStandsBy {
+        /// The switch.
+        dpid: Dpid,
+    },
+    /// A port that has a name in the configuration carries no packets.
+    PortDown {
+        /// The port.
+        at: SwitchPort,
+        /// Its name.
+        name: Box<str>,
+        /// Whether an operator has shut it down, at the switch.
+        by_order: bool,
+    },
+    /// A port that was reported down carries packets again, or has no name any more.
+    PortUp {
+        /// The port.
+        at: SwitchPort,
+        /// The name that it was reported down with.
+        name: Box<str>,
+        /// Whether the configuration still names it.
+        is_named: bool,
+    },
     /// One direction of a link is up.
     LinkUp(Link),
     /// One direction of a link is down.
@@ -336,6 +360,9 @@ event_names! {
     Event::ConnectionsRefused { .. } => "connections_refused",
     Event::RemovalUnanswered { .. } => "removal_unanswered",
     Event::CertificateExpires { .. } => "certificate_expires",
+    Event::SwitchStandsBy { .. } => "switch_stands_by",
+    Event::PortDown { .. } => "port_down",
+    Event::PortUp { .. } => "port_up",
     Event::LinkUp(_) => "link_up",
     Event::LinkDown { .. } => "link_down",
     Event::OneWay(_) => "one_way",
@@ -368,36 +395,6 @@ event_names! {
     Event::ElectionAhead { .. } => "election_ahead",
     Event::StoreLost { .. } => "store_lost",
     Event::StoreFound => "store_found",
-}
-
-impl Event {
-    /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
-    #[must_use]
-    pub fn is_alarming(&self) -> bool {
-        if let Some(why) = self.connection_end() {
-            return why.reason.is_alarming();
-        }
-        if let Event::App { event, .. } = self {
-            return event.is_alarming();
-        }
-        !matches!(
-            self,
-            Event::SwitchUp { .. }
-                | Event::LinkUp(_)
-                | Event::LinkDown { .. }
-                | Event::HostSeen { .. }
-                | Event::HostMoved { .. }
-                | Event::HostGone { .. }
-                | Event::Reconciled { .. }
-                | Event::WantedAltered { by_order: true, .. }
-                | Event::StormOver { .. }
-                | Event::OwnFlowInstalled { .. }
-                | Event::MajorityFound
-                | Event::NodeFound { .. }
-                | Event::SwitchTaken { .. }
-                | Event::StoreFound
-        )
-    }
 }
 
 impl Event {
@@ -481,6 +478,17 @@ impl fmt::Display for Event {
                     f,
                     "switch {dpid} did not report its flows: flows that {app} removes may stay; check the switch's load"
                 )
+            }
+            Event::SwitchStandsBy { dpid } => {
+                write!(f, "switch {dpid} is connected again; another node is its master")
+            }
+            Event::PortDown { at, name, by_order } => {
+                let why = if *by_order { ": it is shut down at the switch" } else { "" };
+                write!(f, "port {at} ({name}) is down{why}")
+            }
+            Event::PortUp { at, name, is_named: true } => write!(f, "port {at} ({name}) is up"),
+            Event::PortUp { at, name, is_named: false } => {
+                write!(f, "port {at} is not called {name} any more, and not watched")
             }
             Event::LinkUp(link) => write!(f, "link up: {link}"),
             Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
