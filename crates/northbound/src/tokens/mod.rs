@@ -32,8 +32,8 @@ use time::UtcDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::limits::{MAX_TOKEN_FILE_BYTES, TOKEN_FILE_LOOK};
-use file::TokenFile;
 pub use crate::revoke::remove;
+use file::TokenFile;
 
 /// Number of random bytes in a token.
 const TOKEN_BYTES: usize = 32;
