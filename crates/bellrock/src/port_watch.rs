@@ -2,6 +2,7 @@
 //! configuration, and lost switches that come back to this node of a cluster as another node's.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use bellrock_api::openflow::{PortConfig, PortState};
@@ -70,8 +71,8 @@ impl Down {
                 Some(State::Down { by_order }) => by_order,
                 Some(State::Up) | None => continue,
             };
-            if !self.0.contains_key(&at) {
-                self.0.insert(at, name.into());
+            if let Entry::Vacant(entry) = self.0.entry(at) {
+                entry.insert(name.into());
                 events.push(Event::PortDown { at, name: name.into(), by_order });
             }
         }
