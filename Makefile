@@ -37,9 +37,9 @@ install: ## build the release binary, and install it with its unit, manual pages
 	cargo build --release -p bellrock-cli
 	scripts/install $(TARGET)/release/bellrock "$(DESTDIR)" "$(PREFIX)"
 
-deb: ## build the release binary and a Debian package of it, in TARGET/debian
+deb: ## build the release binary, the Python package, and Debian packages of both, in TARGET/debian
 	cargo build --release -p bellrock-cli
-	scripts/deb $(TARGET)/release/bellrock $(TARGET)/debian
+	wheel=$$(scripts/python wheel) && scripts/deb $(TARGET)/release/bellrock $(TARGET)/debian "$$wheel"
 
 static: ## build one static binary, which runs on any Linux of this architecture (needs musl-gcc)
 	@scripts/static

@@ -34,10 +34,10 @@ class Package(SystemTest):
         options = [f"--root={self.root}", "--force-script-chrootless", "--force-depends", "--log=/dev/null"]
         return command("dpkg", *options, *words)
 
-    def install(self):
+    def install(self, *wheel):
         environment = {**without_own_variables(), "DPKG_DEB_COMPRESSOR_TYPE": "none"}
-        built = subprocess.run([ROOT_OF_PROJECT / "scripts/deb", os.environ["BELLROCK_BIN"], self.run_dir], env=environment,
-                               capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        words = [ROOT_OF_PROJECT / "scripts/deb", os.environ["BELLROCK_BIN"], self.run_dir, *wheel]
+        built = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertEqual(built.returncode, 0, built.stderr)
         [package] = self.run_dir.glob("bellrock_*.deb")
         self.root = self.run_dir / "root"
@@ -46,7 +46,7 @@ class Package(SystemTest):
         (self.root / "var/lib/dpkg/status").touch()
         for directory in (self.run_dir, self.root):
             directory.chmod(0o755)
-        self.dpkg("--install", str(package))
+        self.dpkg("--install", str(package), *map(str, self.run_dir.glob("python3-bellrock_*.deb")))
 
     def files(self):
         """What is in the root, without dpkg's own files."""
@@ -215,10 +215,56 @@ class Package(SystemTest):
                      "fish/vendor_completions.d/bellrock.fish", "bellrock/grafana/overview.json", "bellrock/prometheus/bellrock.rules.yml"):
             self.assertTrue((place / "usr/local/share" / file).exists(), file)
 
+    def test_the_python_half_is_a_package_of_its_own(self):
+        """Debian's Python has it without pip, and the command names the wheel to an interpreter that lacks it."""
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT_OF_PROJECT / "target"))
+        [wheel] = (target / "wheels/dev").glob("bellrock-*.whl")
+        self.install(wheel)
+        program = str(self.root / "usr/bin/bellrock")
+        version = command(program, "--version").split()[1]
+        packages = self.root / "usr/lib/python3/dist-packages"
+        told = command("env", f"PYTHONPATH={packages}", "/usr/bin/python3", "-c",
+                       "import bellrock, bellrock.osken.__main__; print(bellrock.__file__, bellrock.__version__)")
+        self.assertEqual(told.split(), [f"{packages}/bellrock/__init__.py", version])
+        [packaged] = (self.root / "usr/share/bellrock").glob("*.whl")
+        self.assertEqual(packaged.read_bytes(), wheel.read_bytes())
+        app = self.run_dir / "hub.py"
+        app.write_text("")
+        config = self.run_dir / "python.yaml"
+        config.write_text(f"apps: [{app}]\n")
+        doctor = subprocess.run([program, "doctor", "--config", str(config)], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                                env={**without_own_variables(), "BELLROCK_PYTHON": "/usr/bin/python3"})
+        self.assertIn(f"-m pip install {packaged.resolve()}", doctor.stdout)
+        self.dpkg("--purge", "python3-bellrock")
+        self.dpkg("--purge", "bellrock")
+        self.assertEqual(self.files(), [])
+
+    def check_documents(self):
+        """The manual is there, and each link of it leads somewhere."""
+        documents = self.root / "usr/share/doc/bellrock"
+        pages = sorted(documents.rglob("*.md"))
+        self.assertIn(documents / "book/guide/operate.md", pages)
+        for page in pages:
+            text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+            for link in re.findall(r"\]\(([^)\s]+)\)", text):
+                place = link.partition("#")[0]
+                if place and "://" not in link and not link.startswith("mailto:"):
+                    self.assertTrue((page.parent / place).exists(), f"{page}: {link}")
+
+    def check_fields(self):
+        [package] = self.run_dir.glob("bellrock_*.deb")
+        maintainer = command("dpkg-deb", "--field", str(package), "Maintainer").strip()
+        self.assertRegex(maintainer, r"^\S.* <\S+@\S+>$")
+        self.assertNotIn(".invalid", maintainer)
+        sections = command("readelf", "--sections", "--wide", str(self.root / "usr/bin/bellrock"))
+        self.assertNotRegex(sections, r"\.symtab|\.debug_info")
+
     def test_what_users_look_for_is_there(self):
         """Manual pages, completions, a bill of materials, and a configuration that an upgrade keeps."""
         self.install()
         self.check_bill_of_materials()
+        self.check_documents()
+        self.check_fields()
         share = self.root / "usr/share"
         page = gzip.decompress((share / "man/man1/bellrock-run.1.gz").read_bytes()).decode()
         self.assertIn(".TH", page)

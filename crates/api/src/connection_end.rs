@@ -50,6 +50,8 @@ pub enum EndReason {
     Demoted,
     /// This controller was ordered to stand by. The connection stays.
     StoodBy,
+    /// Another node of the cluster is master. The connection stays, and stands by.
+    TakenOver,
 }
 
 impl EndReason {
@@ -71,12 +73,20 @@ impl EndReason {
             EndReason::Stopped => "stopped",
             EndReason::Demoted => "demoted",
             EndReason::StoodBy => "stood_by",
+            EndReason::TakenOver => "taken_over",
         }
     }
 
     /// Whether an operator should look at it.
     #[must_use]
     pub fn is_alarming(self) -> bool {
-        !matches!(self, EndReason::ClosedByPeer | EndReason::Stopped | EndReason::StoodBy)
+        self != EndReason::ClosedByPeer && self.is_loss()
+    }
+
+    /// Whether a switch that was up is lost. A standby in a cluster, and the end of the controller,
+    /// are routine.
+    #[must_use]
+    pub fn is_loss(self) -> bool {
+        !matches!(self, EndReason::Stopped | EndReason::StoodBy | EndReason::TakenOver)
     }
 }

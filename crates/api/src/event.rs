@@ -75,6 +75,30 @@ pub enum Event {
         /// Whole days until its end. `None`: it has expired.
         days: Option<u64>,
     },
+    /// A switch that this controller had lost is connected again, and another node of the cluster is
+    /// its master: this one stands by.
+    SwitchStandsBy {
+        /// The switch.
+        dpid: Dpid,
+    },
+    /// A port that has a name in the configuration carries no packets.
+    PortDown {
+        /// The port.
+        at: SwitchPort,
+        /// Its name.
+        name: Box<str>,
+        /// Whether an operator has shut it down, at the switch.
+        by_order: bool,
+    },
+    /// A port that was reported down carries packets again, or has no name any more.
+    PortUp {
+        /// The port.
+        at: SwitchPort,
+        /// The name that it was reported down with.
+        name: Box<str>,
+        /// Whether the configuration still names it.
+        is_named: bool,
+    },
     /// One direction of a link is up.
     LinkUp(Link),
     /// One direction of a link is down.
@@ -425,6 +449,17 @@ impl fmt::Display for Event {
                     f,
                     "switch {dpid} did not report its flows: flows that {app} removes may stay; check the switch's load"
                 )
+            }
+            Event::SwitchStandsBy { dpid } => {
+                write!(f, "switch {dpid} is connected again; another node is its master")
+            }
+            Event::PortDown { at, name, by_order } => {
+                let why = if *by_order { ": it is shut down at the switch" } else { "" };
+                write!(f, "port {at} ({name}) is down{why}")
+            }
+            Event::PortUp { at, name, is_named: true } => write!(f, "port {at} ({name}) is up"),
+            Event::PortUp { at, name, is_named: false } => {
+                write!(f, "port {at} is not called {name} any more, and not watched")
             }
             Event::LinkUp(link) => write!(f, "link up: {link}"),
             Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),

@@ -78,6 +78,16 @@ pub enum Suspicion {
         expected: Duration,
     },
 }
+
+impl LinkDown {
+    /// Whether an operator should look at it. A switch that is gone is an alarm itself, and an
+    /// operator moves cables and judges relays.
+    #[must_use]
+    pub fn is_alarming(self) -> bool {
+        matches!(self, LinkDown::Port | LinkDown::Silent)
+    }
+}
+
 impl fmt::Display for LinkDown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! The names of events, and which of them are alarms.
+//! The names of events, and which of them are about connections.
 
 use crate::{ConnectionEnd, Event};
 
@@ -29,6 +29,9 @@ event_names! {
     Event::ConnectionsRefused { .. } => "connections_refused",
     Event::RemovalUnanswered { .. } => "removal_unanswered",
     Event::CertificateExpires { .. } => "certificate_expires",
+    Event::SwitchStandsBy { .. } => "switch_stands_by",
+    Event::PortDown { .. } => "port_down",
+    Event::PortUp { .. } => "port_up",
     Event::LinkUp(_) => "link_up",
     Event::LinkDown { .. } => "link_down",
     Event::OneWay(_) => "one_way",
@@ -69,41 +72,6 @@ event_names! {
     Event::ElectionAhead { .. } => "election_ahead",
     Event::StoreLost { .. } => "store_lost",
     Event::StoreFound => "store_found",
-}
-
-impl Event {
-    /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
-    #[must_use]
-    pub fn is_alarming(&self) -> bool {
-        if let Some(why) = self.connection_end() {
-            return why.reason.is_alarming();
-        }
-        if let Event::App { event, .. } = self {
-            return event.is_alarming();
-        }
-        !matches!(
-            self,
-            Event::SwitchUp { .. }
-                | Event::LinkUp(_)
-                | Event::LinkDown { .. }
-                | Event::Segment { is_loop: false, .. }
-                | Event::SegmentOver { .. }
-                | Event::HostSeen { .. }
-                | Event::HostMoved { .. }
-                | Event::HostGone { .. }
-                | Event::Reconciled { .. }
-                | Event::WantedAltered { by_order: true, .. }
-                | Event::WantedKept { .. }
-                | Event::StormOver { .. }
-                | Event::OutsideLoopOver { .. }
-                | Event::OwnFlowInstalled { .. }
-                | Event::MajorityFound
-                | Event::NodeFound { .. }
-                | Event::SwitchTaken { .. }
-                | Event::SwitchClaimed { .. }
-                | Event::StoreFound
-        )
-    }
 }
 
 impl Event {

@@ -1,6 +1,6 @@
 //! Publishes and keeps the events of the network, and gives them to subscribers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -27,6 +27,10 @@ const APP_EVENTS_KEPT: usize = EVENTS_KEPT / 4;
 /// Number of all other events kept.
 const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT - APP_EVENTS_KEPT;
 
+/// Number of [open](AlarmState::Open) alarms kept. No other event evicts them. Above it, the oldest
+/// one is kept as any other alarm, and its end is not noticed.
+pub const OPEN_ALARMS_KEPT: usize = 1024;
+
 /// An event, and its time on the controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +41,23 @@ pub struct EventRecord {
     pub time: Duration,
     /// The event.
     pub event: Event,
+    /// For an alarm with an end ([`Event::has_end`]): whether it has ended.
+    pub state: Option<AlarmState>,
+    /// Number of the alarm that this event ended. `None`: it ended none. It may have ended several
+    /// (both directions of a link, for example); this is the latest.
+    pub ends: Option<u64>,
+}
+
+/// State of an alarm with an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlarmState {
+    /// What it reports still lasts.
+    Open,
+    /// It ended.
+    Over {
+        /// Time of the end.
+        at: Duration,
+    },
 }
 
 /// The events of the network, with subscriptions. All clones share one state.
@@ -56,6 +77,8 @@ struct EventLog {
     apps: VecDeque<EventRecord>,
     /// The latest of all other events.
     others: VecDeque<EventRecord>,
+    /// The open alarms, by number. Those that end move to their list.
+    open: BTreeMap<u64, EventRecord>,
     /// Number of events published.
     count: u64,
     wakers: WakerList,
@@ -83,16 +106,18 @@ impl Events {
         let mut log = self.lock();
         let number = log.count;
         log.count += 1;
-        let (ring, maximum) = match &event {
-            Event::App { .. } => (&mut log.apps, APP_EVENTS_KEPT),
-            event if event.is_about_connection() => (&mut log.connections, CONNECTIONS_KEPT),
-            event if event.is_alarming() => (&mut log.alarms, ALARMS_KEPT),
-            _ => (&mut log.others, OTHERS_KEPT),
-        };
-        if ring.len() == maximum {
-            ring.pop_front();
+        let ends = log.end_alarms(&event, at);
+        if event.has_end() {
+            if log.open.len() == OPEN_ALARMS_KEPT
+                && let Some((_, oldest)) = log.open.pop_first()
+            {
+                log.keep(oldest);
+            }
+            let state = Some(AlarmState::Open);
+            log.open.insert(number, EventRecord { number, time: at, event, state, ends });
+        } else {
+            log.keep(EventRecord { number, time: at, event, state: None, ends });
         }
-        ring.push_back(EventRecord { number, time: at, event });
         let woken_tasks = log.wakers.take();
         drop(log);
         woken_tasks.for_each(wake);
@@ -116,10 +141,23 @@ impl Events {
     pub fn latest(&self, maximum: usize) -> Vec<EventRecord> {
         let log = self.lock();
         let all = [&log.alarms, &log.connections, &log.apps, &log.others];
-        let mut all: Vec<&EventRecord> = all.into_iter().flatten().collect();
+        let mut all: Vec<&EventRecord> =
+            all.into_iter().flatten().chain(log.open.values()).collect();
         all.sort_unstable_by_key(|record| record.number);
         let skipped = all.len().saturating_sub(maximum);
         all.into_iter().skip(skipped).cloned().collect()
+    }
+
+    /// The open alarms, oldest first.
+    #[must_use]
+    pub fn open_alarms(&self) -> Vec<EventRecord> {
+        self.lock().open.values().cloned().collect()
+    }
+
+    /// Whether an alarm is open that `event` would end.
+    #[must_use]
+    pub fn would_end(&self, event: &Event) -> bool {
+        self.lock().open.values().any(|record| event.ends(&record.event))
     }
 
     /// Number of events published.
@@ -157,11 +195,46 @@ impl Subscription {
 }
 
 impl EventLog {
+    /// Keeps an event that is no open alarm in its list, in the order of the numbers.
+    fn keep(&mut self, record: EventRecord) {
+        let (ring, maximum) = match &record.event {
+            Event::App { .. } => (&mut self.apps, APP_EVENTS_KEPT),
+            event if event.is_about_connection() => (&mut self.connections, CONNECTIONS_KEPT),
+            event if event.is_alarming() => (&mut self.alarms, ALARMS_KEPT),
+            _ => (&mut self.others, OTHERS_KEPT),
+        };
+        let place = ring.partition_point(|other| other.number < record.number);
+        ring.insert(place, record);
+        if ring.len() > maximum {
+            ring.pop_front();
+        }
+    }
+
+    /// Ends the open alarms that an event ends or repeats. Returns the number of the last one that
+    /// it ends.
+    fn end_alarms(&mut self, event: &Event, at: Duration) -> Option<u64> {
+        let mut ends = None;
+        let ended =
+            |record: &EventRecord| event.ends(&record.event) || event.repeats(&record.event);
+        let numbers: Vec<u64> =
+            self.open.values().filter(|it| ended(it)).map(|it| it.number).collect();
+        for number in numbers {
+            let Some(mut record) = self.open.remove(&number) else { continue };
+            if event.ends(&record.event) {
+                ends = Some(number);
+            }
+            record.state = Some(AlarmState::Over { at });
+            self.keep(record);
+        }
+        ends
+    }
+
     /// The next item for a subscriber that has received `received` events.
     fn after(&self, received: &mut u64) -> Option<SubscriptionItem> {
         let rings = [&self.alarms, &self.connections, &self.apps, &self.others];
         let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *received));
-        let record = firsts.min_by_key(|record| record.number)?;
+        let open = self.open.range(*received..).next().map(|(_, record)| record);
+        let record = firsts.chain(open).min_by_key(|record| record.number)?;
         if record.number > *received {
             let missed = record.number - *received;
             *received = record.number;
@@ -200,7 +273,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        AppEvent, ConnectionEnd, Dpid, EndReason, HostId, MAX_APP_EVENT_TEXT_BYTES, SwitchPort,
+        AppEvent, ConnectionEnd, Dpid, EndReason, HostId, Link, LinkDown, MAX_APP_EVENT_TEXT_BYTES,
+        SwitchPort,
     };
 
     fn event(n: u32) -> Event {
@@ -287,6 +361,64 @@ mod tests {
         let text = last.event.to_string();
         assert!(text.starts_with("controller reports seen: s e s e "), "{text}");
         assert_eq!(text.len(), "controller reports seen: ".len() + MAX_APP_EVENT_TEXT_BYTES);
+    }
+
+    fn lost(from: u32, to: u32) -> Event {
+        Event::LinkDown { link: link(from, to), why: LinkDown::Port }
+    }
+
+    fn link(from: u32, to: u32) -> Link {
+        let [from, to] = [from, to].map(|port| SwitchPort::new(Dpid(1), Port(port)));
+        Link { from, to, rate_kbps: None, since: Duration::ZERO }
+    }
+
+    fn states(events: &Events) -> Vec<Option<AlarmState>> {
+        events.latest(usize::MAX).into_iter().map(|it| it.state).collect()
+    }
+
+    #[test]
+    fn an_alarm_is_open_until_it_ends() {
+        let events = Events::default();
+        let mut heard = events.subscribe();
+        let over = |s| Some(AlarmState::Over { at: Duration::from_secs(s) });
+        events.record(Duration::from_secs(1), lost(1, 2));
+        events.record(Duration::from_secs(2), lost(3, 4));
+        assert_eq!(states(&events), [Some(AlarmState::Open); 2]);
+        assert_eq!(events.open_alarms().len(), 2);
+        events.record(Duration::from_secs(3), Event::LinkUp(link(1, 2)));
+        assert_eq!(states(&events), [over(3), Some(AlarmState::Open), None]);
+        assert_eq!(events.latest(1)[0].ends, Some(0));
+        // Both ends of the other one have new cables.
+        events.record(Duration::from_secs(4), Event::LinkUp(link(3, 9)));
+        assert_eq!(states(&events)[1], over(4));
+        assert_eq!(events.open_alarms(), []);
+        let numbers = std::iter::from_fn(|| heard.take()).map(|item| match item {
+            SubscriptionItem::Event(record) => record.number,
+            SubscriptionItem::Missed(n) => panic!("{n} missed"),
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_repeated_alarm_is_open_once() {
+        let events = Events::default();
+        events.record(Duration::from_secs(1), lost(1, 2));
+        events.record(Duration::from_secs(2), lost(1, 2));
+        let over = Some(AlarmState::Over { at: Duration::from_secs(2) });
+        assert_eq!(states(&events), [over, Some(AlarmState::Open)]);
+        assert_eq!(events.latest(1)[0].ends, None);
+    }
+
+    #[test]
+    fn nothing_puts_an_open_alarm_out() {
+        let events = Events::default();
+        events.record(Duration::ZERO, lost(1, 2));
+        (0..2 * ALARMS_KEPT as u32).for_each(|n| publish(&events, n));
+        assert_eq!(events.latest(usize::MAX)[0].state, Some(AlarmState::Open));
+        for n in 0..OPEN_ALARMS_KEPT as u32 {
+            events.record(Duration::ZERO, lost(3 + 2 * n, 4 + 2 * n));
+        }
+        assert_eq!(events.open_alarms().len(), OPEN_ALARMS_KEPT);
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod either;
 mod empty_network;
 mod error;
 mod event;
+mod event_alarms;
 mod event_causes;
 mod event_kinds;
 mod events;
@@ -86,7 +87,9 @@ pub use error::{Error, HandlerError, Result};
 pub use etherparse;
 pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
-pub use events::{EVENTS_KEPT, EventRecord, Events, Subscription, SubscriptionItem};
+pub use events::{
+    AlarmState, EVENTS_KEPT, EventRecord, Events, OPEN_ALARMS_KEPT, Subscription, SubscriptionItem,
+};
 pub use flow::{
     ALL_TABLES, AsFlowMod, BucketEntry, Change, ChangeOutcome, Deviation, Flow, FlowKey,
     FlowNormalizer, GroupEntry, ImpossibleBuckets, ImpossibleInstruction, ImpossibleReason,

@@ -1,28 +1,32 @@
-//! Names that an operator gives to switches and hosts.
+//! Names that an operator gives to switches, their ports, and hosts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use bellrock_openflow::MacAddr;
+use bellrock_openflow::{MacAddr, Port};
 
 use crate::{Dpid, SwitchPort};
 
 /// Maximum length of a name, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
 
-/// Maximum number of named switches, and of named hosts.
+/// Maximum number of named switches, of named hosts, and of named ports.
 pub const MAX_NAMES: usize = 65_536;
 
 /// Number of digits of a datapath id in a text.
 const DPID_DIGITS: usize = 16;
 
-/// Names of switches and of hosts. Each name has one switch (or host), and each switch (or host) at
-/// most one name.
+/// Number of characters of an Ethernet address in a text.
+const MAC_CHARS: usize = 17;
+
+/// Names of switches, of their ports, and of hosts. Each name has one switch (or host), and each
+/// switch (or host) at most one name. The names of a switch's ports are its own: two switches may
+/// each have a port `uplink`.
 ///
 /// A name has 1 to [`MAX_NAME_CHARS`] characters: letters, digits, `-`, `_` and `.` (ASCII). The
-/// name of a switch cannot be read as a datapath id, and that of a host not as an IP address. So no
-/// text is both a name and an identifier.
+/// name of a switch cannot be read as a datapath id, that of a host not as an IP address, and that of
+/// a port not as a number. So no text is both a name and an identifier.
 ///
 /// ```
 /// use bellrock_api::{Dpid, Names};
@@ -37,9 +41,11 @@ const DPID_DIGITS: usize = 16;
 pub struct Names {
     switches: Named<Dpid>,
     hosts: Named<MacAddr>,
+    ports: BTreeMap<SwitchPort, Box<str>>,
+    port_ids: BTreeMap<(Dpid, Box<str>), Port>,
 }
 
-/// Why a switch or host cannot have a name.
+/// Why a switch, port or host cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -54,6 +60,12 @@ pub enum NameError {
     /// It can be read as an IP address.
     #[error("{0:?} reads as an IP address, so it cannot be a name; give another, such as h-{0}")]
     IsAddress(String),
+    /// It can be read as the number of a port, or as one of the reserved ports.
+    #[error("{0:?} reads as a port's number, so it cannot be a name; give another, such as p-{0}")]
+    IsPort(String),
+    /// It is no port of a switch.
+    #[error("{0} is no port of a switch; give a number from 1 on")]
+    NoPort(Port),
     /// Another one has the name.
     #[error("{name:?} is the name of {owner} already; give each its own name")]
     Taken {
@@ -72,7 +84,7 @@ pub enum NameError {
     },
     /// There are [`MAX_NAMES`] already.
     #[error(
-        "{0:?} is one name too many; give names to at most {MAX_NAMES} switches, and as many hosts"
+        "{0:?} is one name too many; give names to at most {MAX_NAMES} switches, as many hosts and as many ports"
     )]
     TooMany(String),
     /// The address is not that of one host: it is a group's, or zero.
@@ -108,6 +120,60 @@ impl Names {
         self.hosts.add(name, mac)
     }
 
+    /// Names a port of a switch.
+    ///
+    /// # Errors
+    /// [`NameError`].
+    pub fn add_port(&mut self, name: &str, at: SwitchPort) -> Result<(), NameError> {
+        let name = valid_name(name)?;
+        if name.parse::<Port>().is_ok() {
+            return Err(NameError::IsPort(name.into()));
+        }
+        if at.port == Port(0) || at.port > Port::MAX {
+            return Err(NameError::NoPort(at.port));
+        }
+        if let Some(owner) = self.port(at.dpid, name) {
+            return Err(NameError::Taken { name: name.into(), owner: format!("port {owner}") });
+        }
+        if let Some(other) = self.name_of_port(at) {
+            return Err(NameError::Second { id: format!("port {}", at.port), name: other.into() });
+        }
+        if self.ports.len() >= MAX_NAMES {
+            return Err(NameError::TooMany(name.into()));
+        }
+        self.ports.insert(at, name.into());
+        self.port_ids.insert((at.dpid, name.into()), at.port);
+        Ok(())
+    }
+
+    /// Replaces the names of switches and ports by those of `from`.
+    pub fn set_switches(&mut self, from: Names) {
+        let Names { switches, hosts: _, ports, port_ids } = from;
+        (self.switches, self.ports, self.port_ids) = (switches, ports, port_ids);
+    }
+
+    /// Replaces the names of hosts by those of `from`.
+    pub fn set_hosts(&mut self, from: Names) {
+        self.hosts = from.hosts;
+    }
+
+    /// The port of a switch with this name.
+    #[must_use]
+    pub fn port(&self, dpid: Dpid, name: &str) -> Option<Port> {
+        self.port_ids.get(&(dpid, name.into())).copied()
+    }
+
+    /// The name of a port.
+    #[must_use]
+    pub fn name_of_port(&self, at: SwitchPort) -> Option<&str> {
+        self.ports.get(&at).map(|name| &**name)
+    }
+
+    /// All named ports, in the order of their numbers.
+    pub fn ports(&self) -> impl Iterator<Item = (SwitchPort, &str)> {
+        self.ports.iter().map(|(at, name)| (*at, &**name))
+    }
+
     /// The switch with this name.
     #[must_use]
     pub fn switch(&self, name: &str) -> Option<Dpid> {
@@ -132,8 +198,9 @@ impl Names {
         self.hosts.names.get(&mac).map(|name| &**name)
     }
 
-    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`,
-    /// else that of a host, which `@` can follow. Other texts stay as they are.
+    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`, with
+    /// the name of its port behind it, else that of a host, which `@` can follow. Other texts stay as
+    /// they are.
     ///
     /// ```
     /// use bellrock_api::{Dpid, Names};
@@ -148,11 +215,19 @@ impl Names {
     #[must_use]
     pub fn identify<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let (name, rest) = split(text);
-        let id = match rest.starts_with(':') {
-            true => self.switch(name).map(|dpid| dpid.to_string()),
-            false => self.host(name).map(|mac| mac.to_string()),
+        let Some(port) = rest.strip_prefix(':') else {
+            let mac = self.host(name);
+            return mac.map_or(Cow::Borrowed(text), |mac| Cow::Owned(format!("{mac}{rest}")));
         };
-        id.map_or(Cow::Borrowed(text), |id| Cow::Owned(id + rest))
+        let Some(dpid) = self.switch(name).or_else(|| name.parse().ok()) else {
+            return Cow::Borrowed(text);
+        };
+        let (port, rest) = split(port);
+        match self.port(dpid, port) {
+            Some(port) => Cow::Owned(format!("{dpid}:{port}{rest}")),
+            None if self.switch(name).is_some() => Cow::Owned(format!("{dpid}:{port}{rest}")),
+            None => Cow::Borrowed(text),
+        }
     }
 
     /// The text of a port, with the name of its switch if it has one: `core-1:4`.
@@ -161,12 +236,18 @@ impl Names {
         self.name_of(at.dpid).map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port))
     }
 
-    /// A text with the names of switches in place of their datapath ids, as [`Dpid`] prints them.
+    /// A text with the names of switches in place of their datapath ids, as [`Dpid`] prints them, and
+    /// with those of hosts in place of their Ethernet addresses.
     #[must_use]
     pub fn in_text(&self, text: &str) -> String {
         let mut named = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
+            if let Some((name, after)) = self.host_at(rest) {
+                named.push_str(name);
+                rest = after;
+                continue;
+            }
             let is_end = |char: char| !char.is_ascii_alphanumeric();
             let (word, after) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
             let dpid = (word.len() == DPID_DIGITS).then(|| word.parse::<Dpid>().ok()).flatten();
@@ -176,6 +257,16 @@ impl Names {
             rest = signs.as_str();
         }
         named
+    }
+
+    /// The name of the host whose Ethernet address a text begins with, and the rest of the text.
+    fn host_at<'t>(&self, text: &'t str) -> Option<(&str, &'t str)> {
+        let (mac, after) = text.split_at_checked(MAC_CHARS)?;
+        let goes_on = after.starts_with(|char: char| char.is_ascii_alphanumeric());
+        if goes_on || mac.as_bytes()[2] != b':' {
+            return None;
+        }
+        Some((self.name_of_host(mac.parse().ok()?)?, after))
     }
 
     /// All named switches, in the order of their names.
@@ -275,6 +366,46 @@ mod tests {
     }
 
     #[test]
+    fn ports_have_names_of_their_switch() {
+        let mut names = Names::default();
+        names.add_switch("s1", Dpid(1)).unwrap();
+        for dpid in [1, 2] {
+            names.add_port("uplink", SwitchPort::new(Dpid(dpid), Port(3))).unwrap();
+        }
+        assert_eq!(names.port(Dpid(2), "uplink"), Some(Port(3)));
+        assert_eq!(names.identify("s1:uplink:100"), "0000000000000001:3:100");
+        assert_eq!(names.identify("2:uplink"), "0000000000000002:3");
+        assert_eq!(names.identify("2:other"), "2:other");
+        let at = |port| SwitchPort::new(Dpid(1), Port(port));
+        let second = names.add_port("trunk", at(3)).unwrap_err().to_string();
+        assert_eq!(second, "port 3 has the name \"uplink\" already; give it only one");
+        let taken = names.add_port("uplink", at(4)).unwrap_err().to_string();
+        assert_eq!(taken, "\"uplink\" is the name of port 3 already; give each its own name");
+        assert_eq!(names.add_port("7", at(4)), Err(NameError::IsPort("7".into())));
+        assert_eq!(names.add_port("none", at(0)), Err(NameError::NoPort(Port(0))));
+    }
+
+    #[test]
+    fn a_text_has_names_in_place_of_numbers() {
+        let mut names = Names::default();
+        names.add_switch("core-1", Dpid(1)).unwrap();
+        names.add_host("web", MacAddr([2, 0, 0, 0, 0, 1])).unwrap();
+        for (text, named) in [
+            ("host 02:00:00:00:00:01 is at 0000000000000001:3", "host web is at core-1:3"),
+            ("02:00:00:00:00:01@30", "web@30"),
+            ("(02:00:00:00:00:01)", "(web)"),
+            (
+                "02:00:00:00:00:02 and 02:00:00:00:00:011",
+                "02:00:00:00:00:02 and 02:00:00:00:00:011",
+            ),
+            ("größe 0000000000000001", "größe core-1"),
+            ("02:00:00:00:00:0é", "02:00:00:00:00:0é"),
+        ] {
+            assert_eq!(names.in_text(text), named);
+        }
+    }
+
+    #[test]
     fn a_name_is_never_an_identifier_too() {
         let mut names = Names::default();
         for name in ["a1", "0xa1", "0000000000000001", "beef", "7"] {
@@ -312,8 +443,8 @@ mod tests {
         ] {
             assert_eq!(names.identify(text), id);
         }
-        assert_eq!(names.port_text(SwitchPort::new(Dpid(1), crate::Port(4))), "s1:4");
-        assert_eq!(names.port_text(SwitchPort::new(Dpid(2), crate::Port(4))), "0000000000000002:4");
+        assert_eq!(names.port_text(SwitchPort::new(Dpid(1), Port(4))), "s1:4");
+        assert_eq!(names.port_text(SwitchPort::new(Dpid(2), Port(4))), "0000000000000002:4");
         for (text, expected) in [
             ("s2:4", Some(("s2", NameKind::Switch))),
             ("web@30", Some(("web", NameKind::Host))),

@@ -54,6 +54,8 @@ use crate::log::log_to_stderr;
 use crate::once::Once;
 #[cfg(feature = "control")]
 use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
+#[cfg(feature = "control")]
+use crate::port_watch::watch_ports;
 use crate::run_error::{Result, RunError};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
@@ -402,7 +404,10 @@ impl ControllerBuilder {
         // It is set once: here.
         let _ = self.limits.0.set(engine.monitor());
         #[cfg(feature = "control")]
-        log_events(&network, self.names.0.watch().clone());
+        {
+            log_events(&network, self.names.0.watch().clone());
+            watch_ports(&network, self.names.0.watch().clone());
+        }
         #[cfg(not(feature = "control"))]
         log_events(&network, crate::event_log::no_names());
         #[cfg(feature = "tls")]
@@ -481,7 +486,7 @@ fn serve_http(
     let server = bellrock_northbound::Server::start(settings, Arc::clone(operator), counters)?;
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     for address in server.addresses() {
-        tracing::info!("REST: {scheme}://{address}/v1");
+        tracing::info!("web page: {scheme}://{address}/; REST: {scheme}://{address}/v1");
     }
     for address in server.ryu_addresses() {
         tracing::info!("REST interface of Ryu: http://{address}/stats");

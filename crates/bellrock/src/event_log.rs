@@ -31,6 +31,8 @@ async fn log(mut events: Subscription, names: Watch<Names>) {
             event if event.is_alarming() => warn!(event = name, "{text}"),
             Event::LinkUp(_)
             | Event::LinkDown { .. }
+            | Event::PortUp { .. }
+            | Event::SwitchStandsBy { .. }
             | Event::StormOver { .. }
             | Event::OutsideLoopOver { .. }
             | Event::Segment { .. }

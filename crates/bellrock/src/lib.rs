@@ -20,10 +20,10 @@
 //! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
-//! What only runtimes call is in `bellrock_api::runtime`, and not here:
+//! What only runtimes call is the module `runtime` of `bellrock_api`, which is private here:
 //!
-//! ```compile_fail,E0432
-//! use bellrock::Runtime;
+//! ```compile_fail,E0603
+//! use bellrock::runtime::Runtime;
 //! ```
 //!
 //! # What it is not
@@ -92,6 +92,8 @@ mod operator;
 mod per_switch;
 #[cfg(feature = "tls")]
 mod pin_file;
+#[cfg(feature = "control")]
+mod port_watch;
 mod raw;
 mod run_error;
 mod signals;

@@ -171,6 +171,9 @@ pub(super) struct EventsArgs {
     /// Only alarms: events that an operator should look at
     #[arg(long, conflicts_with = "follow")]
     pub(super) alarms: bool,
+    /// Only open alarms: what they report still lasts, such as a link that is down
+    #[arg(long, conflicts_with = "follow")]
+    pub(super) open: bool,
     #[command(flatten)]
     pub(super) ask: Ask,
 }

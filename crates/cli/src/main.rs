@@ -110,9 +110,10 @@ fn main() -> ExitCode {
         Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
         Command::Ports(asked) => ask_all(&asked.ask, |page| asked.request(page), show::ports),
         Command::Events(EventsArgs { follow: true, ask, .. }) => ask::follow_events(&ask),
-        Command::Events(EventsArgs { kind, alarms, ask, .. }) => {
-            let events = |page| query::ListEvents { kind: kind.clone(), alarming: alarms, page };
-            ask_all(&ask, events, show::events)
+        Command::Events(EventsArgs { kind, alarms, open, ask, .. }) => {
+            let (alarming, none) = (alarms, if alarms || open { "no alarm" } else { "no event" });
+            let events = |page| query::ListEvents { kind: kind.clone(), alarming, open, page };
+            ask_all(&ask, events, |events| show::events(events, none))
         }
         Command::Flows(asked) if asked.orphans => asked.list_orphans(),
         Command::Clean(args) => operate::clean::run(&args),
@@ -265,7 +266,8 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     }
     let log_level = configured::start_log(&config);
     let warnings = misspelled().into_iter().chain(warnings);
-    warnings.for_each(|warning| tracing::warn!("{warning}"));
+    // The level says that it is one.
+    warnings.for_each(|warning| tracing::warn!("{}", warning.replacen(": warning: ", ": ", 1)));
     start::run(config, options, log_level).map_err(|error| Failure::Failed(error.to_string()))
 }
 

@@ -373,7 +373,8 @@ fn doctor_asks_the_interpreter_of_apps_in_python_for_its_package() {
          \"package\": null, \"error\": \"syntax\", \"is_missing\": false}'\n",
     );
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let install = format!("-m pip install bellrock=={own}");
+    // The wheel that is there, or the one to build.
+    let install = format!("bellrock-{own}-");
     for (python, packages, part, advice) in [
         ("/nowhere/python", &right, "/nowhere/python: No such file", "install Python 3.10"),
         (&*python, &nowhere, "has no package bellrock", &*install),

@@ -61,6 +61,97 @@ fn the_help_has_every_setting_as_flag_variable_and_default() {
     }
 }
 
+/// The text files of the project, and their paths from its root.
+fn text_files(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let path = entry.unwrap().path();
+        let shown = path.strip_prefix(root()).unwrap().to_path_buf();
+        let name = path.file_name().unwrap().to_string_lossy();
+        if path.is_symlink() || name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            files.extend(text_files(&shown.to_string_lossy()));
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            files.push((shown, text));
+        }
+    }
+    files
+}
+
+/// Whether a line tells to install this package from an index.
+fn installs_a_stranger(line: &str) -> bool {
+    let Some((_, packages)) = line.split_once("pip install") else { return false };
+    let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+    let mut words = packages.split([' ', '\'', '"', '`', '(', ')']);
+    words.any(|word| word.strip_prefix("bellrock").is_some_and(is_end))
+}
+
+#[test]
+fn nothing_tells_to_install_a_package_that_is_not_ours() {
+    for line in
+        ["pip install bellrock", "pip install 'bellrock[osken]'", "-m pip install x bellrock==1"]
+    {
+        assert!(installs_a_stranger(line), "{line}");
+    }
+    assert!(!installs_a_stranger("pip install target/wheels/release/bellrock-*.whl"));
+    let own = Path::new("crates/cli/tests/manual.rs");
+    let files = text_files("");
+    assert!(files.len() > 500, "the project was read");
+    for (path, text) in files.iter().filter(|(path, _)| path != own) {
+        for (number, line) in text.lines().enumerate() {
+            let at = format!("{}:{}: {line}", path.display(), number + 1);
+            assert!(!installs_a_stranger(line), "no index has our package: {at}");
+        }
+    }
+}
+
+/// Whether what a row of the table "What is not there yet" names is missing.
+fn is_missing(kind: &str, name: &str) -> bool {
+    match kind {
+        "app" => KNOWN.iter().all(|known| known.name != name),
+        "setting" => settings::all().all(|setting| setting.key != name),
+        "command" => !help(&["--help"]).contains(&format!("\n  {name} ")),
+        "file" => !root().join(name).exists(),
+        "version" => {
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("version-{name}.yaml"));
+            fs::write(&file, format!("versions: [{name:?}]\n")).unwrap();
+            let mut check = Command::new(env!("CARGO_BIN_EXE_bellrock"));
+            !check.arg("check").arg(&file).output().unwrap().status.success()
+        }
+        _ => panic!("a row names an app, a setting, a command, a file or a version, not {kind:?}"),
+    }
+}
+
+#[test]
+fn what_the_manual_calls_missing_is_missing() {
+    let page = page("guide/operate.md");
+    let table = page.split("## What is not there yet").nth(1).expect("the section is there");
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
+    let rows: Vec<_> = rows.map(|row| row.split('|').collect::<Vec<_>>()).collect();
+    assert!(rows.len() > 3, "the table was read");
+    for row in rows {
+        let [_, what, missing, ..] = row[..] else { panic!("{row:?}") };
+        for item in missing.split(", ") {
+            let (kind, name) =
+                item.trim().split_once(' ').unwrap_or_else(|| panic!("{what}: {item}"));
+            let name = name.trim_matches('`');
+            assert!(is_missing(kind, name), "the manual says that there is no {kind} {name}");
+        }
+    }
+    // The check can fail.
+    for (kind, name) in [
+        ("app", "learning"),
+        ("setting", "listen"),
+        ("command", "cluster"),
+        ("file", "Cargo.toml"),
+        ("version", "1.3"),
+    ] {
+        assert!(!is_missing(kind, name), "{kind} {name}");
+    }
+}
+
 #[test]
 fn every_command_has_a_help_and_a_place_in_the_manual() {
     let general = help(&["--help"]);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::apps::{self, AppChoice};
 use super::form::{Change, Form, Setting};
-use super::{Config, settings};
+use super::{Config, names, settings};
 
 /// What changes from one configuration to another. It prints one line for each change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Difference {
 ///
 /// ```text
 /// log_level: info -> debug (live)
-/// apps.provisioning.circuits.red: added [a1:4, a2:3] (live)
+/// apps.provisioning.circuits.red: added [core-1:4, core-2:3] (live)
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingChange {
@@ -62,6 +62,14 @@ impl Difference {
                     compare(setting, &path, &before, &after, &mut changes);
                 }
             }
+        }
+        let is_about_names = |path: &str| {
+            path.split('.').next().is_some_and(|section| names::KEYS.contains(&section))
+        };
+        for it in changes.iter_mut().filter(|it| !is_about_names(&it.path)) {
+            it.path = after.names.in_text(&it.path);
+            it.before = it.before.as_deref().map(|text| before.names.in_text(text));
+            it.after = it.after.as_deref().map(|text| after.names.in_text(text));
         }
         Difference { changes }
     }
@@ -165,11 +173,10 @@ switches.edge: added 00000000000000a2 (live)
 log_level: info -> debug (live)
 apps.learning.idle_timeout: 10 s -> 20 s (restart)
 apps.quarantine.file: /etc/blocked -> none (live)
-apps.provisioning.circuits.blue: [00000000000000a1:4, 00000000000000a2:3] -> \
-[00000000000000a1:4, 00000000000000a2:3, 00000000000000a3:1] (live)
-apps.provisioning.circuits.green: added [00000000000000a1:6, 00000000000000a2:6] (live)
-apps.provisioning.circuits.red: removed [00000000000000a1:5, 00000000000000a2:5] (live)
-apps.bandwidth.lines.00000000000000a1:4: 10M -> 20M (live)
+apps.provisioning.circuits.blue: [core-1:4, core-2:3] -> [core-1:4, edge:3, 00000000000000a3:1] (live)
+apps.provisioning.circuits.green: added [core-1:6, edge:6] (live)
+apps.provisioning.circuits.red: removed [core-1:5, core-2:5] (live)
+apps.bandwidth.lines.core-1:4: 10M -> 20M (live)
 ";
         assert_eq!(difference.to_string(), expected);
         assert_eq!(difference.at(Change::Live).count(), 8);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bellrock_api::{Dpid, MacAddr, NameError, Names};
+use bellrock_api::{Dpid, MacAddr, NameError, Names, Port, SwitchPort};
 
 use super::Config;
 use super::form::{Change, Form, MapForm, Packed, Setting};
@@ -10,7 +10,7 @@ use super::items::Item;
 use super::read::Reading;
 use super::settings::put;
 use super::values::Read;
-use super::yaml::{Entry, Place, word};
+use super::yaml::{Entry, Place, Value, word};
 
 /// The settings that other settings may refer to, so that they are read first.
 pub(crate) const KEYS: &[&str] = &["switches", "hosts"];
@@ -19,17 +19,17 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
     Setting {
         key: "switches",
         value: "NAME=DPID",
-        about: "Names of switches: a map from each name to a datapath id, in hexadecimal. Example: \
+        about: "Names of switches: a map from each name to a datapath id, in hexadecimal, or to \
+                {dpid: DPID, ports: {NAME: PORT}}. A named port that is down is an alarm. Example: \
                 {core-1: 00000000000000a1}.",
         change: Change::Live,
         form: Form::Map(MapForm {
             example: "{core-1: 00000000000000a1}",
             set: |config, entries, reading| {
-                let named = read_named("switches", entries, SWITCH, reading, Names::add_switch);
-                let hosts = config.names.hosts().map(|(name, mac)| (name.to_owned(), mac));
-                config.names = with(named, hosts.collect(), Names::add_host);
+                let named = read_named("switches", entries, SWITCH, reading, add_switch);
+                config.names.set_switches(named);
             },
-            entries: |config| shown(config.names.switches()),
+            entries: |config| shown_switches(&config.names),
             unpack: pair,
         }),
     },
@@ -42,9 +42,8 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
         form: Form::Map(MapForm {
             example: "{web: 00:1b:21:3c:9d:f8}",
             set: |config, entries, reading| {
-                let named = read_named("hosts", entries, HOST, reading, Names::add_host);
-                let switches = config.names.switches().map(|(name, dpid)| (name.to_owned(), dpid));
-                config.names = with(named, switches.collect(), Names::add_switch);
+                let named = read_named("hosts", entries, HOST, reading, add_host);
+                config.names.set_hosts(named);
             },
             entries: |config| shown(config.names.hosts()),
             unpack: pair,
@@ -52,17 +51,84 @@ pub(crate) const NAMES: &[Setting<Config>] = &[
     },
 ];
 
-/// The settings of a named switch. `None`: not given.
-const SWITCH: &[Setting<Option<Dpid>>] = &[Setting {
-    key: "dpid",
-    value: "DPID",
-    about: "The datapath id.",
-    change: Change::Restart,
-    form: Form::One {
-        set: |to, text| put(to, dpid(text).map(Some)),
-        show: |of| of.map_or_else(String::new, |dpid| dpid.to_string()),
+/// A switch that is named.
+#[derive(Default)]
+struct NamedSwitch {
+    /// `None`: not given.
+    dpid: Option<Dpid>,
+    ports: Vec<(Place, String, Port)>,
+}
+
+/// The settings of a named switch.
+const SWITCH: &[Setting<NamedSwitch>] = &[
+    Setting {
+        key: "dpid",
+        value: "DPID",
+        about: "The datapath id.",
+        change: Change::Restart,
+        form: Form::One {
+            set: |to, text| put(&mut to.dpid, dpid(text).map(Some)),
+            show: |of| of.dpid.map_or_else(String::new, |dpid| dpid.to_string()),
+        },
     },
-}];
+    Setting {
+        key: "ports",
+        value: "NAME=PORT",
+        about: "Names of ports: a map from each name to the number of a port.",
+        change: Change::Restart,
+        form: Form::Map(MapForm {
+            example: "{uplink: 3}",
+            set: |to, entries, reading| to.ports = read_ports(entries, reading),
+            entries: |of| shown(of.ports.iter().map(|(_, name, port)| (&**name, *port))),
+            unpack: pair,
+        }),
+    },
+];
+
+fn read_ports(entries: &[Entry], reading: &mut Reading) -> Vec<(Place, String, Port)> {
+    let read = |entry: &Entry| {
+        let Value::Scalar(text) = &entry.value.value else { return None };
+        Some((entry.place, entry.key.clone(), Port(text.parse().ok()?)))
+    };
+    let mut ports = Vec::new();
+    for entry in entries {
+        match read(entry) {
+            Some(port) => ports.push(port),
+            None => {
+                let wrong = format!("`{}` takes the number of a port, such as 3", entry.key);
+                reading.add(entry.value.place, wrong);
+            }
+        }
+    }
+    ports
+}
+
+fn add_switch(
+    names: &mut Names,
+    name: &str,
+    item: &NamedSwitch,
+    reading: &mut Reading,
+) -> Option<Result<(), NameError>> {
+    let dpid = item.dpid?;
+    let added = names.add_switch(name, dpid);
+    if added.is_ok() {
+        for (place, name, port) in &item.ports {
+            if let Err(error) = names.add_port(name, SwitchPort::new(dpid, *port)) {
+                reading.add(*place, error.to_string());
+            }
+        }
+    }
+    Some(added)
+}
+
+fn add_host(
+    names: &mut Names,
+    name: &str,
+    mac: &Option<MacAddr>,
+    _: &mut Reading,
+) -> Option<Result<(), NameError>> {
+    mac.map(|mac| names.add_host(name, mac))
+}
 
 /// The settings of a named host.
 const HOST: &[Setting<Option<MacAddr>>] = &[Setting {
@@ -95,14 +161,14 @@ fn mac(text: &str) -> Read<MacAddr> {
     text.parse().map_err(|_| "an Ethernet address, such as 00:1b:21:3c:9d:f8".to_owned())
 }
 
-/// Adds a name.
-type Add<T> = fn(&mut Names, &str, T) -> Result<(), NameError>;
+/// Adds a name, if its item has the identifier.
+type Add<T> = fn(&mut Names, &str, &T, &mut Reading) -> Option<Result<(), NameError>>;
 
 /// Reads a map from names to what they name: its identifier, or a map with its settings.
-fn read_named<T: Copy + 'static>(
+fn read_named<T: Default + 'static>(
     section: &str,
     entries: &[Entry],
-    settings: &'static [Setting<Option<T>>],
+    settings: &'static [Setting<T>],
     reading: &mut Reading,
     add: Add<T>,
 ) -> Names {
@@ -111,18 +177,18 @@ fn read_named<T: Copy + 'static>(
     for entry in entries {
         let name = &entry.key;
         let first = settings.first().map_or("", |setting| setting.key);
-        let (mut id, before) = (None, reading.problems.len());
+        let (mut named, before) = (T::default(), reading.problems.len());
         let item = Item {
             settings,
             what: format!("setting of {name:?}"),
             path: format!("{section}.{name}."),
             takes: format!("takes one value, or `{{{first}: VALUE}}`"),
         };
-        item.read(entry, &mut id, reading);
-        if id.is_none() && reading.problems.len() == before {
-            reading.add(entry.place, format!("`{name}` needs a `{first}`"));
-        }
-        match id.map(|id| add(&mut names, name, id)) {
+        item.read(entry, &mut named, reading);
+        match add(&mut names, name, &named, reading) {
+            None if reading.problems.len() == before => {
+                reading.add(entry.place, format!("`{name}` needs a `{first}`"));
+            }
             None => {}
             Some(Ok(())) => _ = places.insert(name, entry.place),
             Some(Err(error)) => {
@@ -142,12 +208,20 @@ fn read_named<T: Copy + 'static>(
     names
 }
 
-/// These names and those. They are of different kinds, so they exclude none.
-fn with<T>(mut names: Names, others: Vec<(String, T)>, add: Add<T>) -> Names {
-    for (name, id) in others {
-        let _ = add(&mut names, &name, id);
-    }
-    names
+/// The switches as a file has them.
+fn shown_switches(names: &Names) -> Vec<(String, String)> {
+    let shown = names.switches().map(|(name, dpid)| {
+        let ports = names.ports().filter(|(at, _)| at.dpid == dpid);
+        let ports: Vec<_> =
+            ports.map(|(at, name)| format!("{}: {}", word(name), at.port)).collect();
+        let dpid = word(&dpid.to_string());
+        let item = match ports.is_empty() {
+            true => dpid,
+            false => format!("{{dpid: {dpid}, ports: {{{}}}}}", ports.join(", ")),
+        };
+        (word(name), item)
+    });
+    shown.collect()
 }
 
 fn shown<'n, T: ToString>(named: impl Iterator<Item = (&'n str, T)>) -> Vec<(String, String)> {

@@ -87,6 +87,9 @@ fn events() -> Vec<EventRow> {
         text: String::new(),
         reason: None,
         alarming: false,
+        state: None,
+        ended_unix_ms: None,
+        ends: None,
     };
     (0..2 * MAX_PAGE_ROWS as u64 + 5).map(event).collect()
 }

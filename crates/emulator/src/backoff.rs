@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Waiting times between attempts to connect. The time doubles after each failure, up to the
-/// maximum, as in Open vSwitch. A connection that has spoken OpenFlow resets it.
+/// maximum, as in Open vSwitch. A connection that has lasted for some seconds resets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconnectBackoff {
     /// Before the second attempt.

@@ -86,7 +86,7 @@ export function signOut() {
 export function block(host = "") {
   form({
     title: "Quarantine a host", label: "Quarantine", kind: "danger",
-    text: "All packets from and to it are dropped at every switch, until it is let back or the controller ends.",
+    text: "All packets from and to it are dropped at every switch, until it is let back.",
     fields: [["host", "Ethernet or IP address, prefix, or name", { value: host, required: true }]],
     send: (values) => ask("/v1/quarantine", { method: "POST", body: values }),
   });

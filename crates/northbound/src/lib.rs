@@ -40,6 +40,7 @@ mod outgoing;
 mod page;
 mod places;
 mod problem;
+mod revoke;
 mod routes;
 mod ryu;
 mod server;

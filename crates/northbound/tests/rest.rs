@@ -135,7 +135,15 @@ fn rows_parameters_and_parts_of_paths_arrive() {
         ("/v1/hosts?switch=s1", json!({"list_hosts": {"switch": "s1", "page": page()}})),
         (
             "/v1/events?kind=link_up&alarming=true",
-            json!({"list_events": {"kind": "link_up", "alarming": true, "page": page()}}),
+            json!({"list_events": {
+                "kind": "link_up", "alarming": true, "open": false, "page": page(),
+            }}),
+        ),
+        (
+            "/v1/events?open=true",
+            json!({"list_events": {
+                "kind": null, "alarming": false, "open": true, "page": page(),
+            }}),
         ),
     ] {
         lab.get(path);

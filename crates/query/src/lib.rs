@@ -69,7 +69,7 @@ pub use messages::{
     ParseMessageError, SendMessages, SentMessages, SwitchReply,
 };
 pub use network::{
-    EventRow, EventsAfter, FollowEvents, GetTopology, LinkRow, ListEvents, ListLinks,
+    AlarmState, EventRow, EventsAfter, FollowEvents, GetTopology, LinkRow, ListEvents, ListLinks,
     MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, TopologyAnswer, TopologySwitch,
 };
 pub use operator::Operator;

@@ -92,6 +92,8 @@ pub struct ListEvents {
     pub kind: Option<String>,
     /// Only alarms.
     pub alarming: bool,
+    /// Only open alarms: what they report still lasts.
+    pub open: bool,
     /// Which of them.
     pub page: Page,
 }
@@ -149,4 +151,25 @@ pub struct EventRow {
     pub reason: Option<String>,
     /// Whether the event is an alarm for operators.
     pub alarming: bool,
+    /// For an alarm with an end, such as a link that is down: whether it is over. The events of a
+    /// stream have the state when they happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<AlarmState>,
+    /// Time of the end of the alarm, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_ms: Option<u64>,
+    /// The `id` of the alarm that this event ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
+}
+
+/// State of an alarm with an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AlarmState {
+    /// What it reports still lasts.
+    Open,
+    /// It has ended.
+    Over,
 }

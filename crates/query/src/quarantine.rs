@@ -8,8 +8,8 @@ use crate::{Page, Rows, text};
 /// Maximum number of switches that an answer names for one host.
 pub const MAX_GAPS_SHOWN: usize = 20;
 
-/// Blocks a host or a prefix at every switch, until the controller ends. The answer comes when the
-/// switches have confirmed it, or after some seconds.
+/// Blocks a host or a prefix at every switch, until it is ended. Without a store it ends with the
+/// controller. The answer comes when the switches have confirmed it, or after some seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -125,7 +125,7 @@ fn every_request_is_read_as_it_was_written() {
             verdict: RelayVerdict::Link,
         }
         .into(),
-        ListEvents { kind: Some("link_down".to_owned()), alarming: true, page }.into(),
+        ListEvents { kind: Some("link_down".to_owned()), alarming: true, open: true, page }.into(),
         FollowEvents { after: Some("1-7".to_owned()), wait_ms: 5 }.into(),
         ListFlows { switch: switch.clone(), app: None, page }.into(),
         ListGroups { switch: switch.clone(), page }.into(),

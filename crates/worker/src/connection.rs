@@ -143,6 +143,8 @@ pub(crate) struct UpSwitch {
     pub(crate) table_miss: OwnFlow,
     /// The flows that bring apps the packets that they see.
     pub(crate) sight: Vec<SightFlows>,
+    /// Time when another program removed the table-miss entry, until that is logged.
+    pub(crate) table_miss_removed: Option<Duration>,
     /// The meter towards the controller, if there is to be one (1.3).
     pub(crate) controller_meter: Option<Box<OwnFlow>>,
     /// `info` has changed in this turn; the directory does not have the change yet.

@@ -116,6 +116,11 @@ impl Worker {
         if let Some(confirms) = confirms {
             self.counters.changes_unknown.add(confirms.end());
         }
+        // In a cluster another master is routine: who became it, and why, its own events say.
+        let why = match (why, self.settings.session.first_role) {
+            (EndReason::Demoted, FirstRole::Standby) => EndReason::TakenOver,
+            _ => why,
+        };
         if let ConnectionStage::Up(up) = before {
             self.publish_down(&up.info, peer, connection_end(why), now);
             self.end_switch(up, now);
@@ -173,6 +178,7 @@ impl Worker {
 fn connection_end(reason: EndReason) -> ConnectionEnd {
     let text = match reason {
         EndReason::Demoted => "another controller has become its master; this one stands by",
+        EndReason::TakenOver => "another node of the cluster is its master; this one stands by",
         _ => "this controller was ordered to stand by",
     };
     ConnectionEnd { reason, text: text.into() }

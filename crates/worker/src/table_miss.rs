@@ -8,12 +8,15 @@ use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, Port, ToSwitch};
 use bellrock_session::xid;
 use tracing::warn;
 
-use crate::connection::{ConnectionStage, UpSwitch};
+use crate::connection::ConnectionStage;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Table of the entry.
 const TABLE: u8 = 0;
+
+/// Time after which a switch whose entry was removed is not just going away.
+const GOING_AWAY: Duration = Duration::from_secs(2);
 
 /// Name of the flow for operators.
 pub(crate) const TABLE_MISS: &str = "table-miss entry";
@@ -63,12 +66,25 @@ impl Worker {
             return;
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let ConnectionStage::Up(UpSwitch { info, .. }) = &connection.stage else { return };
-        if self.log.allows(now, &self.counters) {
-            warn!(dpid = %info.dpid, "the table-miss entry was removed from outside: it is restored");
-        }
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
+        up.table_miss_removed.get_or_insert(now);
         self.flush(key, transport);
         self.send_table_miss(key, now);
+    }
+
+    /// Warns of an entry that was removed from outside, if the switch stays: one that is going away
+    /// removes all its flows first.
+    pub(crate) fn warn_of_removed_table_miss(&mut self, key: ConnectionKey, now: Duration) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
+        if up.table_miss_removed.is_none_or(|at| now < at + GOING_AWAY) {
+            return;
+        }
+        up.table_miss_removed = None;
+        let dpid = up.info.dpid;
+        if self.log.allows(now, &self.counters) {
+            warn!(%dpid, "the table-miss entry was removed from outside; it is restored");
+        }
     }
 
     /// Sends the entry again after a refusal, when it is due.

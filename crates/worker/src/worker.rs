@@ -490,6 +490,7 @@ impl Worker {
                 }
                 self.retry_table_miss(key, now, transport);
                 self.retry_sight(key, now, transport);
+                self.warn_of_removed_table_miss(key, now);
                 self.retry_meter(key, now, transport);
                 self.tick(key, now);
             }
@@ -586,10 +587,12 @@ impl Worker {
                 worker = self.index, "switch up"
             );
         }
-        if self.connection_events.allows(now) {
-            let name = info.description.datapath.clone();
-            let (dpid, peer, version) = (info.dpid, info.peer, info.version);
-            self.shared.publish(now, Happening::SwitchUp { dpid, name, peer, version });
+        let name = info.description.datapath.clone();
+        let (dpid, peer, version) = (info.dpid, info.peer, info.version);
+        let event = Happening::SwitchUp { dpid, name, peer, version };
+        // The end of an alarm is never left out: the alarm itself was counted.
+        if self.connection_events.allows(now) || self.network.events().would_end(&event) {
+            self.shared.publish(now, event);
         } else {
             self.counters.events_left_out.add(1);
         }
@@ -603,6 +606,7 @@ impl Worker {
             flows_request: None,
             table_miss,
             sight,
+            table_miss_removed: None,
             controller_meter: None,
             changed: false,
         };

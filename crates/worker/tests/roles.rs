@@ -153,6 +153,17 @@ fn a_switch_that_is_up_stands_by_on_an_order_and_comes_back() {
 }
 
 #[test]
+fn a_node_of_a_cluster_that_another_one_replaces_loses_nothing() {
+    let (mut lab, id, _) = connected(Version::V1_3, FirstRole::Standby);
+    ordered(&mut lab, master(1)).unwrap();
+    assert_eq!(up(&lab), Some(ControllerRole::Master));
+    role_status(&mut lab, id, RoleKind::Slave);
+    assert_eq!(why_down(&lab), [EndReason::TakenOver]);
+    let events = lab.shared.network().events().latest(usize::MAX);
+    assert!(events.iter().all(|record| !record.event.is_alarming()), "{events:?}");
+}
+
+#[test]
 fn a_controller_that_is_made_slave_stands_by_at_once() {
     let status = |lab: &mut Lab, id| role_status(lab, id, RoleKind::Slave);
     let is_slave = |lab: &mut Lab, id| refuse(lab, id, ErrorCode::RequestIsSlave);

@@ -21,7 +21,7 @@ def main(args: list[str] | None = None) -> int:
         from os_ken.cmd import manager
     except ModuleNotFoundError as error:
         if error.name == "os_ken":
-            return _failed("os-ken is missing; install it: pip install 'bellrock[osken]'")
+            return _failed("os-ken is missing; install it: pip install os-ken==3.1.0")
         if error.name is not None and error.name.startswith("os_ken.cmd"):
             return _failed("this os-ken has no manager any more; install the last one that has: pip install os-ken==3.1.0")
         raise

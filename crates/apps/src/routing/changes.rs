@@ -37,6 +37,8 @@ struct PendingEdits {
     number: u64,
     /// Number of unfinished changes of the current stage.
     unfinished: usize,
+    /// Whether the current stage adds or changes flows.
+    is_adding: bool,
     stages: VecDeque<EditStage>,
 }
 
@@ -58,7 +60,9 @@ impl FlowChanges {
     pub(super) fn begin(&mut self, pair: HostPair, stages: impl IntoIterator<Item = EditStage>) {
         self.last_number += 1;
         let stages = stages.into_iter().collect();
-        self.pending.insert(pair, PendingEdits { number: self.last_number, unfinished: 0, stages });
+        let number = self.last_number;
+        let edits = PendingEdits { number, unfinished: 0, is_adding: false, stages };
+        self.pending.insert(pair, edits);
         self.advance(pair);
     }
 
@@ -84,6 +88,7 @@ impl FlowChanges {
                 return false;
             };
             pending.unfinished = stage.len();
+            pending.is_adding = stage.iter().any(|edit| edit.port.is_some());
             for edit in stage {
                 let due = DueEdit { pair, edit, number: pending.number };
                 self.ready.entry(edit.at).or_default().push(due);
@@ -104,6 +109,12 @@ impl FlowChanges {
         let pending = self.pending.get(&pair);
         pending
             .is_some_and(|pending| pending.stages.iter().flatten().any(|edit| edit.port.is_some()))
+    }
+
+    /// Returns whether flows are still added or changed. When that ends the path is there; older flows
+    /// may be left to remove.
+    pub(super) fn is_adding(&self, pair: HostPair) -> bool {
+        self.has_adds(pair) || self.pending.get(&pair).is_some_and(|pending| pending.is_adding)
     }
 
     /// Drops all further stages of a pair.
@@ -179,6 +190,19 @@ mod tests {
     fn pairs(ready: &[(u64, Vec<DueEdit>)]) -> Vec<(u64, Vec<HostPair>)> {
         let of = |dues: &Vec<DueEdit>| dues.iter().map(|due| due.pair).collect();
         ready.iter().map(|(dpid, dues)| (*dpid, of(dues))).collect()
+    }
+
+    #[test]
+    fn the_path_is_there_before_older_flows_are_removed() {
+        let mut changes = FlowChanges::default();
+        let remove = |at| FlowEdit { at: Dpid(at), port: None };
+        changes.begin(pair(1), [vec![add(1, 1), add(2, 1)], vec![add(3, 1)], vec![remove(4)]]);
+        for is_adding in [true, true, false] {
+            assert!(changes.change_ended(pair(1)));
+            assert_eq!(changes.is_adding(pair(1)), is_adding);
+        }
+        assert!(!changes.change_ended(pair(1)));
+        assert!(!changes.is_adding(pair(1)));
     }
 
     #[test]

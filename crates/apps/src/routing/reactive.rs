@@ -419,8 +419,13 @@ impl PairRoutes {
             if !may_go_on && self.changes.has_adds(pair) {
                 self.changes.cancel(pair);
             }
-            if !self.changes.change_ended(pair) {
+            let was_adding = self.changes.is_adding(pair);
+            let goes_on = self.changes.change_ended(pair);
+            // Older flows stay for a while, so that packets on their way are not lost.
+            if was_adding && !self.changes.is_adding(pair) {
                 self.record_time(pair);
+            }
+            if !goes_on {
                 self.finish_changes(pair);
             }
         }

@@ -136,6 +136,7 @@ impl Reloader {
             limits,
             shared_config: _,
         } = parts;
+        log_level.show_names(names.0.watch());
         let files = NamedFiles::read(&config);
         let python = config.python_files().map(|file| file.path().to_owned());
         let python = python.map(|path| (path.clone(), digest(&path).ok())).collect();
@@ -263,7 +264,10 @@ impl Reloader {
     pub(super) fn reload_and_log(&self) {
         match self.reload(&Reload::default()) {
             Ok(answer) => {
-                answer.warnings.iter().for_each(|warning| warn!("{warning}"));
+                answer
+                    .warnings
+                    .iter()
+                    .for_each(|it| warn!("{}", it.replacen(": warning: ", ": ", 1)));
                 let (changes, renewed) = (answer.changes.len(), answer.renewed.len());
                 info!(
                     "the configuration is read again; changes: {changes}, renewed files: {renewed}"

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellrock_api::{EVENTS_KEPT, Event, EventRecord, Names, Network, SubscriptionItem};
+use bellrock_api::{
+    AlarmState as State, EVENTS_KEPT, Event, EventRecord, Names, Network, OPEN_ALARMS_KEPT,
+    SubscriptionItem,
+};
 use bellrock_query::{
-    EventRow, EventsAfter, FollowEvents, ListEvents, MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS,
-    QueryError, Rows,
+    AlarmState, EventRow, EventsAfter, FollowEvents, ListEvents, MAX_EVENTS_AT_ONCE,
+    MAX_EVENTS_WAIT_MS, QueryError, Rows,
 };
 
 use super::wait::wait_until;
@@ -26,11 +29,13 @@ pub(super) fn list(
         return Err(QueryError::invalid("kind", why));
     }
     let clock = Clock::read(network);
-    let is_wanted = |event: &Event| {
-        kind.is_none_or(|kind| event.name() == kind) && (!query.alarming || event.is_alarming())
+    let is_wanted = |record: &EventRecord| {
+        kind.is_none_or(|kind| record.event.name() == kind)
+            && (!query.alarming || record.event.is_alarming())
+            && (!query.open || record.state == Some(State::Open))
     };
-    let mut newest_first = network.events().latest(EVENTS_KEPT);
-    newest_first.retain(|record| is_wanted(&record.event));
+    let mut newest_first = network.events().latest(EVENTS_KEPT + OPEN_ALARMS_KEPT);
+    newest_first.retain(is_wanted);
     newest_first.reverse();
     let mut events =
         Rows::of(newest_first, query.page).map(|record| event_row(&record, names, run, clock));
@@ -139,6 +144,12 @@ impl Clock {
     fn read(network: &Network) -> Self {
         Clock { now: network.now(), unix_ms: unix_ms() }
     }
+
+    /// A time of the controller's clock in that of the calendar.
+    fn unix_ms_of(self, time: Duration) -> u64 {
+        let age = self.now.saturating_sub(time);
+        self.unix_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
+    }
 }
 
 fn unix_ms() -> u64 {
@@ -147,17 +158,23 @@ fn unix_ms() -> u64 {
 }
 
 fn event_row(record: &EventRecord, names: &Names, run: Run, clock: Clock) -> EventRow {
-    let age = clock.now.saturating_sub(record.time);
-    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     let event = &record.event;
+    let (state, ended) = match record.state {
+        None => (None, None),
+        Some(State::Open) => (Some(AlarmState::Open), None),
+        Some(State::Over { at }) => (Some(AlarmState::Over), Some(at)),
+    };
     EventRow {
         id: id(run, Some(record.number)),
-        seconds_ago: age.as_secs(),
-        unix_ms: clock.unix_ms.saturating_sub(age_ms),
+        seconds_ago: clock.now.saturating_sub(record.time).as_secs(),
+        unix_ms: clock.unix_ms_of(record.time),
         event: event.name().to_owned(),
         text: names.in_text(&event.to_string()),
         alarming: event.is_alarming(),
         reason: event.connection_end().map(|why| why.reason.name().to_owned()),
+        state,
+        ended_unix_ms: ended.map(|at| clock.unix_ms_of(at)),
+        ends: record.ends.map(|number| id(run, Some(number))),
     }
 }
 

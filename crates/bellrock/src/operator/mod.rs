@@ -22,6 +22,7 @@ mod relays;
 mod static_checks;
 mod static_entries;
 mod static_forms;
+mod static_names;
 mod static_store;
 mod wait;
 

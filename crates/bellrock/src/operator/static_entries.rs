@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::static_checks::{check_possible, find_absent, not_set, unfit_part};
 use super::static_forms::{self, Shown};
+use super::static_names::Place;
 use super::static_store::{NotOrdered, StaticStore};
 use super::wait::wait_until;
 use super::{ControllerOperator, ORDER_TIMEOUT, name_of};
@@ -202,9 +203,11 @@ impl ControllerOperator {
         entry: &StaticEntry,
     ) -> Result<app::StaticEntry, QueryError> {
         let dpid = self.dpid(names, &entry.switch)?;
+        let info = self.network.switch(dpid);
+        let place = Place { names, dpid, info: info.as_deref() };
+        let entry = &place.identify(entry)?;
         let wanted = static_forms::read(entry)?;
         static_forms::check_actions(entry)?;
-        let info = self.network.switch(dpid);
         check_possible(entry, &wanted, info.as_ref().map(|info| info.version))?;
         // A switch that is not connected refuses later what its version does not know.
         if let Some(info) = info {

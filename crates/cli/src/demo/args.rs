@@ -1,5 +1,6 @@
 //! The command line of `bellrock demo`.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(super) no_cuts: bool,
 
+    /// Serve the web page, REST and metrics at this address of the loopback, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) http: Option<SocketAddr>,
+
     /// OpenFlow version of the switches [default: both]
     #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]
     pub(super) version: Option<Version>,
@@ -58,6 +63,7 @@ Examples:
   bellrock demo                          a ring of six switches that heals
   bellrock demo --topology fat-tree:4    20 switches and 16 hosts
   bellrock demo --app learning           the learning switch, on a tree
+  bellrock demo --http 127.0.0.1:8080    with the web page
   bellrock demo --for 30s --plain        lines, and a summary after 30 s";
 
 /// The apps of the demo.

@@ -15,6 +15,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use bellrock::http::HttpSettings;
 use bellrock::{Controller, Pinning};
 use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
 use bellrock_emulator::live::{LiveNetwork, LiveSettings};
@@ -61,7 +62,10 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         )));
     }
     emulate::raise_file_limit();
-    let controller = controller(args.app)?;
+    let controller = controller(args.app, args.http)?;
+    for address in controller.http_addresses() {
+        eprintln!("bellrock: the web page is at http://{address}/");
+    }
     let Some(address) = controller.addresses().first().copied() else {
         return Err(Failure::Failed("the controller listens nowhere".into()));
     };
@@ -79,13 +83,19 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 /// Starts a controller with this app, on a free port of the loopback.
-fn controller(app: DemoApp) -> Result<Controller, Failure> {
+fn controller(app: DemoApp, http: Option<SocketAddr>) -> Result<Controller, Failure> {
     let builder = Controller::builder().listen((Ipv4Addr::LOCALHOST, 0)).pin(Pinning::None);
     let builder = match app {
         DemoApp::Routing => builder.app(Routing::new(RoutingSettings::default())),
         DemoApp::Learning => {
             builder.app(Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES)))
         }
+    };
+    let builder = match http {
+        Some(address) => {
+            builder.http(HttpSettings { listen: vec![address], ..HttpSettings::default() })
+        }
+        None => builder,
     };
     builder.start().map_err(|error| Failure::Failed(error.to_string()))
 }

@@ -1,5 +1,6 @@
 //! The network of the demo, its traffic and its cuts, and what the display shows of them.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellrock_emulator::live::{ConnectionState, LiveNetwork};
@@ -26,7 +27,12 @@ pub(super) struct Show {
     links: Vec<LinkIndex>,
     /// The counts of the latest update, from which rates are calculated.
     last: CountsAt,
+    /// Datagrams that had not arrived at each update of the last [`SETTLED`]. Some may have been late.
+    lost: VecDeque<(Duration, u64)>,
 }
+
+/// Time after which a datagram that has not arrived is lost for the totals, which never fall.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// Counts at one time.
 #[derive(Default)]
@@ -68,6 +74,7 @@ impl Show {
             cuts: Cuts::new(seed, automatic),
             view,
             connected: None,
+            lost: VecDeque::new(),
             last: CountsAt {
                 at: Duration::ZERO,
                 switches: vec![Counted::default(); switches],
@@ -217,7 +224,14 @@ impl Show {
         self.view.rate(rates);
         let datagrams = self.traffic.datagrams(self.live.network_mut());
         self.view.totals.datagrams = datagrams.total();
-        self.view.totals.lost_datagrams = datagrams.lost();
+        let lost = datagrams.lost();
+        self.lost.push_back((now, lost));
+        while self.lost.front().is_some_and(|(at, _)| *at + SETTLED < now) {
+            self.lost.pop_front();
+        }
+        let certain = self.lost.iter().map(|(_, lost)| *lost).min().unwrap_or(lost);
+        let totals = &mut self.view.totals;
+        totals.lost_datagrams = totals.lost_datagrams.max(certain);
         self.cuts.update(datagrams);
     }
 

@@ -8,7 +8,7 @@ use bellrock_config::Config;
 use serde::Deserialize;
 
 use super::Finding;
-use crate::python::VARIABLE;
+use crate::python::{VARIABLE, wheel};
 
 const TOPIC: &str = "python";
 
@@ -62,7 +62,7 @@ fn judge(report: Report) -> Finding {
     const OWN: &str = env!("CARGO_PKG_VERSION");
     let Report { executable, python: (major, minor, patch), package, error, is_missing } = report;
     let shown = format!("{executable} (Python {major}.{minor}.{patch})");
-    let install = format!("{executable} -m pip install bellrock=={OWN}");
+    let install = wheel::advice(&executable, "");
     if (major, minor) < MIN_PYTHON {
         let advice = format!("install Python 3.10 or later, or set {VARIABLE}");
         return Finding::problem(TOPIC, format!("{shown} is too old for the package"), advice);

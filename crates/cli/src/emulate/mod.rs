@@ -202,6 +202,18 @@ impl Emulator {
         }
         let took = self.live.elapsed().as_secs_f64();
         self.settle()?;
+        let mut is_said = false;
+        while !all(&self.live) && !self.ending.is_asked_for() {
+            let left = self.wait.saturating_sub(self.live.elapsed());
+            if left.is_zero() {
+                return Err(Failure::Failed(self.refused()));
+            }
+            if !std::mem::replace(&mut is_said, true) {
+                eprintln!("bellrock: {}\nthe switches try again", self.refused());
+            }
+            self.run_until(left, all)?;
+            self.settle()?;
+        }
         eprintln!(
             "bellrock: {switches} switches and {hosts} hosts; connected to {} in {took:.2} s",
             self.controllers(),
@@ -224,6 +236,19 @@ impl Emulator {
             self.live.network().topology().switches().len(),
             self.controllers(),
             self.wait.as_secs_f64(),
+            self.trouble(),
+        )
+    }
+
+    /// Why switches that had connected are not connected any more.
+    fn refused(&self) -> String {
+        let switches = self.live.network().topology().switches().len();
+        format!(
+            "{} closed the connections of {} of {switches} switches again: {}\n\
+             has it switches with the same datapath ids already, of another network? `bellrock switches` and \
+             `bellrock events` of that controller say so",
+            self.controllers(),
+            switches - self.live.connected(),
             self.trouble(),
         )
     }

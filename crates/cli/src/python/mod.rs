@@ -3,6 +3,8 @@
 //! The command does not contain Python. The interpreter of the system, or of an active virtual environment, takes the
 //! place of this process, so the process id, the terminal and the environment stay, and so does what systemd knows.
 
+pub(crate) mod wheel;
+
 use std::env;
 use std::ffi::OsString;
 use std::io;
@@ -30,7 +32,7 @@ const OSKEN: &str = include_str!("osken.py");
 /// Run programs that are written for Ryu or os-ken, unchanged
 ///
 /// Takes the options of osken-manager, and has them from os-ken 3.1.0, which must be installed beside
-/// the Python package bellrock: pip install 'bellrock[osken]'. Connections, limits, TLS and echoes are
+/// the Python package bellrock (its extra `osken`). Connections, limits, TLS and echoes are
 /// Bellrock's; events, parsers and libraries are os-ken's. `import ryu...` finds the modules of os-ken.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -52,8 +54,18 @@ Examples:
 /// # Errors
 /// Python cannot be started. Otherwise this does not return.
 pub(crate) fn run_osken(args: &OskenArgs) -> Result<(), Failure> {
-    let error = Command::new(interpreter()).args(["-c", OSKEN]).args(&args.arguments).exec();
+    let error = Command::new(interpreter())
+        .args(["-c", &with_advice(OSKEN, "[osken]")])
+        .args(&args.arguments)
+        .exec();
     Err(not_started("osken-manager", &error))
+}
+
+/// A program of Python with the advice how to get the package.
+fn with_advice(program: &str, extra: &str) -> String {
+    // The escapes of JSON are Python's too.
+    let advice = serde_json::Value::from(wheel::advice("@PYTHON@", extra)).to_string();
+    program.replacen("\"@ADVICE@\"", &advice, 1)
 }
 
 /// Returns the interpreter that the variable names, if it names one.
@@ -76,7 +88,7 @@ pub(crate) fn run(
     warnings: Vec<String>,
 ) -> Result<(), Failure> {
     let run = PythonRun::new(options, warnings).to_text()?;
-    let error = Command::new(interpreter()).args(["-c", BOOTSTRAP, &run]).exec();
+    let error = Command::new(interpreter()).args(["-c", &with_advice(BOOTSTRAP, ""), &run]).exec();
     let file = config.python_files().next().map(|file| file.path().display().to_string());
     Err(not_started(&file.unwrap_or_default(), &error))
 }

@@ -2,6 +2,9 @@
 # versions.
 import sys
 
+# How to get the package: the command puts it here.
+ADVICE = "@ADVICE@"
+
 # What lies in the current folder is not the package.
 if sys.path[:1] == [""]:
     del sys.path[0]
@@ -16,8 +19,8 @@ try:
     from bellrock.osken.__main__ import main
 except ImportError as error:
     if getattr(error, "name", None) == "bellrock":
-        missing("has no package bellrock; install it, with os-ken: %s -m pip install 'bellrock[osken]'" % sys.executable)
+        missing("has no package bellrock. To install it, with os-ken: " + ADVICE.replace("@PYTHON@", sys.executable))
     if getattr(error, "name", None) in ("bellrock.osken", "bellrock.osken.__main__"):
-        missing("has a package bellrock of another version; install that of this command with pip")
+        missing("has a package bellrock of another version. " + ADVICE.replace("@PYTHON@", sys.executable))
     missing("cannot load the package bellrock: %s" % error)
 sys.exit(main())

@@ -24,7 +24,14 @@ pub(crate) fn circuits(rows: &[CircuitRow]) -> String {
             CircuitState::Down => "down",
             _ => "unknown",
         };
-        vec![printable(&row.name), state.to_owned(), printable(&endpoints), printable(&note)]
+        let path = row.path.join(" ");
+        vec![
+            printable(&row.name),
+            state.to_owned(),
+            printable(&endpoints),
+            printable(&path),
+            printable(&note),
+        ]
     };
-    table(&["CIRCUIT", "STATE", "ENDPOINTS", ""], rows.iter().map(row))
+    table(&["CIRCUIT", "STATE", "ENDPOINTS", "PATH", "REMARK"], rows.iter().map(row))
 }

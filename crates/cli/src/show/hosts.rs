@@ -25,10 +25,10 @@ pub(crate) fn hosts(hosts: &[HostRow]) -> String {
             remarks.collect::<Vec<_>>().join(", "),
         ]
     };
-    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "KNOWN TO", ""];
+    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "APPS", ""];
     let mut text = named_table(
         &head,
-        &["KNOWN TO", "VLAN", "SEEN AGO"],
+        &["APPS", "VLAN", "SEEN AGO"],
         hosts.iter().map(|host| (host.name.as_deref(), row(host))),
     );
     if hosts.iter().any(|host| host.guessed) {

@@ -80,10 +80,10 @@ pub(crate) fn status(status: &Status) -> String {
     }
     if let Some(tables) = &status.table_memory {
         let text = format!(
-            "{} of {} bytes, {} in huge pages",
-            tables.table_memory_used_bytes,
-            tables.table_memory_limit_bytes,
-            tables.table_memory_huge_page_bytes
+            "{} of {}, {} in huge pages",
+            mebibytes(tables.table_memory_used_bytes),
+            mebibytes(tables.table_memory_limit_bytes),
+            mebibytes(tables.table_memory_huge_page_bytes)
         );
         rows.push(("table memory", text));
     }
@@ -91,6 +91,12 @@ pub(crate) fn status(status: &Status) -> String {
         let _ = writeln!(text, "{name:14}{value}");
         text
     })
+}
+
+/// An amount of memory, rounded up to tenths of MiB.
+fn mebibytes(bytes: usize) -> String {
+    let tenths = (bytes * 10).div_ceil(1 << 20);
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
 /// Number of switches, and the names of those that are missing.

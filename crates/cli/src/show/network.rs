@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bellrock_apps::bandwidth::Kbps;
-use bellrock_query::{EventRow, LinkRow, TopologyAnswer, TopologySwitch};
+use bellrock_query::{AlarmState, EventRow, LinkRow, TopologyAnswer, TopologySwitch};
 
 use super::{duration, named, printable, table, wide_table};
 
@@ -36,8 +36,8 @@ pub(crate) fn topology(topology: &TopologyAnswer) -> String {
 /// Formats the links as text.
 pub(crate) fn links(links: &[LinkRow]) -> String {
     if links.is_empty() {
-        return "no link is known; they are found for apps that need them, such as routing, or with \
-                `--services discovery`\n"
+        return "no link is known; links between switches are found with `--services topology`, and for apps that \
+                need them, such as routing\n"
             .to_owned();
     }
     let row = |link: &LinkRow| {
@@ -66,25 +66,40 @@ fn clock(at: u64) -> String {
     format!("{:02}:{:02}:{:02}", at / 3600 % 24, at / 60 % 60, at % 60)
 }
 
-/// Formats one event as a line.
-pub(crate) fn event(event: &EventRow) -> String {
-    let sign = if event.alarming { '!' } else { ' ' };
-    let name = printable(&event.event);
-    format!("{} {sign} {name:20} {}\n", clock(event.unix_ms / 1000), printable(&event.text))
+/// The sign of an alarm. An alarm that is over has none.
+fn sign(event: &EventRow) -> &'static str {
+    if event.alarming && event.state != Some(AlarmState::Over) { "!" } else { "" }
 }
 
-/// Formats the events as text.
-pub(crate) fn events(events: &[EventRow]) -> String {
+/// When the alarm ended, if it did.
+fn end_of(event: &EventRow) -> String {
+    match event.ended_unix_ms {
+        Some(at) => {
+            let lasted = duration(at.saturating_sub(event.unix_ms) / 1000);
+            format!(" (over at {}, after {lasted})", clock(at / 1000))
+        }
+        None => String::new(),
+    }
+}
+
+/// Formats one event as a line.
+pub(crate) fn event(event: &EventRow) -> String {
+    let (sign, name) = (sign(event), printable(&event.event));
+    format!("{} {sign:1} {name:20} {}\n", clock(event.unix_ms / 1000), printable(&event.text))
+}
+
+/// Formats the events as text. `none`: what to say if there are none.
+pub(crate) fn events(events: &[EventRow], none: &str) -> String {
     if events.is_empty() {
-        return "nothing has happened\n".to_owned();
+        return format!("{none}\n");
     }
     let row = |event: &EventRow| {
         vec![
-            time_of_day(event.seconds_ago),
+            clock(event.unix_ms / 1000),
             duration(event.seconds_ago),
-            if event.alarming { "!" } else { "" }.to_owned(),
+            sign(event).to_owned(),
             printable(&event.event),
-            printable(&event.text),
+            format!("{}{}", printable(&event.text), end_of(event)),
         ]
     };
     wide_table(&["AT (UTC)", "AGO", "", "EVENT", ""], &["AGO"], events.iter().map(row))

@@ -73,6 +73,8 @@ pub(super) struct OpenConnection {
     pub(super) wire: TcpWire,
     pub(super) channel: ChannelId,
     pub(super) greeted: bool,
+    /// When TCP connected.
+    pub(super) since: Duration,
     /// When the controller was last heard, or TCP connected.
     pub(super) last_heard: Duration,
     /// Whether an echo request was sent since.

@@ -27,6 +27,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two checks of the timers: a check reads all lines.
 const TIMER_GRAIN: Duration = Duration::from_millis(10);
 
+/// Minimum time that a connection lasts at a controller that serves the switch. The next pause is the
+/// shortest then.
+const SERVED: Duration = Duration::from_secs(5);
+
 /// A time that never comes.
 const NEVER: Duration = Duration::MAX;
 
@@ -273,6 +277,7 @@ impl SwitchConnections {
                     wire,
                     channel,
                     greeted: false,
+                    since: now,
                     last_heard: now,
                     has_probed: false,
                 };
@@ -294,7 +299,6 @@ impl SwitchConnections {
             }
             if !open.greeted && network.switch(switch).is_ready(channel) {
                 open.greeted = true;
-                line.failures = 0;
                 // Now another line may connect.
                 self.next_timer = now;
             }
@@ -319,7 +323,10 @@ impl SwitchConnections {
             line.failures = 0;
             now
         } else {
-            line.failures = line.failures.saturating_add(1);
+            // A controller that closes the connection again refuses the switch.
+            let has_served = matches!(&line.stage, SwitchConnectionStage::Open(open)
+                if open.greeted && now >= open.since + SERVED);
+            line.failures = if has_served { 1 } else { line.failures.saturating_add(1) };
             now + self.backoff.after(line.failures)
         };
         match std::mem::replace(&mut line.stage, SwitchConnectionStage::Waiting { until }) {

@@ -185,6 +185,14 @@ impl Families {
             "Number of links whose other direction is down.",
             alone(topology.links.iter().filter(|link| !link.both_ways).count() as u64),
         )?;
+        let alarms = self.readings.alarms.iter().map(|alarm| {
+            (vec![("event", alarm.event.clone()), ("text", alarm.text.clone())], 1u64)
+        });
+        output.gauge(
+            "bellrock_alarm",
+            "1 while an alarm is open: for a link, a named port or a switch that is down, for example.",
+            alarms,
+        )?;
         output.gauge(
             "bellrock_topology_settled",
             "1 if discovery has probed every port.",

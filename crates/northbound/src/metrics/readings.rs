@@ -2,9 +2,10 @@
 
 use bellrock_query::{
     AppRow, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CounterMeaning, Counters,
-    DescribeCounters, ErrorKind, GetCluster, GetCounters, GetStatus, GetTopology, LatencyRow,
-    ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListLatencies, ListReservations,
-    ListSwitches, Operator, Page, QueryError, ReservationRow, Status, SwitchRow, TopologyAnswer,
+    DescribeCounters, ErrorKind, EventRow, GetCluster, GetCounters, GetStatus, GetTopology,
+    LatencyRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
+    ListLatencies, ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow,
+    Status, SwitchRow, TopologyAnswer,
 };
 
 use crate::answer::all_pages;
@@ -13,6 +14,8 @@ use crate::answer::all_pages;
 #[derive(Debug)]
 pub(super) struct Readings {
     pub(super) status: Status,
+    /// Open alarms.
+    pub(super) alarms: Vec<EventRow>,
     pub(super) switches: Vec<SwitchRow>,
     pub(super) topology: TopologyAnswer,
     pub(super) apps: Vec<AppRow>,
@@ -30,6 +33,9 @@ pub(super) struct Readings {
 pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
     Ok(Readings {
         status: operator.ask(GetStatus {})?,
+        alarms: operator
+            .ask(ListEvents { open: true, page: Page::largest(0), ..ListEvents::default() })?
+            .rows,
         switches: all_switches(operator)?,
         topology: operator.ask(GetTopology {})?,
         apps: operator.ask(ListApps {})?,

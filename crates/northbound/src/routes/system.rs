@@ -213,13 +213,17 @@ pub(super) async fn tasks(
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Params(EventParams { after, kind, alarming, skip, limit }): Params<EventParams>,
+    Params(EventParams { after, kind, alarming, open, skip, limit }): Params<EventParams>,
     headers: HeaderMap,
     known: Known,
 ) -> Result<Response, Problem> {
     if stream::is_wanted(&headers) {
-        if kind.is_some() || alarming {
-            let field = if alarming { "alarming" } else { "kind" };
+        if kind.is_some() || alarming || open {
+            let field = match (alarming, open) {
+                (true, _) => "alarming",
+                (false, true) => "open",
+                (false, false) => "kind",
+            };
             let why = format!("a stream has all events; leave `{field}` out");
             return Err(Problem::from(QueryError::invalid(field, why)));
         }
@@ -231,7 +235,7 @@ pub(super) async fn events(
         return Err(Problem::from(QueryError::invalid("after", why)));
     }
     let page = PageParams { skip, limit }.page()?;
-    let query = ListEvents { kind, alarming, page };
+    let query = ListEvents { kind, alarming, open, page };
     Ok(Tagged { answer: shared.ask(query).await?, known }.into_response())
 }
 
@@ -246,6 +250,8 @@ pub(super) struct EventParams {
     kind: Option<String>,
     /// Only alarms; not for a stream.
     alarming: bool,
+    /// Only open alarms: what they report still lasts. Not for a stream.
+    open: bool,
     /// Number of rows before the page.
     skip: usize,
     /// Maximum number of rows in the page.
@@ -256,6 +262,6 @@ pub(super) struct EventParams {
 impl Default for EventParams {
     fn default() -> Self {
         let PageParams { skip, limit } = PageParams::default();
-        EventParams { after: None, kind: None, alarming: false, skip, limit }
+        EventParams { after: None, kind: None, alarming: false, open: false, skip, limit }
     }
 }

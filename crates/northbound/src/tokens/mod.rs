@@ -32,6 +32,7 @@ use time::UtcDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::limits::{MAX_TOKEN_FILE_BYTES, TOKEN_FILE_LOOK};
+pub use crate::revoke::remove;
 use file::TokenFile;
 
 /// Number of random bytes in a token.
@@ -125,7 +126,8 @@ impl TokenEntry {
     }
 
     /// Whether nobody can use it any more.
-    pub(crate) fn has_expired(&self) -> bool {
+    #[must_use]
+    pub fn has_expired(&self) -> bool {
         self.expires.is_some_and(|time| time <= UtcDateTime::now())
     }
 
@@ -194,6 +196,14 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
+    /// The file has no token of this name.
+    #[error("{} has no token called {name}; `bellrock token list` shows those that it has", path.display())]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// The system has no random numbers.
     #[error("the system has no random numbers: {0}")]
     Random(String),
@@ -240,7 +250,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_TOKEN_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_TOKEN_FILE_BYTES {
@@ -250,7 +260,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<TokenEntry>, TokenError> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<TokenEntry>, TokenError> {
     let mut entries = Vec::<TokenEntry>::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -402,6 +412,7 @@ impl TokenBook {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -498,8 +509,6 @@ mod tests {
 
     #[test]
     fn a_name_is_given_once_and_the_file_is_private() {
-        use std::os::unix::fs::PermissionsExt;
-
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tokens");
         let (entry, _) = TokenEntry::make("a", Scope::Read, None).unwrap();

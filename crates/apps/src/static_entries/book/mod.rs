@@ -87,7 +87,9 @@ pub enum NotSetReason {
     #[error("the name {0} is there twice")]
     Twice(String),
     /// The entry belongs to somebody else.
-    #[error("the entry {name} belongs to {owner}, and only an order of this owner changes it")]
+    #[error(
+        "the entry {name} belongs to {owner}, and only an order of this owner changes it; with the command: --owner {owner}"
+    )]
     Owner {
         /// Its name.
         name: String,

@@ -1,6 +1,8 @@
 //! Reads matches and actions in the form in which they print:
 //! `in_port=1,eth_type=0x0800,ipv4_dst=10.0.0.0/8` and `set_field:10.0.0.7->ipv4_dst,output:3`.
 
+mod ovs_name;
+
 use std::fmt::Display;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -40,7 +42,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Reads `any`, or fields with commas between them: `NAME=VALUE` or `NAME=VALUE/MASK`. Names are
-/// those of the specification. The mask of an IP address may be a prefix length.
+/// those of the specification, or those of Open vSwitch, with its keywords (`tcp`, `arp`), as flows
+/// print. `ip_src` and `ip_dst` take an address of either version. The mask of an IP address may be a
+/// prefix length.
 impl FromStr for Match {
     type Err = ParseMatchError;
 
@@ -50,8 +54,15 @@ impl FromStr for Match {
         if text.is_empty() || text == "any" {
             return Ok(matching);
         }
-        for part in text.split(',') {
-            add_field(&mut matching, part.trim()).map_err(ParseMatchError)?;
+        // What a name of Open vSwitch means can depend on the protocol, which may stand behind it.
+        let mut others = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            if !ovs_name::add(&mut matching, part, &mut others).map_err(ParseMatchError)? {
+                add_field(&mut matching, part).map_err(ParseMatchError)?;
+            }
+        }
+        for (name, value) in others {
+            ovs_name::add_dependent(&mut matching, name, value).map_err(ParseMatchError)?;
         }
         match matching.check() {
             Ok(()) => Ok(matching),
@@ -65,12 +76,16 @@ fn add_field(matching: &mut Match, part: &str) -> Result<(), String> {
     let Some((name, value)) = part.split_once('=') else {
         return Err(format!("{part:?} is not a field; write NAME=VALUE, such as in_port=1"));
     };
-    let field = field_named(name.trim())?;
+    add_value(matching, field_named(name.trim())?, value.trim())
+}
+
+/// Adds a field with its value, or its value and mask.
+fn add_value(matching: &mut Match, field: Field, text: &str) -> Result<(), String> {
     if matching.has(field) {
         return Err(format!("{field} is there twice; give it once"));
     }
-    let (value, mask) = match value.trim().split_once('/') {
-        None => (field.parse_value(value.trim())?, None),
+    let (value, mask) = match text.split_once('/') {
+        None => (field.parse_value(text)?, None),
         Some((value, mask)) => {
             if !field.maskable() {
                 return Err(format!("{field} cannot have a mask; give one value"));
@@ -337,7 +352,10 @@ mod tests {
     fn a_wrong_match_says_what_would_be_right() {
         let cases = [
             ("nonsense=1", "there is no field \"nonsense\""),
-            ("nw_dst=10.0.0.1", "its name is ipv4_dst"),
+            ("nw_dst=10.0.0.1", "ipv4_dst needs eth_type 0x0800"),
+            ("tcp,eth_type=0x86dd", "eth_type is there twice"),
+            ("tp_dst=80", "tp_dst needs a protocol: add tcp, udp or sctp"),
+            ("ip_src=web", "\"web\" is not a value of ipv4_src"),
             ("in_port", "write NAME=VALUE"),
             ("in_port=1,in_port=2", "in_port is there twice"),
             ("eth_dst=nobody", "\"nobody\" is not a value of eth_dst; give an address"),
