@@ -81,6 +81,12 @@ class WholeNetwork(ClusterTest):
                     and all(host.IP() in places[0].get(host.MAC(), ((), (), ()))[2] for host in hosts) and places[0])
         return until(known, LIMIT_S, f"{', '.join(of)} know all hosts", ASK_EVERY_S)
 
+    def flows_of_hosts(self, number):
+        """The flows of a switch between hosts: their matches."""
+        macs = {host.MAC() for host in self.net.hosts}
+        return {(source, target) for flow in self.net.flows(f"s{number}") for source in macs for target in macs
+                if f"dl_src={source}" in flow and f"dl_dst={target}" in flow}
+
     def intrude(self, host, *words):
         """A hostile host. Returns its process."""
         words = [sys.executable, intruder.__file__, words[0], f"{host.name}-eth0", *map(str, words[1:])]
@@ -152,11 +158,52 @@ class OneNetwork(WholeNetwork):
         self.await_known()
         self.assertEqual(self.await_hosts(), places)
 
-    def flows_of_hosts(self, number):
-        """The flows of a switch between hosts: their matches."""
-        macs = {host.MAC() for host in self.net.hosts}
-        return {(source, target) for flow in self.net.flows(f"s{number}") for source in macs for target in macs
-                if f"dl_src={source}" in flow and f"dl_dst={target}" in flow}
+
+class Restarts(WholeNetwork):
+    """Nodes that end and start again, or stand still for a while."""
+
+    # Flows are laid anew after so long without a packet.
+    IDLE_S = 4
+    # Longer than the others wait for it, and than a link may be silent.
+    STILL_S = 4 * INTERVAL_S
+
+    apps = ({"routing": {"idle_timeout": f"{IDLE_S} s"}},)
+
+    def assert_new_flows_pass(self):
+        until(lambda: not any(self.flows_of_hosts(number) for number in (1, 2, 3)), LIMIT_S, "the flows are idle", ASK_EVERY_S)
+        self.assertEqual(self.net.unreachable(), [])
+
+    def test_no_node_loses_a_link_when_nodes_restart(self):
+        """Each node is killed in turn, starts again, and gets its switch back."""
+        self.spread()
+        self.reach()
+        links = self.links(self.nodes["a"])
+        for dpid, name in enumerate(NAMES, start=1):
+            self.nodes[name].kill()
+            self.await_masters(self.others(name))
+            self.nodes[name].start()
+            self.settle()
+            self.give(dpid, name)
+            self.await_known()
+            # The master of the switch must confirm its links.
+            time.sleep(SILENT_AFTER_S)
+            until(lambda: all(self.links(node) == links for node in self.nodes.values()), LIMIT_S,
+                  f"all nodes know all links after the restart of {name}", ASK_EVERY_S)
+        self.assert_new_flows_pass()
+
+    def test_no_node_loses_a_link_when_a_node_stands_still(self):
+        self.spread()
+        self.reach()
+        links = self.links(self.nodes["a"])
+        self.nodes["b"].pause()
+        self.await_masters(self.others("b"))
+        time.sleep(self.STILL_S)
+        self.nodes["b"].go_on()
+        time.sleep(WATCHED_S)
+        until(lambda: all(self.links(node) == links for node in self.nodes.values()), LIMIT_S, "all nodes know all links",
+              ASK_EVERY_S)
+        self.settle()
+        self.assert_new_flows_pass()
 
 
 class Hostile(WholeNetwork):
