@@ -50,6 +50,8 @@ use crate::handles::NamesHandle;
 #[cfg(feature = "tls")]
 use crate::handles::TlsHandle;
 use crate::handles::{LimitsHandle, Liveness};
+#[cfg(feature = "http")]
+use crate::http_face::serve_http;
 use crate::log::log_to_stderr;
 use crate::once::Once;
 #[cfg(feature = "control")]
@@ -475,23 +477,6 @@ impl ControllerBuilder {
             engine,
         })
     }
-}
-
-#[cfg(feature = "http")]
-fn serve_http(
-    settings: &HttpSettings,
-    operator: &Arc<dyn Operator>,
-    counters: &HttpCounters,
-) -> Result<bellrock_northbound::Server> {
-    let server = bellrock_northbound::Server::start(settings, Arc::clone(operator), counters)?;
-    let scheme = if settings.tls.is_some() { "https" } else { "http" };
-    for address in server.addresses() {
-        tracing::info!("web page: {scheme}://{address}/; REST: {scheme}://{address}/v1");
-    }
-    for address in server.ryu_addresses() {
-        tracing::info!("REST interface of Ryu: http://{address}/stats");
-    }
-    Ok(server)
 }
 
 /// A running controller, in its own threads.

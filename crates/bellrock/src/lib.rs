@@ -83,6 +83,8 @@ mod expiry_log;
 #[cfg(feature = "control")]
 mod file_store;
 mod handles;
+#[cfg(feature = "http")]
+mod http_face;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;

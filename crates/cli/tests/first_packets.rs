@@ -5,7 +5,12 @@
 //! thread that prepares memory, and tables are resized. While a resize does not end, each look-up
 //! searches two tables.
 //! Counted in a build like that of the other tests, so the numbers are not those of a release.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
 
 mod running;
 
