@@ -246,7 +246,7 @@ cluster:
   listen: 0.0.0.0:6641
   peers: {b: 192.0.2.2:6640, c: '[2001:db8::3]:6640'}
   etcd: {endpoints: ['https://192.0.2.1:2379', 'http://[::1]:2379'], user: u, password_file: /p, certificate: /c, key: /k, ca: /a, allow_plain: true}
-  tls: {certificate: /c, key: /k, ca: /a}
+  tls: {certificate: /c, key: /k, ca: /a, crl: /r}
 max_connections: 1
 max_switches_per_worker: 2
 bytes_per_turn: 8 KiB

@@ -149,7 +149,7 @@ const BAD: &[Bad] = &[
         "listen: [127.0.0.1:6653@1.0, 127.0.0.1:6654@1.1]",
         &[(
             1,
-            31,
+            30,
             "`listen` cannot be \"127.0.0.1:6654@1.1\"; give OpenFlow versions behind the @, such as 127.0.0.1:6654@1.0 \
              or 127.0.0.1:6654@1.0+1.3",
         )],

@@ -375,12 +375,13 @@ fn in_1_0_a_match_without_wildcards_comes_before_every_priority() {
 }
 
 #[test]
-fn in_1_0_the_priority_of_a_match_without_wildcards_means_nothing() {
+fn in_1_0_a_match_without_wildcards_has_the_highest_priority_whatever_was_sent() {
     let exact = exact_tcp();
     let mut bed = Bed::new();
     bed.ask(V1_0, &FlowMod::add(&exact).priority(1)).unwrap();
     bed.ask(V1_0, &FlowMod::add(&exact).priority(2)).unwrap();
-    assert_eq!(bed.only().priority, 2);
+    // As Open vSwitch reports it.
+    assert_eq!(bed.only().priority, u16::MAX);
     bed.ask(V1_0, &FlowMod::delete(&exact).priority(3).strict()).unwrap();
     assert_eq!(bed.cookies(), []);
 }
