@@ -115,9 +115,6 @@ fn every_request_is_read_as_it_was_written() {
         ListLatencies {}.into(),
         GetTopology {}.into(),
         ListLinks { page }.into(),
-        ListOrphans { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()), page }
-            .into(),
-        CleanFlows { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()) }.into(),
         ListRelays { page }.into(),
         JudgeRelay {
             from: "core-1:4".parse().unwrap(),
@@ -131,6 +128,9 @@ fn every_request_is_read_as_it_was_written() {
         ListGroups { switch: switch.clone(), page }.into(),
         ListMeters { switch: switch.clone(), page }.into(),
         CountFlows { switch: None, page }.into(),
+        ListOrphans { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()), page }
+            .into(),
+        CleanFlows { switch: Some(switch.clone()), app: Some("bandwidth".to_owned()) }.into(),
         Block { host: host.clone() }.into(),
         Unblock { host: host.clone() }.into(),
         ListBlocked { page }.into(),
