@@ -96,7 +96,7 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
             Lengths(1500),
             &both,
             Deviation::Contents,
-            "actions output:CONTROLLER:1500 instead of output:CONTROLLER:9000",
+            "actions CONTROLLER:1500 instead of CONTROLLER:9000",
         ),
         (WrittenActions, &both[1..], Deviation::Contents, "instead of"),
         (MaskedAddresses, &both, Deviation::Missing, "it does not report it"),
