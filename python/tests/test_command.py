@@ -337,10 +337,8 @@ def test_an_interpreter_without_the_package_says_how_to_get_it(tmp_path: Path) -
     (tmp_path / "bellrock" / "__init__.py").write_text("raise SystemExit('not this one')")
     with Run(tmp_path, HUB, interpreter=(sys.executable, "-E", "-S")) as run:
         assert run.ended() == 1
-        assert "has no package bellrock, which apps in Python need. " in run.lines[-1]
-        version = importlib.metadata.version("bellrock")
-        advice = rf"{re.escape(sys.executable)} -m pip install \S+/bellrock-{re.escape(version)}-\S+\.whl"
-        assert re.search(advice, run.lines[-1]), run.lines[-1]
+        # The command puts the advice there.
+        assert run.lines[-1].endswith("has no package bellrock, which apps in Python need. @ADVICE@"), run.lines[-1]
 
 
 def test_a_service_reports_that_it_is_ready_lives_and_stops(tmp_path: Path) -> None:

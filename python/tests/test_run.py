@@ -248,7 +248,7 @@ def test_an_app_of_bellrock_is_given_by_its_name() -> None:
 @pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
 )
-def test_the_thread_of_the_apps_has_cores_without_a_worker() -> None:
+def test_the_thread_of_the_apps_has_cores_without_a_worker(tmp_path: Path) -> None:
     program = """
         import asyncio, os
         from bellrock import Controller
@@ -269,5 +269,6 @@ def test_the_thread_of_the_apps_has_cores_without_a_worker() -> None:
         assert os.sched_getaffinity(0) == before
     """
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    # Elsewhere than beside the sources, which Python would import.
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
