@@ -49,7 +49,7 @@ def drop_ages(version):
 class Reload(SystemTest):
     """Two switches with circuits, a block list, and HTTP."""
 
-    time_limit_s = 300
+    time_limit_s = 400
 
     def config(self):
         quarantine = {"file": str(self.block_list)}
