@@ -218,7 +218,7 @@ struct Thread<'a> {
     poll: Poll,
     pending: HashMap<Token, Handshake>,
     places: Places<Token>,
-    /// Begin of the time that `places` are told.
+    /// Start of the clock of `places`.
     start: Instant,
     next_token: usize,
 }
