@@ -2,6 +2,7 @@
 //! with and without buffers, both kinds of match, both versions.
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
+#[path = "apps/lab/mod.rs"]
 mod lab;
 
 use std::time::Duration;

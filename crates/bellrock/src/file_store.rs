@@ -171,7 +171,7 @@ fn text(entries: &mut dyn Iterator<Item = (&str, &str)>) -> serde_json::Result<S
 }
 
 #[cfg(test)]
-#[path = "../../services/tests/shared/store_suite.rs"]
+#[path = "../../services/tests/services/shared/store_suite.rs"]
 mod suite;
 
 #[cfg(test)]

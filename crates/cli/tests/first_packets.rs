@@ -12,6 +12,7 @@
     reason = "the helpers of a test fail it by panicking"
 )]
 
+#[path = "command/running/mod.rs"]
 mod running;
 
 use std::io::{Read, Write};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
+#[path = "openflow/common/mod.rs"]
 mod common;
 
 use common::{Any, vectors};

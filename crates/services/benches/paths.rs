@@ -4,7 +4,7 @@
 //! and up again; every tenth round also takes a switch down. Prints the median, the 99th percentile
 //! and the worst, including publication: a round is all that the task does for a new topology.
 
-#[path = "../tests/networks/mod.rs"]
+#[path = "../tests/services/networks/mod.rs"]
 mod networks;
 
 use std::time::{Duration, Instant};
