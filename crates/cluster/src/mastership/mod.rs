@@ -27,6 +27,8 @@
 //!   was master, or had no majority, asks the switch what it has seen before it claims it again. And a
 //!   node that waits for another one that does not claim asks the switch too: nodes that had seen
 //!   different things agree by what the switch says.
+//! - **A node dies.** The others claim the switches again that they take for their own. The dead node may
+//!   have been master of one, and nobody may have heard of it.
 //! - **Moves.** A master that has too many switches, or drains, offers one. The other node accepts
 //!   it, the master writes the record, and serves until the other has claimed the switch.
 //!
@@ -34,6 +36,7 @@
 //! It knows no flows. It does not say what an app may do while its switch has no master.
 
 mod balance;
+mod doubt;
 mod switch;
 mod unclaimed;
 
@@ -84,6 +87,8 @@ const ASK_PAUSE: Duration = Duration::from_secs(32);
 /// records.
 const WAIT_IN_VAIN: Duration = Duration::from_secs(3);
 const WAIT_FOR_NODE: Duration = Duration::from_secs(1);
+/// A node that has died has no claim on its way any more after so long: it stands by without a majority.
+const CLAIMS_END: Duration = Duration::from_secs(1);
 /// A switch that no node says to be master of for so long is an alarm.
 const NO_MASTER: Duration = Duration::from_secs(5);
 /// The maximum pause between two records of a switch that does not obey: each one in a row without a
@@ -259,6 +264,8 @@ pub struct Mastership {
     next_heartbeat: Duration,
     /// Whether all switches must be looked at: who is alive has changed.
     look_at_all: bool,
+    /// When the switches of this node are claimed again.
+    doubt_again: Option<Duration>,
 }
 
 impl Mastership {
@@ -285,6 +292,7 @@ impl Mastership {
             moves: Moves::new(now),
             next_heartbeat: now,
             look_at_all: false,
+            doubt_again: None,
         }
     }
 
@@ -303,7 +311,7 @@ impl Mastership {
             Input::Connected(dpid, newest) => self.connected(dpid, newest, now),
             Input::Disconnected(dpid) => self.disconnected(dpid, out),
             Input::Granted(dpid, generation) => self.granted(dpid, generation, now, out),
-            Input::Stale(dpid, newest) => self.stale(dpid, newest, now),
+            Input::Stale(dpid, newest) => self.stale(dpid, newest, now, out),
             Input::Refused(dpid) => self.refused(dpid, now, out),
             Input::Demoted(dpid) => self.demoted(dpid, now, out),
             Input::Asked(dpid, newest) => self.asked(dpid, newest, now),
@@ -316,6 +324,11 @@ impl Mastership {
     /// Does what is due. Call it at [`Mastership::next_wake`].
     pub fn advance(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.look_at_peers(now, out);
+        if self.doubt_again.is_some_and(|at| at <= now) {
+            self.doubt_all(now);
+            self.doubt_again = None;
+            self.look_at_all = true;
+        }
         if std::mem::take(&mut self.look_at_all) {
             let all: Vec<Dpid> = self.switches.keys().copied().collect();
             for dpid in all {
@@ -346,7 +359,8 @@ impl Mastership {
     pub fn next_wake(&self, now: Duration) -> Duration {
         let timer = self.timers.first().map(|&(at, _)| at);
         let settled = self.majority_since.filter(|_| !self.serving).map(|since| since + SETTLE);
-        let times = [timer, settled.filter(|&at| at > now), self.peers.next_silence(now)];
+        let silence = self.peers.next_silence(now);
+        let times = [timer, settled.filter(|&at| at > now), silence, self.doubt_again];
         times.into_iter().flatten().fold(self.next_heartbeat, Duration::min)
     }
 
@@ -422,8 +436,10 @@ impl Mastership {
     fn look_at_peers(&mut self, now: Duration, out: &mut Vec<Output>) {
         let view = self.peers.view(now);
         if view != self.view {
-            for node in view.dead.iter().filter(|&node| !self.view.dead.contains(node)) {
+            let known_dead = self.view.dead;
+            for node in view.dead.iter().filter(|&node| !known_dead.contains(node)) {
                 out.push(Output::Notice(Notice::Dead(node)));
+                self.doubt_all(now);
             }
             for node in self.view.dead.iter().filter(|&node| !view.dead.contains(node)) {
                 out.push(Output::Notice(Notice::Alive(node)));

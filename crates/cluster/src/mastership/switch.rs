@@ -71,11 +71,13 @@ pub(super) enum Role {
         generation: Generation,
         until: Duration,
     },
-    /// `claim`: a newer generation has been ordered, until its answer or this time.
+    /// `claim`: a newer generation has been ordered, or the same one again, until its answer or this
+    /// time. `confirm_at`: the same one is ordered again then.
     Master {
         generation: Generation,
         claim: Option<Duration>,
         yield_at: Option<Duration>,
+        confirm_at: Option<Duration>,
     },
 }
 
@@ -231,16 +233,28 @@ impl Mastership {
                     dpid,
                     before.filter(|&node| node != self.me),
                 )));
-                here.role = Role::Master { generation, claim: None, yield_at: None };
+                here.role =
+                    Role::Master { generation, claim: None, yield_at: None, confirm_at: None };
             }
-            Role::Master { yield_at, .. } => {
-                here.role = Role::Master { generation, claim: None, yield_at };
+            Role::Master { yield_at, confirm_at, .. } => {
+                here.role = Role::Master { generation, claim: None, yield_at, confirm_at };
             }
         }
         self.wake_at(dpid, now);
     }
 
-    pub(super) fn stale(&mut self, dpid: Dpid, newest: Option<Generation>, now: Duration) {
+    pub(super) fn stale(
+        &mut self,
+        dpid: Dpid,
+        newest: Option<Generation>,
+        now: Duration,
+        out: &mut Vec<Output>,
+    ) {
+        if self.is_master(dpid) {
+            // It has obeyed another node since, which may be gone.
+            self.fenced(dpid, out);
+            out.push(Output::Order(dpid, STAND_BY));
+        }
         let Some(here) = self.here(dpid) else { return };
         match newest {
             Some(_) => here.newest = newest,
@@ -268,15 +282,13 @@ impl Mastership {
     }
 
     pub(super) fn demoted(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
-        let me = self.me;
+        if self.is_master(dpid) {
+            self.fenced(dpid, out);
+        }
         let Some(entry) = self.switches.get_mut(&dpid) else { return };
         let Some(here) = &mut entry.here else { return };
         if let Role::Master { generation, .. } = here.role {
             let record = entry.record.as_ref();
-            // After a move it is what was wanted.
-            if record.and_then(Record::first) == Some(me) {
-                out.push(Output::Notice(Notice::Fenced(dpid)));
-            }
             // The record of the other node may be here already.
             here.must_jump =
                 record.is_none_or(|record| !is_later(record.epoch(), generation.epoch()));
@@ -286,6 +298,13 @@ impl Mastership {
         here.question = Question::Open;
         self.moves.forget(dpid);
         self.wake_at(dpid, now);
+    }
+
+    /// Reports that this node has lost a switch to another one. After a move it is what was wanted.
+    fn fenced(&self, dpid: Dpid, out: &mut Vec<Output>) {
+        if self.record(dpid).and_then(Record::first) == Some(self.me) {
+            out.push(Output::Notice(Notice::Fenced(dpid)));
+        }
     }
 
     /// Takes what the switch has seen. It has said so itself, so nothing else counts any more.
@@ -373,6 +392,7 @@ impl Mastership {
         if here.next_claim <= now && !self.own.contains(dpid) {
             self.own.set(dpid, true);
         }
+        self.confirm(dpid, now, out);
         match self.designated(dpid) {
             None => self.propose(dpid, now, out),
             Some(Designated { node, passes_over }) if node == self.me => {
@@ -442,7 +462,7 @@ impl Mastership {
         let is_first = record.first() == Some(me);
         let is_old = is_later(entry.epoch, record.epoch());
         match &mut here.role {
-            Role::Master { generation: held, claim, yield_at } => {
+            Role::Master { generation: held, claim, yield_at, .. } => {
                 *yield_at = None;
                 if is_old || !is_first || is_later(held.epoch(), record.epoch()) {
                     self.write_with_me_first(dpid, now, out);
@@ -597,7 +617,7 @@ impl Mastership {
         true
     }
 
-    fn here(&mut self, dpid: Dpid) -> Option<&mut Here> {
+    pub(super) fn here(&mut self, dpid: Dpid) -> Option<&mut Here> {
         self.switches.get_mut(&dpid)?.here.as_mut()
     }
 
@@ -610,6 +630,6 @@ impl Mastership {
 /// Stands by whatever the switch has seen.
 const STAND_BY: RoleOrder = RoleOrder::Slave { generation_id: None };
 
-fn claim_of(generation: Generation) -> RoleOrder {
+pub(super) fn claim_of(generation: Generation) -> RoleOrder {
     RoleOrder::Master { generation_id: generation.0 }
 }
