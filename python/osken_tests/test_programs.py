@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from manager import APPS, ELSEWHERE, Manager
-from switch13 import ERROR, PACKET_OUT, Switch13
+from manager import APPS, ELSEWHERE, LIMIT_S, Manager, wait_until
+from switch13 import ERROR, FLOW_MOD, PACKET_OUT, Switch13
 
+A, B = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 ADD, DELETE, MODIFY = 0, 1, 2
 # ofp_error_msg: OFPET_BAD_REQUEST, OFPBRC_BAD_TYPE, and the refused message.
 BAD_TYPE = bytes.fromhex("0001 0001 0463000800000001")
@@ -29,6 +32,14 @@ from ryu.base.app_manager import AppManager
 import ryu.controller.controller
 cfg.CONF(sys.argv[1:-1])
 AppManager.run_apps([sys.argv[-1]])
+"""
+WITH_OWN_APPS = f"""
+import runpy, sys
+sys.argv[0] = "osken-manager"
+import bellrock.osken.manager as manager
+manager.load()
+runpy.run_path({str(APPS / "own_apps.py")!r})
+runpy.run_module("bellrock.osken", run_name="__main__", alter_sys=False)
 """
 OLD_MAIN = """
 import sys
@@ -121,8 +132,6 @@ def test_an_error_that_handlers_of_os_ken_do_not_expect_leaves_the_connection(de
 
 @pytest.mark.parametrize("main", [OWN_MAIN, OLD_MAIN])
 def test_a_program_with_a_main_of_its_own(hub: str, main: str) -> None:
-    if (hub, main) == ("native", OLD_MAIN):
-        pytest.skip("os-ken's own manager does not start with this hub")
     manager = Manager(hub, [str(APPS / "order.py")], program=["-c", main]).started()
     with Switch13(manager.port, dpid=5) as switch:
         manager.until("event state main")
@@ -130,6 +139,80 @@ def test_a_program_with_a_main_of_its_own(hub: str, main: str) -> None:
         manager.until("event packet_in first main")
     manager.process.kill()
     manager.ended()
+
+
+def test_a_program_for_a_debugger_imports_ryu_in_its_first_line(hub: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("from ryu.cmd import manager\nimport sys\nsys.exit(manager.main())\n")
+    manager = Manager(hub, [str(APPS / "order.py")], program=["-m", "bellrock.osken.program", str(file)]).started()
+    with Switch13(manager.port, dpid=5):
+        manager.until("event state main")
+        assert manager.end(signal.SIGINT) == 0, "".join(manager.lines)
+
+
+@pytest.mark.parametrize("own", ["", "1"])
+def test_a_program_extends_an_application_of_ryu(hub: str, own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWN_APPS", own)
+    manager = Manager(hub, [str(APPS / "extends.py")]).started()
+    with Switch13(manager.port) as switch:
+        assert switch.receive(FLOW_MOD)[22:24] == b"\0\0", "the table-miss entry"
+        manager.until("event monitored 1")
+        switch.packet_in(B + A + b"\x08\x00" + bytes(46))
+        assert b"\xff\xff\xff\xfb" in switch.receive(PACKET_OUT), "flooded"
+        manager.until(r"event learned 1 \['02:00:00:00:00:01'\]")
+        switch.packet_in(A + B + b"\x08\x00" + bytes(46))
+        assert switch.receive(FLOW_MOD)[22:24] == b"\0\x01", "a flow of the priority of Ryu's application"
+        switch.receive(PACKET_OUT)
+    # `ryu.app...`, which it requires, and `os_ken.app...` are one module, so the app runs once.
+    assert sum("of SimpleSwitch13" in line for line in manager.lines) == 0, manager.lines
+    manager.process.kill()
+    manager.ended()
+
+
+def test_the_topology_by_rest_is_there_without_the_sources_of_ryu() -> None:
+    apps = [str(APPS / "order.py"), "ryu.app.rest_topology", "ryu.app.ws_topology"]
+    manager = Manager("eventlet", ["--wsapi-host", "127.0.0.1", "--wsapi-port", "0", "--observe-links", ",".join(apps)],
+                      program=["-c", WITH_OWN_APPS])
+    port = int(manager.until("REST interfaces of apps: ").strip().rpartition(":")[2])
+    with Switch13(manager.started().port, dpid=5):
+        manager.until("event state main")
+
+        def switches() -> list[str]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1.0/topology/switches", timeout=LIMIT_S) as reply:
+                return [switch["dpid"] for switch in json.load(reply)]
+
+        wait_until(lambda: switches() == ["0000000000000005"], "the switch is listed")
+        for path in ("links", "hosts/0000000000000005"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1.0/topology/{path}", timeout=LIMIT_S) as reply:
+                assert json.load(reply) == []
+    manager.process.kill()
+    manager.ended()
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("import sys\nprint 'hello'\n", ":2: this program is written for Python 2: it has `print` or `exec` without parentheses"),
+    ("try:\n    pass\nexcept OSError, error:\n    pass\n", ":3: this program is written for Python 2: it has `except ..., error`"),
+    ("if 1 <> 2:\n    pass\n", ":1: this program is written for Python 2: it has `<>`"),
+    ("x = 10L\n", ":1: this program is written for Python 2: it has numbers such as 10L"),
+    ("\nimport Queue\n", ":2: this program is written for Python 2: it imports Queue"),
+    ("x = xrange(3)\n", ":1: this program is written for Python 2: it uses xrange"),
+])
+def test_a_program_of_python_2_is_named_as_such(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "old.py"
+    file.write_text(text)
+    manager = Manager("eventlet", [str(file)])
+    assert manager.ended() == 1
+    assert manager.lines[-2:] == [f"osken-manager: {file}{why}\n",
+                                  "osken-manager: convert it: 2to3 -w old.py (2to3 is in Python up to 3.12)\n"], manager.lines
+
+
+def test_a_file_that_does_not_parse_is_named_last(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("import sys\ndef f(:\n")
+    manager = Manager("eventlet", [str(file)])
+    assert manager.ended() == 1
+    assert manager.lines[-1] == f"osken-manager: {file}:2: invalid syntax\n", manager.lines
+    assert not any("ModuleNotFoundError" in line for line in manager.lines), manager.lines
 
 
 def test_an_app_with_two_names_runs_once(hub: str) -> None:

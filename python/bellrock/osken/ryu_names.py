@@ -1,7 +1,8 @@
 """`import ryu...` finds the modules of os-ken, which is what Ryu became.
 
 Applications of Ryu (`ryu.app...`) are not in os-ken any more. They come from Ryu's own files, if Python finds some: a source tree in
-`PYTHONPATH`, or an installed Ryu. Nothing else does: two copies of a class would not know each other.
+`PYTHONPATH`, or an installed Ryu. Nothing else does: two copies of a class would not know each other. Without them, this package has
+those that most programs extend.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from types import ModuleType
 
 from os_ken.base import app_manager
 
+from . import manager
+
 RYU, OSKEN = "ryu", "os_ken"
 APPLICATIONS = "os_ken.app."
 
@@ -29,6 +32,11 @@ RENAMED = {
 
 OWN = {"os_ken.app.wsgi": "bellrock.osken.wsgi"}
 """Modules of this package that take the place of one that os-ken has no more. A copy of the old one does not start with its manager."""
+
+APPS = ("rest_topology", "simple_monitor_13", "simple_switch", "simple_switch_13", "ws_topology")
+"""Applications that this package has."""
+
+MANAGER = "os_ken.cmd.manager"
 
 
 class _Loader(Loader):
@@ -48,6 +56,20 @@ class _Loader(Loader):
         module.__spec__ = self._spec
 
 
+class _ManagerLoader(Loader):
+    """Loads os-ken's manager, and wraps its `main`."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        manager.wrap(module)
+
+
 class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -56,6 +78,8 @@ class _Finder(MetaPathFinder):
         name = OSKEN + dot + rest if first == RYU else fullname
         if name in OWN:
             return ModuleSpec(fullname, _Loader(OWN[name]))
+        if fullname == MANAGER:
+            return _manager(fullname, path)
         if first != RYU:
             return _application(fullname, path)
         try:
@@ -63,19 +87,32 @@ class _Finder(MetaPathFinder):
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise ModuleNotFoundError(f"{fullname} has become {name}, which os-ken does not have", name=fullname)
+            why = f"{fullname} has become {name}, which os-ken does not have"
+            if name.startswith(APPLICATIONS):
+                why += "; if Ryu has it, put Ryu's sources in PYTHONPATH, such as PYTHONPATH=~/ryu"
+            raise ModuleNotFoundError(why, name=fullname)
         is_package = found.submodule_search_locations is not None
         return ModuleSpec(fullname, _Loader(name), is_package=is_package)
 
 
+def _manager(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is not None and spec.loader is not None:
+        spec.loader = _ManagerLoader(spec.loader)
+    return spec
+
+
 def _application(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """Finds a module of `os_ken.app` that os-ken does not have among Ryu's own files."""
+    """Finds a module of `os_ken.app` that os-ken does not have: among Ryu's own files, or here."""
     if not fullname.startswith(APPLICATIONS) or PathFinder.find_spec(fullname, path) is not None:
         return None
     package = PathFinder.find_spec(RYU)
     places = (package.submodule_search_locations if package else None) or []
-    _, *folders, _ = fullname.split(".")
-    return PathFinder.find_spec(fullname, [os.path.join(place, *folders) for place in places])
+    _, *folders, app = fullname.split(".")
+    found = PathFinder.find_spec(fullname, [os.path.join(place, *folders) for place in places])
+    if found is None and folders == ["app"] and app in APPS:
+        found = ModuleSpec(fullname, _Loader(f"bellrock.osken.apps.{app}"))
+    return found
 
 
 def _renamed(app: str) -> str:
@@ -112,6 +149,8 @@ def install() -> None:
         return
     sys.meta_path.insert(0, _Finder())
     _rename_apps()
+    if MANAGER in sys.modules:
+        manager.wrap(sys.modules[MANAGER])
     for name, renamed in RENAMED.items():
         module = importlib.import_module(name)
         for old, new in renamed.items():

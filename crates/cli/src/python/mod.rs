@@ -31,7 +31,7 @@ const OSKEN: &str = include_str!("osken.py");
 
 /// Run programs that are written for Ryu or os-ken, unchanged
 ///
-/// Takes the options of osken-manager, and has them from os-ken 3.1.0, which must be installed beside
+/// Takes the options of osken-manager, and has them from os-ken 3.1, which must be installed beside
 /// the Python package bellrock (its extra `osken`). Connections, limits, TLS and echoes are
 /// Bellrock's; events, parsers and libraries are os-ken's. `import ryu...` finds the modules of os-ken.
 #[derive(Debug, Args)]
