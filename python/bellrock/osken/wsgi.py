@@ -2,7 +2,7 @@
 
 os-ken 3.1.0 has that module no more, and its manager starts no web server. This one is written for how programs use it; WebOb and
 Routes do the work, which os-ken needs too. Under eventlet its server answers. Under the native hub that of the standard library
-does, with a thread for each connection and without WebSockets.
+does, with a thread for each connection and without WebSockets. `web_clients` has the limits of both.
 """
 
 from __future__ import annotations
@@ -27,18 +27,24 @@ from routes import Mapper
 from routes.util import URLGenerator
 
 from .controller import NotStarted
+from .web_clients import (
+    BEGUN,
+    CLIENT_TIMEOUT_S,
+    MAX_CONNECTIONS,
+    MAX_WEBSOCKETS,
+    REQUEST_WITHIN_S,
+    RETRY_S,
+    Clients,
+    QueuedWebSocket,
+    WholeRequests,
+    is_of_other_page,
+)
 
 CONF = cfg.CONF
 LOG = logging.getLogger("bellrock.osken")
 
 HEX_PATTERN = r"0x[0-9a-z]+"
 DIGIT_PATTERN = r"[1-9][0-9]*"
-
-MAX_CONNECTIONS = 256
-"""Connections of clients at a time under the native hub, above which further ones wait. eventlet has a limit of 1,024."""
-
-CLIENT_TIMEOUT_S = 60
-"""Time after which the native hub closes a connection whose client sends nothing."""
 
 RPC_NAMES = ("WebSocketRPCClient", "WebSocketRPCServer", "rpc_public")
 """Names that need tinyrpc."""
@@ -79,6 +85,10 @@ def websocket(name: str, path: str) -> Callable[[Any], Any]:
         def connect(self: ControllerBase, req: Request, **_: Any) -> Any:
             if not hasattr(hub, "WebSocketWSGI"):
                 return webob.exc.HTTPNotImplemented("WebSockets need the hub of eventlet")
+            if is_of_other_page(req.headers.get("Origin"), req.host):
+                return webob.exc.HTTPForbidden("pages of other sites may not open this WebSocket")
+            if len(self.parent.websocketmanager) >= MAX_WEBSOCKETS:
+                return webob.exc.HTTPServiceUnavailable(f"there are {MAX_WEBSOCKETS} WebSockets already")
             hub.WebSocketWSGI(WebSocketRegistrationWrapper(method, self))(req.environ, req.start_response)
             return _answered
 
@@ -141,6 +151,9 @@ class WebSocketManager:
     def __init__(self) -> None:
         self._connections: list[Any] = []
 
+    def __len__(self) -> int:
+        return len(self._connections)
+
     def add_connection(self, ws: Any) -> None:
         self._connections.append(ws)
 
@@ -148,10 +161,13 @@ class WebSocketManager:
         self._connections.remove(ws)
 
     def broadcast(self, msg: Any) -> None:
-        """Sends to all of them."""
+        """Sends to all of them. It waits for none, and one that is gone costs the others nothing."""
         # One that ends meanwhile leaves the list.
         for connection in list(self._connections):
-            connection.send(msg)
+            try:
+                connection.send(msg)
+            except OSError:
+                continue
 
 
 class WebSocketRegistrationWrapper:
@@ -162,11 +178,13 @@ class WebSocketRegistrationWrapper:
         self._manager: WebSocketManager = controller.parent.websocketmanager
 
     def __call__(self, ws: Any) -> None:
-        self._manager.add_connection(ws)
+        queued = QueuedWebSocket(ws)
+        self._manager.add_connection(queued)
         try:
-            self._serve(ws)
+            self._serve(queued)
         finally:
-            self._manager.delete_connection(ws)
+            self._manager.delete_connection(queued)
+            queued.finish()
 
 
 class WSGIApplication:
@@ -225,12 +243,9 @@ class WSGIServer:
     def __init__(self, application: WSGIApplication, **config: Any) -> None:
         address = (CONF.wsapi_host, CONF.wsapi_port)
         try:
-            if hub.HUB_TYPE == "eventlet":
-                self._server = hub.WSGIServer(address, application, **config)
-                bound = self._server.server.getsockname()
-            else:
-                self._server = _ThreadedServer(address, application)
-                bound = self._server.server_address
+            kind = _GreenServer if hub.HUB_TYPE == "eventlet" else _ThreadedServer
+            self._server: Any = kind(address, WholeRequests(application))
+            bound = self._server.server_address
         except OSError as error:
             raise NotStarted(f"--wsapi-host {address[0]}, --wsapi-port {address[1]}: {error}; choose another port") from error
         LOG.info("REST interfaces of apps: http://%s:%s", *bound[:2])
@@ -239,13 +254,67 @@ class WSGIServer:
         self._server.serve_forever()
 
 
+class _GreenServer:
+    """That of eventlet, which has no limit of its own for clients that are silent."""
+
+    def __init__(self, address: tuple[str, int], application: WholeRequests) -> None:
+        self._application = application
+        self._socket = hub.listen(address, family=socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+        self.server_address = self._socket.getsockname()
+        self._clients = Clients()
+
+    def serve_forever(self) -> None:
+        import eventlet.wsgi
+
+        clients = self._clients
+
+        class Protocol(eventlet.wsgi.HttpProtocol):
+            def get_environ(self) -> Environ:
+                environ: Environ = super().get_environ()
+                environ[BEGUN] = functools.partial(clients.begin, self.connection)
+                return environ
+
+            def handle_one_request(self) -> None:
+                clients.wait(self.connection)
+                super().handle_one_request()
+
+            def finish(self) -> None:
+                try:
+                    super().finish()
+                finally:
+                    clients.leave(self.connection)
+
+        hub.spawn(self._close_late)
+        eventlet.wsgi.server(self, self._application, hub.LoggingWrapper(), protocol=Protocol, max_size=MAX_CONNECTIONS,
+                             socket_timeout=CLIENT_TIMEOUT_S, keepalive=CLIENT_TIMEOUT_S)
+
+    def _close_late(self) -> None:
+        while True:
+            hub.sleep(REQUEST_WITHIN_S / 10)
+            self._clients.close_late()
+
+    def accept(self) -> tuple[Any, Any]:
+        """For eventlet, which takes the server for its socket: accepts a connection that has a place."""
+        connection, address = self._socket.accept()
+        while len(self._clients) >= MAX_CONNECTIONS:
+            self._clients.close_oldest()
+            hub.sleep(RETRY_S)
+        self._clients.wait(connection)
+        return connection, address
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+
 class _ThreadedServer(ThreadingMixIn, simple_server.WSGIServer):
     """With a thread for each connection, of which there are not more than the limit."""
 
     daemon_threads = True
+    request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], application: WSGIApplication) -> None:
+    def __init__(self, address: tuple[str, int], application: WholeRequests) -> None:
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self.clients = Clients()
         super().__init__(address, _Handler)
         self.set_app(application)
 
@@ -258,23 +327,38 @@ class _ThreadedServer(ThreadingMixIn, simple_server.WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._free.acquire()
+        while not self._free.acquire(timeout=RETRY_S):
+            self.clients.close_oldest()
+        self.clients.wait(request)
         try:
             super().process_request(request, client_address)
         except BaseException:
             # There is no thread that would free its place.
-            self._free.release()
+            self._left(request)
             raise
+
+    def service_actions(self) -> None:
+        self.clients.close_late()
+
+    def _left(self, request: Any) -> None:
+        self.clients.leave(request)
+        self._free.release()
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._left(request)
 
 
 class _Handler(simple_server.WSGIRequestHandler):
     timeout = CLIENT_TIMEOUT_S
+
+    def get_environ(self) -> Environ:
+        environ: Environ = super().get_environ()
+        server: Any = self.server
+        environ[BEGUN] = functools.partial(server.clients.begin, self.connection)
+        return environ
 
     def address_string(self) -> str:
         return str(self.client_address[0])

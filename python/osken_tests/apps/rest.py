@@ -2,7 +2,7 @@
 
 import json
 
-from ryu.app.wsgi import ControllerBase, Response, WSGIApplication, route
+from ryu.app.wsgi import ControllerBase, Response, WSGIApplication, route, websocket
 from ryu.base import app_manager
 
 
@@ -46,5 +46,22 @@ class Rest(app_manager.RyuApp):
         super().__init__(*args, **kwargs)
         wsgi = kwargs["wsgi"]
         wsgi.register(Marked, {"numbers": {"one": 1}})
+        wsgi.register(Pushed)
         wsgi.registory["Mapped"] = "registered"
         wsgi.mapper.connect("mapped", "/mapped/{number}", controller=Mapped, action="show", conditions={"method": ["POST"]})
+
+
+class Pushed(ControllerBase):
+    """WebSockets, to which a request sends more than a client that reads nothing can take."""
+
+    @websocket("pushed", "/pushed")
+    def pushed(self, ws):
+        ws.send("welcome")
+        while ws.wait() is not None:
+            pass
+
+    @route("pushed", "/push/{number}")
+    def push(self, req, number, **_):
+        for _ in range(int(number)):
+            self.parent.websocketmanager.broadcast("x" * (64 << 10))
+        return Response(body=str(len(self.parent.websocketmanager)))
