@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from queue import Queue
-from threading import Lock, Thread
+from threading import Condition, Event, Thread
 
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY = 5, 6
@@ -19,6 +19,25 @@ TIMEOUT_S = 30.0
 IN_PORT_1 = bytes.fromhex("0001000c 80000004 00000001 00000000")
 
 
+class Turns:
+    """A lock that is taken in the order of asking. A usual one may go to a thread that sends without end again and again,
+    and the other thread never gets to answer."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._asked = self._served = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            mine, self._asked = self._asked, self._asked + 1
+            self._changed.wait_for(lambda: self._served == mine)
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._served += 1
+            self._changed.notify_all()
+
+
 class Switch13:
     """One connection. A thread answers what a switch answers by itself, and keeps the rest."""
 
@@ -27,7 +46,9 @@ class Switch13:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self._messages: Queue[tuple[int, bytes] | None] = Queue()
         # The thread answers while a test sends. With a full socket, `sendall` writes in parts.
-        self._sending = Lock()
+        self._sending = Turns()
+        self._described = Event()
+        self._end = "in order"
         self.send(HELLO, b"", 0)
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -60,9 +81,13 @@ class Switch13:
         while True:
             message = self._messages.get(timeout=TIMEOUT_S)
             if message is None:
-                raise ConnectionError("the controller closed the connection")
+                raise ConnectionError(f"the controller closed the connection: {self._end}")
             if message[0] == wanted:
                 return message[1]
+
+    def described(self) -> None:
+        """Waits until the switch has described its ports: what it sends before, the manager reads before that."""
+        assert self._described.wait(TIMEOUT_S), "nobody has asked for the ports"
 
     def closed(self) -> None:
         """Waits until the controller has closed the connection."""
@@ -79,8 +104,8 @@ class Switch13:
                     _, kind, _, xid = struct.unpack("!BBHI", message[:8])
                     self._messages.put((kind, message[8:]))
                     self._answer(kind, xid, message[8:])
-        except OSError:
-            pass
+        except OSError as error:
+            self._end = str(error)
         self._messages.put(None)
 
     def _answer(self, kind: int, xid: int, body: bytes) -> None:
@@ -95,3 +120,4 @@ class Switch13:
             for more, numbers in ((1, (1,)), (0, (2, 3))):
                 ports = b"".join(struct.pack("!I60x", number) for number in numbers)
                 self.send(MULTIPART_REPLY, struct.pack("!HH4x", PORT_DESC, more) + ports, xid)
+            self._described.set()

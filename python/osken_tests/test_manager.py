@@ -143,8 +143,9 @@ def test_ctrl_c_ends_it_in_order(hub: str) -> None:
 def test_ctrl_c_ends_it_while_a_handler_runs(hub: str) -> None:
     manager = Manager(hub, [str(APPS / "switch_13.py")]).started()
     with Switch13(manager.port) as switch:
-        # The switch has answered the handshake: no answer must wait for a turn between the packets.
+        # The app may be faster than os-ken's request for the ports, and the answer must not wait behind all packets.
         switch.receive(FLOW_MOD)
+        switch.described()
 
         def send() -> None:
             try:
