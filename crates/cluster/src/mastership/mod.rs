@@ -39,6 +39,7 @@ mod balance;
 mod doubt;
 mod switch;
 mod unclaimed;
+mod unused;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,6 +52,7 @@ use crate::peers::{Peers, View};
 use crate::record::{Generation, Record};
 use balance::Moves;
 use switch::Entry;
+pub use unused::KEEP_RECORDS;
 
 /// Time between two heartbeats to a peer.
 pub const HEARTBEAT: Duration = Duration::from_millis(50);
@@ -110,6 +112,9 @@ pub struct MemberSettings {
     pub nodes: usize,
     /// A random number of this process.
     pub incarnation: u64,
+    /// A record is removed when no node has had its switch for so long: [`KEEP_RECORDS`], but for
+    /// tests.
+    pub keep_records: Duration,
 }
 
 /// What has happened.
@@ -172,6 +177,14 @@ pub enum Output {
         /// The minimum of the epoch.
         floor: u64,
         /// The revision of the record that is replaced.
+        expected: u64,
+    },
+    /// Remove the record of a switch, if its revision in etcd is still this one. The change is
+    /// reported as any other, and nothing else of what becomes of it.
+    Remove {
+        /// The switch.
+        dpid: Dpid,
+        /// The revision of the record.
         expected: u64,
     },
     /// Send a heartbeat to a peer.
@@ -266,13 +279,16 @@ pub struct Mastership {
     look_at_all: bool,
     /// When the switches of this node are claimed again.
     doubt_again: Option<Duration>,
+    keep_records: Duration,
+    /// When records of switches that are gone are looked for.
+    next_sweep: Duration,
 }
 
 impl Mastership {
     /// A node that has just started, and hears nobody yet.
     #[must_use]
     pub fn new(settings: MemberSettings, now: Duration) -> Self {
-        let MemberSettings { me, nodes, incarnation } = settings;
+        let MemberSettings { me, nodes, incarnation, keep_records } = settings;
         Mastership {
             me,
             nodes,
@@ -293,6 +309,8 @@ impl Mastership {
             next_heartbeat: now,
             look_at_all: false,
             doubt_again: None,
+            keep_records,
+            next_sweep: now,
         }
     }
 
@@ -345,6 +363,7 @@ impl Mastership {
             self.look_at(dpid, now, out);
         }
         self.balance(now);
+        self.remove_unused(now, out);
         if now >= self.next_heartbeat {
             self.next_heartbeat = now + HEARTBEAT;
             for peer in self.peers.nodes() {

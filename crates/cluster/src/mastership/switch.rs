@@ -36,6 +36,15 @@ pub(super) struct Entry {
     missed_since: Option<Duration>,
     /// While no node says that it is master of the switch.
     pub(super) unclaimed: Option<Unclaimed>,
+    /// Since when no node has it, as far as this one knows.
+    pub(super) unused_since: Option<Duration>,
+}
+
+impl Entry {
+    /// Whether a record is on its way to etcd.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
 }
 
 /// A switch that is connected to this node.
@@ -122,14 +131,8 @@ impl Mastership {
         self.end_unclaimed(dpid, out);
         if let Some(entry) = self.switches.get_mut(&dpid) {
             entry.here = None;
-            // Nothing is known of it that somebody could need.
-            if entry.record.is_none()
-                && entry.writing.is_none()
-                && let Some(Entry { wake: Some(at), .. }) = self.switches.remove(&dpid)
-            {
-                self.timers.remove(&(at, dpid));
-            }
         }
+        self.forget_unknown(dpid);
         self.moves.forget(dpid);
         self.next_heartbeat = Duration::ZERO;
     }
@@ -162,7 +165,7 @@ impl Mastership {
     pub(super) fn set_record(&mut self, dpid: Dpid, record: Option<Record>, now: Duration) {
         let entry = self.switches.entry(dpid).or_default();
         if entry.record == record {
-            return;
+            return self.forget_unknown(dpid);
         }
         let load = |record: &Option<Record>| record.as_ref().and_then(Record::first);
         let (before, after) = (load(&entry.record), load(&record));
@@ -187,6 +190,7 @@ impl Mastership {
             here.next_claim = now;
             here.must_jump = false;
         }
+        self.forget_unknown(dpid);
         self.wake_at(dpid, now);
     }
 

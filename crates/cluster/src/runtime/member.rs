@@ -334,7 +334,7 @@ impl Member {
         remote: &mut MemberRemote,
         network: &MemberNetwork,
     ) {
-        let mut records = Vec::new();
+        let (mut records, mut unused) = (Vec::new(), Vec::new());
         for output in out.drain(..) {
             match output {
                 Output::Send(node, heartbeat) => self.links.send(node, heartbeat),
@@ -354,6 +354,7 @@ impl Member {
                 Output::Write { dpid, masters, floor, expected } => {
                     records.push(NewRecord { dpid, masters, floor, expected });
                 }
+                Output::Remove { dpid, expected } => unused.push((dpid, expected)),
                 Output::Notice(notice) => {
                     if let Notice::Dead(node) = notice {
                         remote.handle(self.now(), RemoteEvent::Dead(node), &self.machine);
@@ -365,6 +366,10 @@ impl Member {
                     self.report(notice);
                 }
             }
+        }
+        if !unused.is_empty() {
+            let store = self.store.clone();
+            tokio::task::spawn_local(async move { store.remove(&unused).await });
         }
         if records.is_empty() {
             return;

@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 
 use crate::etcd;
 use crate::link::{LinkError, LinkSettings, LinkTls, Links};
-use crate::mastership::{MemberSettings, NodeState, SwitchRole};
+use crate::mastership::{KEEP_RECORDS, MemberSettings, NodeState, SwitchRole};
 use crate::node::{MAX_NODES, NodeId};
 use crate::remote::{BeginOrder, RemoteRequests, RequestCounters};
 use member::{Event, Member};
@@ -230,7 +230,8 @@ impl Cluster {
             tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (events, receiver) = mpsc::channel(MAX_EVENTS);
         let links = runtime.block_on(start_links(links, events.clone()))?;
-        let member = MemberSettings { me, nodes: nodes.len(), incarnation };
+        let keep_records = KEEP_RECORDS;
+        let member = MemberSettings { me, nodes: nodes.len(), incarnation, keep_records };
         let (answered, answers) = mpsc::channel(MAX_EVENTS);
         let (remote, handle, posted) =
             RemoteRequests::new(network.clone(), nodes.len(), answered, begin_order);

@@ -7,6 +7,7 @@ use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use tracing::info;
 
 use super::member::Event;
 use crate::etcd::{self, Change, Client, Outcome, ReadNeeded, Transaction, WatchEvent, Write};
@@ -216,6 +217,18 @@ impl Store {
             (new.dpid, result)
         });
         results.collect()
+    }
+
+    /// Removes records of switches that are gone, each on condition of its revision. Those that stay are
+    /// found again.
+    pub(crate) async fn remove(&self, records: &[(Dpid, u64)]) {
+        let removal = |&(dpid, expected): &(Dpid, u64)| {
+            Some(Write::delete(format!("{MASTERS}{dpid}"), i64::try_from(expected).ok()?))
+        };
+        let removals: Vec<Write> = records.iter().filter_map(removal).collect();
+        let outcomes = self.client.write_each(&removals).await;
+        let removed = outcomes.iter().flatten().filter(|outcome| outcome.is_committed()).count();
+        info!(removed, "records of switches that no node has had for long are removed");
     }
 
     fn write_of(&self, new: &NewRecord) -> Option<Write> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_cluster::mastership::Input;
+use bellrock_cluster::mastership::{Input, KEEP_RECORDS};
 use bellrock_cluster::node::NodeId;
 
 use crate::world::{Event, World};
@@ -21,6 +21,9 @@ impl World {
         let master = self.switches[switch].master().filter(|_| self.random.bool());
         let node = master.unwrap_or(any);
         let lasts = ms(self.random.u64(20..3000));
+        if self.keep_records < KEEP_RECORDS && self.random.u32(0..4) == 0 {
+            return self.lose_switch(switch, 3 * lasts);
+        }
         match self.random.u32(0..18) {
             0 | 1 => {
                 self.log(|| format!("node {node} ends for {lasts:?}"));
@@ -95,6 +98,16 @@ impl World {
                     self.give(node, Input::Move(World::dpid(switch), to));
                 }
             }
+        }
+    }
+
+    /// No node has a switch for some time.
+    fn lose_switch(&mut self, switch: usize, lasts: Duration) {
+        self.log(|| format!("switch {switch} is away for {lasts:?}"));
+        for node in 0..self.nodes.len() {
+            self.disconnect(node, switch);
+            self.link_cuts.push((node, switch));
+            self.after(lasts, Event::Reconnect(node, switch));
         }
     }
 

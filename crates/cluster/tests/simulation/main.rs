@@ -27,6 +27,8 @@ use world::{Fence, World};
 
 /// Number of seeds that are played.
 const SEEDS: u64 = 1000;
+/// Number of seeds that are played with records that are soon removed.
+const SEEDS_WITHOUT_RECORDS: u64 = 200;
 /// Number of seeds within which a broken fence must show.
 const SEEDS_FOR_BROKEN: u64 = 100;
 
@@ -80,6 +82,41 @@ fn every_seed_that_failed_once_holds() {
         let played = World::new(seed, Fence::Whole, false).play();
         assert!(played.is_ok(), "seed {seed}: {played:?}");
     }
+}
+
+#[test]
+fn records_of_switches_that_are_gone_are_removed_and_made_again() {
+    let mut removed = 0;
+    for seed in 1..=SEEDS_WITHOUT_RECORDS {
+        let mut world = World::forgetful(seed);
+        let played = world.play_on();
+        assert!(played.is_ok(), "seed {seed}: {played:?}");
+        removed += world.removed;
+    }
+    assert!(removed > 100, "{removed} records were removed");
+}
+
+#[test]
+fn a_record_is_removed_some_time_after_its_switch_was_seen_last() {
+    let mut world = World::calm(3, 2);
+    world.keep_records = Duration::from_secs(20);
+    world.run_until(Duration::from_secs(3));
+    let before = world.store.record(World::dpid(0)).cloned().unwrap();
+    for node in 0..3 {
+        world.disconnect(node, 0);
+    }
+    world.run_until(Duration::from_secs(20));
+    assert_eq!(world.store.record(World::dpid(0)), Some(&before), "it may come back");
+    world.run_until(Duration::from_secs(45));
+    assert_eq!(world.store.record(World::dpid(0)), None);
+    assert!(world.store.record(World::dpid(1)).is_some(), "this one is there");
+    for node in 0..3 {
+        world.connect(node, 0);
+    }
+    world.run_until(Duration::from_secs(50));
+    let after = world.store.record(World::dpid(0)).unwrap();
+    assert!(after.epoch() > before.epoch(), "{before:?} {after:?}");
+    assert!(world.switches[0].master().is_some());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, RoleOrder};
 use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::mastership::{
-    Input, Mastership, MemberSettings, Notice, Output, SwitchRole, WriteResult,
+    Input, KEEP_RECORDS, Mastership, MemberSettings, Notice, Output, SwitchRole,
 };
 use bellrock_cluster::node::NodeId;
 use bellrock_cluster::record::Generation;
@@ -25,6 +25,8 @@ const QUIET: Duration = Duration::from_secs(15);
 const FLOW_MOD_EVERY: Duration = Duration::from_millis(40);
 /// A connection that is gone without a word is given up after so long.
 const PROBE: Duration = Duration::from_secs(5);
+/// How long records are kept where they are soon removed.
+const SOON: Duration = Duration::from_secs(1);
 /// Events after which a run is taken for endless.
 const MAX_EVENTS: u64 = 2_000_000;
 
@@ -77,6 +79,7 @@ pub(crate) enum Event {
     Input { node: usize, process: u64, input: Input },
     Heartbeat { from: usize, to: usize, heartbeat: Heartbeat },
     Write { node: usize, process: u64, dpid: Dpid, masters: Vec<NodeId>, floor: u64, expected: u64 },
+    Remove { node: usize, dpid: Dpid, expected: u64 },
     Watched { node: usize, history: u64 },
     Order { node: usize, switch: usize, number: u64, order: RoleOrder },
     Ask { node: usize, switch: usize, number: u64 },
@@ -106,6 +109,10 @@ pub(crate) struct World {
     /// All states of etcd so far.
     pub(crate) past: Vec<Store>,
     pub(crate) lasting: Lasting,
+    /// How long records of switches that are gone are kept.
+    pub(crate) keep_records: Duration,
+    /// Number of records that were removed.
+    pub(crate) removed: usize,
     /// Nodes that stay away.
     gone: Vec<usize>,
     /// Pairs of nodes of which the second does not hear the first.
@@ -155,6 +162,13 @@ impl World {
         world
     }
 
+    /// As [`World::new`], with records that are soon removed, and switches that no node has for a while.
+    pub(crate) fn forgetful(seed: u64) -> Self {
+        let mut world = World::new(seed, Fence::Whole, false);
+        world.keep_records = SOON;
+        world
+    }
+
     /// A world in which nothing fails by itself.
     pub(crate) fn calm(nodes: usize, switches: usize) -> Self {
         World::without_faults(fastrand::Rng::with_seed(1), nodes, switches, Fence::Whole, false)
@@ -180,6 +194,8 @@ impl World {
             store: Store::default(),
             past: vec![Store::default()],
             lasting: Lasting::default(),
+            keep_records: KEEP_RECORDS,
+            removed: 0,
             gone: Vec::new(),
             cuts: Vec::new(),
             link_cuts: Vec::new(),
@@ -230,12 +246,17 @@ impl World {
 
     fn machine(&mut self, node: usize, nodes: usize) -> Mastership {
         let me = NodeId::new(node).unwrap();
-        let settings = MemberSettings { me, nodes, incarnation: self.random.u64(..) };
+        let incarnation = self.random.u64(..);
+        let settings = MemberSettings { me, nodes, incarnation, keep_records: self.keep_records };
         Mastership::new(settings, self.now)
     }
 
     /// Plays all faults, and says what went wrong.
     pub(crate) fn play(mut self) -> Result<(), String> {
+        self.play_on()
+    }
+
+    pub(crate) fn play_on(&mut self) -> Result<(), String> {
         let mut events = 0;
         while let Some(Reverse((at, _, Slot(event)))) = self.queue.pop() {
             self.now = at;
@@ -295,6 +316,7 @@ impl World {
             Event::Write { node, process, dpid, masters, floor, expected } => {
                 self.write(node, process, dpid, masters, floor, expected);
             }
+            Event::Remove { node, dpid, expected } => self.remove(node, dpid, expected),
             Event::Watched { node, history } => {
                 // What is missed comes later.
                 let it = &self.nodes[node];
@@ -393,6 +415,9 @@ impl World {
                 let write = Event::Write { node, process, dpid, masters, floor, expected };
                 self.after(2 * delay, write);
             }
+            Output::Remove { dpid, expected } => {
+                self.after(2 * delay, Event::Remove { node, dpid, expected });
+            }
             Output::Order(dpid, order) => {
                 let switch = dpid.0 as usize - 1;
                 if let Some(connection) = self.switches[switch].connections[node] {
@@ -419,37 +444,6 @@ impl World {
                 }
             }
         }
-    }
-
-    fn write(
-        &mut self,
-        node: usize,
-        process: u64,
-        dpid: Dpid,
-        masters: Vec<NodeId>,
-        floor: u64,
-        expected: u64,
-    ) {
-        let delay = self.delay();
-        // Half of the writes that fail are done all the same.
-        let fails = self.nodes[node].store_cuts > 0;
-        if fails && self.random.bool() {
-            let input = Input::Written(dpid, WriteResult::Failed);
-            return self.after(ms(200), Event::Input { node, process, input });
-        }
-        let result = self.store.write(dpid, masters, floor, expected);
-        self.log(|| format!("node {node} writes {dpid}: {result:?}"));
-        if let WriteResult::Written(_) = &result {
-            self.past.push(self.store.clone());
-            let history = self.store.history;
-            for watcher in 0..self.nodes.len() {
-                let delay = 2 * self.delay();
-                self.after(delay, Event::Watched { node: watcher, history });
-            }
-        }
-        let result = if fails { WriteResult::Failed } else { result };
-        let input = Input::Written(dpid, result);
-        self.after(2 * delay, Event::Input { node, process, input });
     }
 
     fn order(&mut self, node: usize, switch: usize, number: u64, order: RoleOrder) {
@@ -602,7 +596,7 @@ impl World {
         }
     }
 
-    fn connect(&mut self, node: usize, switch: usize) {
+    pub(crate) fn connect(&mut self, node: usize, switch: usize) {
         let is_cut = self.link_cuts.contains(&(node, switch));
         let it = &mut self.switches[switch];
         if !self.nodes[node].is_alive || is_cut || !it.is_up || it.connections[node].is_some() {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use bellrock_cluster::mastership::Input;
+use bellrock_api::Dpid;
+use bellrock_cluster::mastership::{Input, WriteResult};
+use bellrock_cluster::node::NodeId;
 
 use super::{Event, Fence, World, ms};
 
@@ -34,7 +36,7 @@ impl World {
         let Some((seen, _)) = self.nodes[node].seen else { return };
         self.nodes[node].seen = Some((self.store.revision, self.store.history));
         for (dpid, record) in self.store.since(seen) {
-            self.give(node, Input::Changed(dpid, Some(record)));
+            self.give(node, Input::Changed(dpid, record));
         }
     }
 
@@ -47,6 +49,50 @@ impl World {
         self.store.history = history;
         for node in 0..self.nodes.len() {
             self.cut_store(node, ms(100));
+        }
+    }
+
+    pub(super) fn write(
+        &mut self,
+        node: usize,
+        process: u64,
+        dpid: Dpid,
+        masters: Vec<NodeId>,
+        floor: u64,
+        expected: u64,
+    ) {
+        let delay = self.delay();
+        // Half of the writes that fail are done all the same.
+        let fails = self.nodes[node].store_cuts > 0;
+        if fails && self.random.bool() {
+            let input = Input::Written(dpid, WriteResult::Failed);
+            return self.after(ms(200), Event::Input { node, process, input });
+        }
+        let result = self.store.write(dpid, masters, floor, expected);
+        self.log(|| format!("node {node} writes {dpid}: {result:?}"));
+        if let WriteResult::Written(_) = &result {
+            self.store_changed();
+        }
+        let result = if fails { WriteResult::Failed } else { result };
+        let input = Input::Written(dpid, result);
+        self.after(2 * delay, Event::Input { node, process, input });
+    }
+
+    /// Removes a record, if etcd serves the node.
+    pub(super) fn remove(&mut self, node: usize, dpid: Dpid, expected: u64) {
+        if self.nodes[node].store_cuts == 0 && self.store.remove(dpid, expected) {
+            self.log(|| format!("node {node} removes the record of {dpid}"));
+            self.removed += 1;
+            self.store_changed();
+        }
+    }
+
+    fn store_changed(&mut self) {
+        self.past.push(self.store.clone());
+        let history = self.store.history;
+        for watcher in 0..self.nodes.len() {
+            let delay = 2 * self.delay();
+            self.after(delay, Event::Watched { node: watcher, history });
         }
     }
 
