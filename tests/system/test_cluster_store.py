@@ -148,6 +148,18 @@ class Shared(LocalCluster):
         for node in self.alive():
             until(lambda node=node: set(node.entries()) == {"wall", "more"}, LIMIT_S, "all nodes have both")
 
+    def test_a_node_without_a_majority_says_so(self):
+        """What is in etcd it stores, and says that others carry it out; what a switch has to be asked it refuses."""
+        last = self.nodes[self.master()]
+        for name in [name for name in NODES if name != last.name]:
+            self.kill(name)
+        until(lambda: not last.ask("cluster")["serving"], LIMIT_S, "the last node stands by")
+        done = last.ask("static", "add", "wall", SWITCH, *DROP)
+        self.assertEqual((done["set"], done["problems"][0]["state"]), (1, "standby"))
+        self.assertRegex(done["problems"][0]["why"], "^this node does not serve.* installs it")
+        refused = last.refused("flows", SWITCH)
+        self.assertIn("no node that this one reaches is master", refused)
+
     def test_all_nodes_restart_and_nothing_is_wiped(self):
         """The flow stays in the switch, with its age, and the entries come back from etcd."""
         self.nodes["a"].ask("static", "add", "wall", SWITCH, *DROP)

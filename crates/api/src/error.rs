@@ -228,6 +228,13 @@ pub enum Error {
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),
+    /// No node of the cluster that this one reaches is master of the switch: it may be connected, and
+    /// stand by.
+    #[error(
+        "no node that this one reaches is master of switch {0}; try again, or ask a node that serves \
+         (`bellrock cluster`)"
+    )]
+    NoMaster(Dpid),
     /// The send queue of the switch, or of its worker, is full.
     #[error("switch {0} does not take messages as fast as they come; try again later")]
     Full(Dpid),

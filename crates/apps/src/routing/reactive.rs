@@ -399,7 +399,7 @@ impl PairRoutes {
                     true
                 }
                 // Its flows are read when it returns.
-                ChangeOutcome::NotSent(Error::UnknownSwitch(_))
+                ChangeOutcome::NotSent(Error::UnknownSwitch(_) | Error::NoMaster(_))
                 | ChangeOutcome::Unknown(NoConfirmation::Disconnected) => {
                     route.set(at, None);
                     route.has_failed |= port.is_some();

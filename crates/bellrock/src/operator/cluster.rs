@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bellrock_api::runtime::RoleControl;
 use bellrock_api::{Dpid, Names};
 use bellrock_query::{
     ClusterHandle, ClusterStatus, ClusterSwitchRow, DrainNode, MoveSwitch, Page, QueryError, Rows,
@@ -19,6 +20,36 @@ impl ControllerOperator {
     pub(super) fn masters(&self) -> BTreeMap<Dpid, String> {
         let rows = self.cluster().and_then(ClusterHandle::switches).unwrap_or_default();
         rows.into_iter().filter_map(|row| Some((row.dpid, row.obeys?))).collect()
+    }
+
+    /// The switches that another controller changes, and who that is. `does`: what it does with what is
+    /// ordered, such as "installs it".
+    pub(super) fn elsewhere(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
+        let name = |dpid| name_of(names, dpid).unwrap_or_else(|| dpid.to_string());
+        let standbys = self.network.standbys().load();
+        let standbys: Vec<Dpid> = standbys.iter().map(|info| info.dpid).collect();
+        let status = self.cluster().and_then(ClusterHandle::status).ok();
+        let why = |dpid| match &status {
+            Some(status) if !status.serving => format!(
+                "this node does not serve, so it does not know which node is master of switch {}: \
+                 that one {does}, if there is one (see `bellrock cluster`)",
+                name(dpid)
+            ),
+            _ => format!("this controller stands by at switch {}", name(dpid)),
+        };
+        let mut elsewhere: BTreeMap<Dpid, String> =
+            standbys.into_iter().map(|dpid| (dpid, why(dpid))).collect();
+        let Some(own) = status.filter(|status| status.serving).map(|status| status.node) else {
+            return elsewhere;
+        };
+        for (dpid, node) in self.masters().into_iter().filter(|(_, node)| *node != own) {
+            let switch = name(dpid);
+            let why = format!(
+                "switch {switch} obeys node {node}, which {does}, and shows whether it has"
+            );
+            elsewhere.insert(dpid, why);
+        }
+        elsewhere
     }
 }
 

@@ -1,9 +1,8 @@
 //! Orders to the app `quarantine`, and its list.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use bellrock_api::runtime::RoleControl;
 use bellrock_api::{Dpid, Names};
 use bellrock_apps::quarantine::{BlockGap as Gap, BlockLists, Blocked, NotChanged};
 use bellrock_query::{
@@ -82,13 +81,12 @@ impl ControllerOperator {
 
     fn gaps_finder<'a>(&self, lists: &'a BlockLists, names: &'a Names) -> GapsFinder<'a> {
         let missing = self.missing_switches(names).into_iter();
-        let standbys = self.network.standbys().load();
         GapsFinder {
             lists,
             names,
             up: self.network.switches().iter().map(|info| info.dpid).collect(),
             away: missing.map(|switch| switch.dpid).collect(),
-            standbys: standbys.iter().map(|info| info.dpid).collect(),
+            elsewhere: self.elsewhere(names, "blocks the host"),
         }
     }
 }
@@ -100,7 +98,8 @@ struct GapsFinder<'a> {
     up: BTreeSet<Dpid>,
     /// Switches with a name that are not connected.
     away: Vec<Dpid>,
-    standbys: Vec<Dpid>,
+    /// Switches that another controller changes, and who that is.
+    elsewhere: BTreeMap<Dpid, String>,
 }
 
 impl GapsFinder<'_> {
@@ -111,16 +110,15 @@ impl GapsFinder<'_> {
         // One may have gone down since.
         let of_switches = of_switches.filter(|(dpid, _)| self.up.contains(dpid));
         let of_switches = of_switches.map(|(dpid, gap)| (dpid, state(&gap), gap.to_string()));
-        let away = self
-            .away
-            .iter()
-            .map(|dpid| (*dpid, BlockGapState::Away, "the switch is not connected".to_owned()));
-        let standbys = self.standbys.iter().map(|dpid| {
-            (*dpid, BlockGapState::Standby, "another controller is its master".to_owned())
-        });
+        let away = self.away.iter();
+        let away = away.filter(|dpid| !self.elsewhere.contains_key(dpid));
+        let away =
+            away.map(|dpid| (*dpid, BlockGapState::Away, "the switch is not connected".to_owned()));
+        let elsewhere = self.elsewhere.iter();
+        let elsewhere = elsewhere.map(|(dpid, why)| (*dpid, BlockGapState::Standby, why.clone()));
         let mut gaps: Vec<_> = of_switches
             .chain(away)
-            .chain(standbys)
+            .chain(elsewhere)
             .map(|(dpid, state, why)| BlockGap {
                 dpid,
                 name: name_of(self.names, dpid),

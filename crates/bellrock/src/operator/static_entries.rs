@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bellrock_api::runtime::RoleControl;
 use bellrock_api::{Dpid, Names};
 use bellrock_apps::static_entries::{self as app, NotSetReason, StaticEntries, StaticOrder};
 use bellrock_query::{
@@ -23,6 +22,9 @@ use super::{ControllerOperator, ORDER_TIMEOUT, name_of};
 
 /// Maximum length of an owner's name, in characters.
 const MAX_OWNER_CHARS: usize = 64;
+
+/// What the master of a switch does with an entry.
+const INSTALLS: &str = "installs it";
 
 /// Time for the app to tell how far the switches are.
 const STATES_TIMEOUT: Duration = Duration::from_secs(4);
@@ -114,12 +116,12 @@ impl ControllerOperator {
         }
         let unsettled = self.unsettled(entries)?;
         let now = self.network.now();
-        let masters = self.masters_elsewhere();
+        let elsewhere = self.elsewhere(names, INSTALLS);
         Ok(Rows::of(all, query.page).map(|entry| {
             let (state, why) = match unsettled.get(&entry.number) {
                 None => (StaticState::Installed, None),
                 Some(state) => {
-                    let (state, why) = state_of(state, &masters, names);
+                    let (state, why) = state_of(state, &elsewhere, names);
                     (state, Some(why))
                 }
             };
@@ -144,25 +146,6 @@ impl ControllerOperator {
         handle.ok_or_else(|| self.no_handle("static", "static_entries"))
     }
 
-    /// The switches at which this controller stands by, with the node of the cluster that they obey.
-    fn masters_elsewhere(&self) -> BTreeMap<Dpid, Option<String>> {
-        let standbys = self.network.standbys().load();
-        let mut masters: BTreeMap<_, _> = standbys.iter().map(|info| (info.dpid, None)).collect();
-        // Without an answer of the cluster they are switches that another controller may have.
-        let rows = self.handles.cluster.as_ref().and_then(|cluster| {
-            let node = cluster.status().ok()?.node;
-            Some((node, cluster.switches().ok()?))
-        });
-        let Some((node, rows)) = rows else { return masters };
-        for row in rows {
-            let other = row.obeys.filter(|master| *master != node);
-            if other.is_some() {
-                masters.insert(row.dpid, other);
-            }
-        }
-        masters
-    }
-
     /// The entries of an order that are not confirmed.
     fn problems(
         &self,
@@ -173,12 +156,12 @@ impl ControllerOperator {
         if open.is_empty() {
             return Vec::new();
         }
-        let masters = self.masters_elsewhere();
+        let elsewhere = self.elsewhere(names, INSTALLS);
         let (all, _) = entries.snapshot();
         let by_number: BTreeMap<u32, String> =
             all.into_iter().map(|entry| (entry.number, entry.name)).collect();
         let problem = |(number, state): (&u32, &IntentState)| {
-            let (state, why) = state_of(state, &masters, names);
+            let (state, why) = state_of(state, &elsewhere, names);
             StaticProblem { name: by_number.get(number).cloned(), state, why }
         };
         let mut problems: Vec<_> = open.iter().collect();
@@ -250,11 +233,11 @@ fn is_waiting(state: &IntentState) -> bool {
     matches!(state, IntentState::Left(_) | IntentState::Away(_))
 }
 
-/// The state of an entry that is not settled, and why it is not. `masters`: nodes of the cluster that
-/// are master of switches at which this controller stands by.
+/// The state of an entry that is not settled, and why it is not. `elsewhere`: the switches that another
+/// controller changes.
 fn state_of(
     state: &IntentState,
-    masters: &BTreeMap<Dpid, Option<String>>,
+    elsewhere: &BTreeMap<Dpid, String>,
     names: &Names,
 ) -> (StaticState, String) {
     match state {
@@ -264,17 +247,8 @@ fn state_of(
         }
         IntentState::Left(dpid) | IntentState::Away(dpid) => {
             let switch = name_of(names, *dpid).unwrap_or_else(|| dpid.to_string());
-            match masters.get(dpid) {
-                Some(Some(node)) => {
-                    let why = format!(
-                        "switch {switch} obeys node {node}, which installs it, and shows whether it has"
-                    );
-                    (StaticState::Standby, why)
-                }
-                Some(None) => {
-                    let why = format!("this controller stands by at switch {switch}");
-                    (StaticState::Standby, why)
-                }
+            match elsewhere.get(dpid) {
+                Some(why) => (StaticState::Standby, why.clone()),
                 None => (StaticState::Waiting, format!("switch {switch} is not connected")),
             }
         }

@@ -244,7 +244,7 @@ impl Outgoing {
             }
             for posted in waiting {
                 self.counters.not_sent += 1;
-                posted.promise.not_sent(Error::UnknownSwitch(dpid));
+                posted.promise.not_sent(Error::NoMaster(dpid));
             }
             return;
         }
@@ -460,7 +460,7 @@ mod tests {
         for _ in 0..MAX_ATTEMPTS {
             sender.wait(LONGEST_PAUSE);
         }
-        let unknown = ChangeOutcome::NotSent(Error::UnknownSwitch(SWITCH));
+        let unknown = ChangeOutcome::NotSent(Error::NoMaster(SWITCH));
         assert_eq!((outcome(one), sender.marks()), (Poll::Ready(vec![unknown]), vec![]));
         assert!(is_idle(&sender));
         // A master that appears in time gets it.

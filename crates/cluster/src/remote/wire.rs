@@ -130,7 +130,8 @@ impl From<WireRefusal> for Refusal {
 impl From<Error> for WireError {
     fn from(error: Error) -> Self {
         match error {
-            Error::UnknownSwitch(dpid) => WireError::UnknownSwitch(dpid.0),
+            // A node passes no request on, so it never says that of another one.
+            Error::UnknownSwitch(dpid) | Error::NoMaster(dpid) => WireError::UnknownSwitch(dpid.0),
             Error::Full(dpid) => WireError::Full(dpid.0),
             Error::TooManyRequests { unanswered } => WireError::TooManyRequests(unanswered),
             Error::NotARequest => WireError::NotARequest,
