@@ -66,11 +66,12 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
-    /// A certificate expires soon, or has expired. Published once a day.
+    /// A certificate, or a list of revoked certificates, expires soon, or has expired. Published once a
+    /// day.
     CertificateExpires {
-        /// The switch that it belongs to. `None`: it is the controller's own.
+        /// The switch that it belongs to. `None`: it is one of the controller's files.
         dpid: Option<Dpid>,
-        /// Its common name.
+        /// Its common name, or the setting of the file, such as `tls.certificate`.
         name: Box<str>,
         /// Whole days until its end. `None`: it has expired.
         days: Option<u64>,
@@ -405,6 +406,10 @@ impl fmt::Display for Named<'_> {
     }
 }
 
+fn in_days(days: u64) -> String {
+    if days == 1 { "1 day".into() } else { format!("{days} days") }
+}
+
 /// Writes the number of repetitions, if there are several.
 fn write_times(f: &mut fmt::Formatter<'_>, times: u64) -> fmt::Result {
     if times > 1 { write!(f, " ({times} times)") } else { Ok(()) }
@@ -436,11 +441,20 @@ impl fmt::Display for Event {
             Event::CertificateExpires { dpid, name, days } => {
                 match dpid {
                     Some(dpid) => write!(f, "the certificate {name:?} of switch {dpid} ")?,
-                    None => f.write_str("the controller's certificate (tls.certificate) ")?,
+                    None if name.ends_with(".crl") => {
+                        write!(f, "the list of revoked certificates ({name}) ")?;
+                        return match days {
+                            Some(days) => write!(f, "is to be replaced within {}", in_days(*days)),
+                            None => f.write_str(
+                                "should have been replaced: what was revoked since is accepted; replace it, \
+                                 and run `bellrock reload`",
+                            ),
+                        };
+                    }
+                    None => write!(f, "the controller's certificate ({name}) ")?,
                 }
                 match days {
-                    Some(1) => f.write_str("expires in 1 day; renew it"),
-                    Some(days) => write!(f, "expires in {days} days; renew it"),
+                    Some(days) => write!(f, "expires in {}; renew it", in_days(*days)),
                     None => f.write_str("has expired; renew it, and run `bellrock reload`"),
                 }
             }

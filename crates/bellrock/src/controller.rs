@@ -44,7 +44,7 @@ use crate::control_place::ControlFeature;
 use crate::control_place::ControlPlace;
 use crate::event_log::log_events;
 #[cfg(feature = "tls")]
-use crate::expiry_log::log_expiry;
+use crate::expiry_log::{OwnFiles, log_expiry};
 #[cfg(feature = "control")]
 use crate::handles::NamesHandle;
 #[cfg(feature = "tls")]
@@ -413,8 +413,13 @@ impl ControllerBuilder {
         #[cfg(not(feature = "control"))]
         log_events(&network, crate::event_log::no_names());
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.take() {
-            log_expiry(&network, tls);
+        {
+            let files = OwnFiles {
+                switches: self.tls.take().map(|tls| tls.server),
+                #[cfg(feature = "cluster")]
+                nodes: self.cluster.as_ref().and_then(|settings| settings.tls.clone()),
+            };
+            log_expiry(&network, files);
         }
         #[cfg(feature = "control")]
         log_tables(&network, &self.app_tables);

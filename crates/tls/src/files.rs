@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use x509_parser::prelude::FromDer as _;
+use x509_parser::revocation_list::CertificateRevocationList;
 
 /// Maximum size of a file of certificates, of a key or of revocations, in bytes.
 pub const MAX_PEM_BYTES: u64 = 16 << 20;
@@ -64,6 +66,21 @@ pub fn revocations(
     path: &Path,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsFileError> {
     all(path, "list of revocations in PEM (BEGIN X509 CRL)")
+}
+
+/// When the first of these lists of revoked certificates should be replaced (`nextUpdate`), in seconds since
+/// 1970. `None`: they do not say, or cannot be read.
+///
+/// A list stays in force after that: without it, revoked certificates would be accepted again, and refusing
+/// all would end the network. But what its authority has revoked since is accepted.
+#[must_use]
+pub fn revocations_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<i64> {
+    lists.iter().filter_map(|list| next_update(list)).min()
+}
+
+fn next_update(list: &CertificateRevocationListDer<'_>) -> Option<i64> {
+    let (_, list) = CertificateRevocationList::from_der(list).ok()?;
+    list.next_update().map(|time| time.timestamp())
 }
 
 /// Reads a private key.
@@ -152,5 +169,28 @@ mod tests {
         }
         let broken = vec![CertificateDer::from(vec![0; 9])];
         assert!(why(root_store(&key, broken).unwrap_err()).contains("it is no authority: "));
+    }
+
+    #[test]
+    fn the_end_of_lists_of_revoked_certificates_is_that_of_the_first() {
+        let mut params = rcgen::CertificateParams::new(vec![]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.key_usages = vec![rcgen::KeyUsagePurpose::CrlSign];
+        let key = rcgen::KeyPair::generate().unwrap();
+        let issuer = rcgen::CertifiedIssuer::self_signed(params, key).unwrap();
+        let list = |year| {
+            let list = rcgen::CertificateRevocationListParams {
+                this_update: rcgen::date_time_ymd(2000, 1, 1),
+                next_update: rcgen::date_time_ymd(year, 9, 9),
+                crl_number: rcgen::SerialNumber::from(1),
+                issuing_distribution_point: None,
+                revoked_certs: Vec::new(),
+                key_identifier_method: rcgen::KeyIdMethod::Sha256,
+            };
+            list.signed_by(&issuer).unwrap().der().clone()
+        };
+        assert_eq!(revocations_end(&[list(2030), list(2001)]), Some(999_993_600));
+        assert_eq!(revocations_end(&[CertificateRevocationListDer::from(vec![1, 2])]), None);
+        assert_eq!(revocations_end(&[]), None);
     }
 }

@@ -78,6 +78,8 @@ struct Ends {
     epoch: u64,
     /// End of the node's certificate, in seconds since 1970.
     not_after: Option<i64>,
+    /// When a list of revoked certificates should be replaced.
+    revocations_end: Option<i64>,
 }
 
 impl LinkTls {
@@ -101,6 +103,13 @@ impl LinkTls {
     #[must_use]
     pub fn not_after(&self) -> Option<i64> {
         self.ends().not_after
+    }
+
+    /// When the first list of revoked certificates should be replaced, in seconds since 1970. `None`: there
+    /// is none, or it does not say.
+    #[must_use]
+    pub fn revocations_end(&self) -> Option<i64> {
+        self.ends().revocations_end
     }
 
     /// Changes when the files are read anew.
@@ -179,6 +188,7 @@ fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
     let roots = Arc::new(roots);
     let provider = Arc::new(ring::default_provider());
     let lists = revocations.as_deref().map(files::revocations).transpose()?.unwrap_or_default();
+    let revocations_end = files::revocations_end(&lists);
     let unusable = |error: VerifierBuilderError| TlsError::Authorities(error.to_string());
     let mut of_clients =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
@@ -200,7 +210,7 @@ fn ends(of: &TlsFiles, node: &str) -> Result<Ends, TlsError> {
         .with_client_auth_cert(chain, files::private_key(key)?)?;
     let acceptor = TlsAcceptor::from(Arc::new(server));
     let connector = TlsConnector::from(Arc::new(client));
-    Ok(Ends { acceptor, connector, verifier, epoch: 0, not_after })
+    Ok(Ends { acceptor, connector, verifier, epoch: 0, not_after, revocations_end })
 }
 
 fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {

@@ -2,11 +2,10 @@
 
 use bellrock_api::{Fingerprint, SwitchIdentity};
 use rustls::CommonState;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest as _, Sha256};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
-use x509_parser::revocation_list::CertificateRevocationList;
 
 /// Maximum number of characters of a common name that are kept (RFC 5280, `ub-common-name`).
 const MAX_NAME_CHARS: usize = 64;
@@ -54,43 +53,6 @@ pub(crate) fn parse(der: &CertificateDer<'_>) -> Option<SwitchIdentity> {
     Some(identity)
 }
 
-/// When a list of revoked certificates should have been replaced (`nextUpdate`), in seconds since 1970.
-/// `None`: it does not say, or cannot be read.
-pub(crate) fn next_update(list: &CertificateRevocationListDer<'_>) -> Option<i64> {
-    let (_, list) = CertificateRevocationList::from_der(list).ok()?;
-    list.next_update().map(|time| time.timestamp())
-}
-
 fn fingerprint(bytes: &[u8]) -> Fingerprint {
     Fingerprint(Sha256::digest(bytes).into())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails so")]
-mod tests {
-    use rcgen::{
-        CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa, KeyIdMethod,
-        KeyPair, KeyUsagePurpose, SerialNumber, date_time_ymd,
-    };
-
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_list_of_revoked_certificates_is_read() {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::CrlSign];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let list = CertificateRevocationListParams {
-            this_update: date_time_ymd(2000, 1, 1),
-            next_update: date_time_ymd(2001, 9, 9),
-            crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs: Vec::new(),
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        let list = list.signed_by(&issuer).unwrap();
-        assert_eq!(next_update(list.der()), Some(999_993_600));
-        assert_eq!(next_update(&CertificateRevocationListDer::from(vec![1, 2])), None);
-    }
 }

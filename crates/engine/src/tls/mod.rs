@@ -78,6 +78,8 @@ struct Loaded {
     epoch: u64,
     /// End of the controller's certificate, in seconds since 1970.
     not_after: Option<i64>,
+    /// When a list of revoked certificates should be replaced.
+    revocations_end: Option<i64>,
 }
 
 impl TlsServer {
@@ -102,6 +104,13 @@ impl TlsServer {
     #[must_use]
     pub fn not_after(&self) -> Option<i64> {
         self.loaded().not_after
+    }
+
+    /// When the first list of revoked certificates should be replaced, in seconds since 1970. `None`: there
+    /// is none, or it does not say.
+    #[must_use]
+    pub fn revocations_end(&self) -> Option<i64> {
+        self.loaded().revocations_end
     }
 
     /// The configuration of new connections, and its number.
@@ -153,8 +162,10 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
     let provider = Arc::new(ring::default_provider());
     let mut verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let mut revocations_end = None;
     if let Some(path) = revocations {
         let lists = files::revocations(path)?;
+        revocations_end = files::revocations_end(&lists);
         warn_if_old(path, &lists);
         verifier = verifier.with_crls(lists).only_check_end_entity_revocation();
     }
@@ -181,14 +192,14 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
         );
         config.key_log = Arc::new(KeyLogFile::new());
     }
-    Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after })
+    Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after, revocations_end })
 }
 
 /// Warns of a list that should have been replaced. It stays in force: without it, revoked certificates would
 /// be accepted again.
 fn warn_if_old(path: &Path, lists: &[CertificateRevocationListDer<'_>]) {
     let now = i64::try_from(UnixTime::now().as_secs()).unwrap_or(i64::MAX);
-    if lists.iter().filter_map(certificate::next_update).any(|end| end < now) {
+    if files::revocations_end(lists).is_some_and(|end| end < now) {
         warn!(
             "{}: a list of revoked certificates should have been replaced by now (nextUpdate): what its authority has \
              revoked since is accepted",
