@@ -6,8 +6,9 @@
 //! When this controller becomes master of a switch, the switch's hosts are its own from then on, as
 //! if they had just sent a packet.
 //!
-//! If two controllers find the same host at the same moment, the first one in the list of nodes asks
-//! the host, and the other one gives way.
+//! If two controllers find the same host before they hear of each other, the one that has known it for
+//! longer asks the host, and the other one gives way: who comes later must not win by its place. Of two
+//! that have found it at the same moment it is the first one in the list of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,6 +22,16 @@ use crate::exchange::{
 
 /// Maximum number of hosts that are given to the master of their switch at a time.
 const ORPHANS_PER_DIGEST: usize = 256;
+
+/// Two controllers that have found a host within this time have found it at the same moment: their clocks
+/// and what is on its way between them say no more.
+const SAME_MOMENT: Duration = Duration::from_secs(2);
+
+/// Whether the first of two controllers decides about a host that both have. Each has known it since a
+/// time. Both come to the same answer.
+fn is_first(own: (Duration, Peer), other: (Duration, Peer)) -> bool {
+    if own.0.abs_diff(other.0) > SAME_MOMENT { own.0 < other.0 } else { own.1 < other.1 }
+}
 
 /// What host tracking keeps for the other controllers of a cluster.
 #[derive(Debug)]
@@ -196,7 +207,7 @@ impl HostTracker {
             return;
         };
         let is_own = entry.of.is_none() && entry.present && sharing.own.contains(&entry.at.dpid);
-        if is_own && entry.at != fact.at && me < peer {
+        if is_own && entry.at != fact.at && is_first((entry.since, me), (fact.since, peer)) {
             // It is asked where it is.
             let ip = fact.addresses.first().copied();
             self.note_change(id);
@@ -218,7 +229,7 @@ impl HostTracker {
     fn update_peer_host(&mut self, peer: Peer, fact: HostFact, now: Duration) {
         let HostFact { id, at, addresses, since } = fact;
         let addresses: Vec<_> =
-            addresses.into_iter().filter(|ip| self.yields_address(*ip, id, peer)).collect();
+            addresses.into_iter().filter(|ip| self.yields_address(*ip, id, since, peer)).collect();
         let report = self.sharing.as_ref().and_then(|it| it.reports.get(&peer)).copied();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let is_published = self.hosts.get(id.mac, id.vlan).is_some();
@@ -241,11 +252,21 @@ impl HostTracker {
     }
 
     /// Takes an address from the host that has it, for a host of a peer. Returns whether that one may
-    /// have it: if a host of this controller has it too, the first controller of the two decides.
-    fn yields_address(&mut self, ip: std::net::IpAddr, id: HostId, peer: Peer) -> bool {
+    /// have it: if a host of this controller has it too, the host that was known first keeps it.
+    fn yields_address(
+        &mut self,
+        ip: std::net::IpAddr,
+        id: HostId,
+        since: Duration,
+        peer: Peer,
+    ) -> bool {
         let owner = self.hosts.by_ip(ip, id.vlan).map(|owner| owner.id).filter(|it| *it != id);
         let Some(owner) = owner else { return true };
-        let is_first = self.sharing.as_ref().is_some_and(|sharing| sharing.me < peer);
+        let own_since = self.entries.get(&owner).map(|entry| entry.since);
+        let is_first =
+            self.sharing.as_ref().zip(own_since).is_some_and(|(sharing, own_since)| {
+                is_first((own_since, sharing.me), (since, peer))
+            });
         if is_first && !self.is_of_peer(owner) {
             return false;
         }

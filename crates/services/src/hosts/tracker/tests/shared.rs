@@ -204,6 +204,24 @@ fn two_hosts_with_one_address_are_the_same_to_both() {
 }
 
 #[test]
+fn who_comes_later_does_not_win_by_the_order_of_the_nodes() {
+    let mut cluster = Cluster::new();
+    // They do not hear each other.
+    cluster.b.told(1, at(2, 1), SenderAddresses::Address(ip(1)));
+    cluster.b.told(2, at(2, 2), SenderAddresses::Address(ip(9)));
+    cluster.a.to(s(20));
+    cluster.b.to(s(20));
+    cluster.a.told(1, at(1, 1), SenderAddresses::Address(ip(1)));
+    cluster.a.told(3, at(1, 2), SenderAddresses::Address(ip(9)));
+    cluster.exchange();
+    assert_eq!(cluster.places(1), [Some(at(2, 1)); 2], "it is asked where it was first");
+    assert_eq!(cluster.owners(9), [Some(host(2)); 2]);
+    cluster.b.told(1, at(2, 1), SenderAddresses::Address(ip(1)));
+    cluster.to(s(50));
+    assert_eq!(cluster.places(1), [Some(at(2, 1)); 2], "it has answered");
+}
+
+#[test]
 fn the_hosts_of_a_lost_controller_stay_and_belong_to_its_successor() {
     let mut cluster = Cluster::new();
     for n in 1..=3 {
