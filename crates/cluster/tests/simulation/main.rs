@@ -13,16 +13,18 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod faults;
+#[path = "../../../services/tests/shared/simulation.rs"]
+mod shared;
 mod store;
 mod switch;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellrock_cluster::mastership::Input;
 use bellrock_cluster::node::NodeId;
 
+use shared::failures;
 use world::{Fence, World};
 
 /// Number of seeds that are played.
@@ -32,30 +34,9 @@ const SEEDS_WITHOUT_RECORDS: u64 = 200;
 /// Number of seeds within which a broken fence must show.
 const SEEDS_FOR_BROKEN: u64 = 100;
 
-/// Plays seeds from 1 up to `count` on all cores, or from `first` to `last`, and returns what failed.
+/// Plays seeds from 1 up to `count`, and returns what failed.
 fn play(count: u64, fence: Fence) -> Vec<String> {
-    play_from(1, count, fence)
-}
-
-fn play_from(first: u64, last: u64, fence: Fence) -> Vec<String> {
-    let next = AtomicU64::new(first);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let play_some = || {
-            let mut failures = Vec::new();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed > last {
-                    return failures;
-                }
-                if let Err(failure) = World::new(seed, fence, false).play() {
-                    failures.push(format!("seed {seed}: {failure}"));
-                }
-            }
-        };
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(play_some)).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    })
+    failures(1..=count, |seed| World::new(seed, fence, false).play())
 }
 
 #[test]
@@ -205,7 +186,8 @@ fn search() {
         Ok("Silent") => Fence::Silent,
         _ => Fence::Whole,
     };
-    let failures = play_from(first.parse().unwrap(), last.parse().unwrap(), fence);
+    let seeds = first.parse().unwrap()..=last.parse().unwrap();
+    let failures = failures(seeds, |seed| World::new(seed, fence, false).play());
     println!("{} failed:\n{}", failures.len(), failures.join("\n"));
 }
 

@@ -20,12 +20,13 @@
 
 mod clock;
 mod model;
+#[path = "../shared/simulation.rs"]
+mod shared;
 mod terms;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use model::Checks;
+use shared::play_seeds;
 use world::{Played, World};
 
 /// Number of seeds that are played.
@@ -36,31 +37,14 @@ const SEEDS_FOR_BROKEN: u64 = 50;
 /// Plays seeds from 1 up to `count` on all cores. Returns what happened in all of them, and what
 /// failed.
 fn play(count: u64, checks: Checks) -> (Played, Vec<String>) {
-    let next = AtomicU64::new(1);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let play_some = || {
-            let (mut played, mut failures) = (Played::default(), Vec::new());
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed > count {
-                    return (played, failures);
-                }
-                match World::new(seed, checks, false).play() {
-                    Ok(one) => played.add(&one),
-                    Err(failure) => failures.push(format!("seed {seed}: {failure}")),
-                }
-            }
-        };
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(play_some)).collect();
-        let (mut played, mut failures) = (Played::default(), Vec::new());
-        for thread in running {
-            let (one, failed) = thread.join().unwrap();
-            played.add(&one);
-            failures.extend(failed);
+    let (mut played, mut failures) = (Played::default(), Vec::new());
+    for (seed, one) in play_seeds(1..=count, |seed| World::new(seed, checks, false).play()) {
+        match one {
+            Ok(one) => played.add(&one),
+            Err(failure) => failures.push(format!("seed {seed}: {failure}")),
         }
-        (played, failures)
-    })
+    }
+    (played, failures)
 }
 
 #[test]

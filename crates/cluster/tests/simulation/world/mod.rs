@@ -3,8 +3,6 @@
 mod end;
 mod watching;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use bellrock_api::{Dpid, RoleOrder};
@@ -15,6 +13,7 @@ use bellrock_cluster::mastership::{
 use bellrock_cluster::node::NodeId;
 use bellrock_cluster::record::Generation;
 
+use crate::shared::Queue;
 use crate::store::Store;
 use crate::switch::{Claimed, Connection, Switch};
 
@@ -101,8 +100,7 @@ pub(crate) struct World {
     fence: Fence,
     is_loud: bool,
     now: Duration,
-    sequence: u64,
-    queue: BinaryHeap<Reverse<(Duration, u64, Slot)>>,
+    queue: Queue<Event>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) switches: Vec<Switch>,
     pub(crate) store: Store,
@@ -120,26 +118,6 @@ pub(crate) struct World {
     pub(crate) link_cuts: Vec<(usize, usize)>,
     is_quiet: bool,
     failure: Option<String>,
-}
-
-/// An event in the queue, which is ordered by time and number alone.
-struct Slot(Event);
-
-impl PartialEq for Slot {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl Eq for Slot {}
-impl PartialOrd for Slot {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Slot {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 const fn ms(count: u64) -> Duration {
@@ -187,8 +165,7 @@ impl World {
             fence,
             is_loud,
             now: Duration::ZERO,
-            sequence: 0,
-            queue: BinaryHeap::new(),
+            queue: Queue::default(),
             nodes: Vec::new(),
             switches,
             store: Store::default(),
@@ -224,9 +201,7 @@ impl World {
 
     /// Plays up to this time.
     pub(crate) fn run_until(&mut self, end: Duration) {
-        while self.queue.peek().is_some_and(|Reverse((at, ..))| *at <= end)
-            && let Some(Reverse((at, _, Slot(event)))) = self.queue.pop()
-        {
+        while let Some((at, event)) = self.queue.pop_until(end) {
             self.now = at;
             self.happen(event);
             assert_eq!(self.failure, None);
@@ -258,7 +233,7 @@ impl World {
 
     pub(crate) fn play_on(&mut self) -> Result<(), String> {
         let mut events = 0;
-        while let Some(Reverse((at, _, Slot(event)))) = self.queue.pop() {
+        while let Some((at, event)) = self.queue.pop() {
             self.now = at;
             if at >= FAULTS && !self.is_quiet {
                 self.end_faults();
@@ -279,8 +254,7 @@ impl World {
     }
 
     pub(crate) fn after(&mut self, delay: Duration, event: Event) {
-        self.sequence += 1;
-        self.queue.push(Reverse((self.now + delay, self.sequence, Slot(event))));
+        self.queue.push(self.now + delay, event);
     }
 
     /// Delay of a message in a network that is well.
@@ -540,8 +514,7 @@ impl World {
         this.is_stopped = false;
         this.seen = None;
         this.waiting.clear();
-        self.sequence += 1;
-        this.process = self.sequence;
+        this.process = self.queue.number();
         self.log(|| format!("node {node} starts"));
         if self.nodes[node].store_cuts == 0 {
             self.read_store(node);
@@ -602,8 +575,7 @@ impl World {
         if !self.nodes[node].is_alive || is_cut || !it.is_up || it.connections[node].is_some() {
             return;
         }
-        self.sequence += 1;
-        let number = self.sequence;
+        let number = self.queue.number();
         it.connections[node] = Some(Connection { number, is_master: false });
         it.told[node] = it.newest();
         let input = Input::Connected(World::dpid(switch), it.newest());

@@ -13,10 +13,11 @@
 
 mod faults;
 mod frames;
+#[path = "../../../tests/shared/simulation.rs"]
+mod shared;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use shared::failures;
 use world::World;
 
 /// Number of seeds that are played.
@@ -47,25 +48,8 @@ enum Faults {
 /// Plays seeds from 1 up to `count` on all cores, and returns what failed.
 fn play(count: u64, faults: Faults, spoilt: Spoilt) -> Vec<String> {
     let only = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let next = AtomicU64::new(only.unwrap_or(1));
-    let last = only.unwrap_or(count);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let play_some = || {
-            let mut failures = Vec::new();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed > last {
-                    return failures;
-                }
-                if let Err(failure) = World::new(seed, faults, spoilt, only.is_some()).play() {
-                    failures.push(format!("seed {seed}: {failure}"));
-                }
-            }
-        };
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(play_some)).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    })
+    let seeds = only.unwrap_or(1)..=only.unwrap_or(count);
+    failures(seeds, |seed| World::new(seed, faults, spoilt, only.is_some()).play())
 }
 
 fn assert_none(failures: &[String]) {

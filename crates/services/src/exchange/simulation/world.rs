@@ -1,13 +1,13 @@
 //! The world of the controllers: time, switches, cables, connections, and what is on its way.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{Dpid, Event, HostId, Hosts, MacAddr, Port, SwitchPort, Topology};
 
+use super::shared::Queue;
 use super::{Faults, Spoilt};
 use crate::discovery::DiscoveryKey;
 use crate::discovery::testing::TestLinks;
@@ -127,34 +127,14 @@ pub(super) enum Frame {
     Again,
 }
 
-/// A happening in the queue, which is ordered by time and number alone.
-struct Slot(Happening);
-impl PartialEq for Slot {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl Eq for Slot {}
-impl PartialOrd for Slot {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Slot {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
-}
-
 pub(super) struct World {
     pub(super) random: fastrand::Rng,
     pub(super) faults: Faults,
     pub(super) spoilt: Spoilt,
     is_loud: bool,
     pub(super) now: Duration,
-    sequence: u64,
     processes: u64,
-    queue: BinaryHeap<Reverse<(Duration, u64, Slot)>>,
+    queue: Queue<Happening>,
     pub(super) nodes: Vec<Node>,
     pub(super) switches: Vec<Switch>,
     pub(super) cables: Vec<Cable>,
@@ -205,9 +185,8 @@ impl World {
             spoilt,
             is_loud,
             now: Duration::ZERO,
-            sequence: 0,
             processes: 0,
-            queue: BinaryHeap::new(),
+            queue: Queue::default(),
             nodes: Vec::new(),
             switches: (0..count).map(|_| Switch { master: None, term: 0 }).collect(),
             cables,
@@ -261,7 +240,7 @@ impl World {
 
     /// Plays all faults, and says what went wrong.
     pub(super) fn play(mut self) -> Result<(), String> {
-        while let Some(Reverse((at, _, Slot(happening)))) = self.queue.pop() {
+        while let Some((at, happening)) = self.queue.pop() {
             self.now = at;
             if at >= BEGIN + FAULTS + QUIET {
                 break;
@@ -279,8 +258,7 @@ impl World {
     }
 
     pub(super) fn after(&mut self, delay: Duration, happening: Happening) {
-        self.sequence += 1;
-        self.queue.push(Reverse((self.now + delay, self.sequence, Slot(happening))));
+        self.queue.push(self.now + delay, happening);
     }
 
     pub(super) fn log(&self, line: impl FnOnce() -> String) {
