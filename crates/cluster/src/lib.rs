@@ -16,6 +16,7 @@
 mod boot_time;
 pub mod etcd;
 pub mod heartbeat;
+mod known_commits;
 pub mod link;
 pub mod mastership;
 pub mod network;

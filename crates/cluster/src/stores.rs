@@ -19,25 +19,27 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bellrock_services::store::{
-    CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits,
-    StoredChange, StoredEntry, Stream,
+    COMMITS, CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents,
+    StoreLimits, StoredChange, StoredEntry, Stream,
 };
 use serde::Deserialize;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{sleep, timeout};
 
 use crate::boot_time::BootTime;
 use crate::etcd::limits::{MAX_OPERATIONS, MAX_TRANSACTION_BYTES};
 use crate::etcd::{
     self, Change, Client, Entry, LeaseId, Outcome, ReadNeeded, Snapshot, Transaction, WatchEvent,
 };
+use crate::known_commits::KnownCommits;
 use crate::runtime::{NODES, Store, Trouble, all_nodes};
 use crate::{ClusterSettings, StartError};
 
 /// Version of the form of values.
 const VERSION: u32 = 1;
-/// Maximum number of changes of a commit. A transaction has one more compare: that of the nodes.
-const MAX_CHANGES: usize = MAX_OPERATIONS - 1;
+/// Maximum number of changes of a commit. A transaction has two more compares: the nodes, and the number of
+/// commits.
+const MAX_CHANGES: usize = MAX_OPERATIONS - 2;
 /// Maximum size of a commit, in bytes of names and values. The rest of a transaction is for the envelopes
 /// of values, and for keys, which are in it twice.
 const MAX_COMMIT_BYTES: usize = MAX_TRANSACTION_BYTES / 2;
@@ -70,6 +72,7 @@ pub struct SharedStore {
     jobs: mpsc::Sender<Job>,
     /// What all keys begin with, after the prefix of the cluster.
     prefix: Arc<str>,
+    known: Arc<KnownCommits>,
 }
 
 #[derive(Debug)]
@@ -77,11 +80,13 @@ enum Job {
     Commit {
         prefix: Arc<str>,
         changes: Vec<StoreChange>,
+        known: Arc<KnownCommits>,
         answer: oneshot::Sender<Result<u64, NotStored>>,
     },
     Follow {
         prefix: Arc<str>,
-        events: mpsc::Sender<StoreEvent>,
+        events: mpsc::Sender<Reported>,
+        known: Arc<KnownCommits>,
     },
     Live {
         key: String,
@@ -147,6 +152,8 @@ impl SharedStores {
             nodes: serde_json::to_vec(&nodes).map_err(std::io::Error::other)?,
             membership: Store::new(client.clone(), nodes),
             client,
+            lives: Mutex::default(),
+            has_new_life: Notify::new(),
         });
         std::thread::Builder::new().name("cluster-store".into()).spawn(move || {
             runtime.block_on(async {
@@ -161,7 +168,11 @@ impl SharedStores {
     /// The store of this name, such as `static`. All nodes give it the same one.
     #[must_use]
     pub fn open(&self, name: &str) -> SharedStore {
-        SharedStore { jobs: self.jobs.clone(), prefix: format!("{name}/").into() }
+        SharedStore {
+            jobs: self.jobs.clone(),
+            prefix: format!("{name}/").into(),
+            known: Arc::default(),
+        }
     }
 }
 
@@ -175,7 +186,8 @@ impl EntryStore for SharedStore {
             return Box::pin(std::future::ready(Err(error)));
         }
         let (answer, answered) = oneshot::channel();
-        let job = Job::Commit { prefix: Arc::clone(&self.prefix), changes, answer };
+        let (prefix, known) = (Arc::clone(&self.prefix), Arc::clone(&self.known));
+        let job = Job::Commit { prefix, changes, known, answer };
         let sent = self.jobs.try_send(job);
         Box::pin(async move {
             if sent.is_err() {
@@ -190,8 +202,9 @@ impl EntryStore for SharedStore {
     fn follow(&self) -> StoreEvents {
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         // If it does not fit, the stream ends at once.
-        let _ = self.jobs.try_send(Job::Follow { prefix: Arc::clone(&self.prefix), events });
-        Box::pin(Events(receiver))
+        let (prefix, known) = (Arc::clone(&self.prefix), Arc::clone(&self.known));
+        let _ = self.jobs.try_send(Job::Follow { prefix, events, known });
+        Box::pin(Events(receiver, Arc::clone(&self.known)))
     }
 
     fn show_life(&self, name: &str) -> Life {
@@ -203,13 +216,22 @@ impl EntryStore for SharedStore {
     }
 }
 
-struct Events(mpsc::Receiver<StoreEvent>);
+/// An event, and the number of the read that it is.
+type Reported = (Option<u64>, StoreEvent);
+
+struct Events(mpsc::Receiver<Reported>, Arc<KnownCommits>);
 
 impl Stream for Events {
     type Item = StoreEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<StoreEvent>> {
-        self.0.poll_recv(context)
+        self.0.poll_recv(context).map(|reported| {
+            let (read, event) = reported?;
+            if let Some(read) = read {
+                self.1.take(read);
+            }
+            Some(event)
+        })
     }
 }
 
@@ -219,6 +241,9 @@ struct Shared {
     /// The value of the key of the nodes.
     nodes: Vec<u8>,
     membership: Store,
+    /// The keys by which this node shows that it lives, one of each store, with what it knows of them.
+    lives: Mutex<Vec<(String, Arc<KnownLease>)>>,
+    has_new_life: Notify,
 }
 
 /// The form of a value.
@@ -231,28 +256,61 @@ struct Envelope {
 impl Shared {
     async fn carry_out(self: Arc<Self>, job: Job) {
         match job {
-            Job::Commit { prefix, changes, answer } => {
+            Job::Commit { prefix, changes, known, answer } => {
                 // Nobody may wait for it any more.
-                let _ = answer.send(self.commit(&prefix, &changes).await);
+                let _ = answer.send(self.commit(&prefix, &changes, &known).await);
             }
-            Job::Follow { prefix, events } => self.follow(&prefix, &events).await,
-            Job::Live { key, lease } => loop {
-                // What is wrong with etcd is reported by those who follow the store.
-                let _ = self.live(&key, &lease).await;
-                lease.end();
-                sleep(READ_AGAIN).await;
-            },
+            Job::Follow { prefix, events, known } => self.follow(&prefix, &events, &known).await,
+            Job::Live { key, lease } => {
+                let is_first = {
+                    let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+                    lives.push((key, lease));
+                    lives.len() == 1
+                };
+                self.has_new_life.notify_one();
+                // One lease is for the keys of all stores.
+                if !is_first {
+                    return;
+                }
+                loop {
+                    // What is wrong with etcd is reported by those who follow the store.
+                    let _ = self.live().await;
+                    self.lives().iter().for_each(|(_, lease)| lease.end());
+                    sleep(READ_AGAIN).await;
+                }
+            }
         }
     }
 
-    async fn commit(&self, prefix: &str, changes: &[StoreChange]) -> Result<u64, NotStored> {
+    fn lives(&self) -> Vec<(String, Arc<KnownLease>)> {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn commit(
+        &self,
+        prefix: &str,
+        changes: &[StoreChange],
+        known: &KnownCommits,
+    ) -> Result<u64, NotStored> {
         let unavailable = |error: &dyn ToString| NotStored::Unavailable(error.to_string());
         let commit = getrandom::u64().map_err(|error| unavailable(&error))?;
         let mut transaction = Transaction::new().value(NODES, self.nodes.clone());
+        let mut count = None;
         for change in changes {
             let key = format!("{prefix}{}", change.name());
             let expected = i64::try_from(change.expected()).unwrap_or(i64::MAX);
             transaction = transaction.unchanged(key.clone(), expected);
+            if let (COMMITS, StoreChange::Put { name, value, .. }) = (change.name(), change) {
+                count = Some(enveloped(commit, value));
+                let conflict = |()| NotStored::Conflict { name: name.clone() };
+                let seen = match expected {
+                    0 => None,
+                    expected => known.expected(expected).map_err(conflict)?,
+                };
+                if let Some(bytes) = seen {
+                    transaction = transaction.value(key.clone(), bytes);
+                }
+            }
             transaction = match change {
                 StoreChange::Put { value, .. } => transaction.put(key, enveloped(commit, value)),
                 StoreChange::Remove { name, expected: 0 } => {
@@ -262,25 +320,40 @@ impl Shared {
             };
         }
         match self.client.transact(&transaction).await {
-            Ok(Outcome::Committed { revision }) => Ok(unsigned(revision)),
+            Ok(Outcome::Committed { revision }) => {
+                if let Some(count) = count {
+                    known.commit(revision, count.into_bytes());
+                }
+                Ok(unsigned(revision))
+            }
             Ok(Outcome::Conflict { found }) => Err(self.conflict(prefix, changes, &found)),
             Ok(Outcome::Unknown { why }) => Err(NotStored::Unknown(why.to_string())),
             Err(error) => Err(unavailable(&error)),
         }
     }
 
-    /// Keeps a key alive, until its lease is over. That is so when etcd could not be reached for long.
-    async fn live(&self, key: &str, known: &KnownLease) -> Result<(), Trouble> {
+    /// Keeps the keys of all stores alive, until their lease is over. That is so when etcd could not be
+    /// reached for long.
+    async fn live(&self) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
         let mut asked = BootTime::now();
         let (lease, mut time) = self.client.grant_lease(LIFE_SECONDS).await?;
-        let commit = getrandom::u64().map_err(|error| Trouble::Other(error.to_string()))?;
-        let nodes = Transaction::new().value(NODES, self.nodes.clone());
-        let life = nodes.put_leased(key, enveloped(commit, LIFE), lease);
-        let Outcome::Committed { .. } = self.client.transact(&life).await? else { return Ok(()) };
+        let mut stored = 0;
         loop {
-            known.extend(lease, asked, time);
-            sleep(LIFE_EVERY).await;
+            let lives = self.lives();
+            for (key, _) in &lives[stored.min(lives.len())..] {
+                let commit = getrandom::u64().map_err(|error| Trouble::Other(error.to_string()))?;
+                let nodes = Transaction::new().value(NODES, self.nodes.clone());
+                let life = nodes.put_leased(key.as_str(), enveloped(commit, LIFE), lease);
+                let Outcome::Committed { .. } = self.client.transact(&life).await? else {
+                    return Ok(());
+                };
+            }
+            stored = lives.len();
+            lives.iter().for_each(|(_, known)| known.extend(lease, asked, time));
+            if timeout(LIFE_EVERY, self.has_new_life.notified()).await.is_ok() {
+                continue;
+            }
             let asking = BootTime::now();
             match self.client.keep_lease_alive(lease).await {
                 Ok(Some(left)) => (asked, time) = (asking, left),
@@ -315,9 +388,9 @@ impl Shared {
     }
 
     /// Reads all entries, and reports changes, until nobody follows any more.
-    async fn follow(&self, prefix: &str, events: &mpsc::Sender<StoreEvent>) {
+    async fn follow(&self, prefix: &str, events: &mpsc::Sender<Reported>, known: &KnownCommits) {
         loop {
-            let trouble = match self.follow_once(prefix, events).await {
+            let trouble = match self.follow_once(prefix, events, known).await {
                 Ok(()) => return,
                 Err(trouble) => trouble,
             };
@@ -330,7 +403,8 @@ impl Shared {
                 // The owner of the store finds out by what is read next.
                 self.client.forget_history();
             }
-            if events.send(StoreEvent::Unreachable(trouble.to_string())).await.is_err() {
+            let unreachable = StoreEvent::Unreachable(trouble.to_string());
+            if events.send((None, unreachable)).await.is_err() {
                 return;
             }
             sleep(READ_AGAIN).await;
@@ -340,15 +414,24 @@ impl Shared {
     async fn follow_once(
         &self,
         prefix: &str,
-        events: &mpsc::Sender<StoreEvent>,
+        events: &mpsc::Sender<Reported>,
+        known: &KnownCommits,
     ) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
         let snapshot = self.client.read(prefix).await?;
         let mut watch = self.client.watch_after(prefix, &snapshot);
         let Snapshot { revision, entries } = snapshot;
+        let number = known.read();
+        let commits = [prefix, COMMITS].concat();
+        let see = |entry: &Entry| {
+            if entry.key == commits.as_bytes() {
+                known.see(number, entry.mod_revision, entry.value.clone());
+            }
+        };
+        entries.iter().for_each(see);
         let entries = entries.into_iter().filter_map(|entry| stored(prefix, entry)).collect();
         let read = StoreEvent::Read { revision: unsigned(revision), entries };
-        if events.send(read).await.is_err() {
+        if events.send((Some(number), read)).await.is_err() {
             return Ok(());
         }
         while let Some(event) = watch.next().await {
@@ -357,7 +440,14 @@ impl Shared {
                 WatchEvent::Disconnected { error } => {
                     vec![StoreEvent::Unreachable(error.to_string())]
                 }
-                WatchEvent::Changes { changes, .. } => by_commit(prefix, changes),
+                WatchEvent::Changes { changes, .. } => {
+                    for change in &changes {
+                        if let Change::Put(entry) = change {
+                            see(entry);
+                        }
+                    }
+                    by_commit(prefix, changes)
+                }
                 WatchEvent::Progress { .. } | WatchEvent::Alive => Vec::new(),
                 WatchEvent::ReadNeeded(
                     ReadNeeded::WentBack(error) | ReadNeeded::OtherCluster(error),
@@ -365,7 +455,7 @@ impl Shared {
                 WatchEvent::ReadNeeded(why) => return Err(Trouble::Other(why.to_string())),
             };
             for event in reported {
-                if events.send(event).await.is_err() {
+                if events.send((None, event)).await.is_err() {
                     return Ok(());
                 }
             }

@@ -12,7 +12,7 @@ use super::answers::{self, Answer, Authenticated, Status, Streamed};
 use super::endpoint::{Connection, Endpoint, Failure, left, tls_config};
 use super::error::{Doubt, Remedy, refused};
 use super::history::History;
-use super::limits::{AUTHENTICATION, PAUSE};
+use super::limits::{AUTHENTICATION, PAUSE, WATCH_PROBE};
 use super::settings::{Settings, SettingsError, User};
 use super::{Error, requests};
 
@@ -29,6 +29,8 @@ struct Shared {
     /// Proof of the user. The lock is held while it is renewed, so that one task does it for all.
     token: tokio::sync::Mutex<Option<Arc<str>>>,
     history: Mutex<History>,
+    /// For each address, when a watch has asked it last for a sign of life, or got one.
+    asked: Mutex<Vec<Option<Instant>>>,
     attempt: Duration,
     total: Duration,
 }
@@ -91,6 +93,7 @@ impl Client {
             user: settings.user.clone(),
             token: tokio::sync::Mutex::default(),
             history: Mutex::default(),
+            asked: Mutex::default(),
             attempt: settings.attempt,
             total: settings.total,
         })))
@@ -102,6 +105,29 @@ impl Client {
     pub fn beginning_at(self, place: usize) -> Self {
         self.0.preferred.store(place % self.0.endpoints.len().max(1), Ordering::Relaxed);
         self
+    }
+
+    /// Whether another watch has asked this address for a sign of life lately, or has got one. If not, the
+    /// caller asks it.
+    pub(super) fn is_asked(&self, index: usize) -> bool {
+        let now = Instant::now();
+        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() <= index {
+            asked.resize(index + 1, None);
+        }
+        let is_asked = asked[index].is_some_and(|at| now.duration_since(at) < WATCH_PROBE);
+        if !is_asked {
+            asked[index] = Some(now);
+        }
+        is_asked
+    }
+
+    /// A watch has heard this address.
+    pub(super) fn note_heard(&self, index: usize) {
+        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = asked.get_mut(index) {
+            *at = Some(Instant::now());
+        }
     }
 
     /// Asks each address for its state. The answers are in the order of the settings.

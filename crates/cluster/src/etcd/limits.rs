@@ -64,6 +64,9 @@ pub const MAX_WAITING_BYTES: usize = 8 << 20;
 pub const MAX_WAITING_MESSAGES: usize = 1024;
 /// etcd is asked for a sign of life on a watch that was silent for this time.
 pub const WATCH_PROBE: Duration = Duration::from_millis(500);
+/// A watch that was silent for this time is asked itself, also while another one of the same client shows
+/// that the member lives: its own connection may be gone.
+pub const WATCH_PROBE_EACH: Duration = Duration::from_secs(5);
 /// A watch that was silent for this time although a sign of life was asked for goes to the next address.
 pub const WATCH_SILENCE: Duration = Duration::from_millis(1000);
 /// Pauses of a watch after all addresses failed double from [`PAUSE`] to this.

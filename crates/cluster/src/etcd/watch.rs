@@ -7,14 +7,14 @@ use http_body_util::channel::Sender as Requests;
 use hyper::body::{Bytes, Frame, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::answers::{self, Event, EventType, Refusal, Status, Streamed, WatchResponse};
 use super::endpoint::Endpoint;
 use super::error::{Remedy, refused};
 use super::limits::{
     MAX_WAITING_BYTES, MAX_WAITING_MESSAGES, MAX_WATCH_MESSAGE_BYTES, MAX_WATCH_PAUSE, PAUSE,
-    WATCH_PROBE, WATCH_SILENCE,
+    WATCH_PROBE, WATCH_PROBE_EACH, WATCH_SILENCE,
 };
 use super::{Client, Entry, Error, Snapshot, requests};
 
@@ -268,13 +268,20 @@ impl Watcher {
             Err(end) => return end,
         };
         let (mut lines, mut heard, mut asked) = (Lines::default(), Instant::now(), false);
+        let mut until = heard + WATCH_PROBE;
         self.incomplete.clear();
         loop {
-            let limit = if asked { WATCH_SILENCE } else { WATCH_PROBE };
-            match timeout(limit.saturating_sub(heard.elapsed()), body.frame()).await {
+            match timeout_at(until, body.frame()).await {
                 Err(_) if asked => return at.silent(WATCH_SILENCE).into(),
+                // Another watch asks this member already. That shows that the member lives, and each
+                // connection is still asked from time to time.
+                Err(_) if heard.elapsed() < WATCH_PROBE_EACH && self.client.is_asked(index) => {
+                    until = Instant::now() + WATCH_PROBE;
+                    continue;
+                }
                 Err(_) => {
                     asked = true;
+                    until = Instant::now() + WATCH_SILENCE.saturating_sub(WATCH_PROBE);
                     // There is space for one. What is wrong with the connection shows below.
                     let progress = Bytes::from_static(requests::PROGRESS.as_bytes());
                     let _ = open.try_send(Frame::data(progress));
@@ -300,6 +307,8 @@ impl Watcher {
             }
             // The time that the reader took is not etcd's.
             (heard, asked) = (Instant::now(), false);
+            until = heard + WATCH_PROBE;
+            self.client.note_heard(index);
         }
     }
 

@@ -4,7 +4,7 @@
 mod suite;
 
 use bellrock_cluster::{SharedStore, SharedStores};
-use bellrock_services::store::{EntryStore, NotStored, StoreChange, StoreEvent};
+use bellrock_services::store::{COMMITS, EntryStore, NotStored, StoreChange, StoreEvent};
 use futures_lite::StreamExt;
 
 use crate::servers::{Cluster, within};
@@ -73,6 +73,44 @@ async fn another_cluster_of_the_same_name_changes_nothing() {
         other => panic!("{other:?}"),
     }
     assert_eq!(suite::read(&ours).await, [("k".into(), "1".into())]);
+}
+
+#[tokio::test]
+async fn an_owner_who_has_not_heard_of_a_restore_changes_nothing() {
+    let mut cluster = Cluster::start(1).await;
+    let one = store(&stores(&cluster), "s").await;
+    let count = |n: u64, expected| vec![put(COMMITS, &format!("{{\"count\":\"{n}\"}}"), expected)];
+    let first = one.commit(count(1, 0)).await.unwrap();
+    cluster.etcdctl(0, &["snapshot", "save", "snapshot.db"]);
+    // The owner knows the second commit, and takes nothing more.
+    let second = one.commit(count(2, first)).await.unwrap();
+    let mut events = one.follow();
+    assert!(matches!(events.next().await.unwrap(), StoreEvent::Read { .. }));
+    cluster.kill(0);
+    cluster.restore(0, "snapshot.db", "etcd-cluster");
+    cluster.run(0);
+    let two = stores(&cluster).open("s");
+    let again = async {
+        loop {
+            match two.commit(count(2, first)).await {
+                Ok(revision) => return revision,
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        }
+    };
+    assert_eq!(within(again, "etcd is back").await, second, "the same revision again");
+    let wrong = async {
+        loop {
+            match one.commit(count(3, second)).await {
+                Err(NotStored::Unavailable(_)) => {
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+                other => return other,
+            }
+        }
+    };
+    let refused = within(wrong, "it is asked").await;
+    assert_eq!(refused, Err(NotStored::Conflict { name: COMMITS.into() }));
 }
 
 #[tokio::test]

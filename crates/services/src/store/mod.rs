@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 
-pub use book::{BookModel, Draft, EntryBook, NotOrdered};
+pub use book::{BookModel, COMMITS, Draft, EntryBook, NotOrdered};
 pub use futures_lite::Stream;
 pub use life::Life;
 pub use memory::MemoryStore;

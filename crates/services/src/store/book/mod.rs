@@ -40,8 +40,9 @@ pub use draft::Draft;
 
 use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents};
 
-/// Name of the number of commits.
-pub(super) const COMMITS: &str = "commits";
+/// Name of the number of commits, which each commit of a book changes. A store whose revisions may come
+/// again compares its value too.
+pub const COMMITS: &str = "commits";
 /// Name of the entry that names the leader.
 pub(super) const LEADER: &str = "leader";
 /// Names of controllers that live begin so.
