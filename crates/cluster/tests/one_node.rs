@@ -6,7 +6,8 @@ use std::time::Duration;
 use bellrock_api::{Dpid, RoleOrder};
 use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::mastership::{
-    HEARTBEAT, Input, MAX_SWITCHES, Mastership, MemberSettings, Notice, Output, WriteResult,
+    HEARTBEAT, Input, KEEP_RECORDS, MAX_SWITCHES, Mastership, MemberSettings, Notice, Output,
+    WriteResult,
 };
 use bellrock_cluster::node::{NodeId, NodeSet};
 use bellrock_cluster::record::{Generation, Record};
@@ -35,7 +36,8 @@ impl Node {
 
     /// A node that serves, with these records in etcd.
     fn with(records: Vec<(Dpid, Record)>) -> Self {
-        let settings = MemberSettings { me: node(0), nodes: 3, incarnation: 1 };
+        let settings =
+            MemberSettings { me: node(0), nodes: 3, incarnation: 1, keep_records: KEEP_RECORDS };
         let machine = Mastership::new(settings, Duration::ZERO);
         let mut node_0 = Node { machine, now: Duration::ZERO };
         node_0.machine.handle(Duration::ZERO, Input::Read(records), &mut Vec::new());
@@ -59,10 +61,21 @@ impl Node {
 
     /// Gets a heartbeat of another node, which serves.
     fn hears(&mut self, peer: usize, switches: SwitchReport, out: &mut Vec<Output>) {
+        self.hears_with(peer, NodeSet::EMPTY, switches, out);
+    }
+
+    /// The same of one that does not hear these others.
+    fn hears_with(
+        &mut self,
+        peer: usize,
+        suspects: NodeSet,
+        switches: SwitchReport,
+        out: &mut Vec<Output>,
+    ) {
         let heartbeat = Heartbeat {
             serving: true,
             draining: false,
-            suspects: NodeSet::EMPTY,
+            suspects,
             switches,
             known: None,
             offer: None,
@@ -141,6 +154,38 @@ fn an_old_process_that_comes_back_claims_its_own_generation_again() {
         node_0.machine.handle(node_0.now, input, &mut out);
     }
     assert_eq!((claims(&out), writes(&out)), (vec![generation.0], vec![]));
+}
+
+#[test]
+fn when_a_node_dies_a_master_claims_again_and_stands_by_where_another_one_was_obeyed() {
+    let (mut node_0, out) = connect(None);
+    let generation = Generation(claims(&out)[0]);
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Granted(SWITCH, generation), &mut out);
+    assert_eq!(claims(&out), [0; 0]);
+    // Node 2 is heard by nobody any more.
+    let mut suspects = NodeSet::EMPTY;
+    suspects.insert(node(2));
+    let without_it = |node_0: &mut Node, out: &mut Vec<Output>, time: Duration| {
+        let end = node_0.now + time;
+        while node_0.now < end {
+            node_0.now += HEARTBEAT;
+            node_0.hears_with(1, suspects, SwitchReport::Same { version: 0 }, out);
+        }
+    };
+    without_it(&mut node_0, &mut out, Duration::from_millis(500));
+    assert!(out.contains(&Output::Notice(Notice::Dead(node(2)))), "{out:?}");
+    assert_eq!(claims(&out), [generation.0]);
+    node_0.machine.handle(node_0.now, Input::Granted(SWITCH, generation), &mut out);
+    // Its last claim may have come after that.
+    without_it(&mut node_0, &mut out, Duration::from_secs(5));
+    assert_eq!(claims(&out), [generation.0; 2]);
+    let mut out = Vec::new();
+    let newer = Generation::new(7, 2, node(2));
+    node_0.machine.handle(node_0.now, Input::Stale(SWITCH, Some(newer)), &mut out);
+    let stands_by = Output::Order(SWITCH, RoleOrder::Slave { generation_id: None });
+    assert!(out.contains(&stands_by), "{out:?}");
+    assert!(out.contains(&Output::Notice(Notice::Fenced(SWITCH))), "{out:?}");
 }
 
 #[test]

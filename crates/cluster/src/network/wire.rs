@@ -344,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_takes_less_than_1400_bytes() {
+        let full = || Digest(Box::new([u64::MAX; BUCKETS]));
+        let length = bytes(PeerFrame::Digest { switches: full(), hosts: full() }).len();
+        assert!(length < 1400, "{length}");
+    }
+
+    #[test]
     fn the_largest_frames_fit_into_a_message_of_a_link() {
         // Ten years, and the greatest rate that a switch can report.
         let since = SECOND * 315_360_000;
