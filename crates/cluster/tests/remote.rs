@@ -408,7 +408,7 @@ fn a_switch_without_a_master_gets_nothing() {
     in_time(async {
         let three = Three::start().await;
         let network = three.network();
-        let unknown = Error::UnknownSwitch(SWITCH);
+        let unknown = Error::NoMaster(SWITCH);
         let outcomes = network.program(SWITCH, vec![change(1)]).await;
         assert_eq!(outcomes, [ChangeOutcome::NotSent(unknown)]);
         let reply = network.request(SWITCH, RequestBody::Desc).await;
