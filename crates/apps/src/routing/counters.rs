@@ -12,8 +12,10 @@ counters! {
         floods,
         /// Address requests that were answered for a host.
         answered,
-        /// Packets dropped: there is no path to their destination.
+        /// Packets for a host without a path to its place. All but `searches` are dropped.
         no_path,
+        /// Packets sent to all host ports to find a host whose place is gone.
+        searches,
         /// Packets dropped: their destination is behind their ingress port.
         same_port,
         /// Packets dropped: they end within their Ethernet header.

@@ -1,5 +1,6 @@
 //! The handler of routing for packets that come to the controller.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bellrock_api::{
@@ -18,6 +19,9 @@ use super::neighbours::{NeighbourAnswer, answer};
 use super::queue::{RoutingEvent, RoutingQueue};
 use super::{RoutingMode, RoutingSettings};
 
+/// Maximum number of hosts without a path to their place that are searched for in a second.
+const SEARCHED_PER_S: usize = 64;
+
 /// Routing at one switch.
 pub struct RoutingSwitch {
     settings: RoutingSettings,
@@ -33,6 +37,8 @@ pub struct RoutingSwitch {
     /// Counts the flows that the task sends to the switch.
     flow_mods: Arc<SharedCounter>,
     floods: RateLimit,
+    /// Hosts that were searched for since the last tick.
+    searched: BTreeSet<HostId>,
 }
 
 impl Handler for RoutingSwitch {
@@ -54,6 +60,9 @@ impl Handler for RoutingSwitch {
         }
         match self.hosts.get().get(dst, vlan).map(|host| host.at) {
             Some(at) if self.is_reserved(at, vlan) => discard(switch, packet),
+            Some(at) if !self.is_reachable(switch.dpid(), at) => {
+                self.search(switch, packet, HostId::new(dst, vlan))
+            }
             Some(at) => {
                 if self.is_crossing(switch, packet, at) {
                     return discard(switch, packet);
@@ -79,6 +88,7 @@ impl Handler for RoutingSwitch {
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.searched.clear();
         self.loops.tick(&self.network, switch.now());
         Ok(())
     }
@@ -110,6 +120,7 @@ impl RoutingSwitch {
             counters: RoutingCounters::default(),
             flow_mods,
             floods: RateLimit::per_second(settings.floods_per_s),
+            searched: BTreeSet::new(),
         }
     }
 
@@ -120,6 +131,32 @@ impl RoutingSwitch {
         is_reserved
     }
 
+    /// Whether there is a path to the place of a host. There is none if its switch is lost or was
+    /// replaced, or is in another part of the network.
+    fn is_reachable(&mut self, from: Dpid, place: SwitchPort) -> bool {
+        is_reachable(self.paths.get(), from, place)
+    }
+
+    /// Searches for a host without a path to its place: floods a packet for it, once a second. Where it
+    /// is now, it answers. Flows of before may have brought the packet, so it may come over a link.
+    fn search(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        host: HostId,
+    ) -> Result<Verdict> {
+        self.counters.no_path += 1;
+        if self.searched.len() >= SEARCHED_PER_S || !self.searched.insert(host) {
+            return discard(switch, packet);
+        }
+        let at = SwitchPort::new(switch.dpid(), packet.in_port());
+        if self.recent.flood(FrameDigest::of(packet), at, switch.now()) != FloodedBefore::No {
+            return discard(switch, packet);
+        }
+        self.counters.searches += 1;
+        self.send_to_all(switch, packet, host.vlan)
+    }
+
     /// Answers an address request if possible; otherwise floods the packet.
     fn answer_or_flood(
         &mut self,
@@ -127,8 +164,11 @@ impl RoutingSwitch {
         packet: &PacketIn<'_>,
         vlan: Option<u16>,
     ) -> Result<Verdict> {
-        let reserved = self.reserved.get();
-        let others = |host: &Host| reserved.is_reserved(host.at, vlan);
+        let (reserved, paths, own) = (self.reserved.get(), self.paths.get(), switch.dpid());
+        // Nobody is answered for whose place is gone: the host itself answers, where it is now.
+        let others = |host: &Host| {
+            reserved.is_reserved(host.at, vlan) || !is_reachable(paths, own, host.at)
+        };
         let found = answer(packet.data(), vlan, self.hosts.get(), others);
         let frame = match found {
             Some(NeighbourAnswer::Frame(frame)) => frame,
@@ -211,18 +251,34 @@ impl RoutingSwitch {
             return discard(switch, packet);
         }
         self.counters.floods += 1;
+        self.send_to_all(switch, packet, vlan)
+    }
+
+    /// Sends a packet to all reachable host ports and segments but its own, except those of another
+    /// app.
+    fn send_to_all(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        vlan: Option<u16>,
+    ) -> Result<Verdict> {
+        let (own, in_port) = (switch.dpid(), packet.in_port());
+        let at = SwitchPort::new(own, in_port);
         self.loops.count_flood();
         let paths = self.paths.get();
+        // A packet that came over a link does not go back to its sender.
+        let sender = packet.eth_src().and_then(|src| self.hosts.get().get(src, vlan));
+        let sender = sender.map(|host| host.at);
         let (reserved, kept_out) = (self.reserved.get(), self.kept_out.get());
         let entries: Vec<SwitchPort> = paths
             .segments()
-            .filter(|ports| !ports.contains(&at))
+            .filter(|ports| !ports.contains(&at) && !sender.is_some_and(|it| ports.contains(&it)))
             .filter_map(|ports| paths.entry(ports, own))
             .collect();
         let outputs = |dpid: Dpid, ports: &[Port]| -> Vec<Action<'static>> {
             let is_open = |port: &Port| {
                 let to = SwitchPort::new(dpid, *port);
-                to != at && !reserved.is_reserved(to, vlan) && !kept_out.contains(to)
+                to != at && Some(to) != sender && !reserved.is_reserved(to, vlan) && !kept_out.contains(to)
             };
             let entries = entries.iter().filter(|at| at.dpid == dpid).map(|at| at.port);
             let all = ports.iter().copied().chain(entries).filter(is_open);
@@ -308,6 +364,11 @@ impl RoutingSwitch {
         });
         self.counters.not_sent += u64::from(!sent);
     }
+}
+
+/// Whether there is a path from a switch to a place.
+fn is_reachable(paths: &Paths, from: Dpid, place: SwitchPort) -> bool {
+    paths.distance(from, paths.attachment(place, from).dpid).is_some()
 }
 
 /// Drops a packet, and frees its buffer in the switch.

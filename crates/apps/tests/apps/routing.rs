@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::known::{SETTLED, known};
-use bellrock_api::{MacAddr, Version};
+use bellrock_api::{Dpid, MacAddr, Version};
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
@@ -264,5 +264,53 @@ fn proactive_flows_are_there_before_anybody_talks_and_spread_over_all_shortest_p
         assert!(lab.ping_all().is_complete());
         // No packet needs the controller, and no address request is flooded.
         assert_eq!((delivered(&mut lab), floods(&mut lab)), before);
+    }
+}
+
+/// A switch is lost or replaced, and a host that only answers is at another one now. Host tracking keeps
+/// the old place, since a switch without its controller goes on forwarding.
+#[test]
+fn a_silent_host_of_a_lost_switch_is_found_where_it_is_now() {
+    for (version, mode) in ALL {
+        let mut lab = lab(ring(4, 1), version, mode);
+        assert!(lab.ping("h1", "h3"), "h1 knows the address of h3 from now on");
+        lab.disconnect("s3");
+        lab.run_for(Duration::from_secs(12));
+        assert!(!lab.is_up("s3"));
+        lab.move_host_unseen("h3", "s4");
+        lab.run_for(Duration::from_secs(3));
+        // Packets of h1 follow flows of before, and h2 asks for the address first.
+        for from in ["h2", "h1"] {
+            let pings = lab.start_pings(from, "h3", 4, Duration::from_secs(1));
+            lab.run_for(Duration::from_secs(6));
+            let received = lab.statistics(&pings).received;
+            assert!(received >= 2, "{version} {mode:?} {from}: {received} of 4");
+        }
+        let answered = |lab: &mut Lab| lab.app_counter("routing", "answered").unwrap();
+        let host = lab.topology().host("h3").unwrap();
+        let mac = lab.network().host(host).mac();
+        let hosts = lab.controller().unwrap().hosts().load();
+        assert_eq!(hosts.get(mac, None).map(|host| host.at.dpid), Some(Dpid(4)));
+        let before = answered(&mut lab);
+        assert!(lab.ping("h4", "h3") && answered(&mut lab) > before, "{version} {mode:?}");
+    }
+}
+
+#[test]
+fn packets_for_a_host_of_a_lost_switch_are_flooded_once_in_a_second() {
+    for (version, mode) in ALL {
+        let mut lab = lab(ring(4, 1), version, mode);
+        assert!(lab.ping("h1", "h3"));
+        lab.disconnect("s3");
+        lab.run_for(Duration::from_secs(100));
+        lab.run_for(Duration::from_secs(1));
+        let count = |lab: &mut Lab, name| lab.app_counter("routing", name).unwrap();
+        let (searches, answered) = (count(&mut lab, "searches"), count(&mut lab, "answered"));
+        let pings = lab.start_pings("h1", "h3", 100, Duration::from_millis(100));
+        lab.run_for(Duration::from_secs(12));
+        println!("{version} {mode:?} {:?}", lab.statistics(&pings));
+        let searches = count(&mut lab, "searches") - searches;
+        assert!(searches <= 12, "{version} {mode:?}: {searches} searches");
+        assert_eq!(count(&mut lab, "answered"), answered, "{version} {mode:?}");
     }
 }
