@@ -166,9 +166,8 @@ impl RoutingSwitch {
     ) -> Result<Verdict> {
         let (reserved, paths, own) = (self.reserved.get(), self.paths.get(), switch.dpid());
         // Nobody is answered for whose place is gone: the host itself answers, where it is now.
-        let others = |host: &Host| {
-            reserved.is_reserved(host.at, vlan) || !is_reachable(paths, own, host.at)
-        };
+        let others =
+            |host: &Host| reserved.is_reserved(host.at, vlan) || !is_reachable(paths, own, host.at);
         let found = answer(packet.data(), vlan, self.hosts.get(), others);
         let frame = match found {
             Some(NeighbourAnswer::Frame(frame)) => frame,
@@ -278,7 +277,10 @@ impl RoutingSwitch {
         let outputs = |dpid: Dpid, ports: &[Port]| -> Vec<Action<'static>> {
             let is_open = |port: &Port| {
                 let to = SwitchPort::new(dpid, *port);
-                to != at && Some(to) != sender && !reserved.is_reserved(to, vlan) && !kept_out.contains(to)
+                to != at
+                    && Some(to) != sender
+                    && !reserved.is_reserved(to, vlan)
+                    && !kept_out.contains(to)
             };
             let entries = entries.iter().filter(|at| at.dpid == dpid).map(|at| at.port);
             let all = ports.iter().copied().chain(entries).filter(is_open);
