@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_openflow::{Capabilities, FlowStats, MacAddr, Port, PortDesc, Version};
+use bellrock_openflow::{Action, Capabilities, FlowStats, MacAddr, Match, Port, PortDesc, Version};
 
 use crate::{ControllerRole, SwitchIdentity};
 
@@ -53,6 +53,9 @@ pub struct Description {
     pub datapath: Box<str>,
 }
 
+/// Number of types of actions that have a bit in [`SwitchInfo::action_types`].
+const ACTION_TYPES: u16 = 32;
+
 /// A connected switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,6 +74,9 @@ pub struct SwitchInfo {
     pub n_tables: u8,
     /// Its capabilities.
     pub capabilities: Capabilities,
+    /// Types of actions that it has, one bit for each number, as switches of 1.0 report them. Zero if
+    /// it reports none.
+    pub action_types: u32,
     /// Its own description.
     pub description: Description,
     /// This controller's role at the switch, as the switch reported it last. `Equal` if it has
@@ -94,11 +100,41 @@ impl SwitchInfo {
             n_buffers: 0,
             n_tables: 0,
             capabilities: Capabilities::empty(),
+            action_types: 0,
             description: Description::default(),
             role: ControllerRole::default(),
             ports: Vec::new(),
             since: Duration::ZERO,
         }
+    }
+
+    /// Returns whether flows of the switch can have this action: its version expresses it, and the
+    /// switch has it, if it reports its actions (1.0). A switch of 1.3 may still refuse one.
+    ///
+    /// ```
+    /// use bellrock_api::{Action, Dpid, SwitchInfo, Version};
+    ///
+    /// let info = |version| SwitchInfo::new(Dpid(1), version, ([127, 0, 0, 1], 6633).into());
+    /// assert!(info(Version::V1_3).supports(&Action::dec_ttl()));
+    /// assert!(!info(Version::V1_0).supports(&Action::dec_ttl()));
+    /// ```
+    #[must_use]
+    pub fn supports(&self, action: &Action<'_>) -> bool {
+        match self.version.action_number(action) {
+            None => false,
+            // Numbers without a bit are those of experimenters.
+            Some(number @ 0..ACTION_TYPES) if self.action_types != 0 => {
+                self.action_types >> number & 1 != 0
+            }
+            Some(_) => true,
+        }
+    }
+
+    /// Returns whether flows of the switch can have this match: its version has all its fields. A
+    /// switch of 1.3 may still refuse some.
+    #[must_use]
+    pub fn can_match(&self, matching: &Match) -> bool {
+        matching.fields().all(|field| self.version.can_match(field))
     }
 
     /// Finds a port by its number.
@@ -188,6 +224,23 @@ mod tests {
         for bad in ["", "0x", "+1", "1ffffffffffffffff", "s1"] {
             assert_eq!(bad.parse::<Dpid>(), Err(ParseDpidError), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_switch_supports_what_its_version_has_and_what_it_reports() {
+        let mut info = SwitchInfo::new(Dpid(1), Version::V1_0, ([127, 0, 0, 1], 6633).into());
+        let (output, strip) = (Action::output(Port(1)), Action::untag());
+        assert!(info.supports(&output) && info.supports(&strip));
+        info.action_types = 1;
+        assert!(info.supports(&output) && !info.supports(&strip));
+        assert!(!info.supports(&Action::group(1)));
+        let vendor = Action::Experimenter { experimenter: 0x2320, data: Default::default() };
+        assert!(info.supports(&vendor));
+        let (old, new) =
+            (Match::any().vlan_id(7), Match::any().with(bellrock_openflow::Field::Metadata, 7));
+        assert!(info.can_match(&old) && !info.can_match(&new));
+        info.version = Version::V1_3;
+        assert!(info.can_match(&new) && info.supports(&Action::group(1)));
     }
 
     #[test]

@@ -21,13 +21,17 @@
 //! | `Experimenter` | 0xffff (vendor) | 0xffff |
 //!
 //! `SetField` of `tcp_src` or `vlan_vid` is written as the nearest action of 1.0 (`SET_TP_SRC`,
-//! `SET_VLAN_VID`). It has the same effect on the packets that 1.3 allows it for.
+//! `SET_VLAN_VID`). It has the same effect on the packets that 1.3 allows it for. So has `PushVlan` of a
+//! customer's tag with `SetField` of its `vlan_vid` behind it ([`Action::tag`]): in 1.0, `SET_VLAN_VID`
+//! alone tags a packet that has no tag.
 
 use crate::list::Element;
 use crate::oxm;
 use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, v10, v13};
-use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Field, Out, Port, Reason, Version};
+use crate::{
+    Bytes, DecodeError, EncodeError, ErrorCode, Field, MAX_MESSAGE_LEN, Out, Port, Reason, Version,
+};
 
 /// An action on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +130,17 @@ impl Action<'_> {
     }
 }
 
+impl Version {
+    /// Returns the number that actions of this kind have in this version. `None`: it cannot express
+    /// the action.
+    #[must_use]
+    pub fn action_number(self, action: &Action<'_>) -> Option<u16> {
+        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+        action.encode(self, &mut out).ok()?;
+        Some(u16::from_be_bytes(*out.as_slice().first_chunk()?))
+    }
+}
+
 /// Serialises as `{"eth_dst": "00:1b:21:3c:9d:f8"}`.
 #[cfg(feature = "serde")]
 fn set_field_as_object<S: serde::Serializer>(
@@ -138,6 +153,8 @@ fn set_field_as_object<S: serde::Serializer>(
 
 const EXPERIMENTER: u16 = 0xffff;
 const SET_FIELD: u16 = 25;
+/// Ethernet type of a customer's VLAN tag (IEEE 802.1Q §9.6).
+pub(crate) const CUSTOMER_TAG: u16 = 0x8100;
 
 impl<'a> Element<'a> for Action<'a> {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -180,6 +197,14 @@ impl<'a> Element<'a> for Action<'a> {
             Version::V1_0 => encode_v10(self, out),
             Version::V1_3 => encode_v13(self, out),
         }
+    }
+
+    /// Setting the VLAN id tags an untagged packet, where no action pushes tags.
+    #[inline]
+    fn is_said_by_next(&self, next: &Self, version: Version) -> bool {
+        !version.pushes_vlan_tags()
+            && matches!(self, Action::PushVlan(CUSTOMER_TAG))
+            && matches!(next, Action::SetField(Field::VlanVid, _) | Action::SetVlanVid(_))
     }
 }
 
@@ -342,7 +367,7 @@ fn encode_v10(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
         Action::SetMplsTtl(_) | Action::DecMplsTtl | Action::PushMpls(_) | Action::PopMpls(_) => {
             Err(unsupported("MPLS actions", Version::V1_0))
         }
-        Action::PushVlan(_) => Err(unsupported("push_vlan (use set_vlan_vid)", Version::V1_0)),
+        Action::PushVlan(_) => Err(unsupported("push_vlan (use tag)", Version::V1_0)),
         Action::SetQueue(_) => Err(unsupported("set_queue (use enqueue)", Version::V1_0)),
         Action::Group(_) => Err(unsupported("groups", Version::V1_0)),
         Action::SetNwTtl(_) | Action::DecNwTtl => {

@@ -17,6 +17,14 @@ pub trait Element<'a>: Sized {
     /// Writes one element.
     #[doc(hidden)]
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError>;
+
+    /// Returns whether this version says both, this element and the one behind it, by the one behind
+    /// it alone.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_said_by_next(&self, _next: &Self, _version: Version) -> bool {
+        false
+    }
 }
 
 /// A list of `T` in a message.
@@ -112,7 +120,18 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
             _ if !self.unread().is_empty() => {
                 Err(EncodeError::Unsupported { what: "a list that cannot be read", version })
             }
-            _ => self.iter().try_for_each(|item| item.encode(version, out)),
+            _ => {
+                let mut items = self.iter();
+                let mut next = items.next();
+                while let Some(item) = next {
+                    next = items.next();
+                    if next.as_ref().is_some_and(|next| item.is_said_by_next(next, version)) {
+                        continue;
+                    }
+                    item.encode(version, out)?;
+                }
+                Ok(())
+            }
         }
     }
 

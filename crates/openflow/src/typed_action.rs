@@ -6,6 +6,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::action::CUSTOMER_TAG;
 use crate::{Action, Field, MacAddr, Port};
 
 /// Passes the table of typed actions to the macro `$apply`: documentation, name, arguments, action.
@@ -18,14 +19,14 @@ macro_rules! typed_actions {
             set_eth_dst(address: MacAddr) = Action::SetField(Field::EthDst, address.to_u64() as u128);
             /// Sets the Ethernet source (1.0 `SET_DL_SRC`; 1.3 `SET_FIELD`).
             set_eth_src(address: MacAddr) = Action::SetField(Field::EthSrc, address.to_u64() as u128);
-            /// Sets the VLAN id, 12 bits. 1.0 (`SET_VLAN_VID`) adds a tag if there is none. In 1.3
-            /// the packet needs a tag, which `push_vlan` adds.
+            /// Sets the VLAN id of a packet that has a tag, 12 bits. Without one, 1.0 (`SET_VLAN_VID`)
+            /// adds it, and 1.3 refuses the flow: `tag` adds one in both.
             set_vlan_vid(id: u16) = Action::SetField(Field::VlanVid, vlan_vid(id));
             /// Sets the VLAN priority, 3 bits. 1.0 (`SET_VLAN_PCP`) adds a tag if there is none. In
             /// 1.3 the packet needs a tag.
             set_vlan_pcp(priority: u8) = Action::SetField(Field::VlanPcp, priority as u128);
-            /// Adds an outermost VLAN tag; 0x8100 is a customer's, 0x88a8 a provider's (1.3; in 1.0
-            /// `set_vlan_vid` adds one).
+            /// Adds an outermost VLAN tag; 0x8100 is a customer's, 0x88a8 a provider's (1.3). `tag`
+            /// adds a customer's in both versions.
             push_vlan(eth_type: u16) = Action::PushVlan(eth_type);
             /// Removes the outermost VLAN tag (1.0 `STRIP_VLAN`).
             pop_vlan() = Action::PopVlan;
@@ -113,6 +114,29 @@ macro_rules! constructors {
             #[must_use]
             pub const fn group(group: u32) -> Self {
                 Action::Group(group)
+            }
+
+            /// Adds a customer's VLAN tag with this id, 12 bits, to a packet without a tag: the same
+            /// in every version (1.0 `SET_VLAN_VID`; 1.3 `PUSH_VLAN`, then `SET_FIELD`).
+            ///
+            /// A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it may
+            /// have one, match `vlan_vid`, and use [`Action::set_vlan_vid`].
+            ///
+            /// ```
+            /// use bellrock_openflow::{Action, Port};
+            /// let [push, set] = Action::tag(7);
+            /// let to_trunk = [push, set, Action::output(Port(24))];
+            /// ```
+            #[must_use]
+            pub const fn tag(id: u16) -> [Self; 2] {
+                [Action::PushVlan(CUSTOMER_TAG), Action::set_vlan_vid(id)]
+            }
+
+            /// Removes the VLAN tag of a packet that has one: the same in every version. In 1.3, the
+            /// match of the flow names the tag (`vlan_vid`).
+            #[must_use]
+            pub const fn untag() -> Self {
+                Action::PopVlan
             }
         }
     };

@@ -225,6 +225,7 @@ pub(crate) fn info_of(
     info.n_buffers = switch.n_buffers;
     info.n_tables = switch.n_tables;
     info.capabilities = switch.capabilities;
+    info.action_types = switch.actions;
     info.description = texts_of(switch);
     info.ports = ports;
     info.since = now;

@@ -53,6 +53,19 @@ impl Actions {
     pub fn group(self, group: u32) -> Self {
         self.then(Action::group(group))
     }
+
+    /// Adds a VLAN tag to a packet without one: the same in every version ([`Action::tag`]).
+    #[must_use]
+    pub fn tag(self, id: u16) -> Self {
+        let [push, set] = Action::tag(id);
+        self.then(push).then(set)
+    }
+
+    /// Removes the VLAN tag of a packet that has one: the same in every version.
+    #[must_use]
+    pub fn untag(self) -> Self {
+        self.then(Action::untag())
+    }
 }
 
 impl Deref for Actions {

@@ -42,8 +42,14 @@ fn an_action_is_written_as_its_version_wants_it_or_refused_by_its_name() {
         ),
         (Actions::new().set_vlan_vid(7), "0001000800070000", "0019001080000c021007000000000000"),
         (Actions::new().set_vlan_pcp(5), "0002000805000000", "0019001080000e010500000000000000"),
-        (Actions::new().push_vlan(0x8100), "!push_vlan (use set_vlan_vid)", "0011000881000000"),
+        (Actions::new().push_vlan(0x8100), "!push_vlan (use tag)", "0011000881000000"),
         (Actions::new().pop_vlan(), "0003000800000000", "0012000800000000"),
+        (
+            Actions::new().tag(7).output(Port(3)),
+            "00010008000700000000000800030000",
+            "0011000881000000 0019001080000c021007000000000000 00000010000000030000000000000000",
+        ),
+        (Actions::new().untag(), "0003000800000000", "0012000800000000"),
         (Actions::new().set_ipv4_src(IP), "000600080a000007", "00190010800016040a00000700000000"),
         (Actions::new().set_ipv4_dst(IP), "000700080a000007", "00190010800018040a00000700000000"),
         (
@@ -105,6 +111,7 @@ fn a_value_that_does_not_fit_its_field_is_refused_and_not_cut() {
     for (actions, what) in [
         (Actions::new().set_vlan_vid(4096), "vlan_vid"),
         (Actions::new().set_vlan_vid(u16::MAX), "vlan_vid"),
+        (Actions::new().tag(4096), "vlan_vid"),
         (Actions::new().set_vlan_pcp(8), "vlan_pcp"),
         (Actions::new().set_ip_dscp(64), "ip_dscp"),
         (Actions::new().set_mpls_label(1 << 20), "mpls_label"),
@@ -129,4 +136,18 @@ fn a_flow_has_the_same_actions_in_the_order_in_which_they_are_named() {
         "eth_type=0x0800,ipv4_dst=10.0.0.7 priority=2048 set_field:02:00:00:00:00:07->eth_dst \
          set_field:10.0.0.7->ipv4_dst output:3"
     );
+}
+
+#[test]
+fn a_second_tag_or_a_provider_s_is_not_taken_for_what_1_0_has() {
+    let push = |eth_type| Actions::new().push_vlan(eth_type);
+    for actions in [
+        push(0x8100).output(Port(3)),
+        push(0x8100).set_vlan_pcp(5),
+        push(0x88a8).set_vlan_vid(7),
+        push(0x8100).tag(7),
+    ] {
+        let refused = written(Version::V1_0, &actions).unwrap_err().to_string();
+        assert_eq!(refused, "OpenFlow 1.0 cannot express push_vlan (use tag)", "{actions:?}");
+    }
 }

@@ -115,6 +115,18 @@ impl MeterEntry {
         MeterEntry { id, flags: MeterFlags::KBPS, bands: vec![band] }
     }
 
+    /// A meter that drops packets above this rate, in packets per second.
+    #[must_use]
+    pub fn drop_above_packets(id: u32, rate: u32) -> Self {
+        MeterEntry { flags: MeterFlags::PKTPS, ..Self::drop_above_kbps(id, rate) }
+    }
+
+    /// Sets the burst size of all bands, in packets, for rates in packets per second.
+    #[must_use]
+    pub fn burst_packets(self, size: u32) -> Self {
+        self.burst_kbits(size)
+    }
+
     /// Sets the burst size of all bands, in kbit.
     #[must_use]
     pub fn burst_kbits(mut self, size: u32) -> Self {

@@ -139,6 +139,19 @@ impl Flow {
         self.actions(&[Action::Group(group)])
     }
 
+    /// Adds a VLAN tag to packets without one: the same in every version ([`Action::tag`]).
+    #[must_use]
+    pub fn tag(self, id: u16) -> Self {
+        self.actions(&Action::tag(id))
+    }
+
+    /// Removes the VLAN tag of packets that have one: the same in every version. In 1.3, the match
+    /// names the tag ([`Match::vlan_id`]).
+    #[must_use]
+    pub fn untag(self) -> Self {
+        self.actions(&[Action::untag()])
+    }
+
     /// Sends packets through this meter first (1.3).
     #[must_use]
     pub fn meter(mut self, meter: u32) -> Self {
