@@ -163,7 +163,7 @@ impl<'n> Analysis<'n> {
     /// The path of an echo request from one host to another.
     pub fn ping(&mut self, from: HostIndex, to: HostIndex) -> Trace {
         let [a, b] = [from, to].map(|host| self.network.host(host));
-        let frame = echo_request((a.mac(), a.ip()), (b.mac(), b.ip()));
+        let frame = echo_request(a, b);
         match self.network.place(from) {
             Some((switch, port)) => self.trace(switch, port, frame),
             None => Trace::default(),

@@ -11,8 +11,9 @@
 //! duplicated by the network.
 //!
 //! # What it is not
-//! It has no routes: all hosts are in one network. It neither sends nor reads VLAN tags, fragments
-//! or IPv6, and does not send to itself.
+//! It routes nothing: packets to other subnets go to its gateway, if it has one ([`HostNetwork`]). It
+//! has no other VLAN than its own, neither sends nor reads fragments or IPv6, and does not send to
+//! itself.
 
 mod flows;
 mod neighbours;
@@ -30,6 +31,7 @@ use bellrock_openflow::MacAddr;
 
 use crate::datapath::Effects;
 use crate::packet::{EthernetFrame, digest};
+use crate::topology::HostNetwork;
 use neighbours::{Neighbours, Overdue};
 use ping::Ping;
 pub use ping::{PingSettings, PingStatistics};
@@ -106,22 +108,43 @@ pub struct HostCounters {
     pub no_flow: u64,
 }
 
-/// The echo request of one host with these addresses to another.
-pub(crate) fn echo_request(
-    (src_mac, src): (MacAddr, Ipv4Addr),
-    (dst_mac, dst): (MacAddr, Ipv4Addr),
-) -> EthernetFrame {
+/// The echo request of one host to another.
+pub(crate) fn echo_request(from: &EmulatedHost, to: &EmulatedHost) -> EthernetFrame {
+    let (src_mac, src, dst_mac, dst) = (from.mac, from.ip, to.mac, to.ip);
     let mut frame = EthernetFrame::new();
     let route = PacketAddresses { src_mac, dst_mac, src, dst, identification: 0 };
     let data = [0; 56];
     route.icmp(wire::ECHO_REQUEST, 0, [0, 1, 0, 1], &data, &mut frame);
+    if let Some(vlan) = from.network.vlan {
+        add_tag(vlan, &mut frame);
+    }
     frame
 }
+
+/// Puts the tag of a VLAN into a frame.
+fn add_tag(vlan: u16, frame: &mut EthernetFrame) {
+    frame.insert_zeros(wire::TYPE_AT, wire::TAG_LEN);
+    frame[wire::TYPE_AT..][..2].copy_from_slice(&wire::TYPE_VLAN.to_be_bytes());
+    frame[wire::TYPE_AT + 2..][..2].copy_from_slice(&vlan.to_be_bytes());
+}
+
+/// The frame without its tag. `None`: it has none, or that of another VLAN.
+fn without_tag_of(vlan: u16, frame: &[u8]) -> Option<Vec<u8>> {
+    let (addresses, rest) = frame.split_at_checked(wire::TYPE_AT)?;
+    let ([t0, t1, c0, c1], rest) = rest.split_first_chunk()?;
+    let is_own = u16::from_be_bytes([*t0, *t1]) == wire::TYPE_VLAN
+        && u16::from_be_bytes([*c0, *c1]) & VLAN_ID_BITS == vlan;
+    is_own.then(|| [addresses, rest].concat())
+}
+
+/// The bits of a tag's control information that are the id of the VLAN.
+const VLAN_ID_BITS: u16 = 0x0fff;
 
 /// A host. See the [module](self).
 pub struct EmulatedHost {
     mac: MacAddr,
     ip: Ipv4Addr,
+    network: HostNetwork,
     identification: u16,
     arp_number: u64,
     neighbours: Neighbours,
@@ -150,6 +173,7 @@ impl EmulatedHost {
         EmulatedHost {
             mac,
             ip,
+            network: HostNetwork::default(),
             identification: 0,
             arp_number: 0,
             neighbours: Neighbours::default(),
@@ -168,6 +192,18 @@ impl EmulatedHost {
             captured: None,
             counters: HostCounters::default(),
         }
+    }
+
+    /// Puts it into a network: its subnet, gateway and VLAN.
+    #[must_use]
+    pub fn in_network(self, network: HostNetwork) -> Self {
+        EmulatedHost { network, ..self }
+    }
+
+    /// VLAN of its frames, if they have a tag.
+    #[must_use]
+    pub fn vlan(&self) -> Option<u16> {
+        self.network.vlan
     }
 
     /// Its Ethernet address.
@@ -237,6 +273,20 @@ impl EmulatedHost {
             }
             captured.push_back(frame.to_vec());
         }
+        let without_tag;
+        let frame = match self.network.vlan {
+            None => frame,
+            Some(vlan) => match without_tag_of(vlan, frame) {
+                Some(bare) => {
+                    without_tag = bare;
+                    &without_tag
+                }
+                None => {
+                    self.counters.ignored += 1;
+                    return;
+                }
+            },
+        };
         let Some(ethernet) = EthernetHeader::read(frame) else {
             self.counters.unexpected += 1;
             return;
@@ -277,7 +327,7 @@ impl EmulatedHost {
     pub fn send_bytes(&mut self, bytes: &[u8], out: &mut Effects) {
         let mut frame = out.frame();
         frame.extend_from_slice(bytes);
-        self.send_frame(frame, out);
+        self.send_as_is(frame, out);
     }
 
     /// Captures the received frames from now on. Returns the frames captured so far, the oldest
@@ -286,7 +336,15 @@ impl EmulatedHost {
         self.captured.replace(VecDeque::new()).map(Vec::from).unwrap_or_default()
     }
 
-    fn send_frame(&mut self, frame: EthernetFrame, out: &mut Effects) {
+    /// Sends a frame, with the tag of the host's VLAN.
+    fn send_frame(&mut self, mut frame: EthernetFrame, out: &mut Effects) {
+        if let Some(vlan) = self.network.vlan {
+            add_tag(vlan, &mut frame);
+        }
+        self.send_as_is(frame, out);
+    }
+
+    fn send_as_is(&mut self, frame: EthernetFrame, out: &mut Effects) {
         self.counters.frames_out += 1;
         self.counters.bytes_out += frame.len() as u64;
         out.frames.push((0, frame));
@@ -384,8 +442,15 @@ impl EmulatedHost {
         out: &mut Effects,
         write: impl FnOnce(&PacketAddresses, &mut EthernetFrame),
     ) {
-        let known =
-            if to.is_broadcast() { Some(MacAddr::BROADCAST) } else { self.neighbours.mac(to, now) };
+        let Some(hop) = self.network.next_hop(self.ip, to).or(to.is_broadcast().then_some(to))
+        else {
+            self.counters.no_address += 1;
+            return;
+        };
+        let known = match to.is_broadcast() {
+            true => Some(MacAddr::BROADCAST),
+            false => self.neighbours.mac(hop, now),
+        };
         self.identification = self.identification.wrapping_add(1);
         let mut frame = out.frame();
         let route = PacketAddresses {
@@ -400,11 +465,11 @@ impl EmulatedHost {
             self.send_frame(frame, out);
             return;
         }
-        match self.neighbours.wait(to, frame, now) {
+        match self.neighbours.wait(hop, frame, now) {
             Ok(None) => {}
             Ok(Some(again)) => {
-                self.timers.set(HostTimer::Neighbour(to), None, Some(again));
-                self.send_request(to, out);
+                self.timers.set(HostTimer::Neighbour(hop), None, Some(again));
+                self.send_request(hop, out);
             }
             Err(frame) => {
                 self.counters.no_address += 1;

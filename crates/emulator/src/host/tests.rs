@@ -291,3 +291,48 @@ fn a_host_asks_for_so_many_addresses_at_a_time() {
     let counters = wire.hosts[0].counters();
     assert_eq!((counters.frames_out, counters.no_address), (1024, 1));
 }
+
+#[test]
+fn a_host_in_a_vlan_tags_its_frames_and_ignores_those_of_others() {
+    let mut wire = Wire::new();
+    let vlan = |id| HostNetwork { vlan: Some(id), ..HostNetwork::default() };
+    wire.hosts = wire.hosts.map(|host| host.in_network(vlan(7)));
+    let to = wire.ip(1);
+    let ping = |wire: &mut Wire| {
+        let settings = PingSettings::default();
+        let id = wire.act(0, |host, now, out| host.ping(to, settings, now, out)).unwrap();
+        wire.run(wire.now + Duration::from_secs(10));
+        wire.hosts[0].end_ping(id).unwrap().complete()
+    };
+    wire.hosts[1].capture();
+    assert!(ping(&mut wire));
+    let frames = wire.hosts[1].capture();
+    assert!(frames.iter().all(|frame| frame[12..16] == [0x81, 0, 0, 7]), "{frames:x?}");
+    let [first, second] = wire.hosts;
+    wire.hosts = [first, second.in_network(vlan(8))];
+    wire.hosts[0].forget_neighbours();
+    assert!(!ping(&mut wire));
+    assert!(wire.hosts[1].counters().ignored > 0);
+}
+
+#[test]
+fn a_host_reaches_other_subnets_by_its_gateway_only() {
+    let mut wire = Wire::new();
+    let gateway = wire.ip(1);
+    let network = HostNetwork { prefix: Some(24), gateway: Some(gateway), vlan: None };
+    let [first, second] = wire.hosts;
+    wire.hosts = [first.in_network(network), second];
+    wire.hosts[1].capture();
+    let far = Ipv4Addr::new(192, 0, 2, 1);
+    let settings = PingSettings::default();
+    wire.act(0, |host, now, out| host.ping(far, settings, now, out)).unwrap();
+    wire.run(Duration::from_secs(5));
+    let to_far = wire.hosts[1].capture().into_iter().filter(|frame| frame[30..34] == far.octets());
+    let macs: Vec<_> = to_far.map(|frame| frame[..6].to_vec()).collect();
+    assert_eq!(macs, [wire.hosts[1].mac().0.to_vec()], "one packet, to the gateway");
+    let [first, second] = wire.hosts;
+    let lonely = HostNetwork { gateway: None, ..network };
+    wire.hosts = [first.in_network(lonely), second];
+    wire.act(0, |host, now, out| host.ping(far, settings, now, out)).unwrap();
+    assert_eq!(wire.hosts[0].counters().no_address, 1);
+}

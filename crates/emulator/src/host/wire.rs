@@ -1,6 +1,6 @@
 //! Reads and writes the frames of hosts.
 //!
-//! Hosts use plain Ethernet II without tags, ARP (RFC 826), IPv4 without options and fragments (RFC
+//! Hosts use plain Ethernet II (tags are added and taken off elsewhere), ARP (RFC 826), IPv4 without options and fragments (RFC
 //! 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
 
 use std::net::Ipv4Addr;
@@ -15,6 +15,12 @@ pub(super) use crate::packet::parse::{ICMP, TCP, TYPE_ARP, TYPE_IPV4, UDP};
 
 const UDP_LEN: usize = 8;
 const TCP_LEN: usize = 20;
+/// Where the type stands in a frame, or the tag of a VLAN (IEEE 802.1Q §9.6).
+pub(super) const TYPE_AT: usize = 12;
+/// Length of a tag.
+pub(super) const TAG_LEN: usize = 4;
+/// Type of a customer's tag.
+pub(super) const TYPE_VLAN: u16 = 0x8100;
 /// Shortest Ethernet frame, without its checksum.
 const MIN_FRAME_LEN: usize = 60;
 

@@ -204,7 +204,7 @@ impl EmulatedNetwork {
             switches.map(|(i, ports)| new_switch(topology, SwitchIndex::of(i), ports, settings));
         let hosts = topology.hosts().iter();
         let hosts = hosts.map(|spec| HostSlot {
-            host: EmulatedHost::new(spec.mac, spec.ip),
+            host: EmulatedHost::new(spec.mac, spec.ip).in_network(spec.network),
             link: None,
             timer: None,
         });

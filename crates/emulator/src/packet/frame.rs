@@ -36,7 +36,7 @@ impl EthernetFrame {
     }
 
     /// Inserts `len` zeros at `at`.
-    pub(super) fn insert_zeros(&mut self, at: usize, len: usize) {
+    pub(crate) fn insert_zeros(&mut self, at: usize, len: usize) {
         let old = self.0.len();
         self.0.resize(old + len, 0);
         self.0.copy_within(at..old, at + len);

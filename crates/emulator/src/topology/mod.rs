@@ -101,8 +101,40 @@ pub struct HostSpec {
     pub name: String,
     /// Its Ethernet address.
     pub mac: MacAddr,
-    /// Its Internet address. All hosts are in one network without routers.
+    /// Its Internet address.
     pub ip: Ipv4Addr,
+    /// Its network beside its addresses.
+    pub network: HostNetwork,
+}
+
+/// The network that a host is in. By default, all hosts are in one network without routers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostNetwork {
+    /// Length of the prefix of its subnet: it reaches other addresses by its gateway only. `None`: it
+    /// asks for every address itself.
+    pub prefix: Option<u8>,
+    /// Router to other subnets. `None`: it reaches no other subnet.
+    pub gateway: Option<Ipv4Addr>,
+    /// VLAN of all its frames, which have a tag then. It ignores frames of others.
+    pub vlan: Option<u16>,
+}
+
+impl HostNetwork {
+    /// Longest prefix of an IPv4 address.
+    pub const MAX_PREFIX: u8 = 32;
+
+    /// Returns whether two addresses are in one subnet.
+    #[must_use]
+    pub fn are_together(&self, a: Ipv4Addr, b: Ipv4Addr) -> bool {
+        let bits = u32::from(self.prefix.unwrap_or(0).min(Self::MAX_PREFIX));
+        (a.to_bits() ^ b.to_bits()).checked_shr(u32::BITS - bits).unwrap_or(0) == 0
+    }
+
+    /// Returns the address to ask for, to reach another one. `None`: there is no way.
+    #[must_use]
+    pub fn next_hop(&self, own: Ipv4Addr, to: Ipv4Addr) -> Option<Ipv4Addr> {
+        if self.are_together(own, to) { Some(to) } else { self.gateway }
+    }
 }
 
 impl HostSpec {
@@ -114,6 +146,7 @@ impl HostSpec {
             name: name.into(),
             mac: MacAddr::from_u64(u64::from(number)),
             ip: Ipv4Addr::from_bits(0x0a00_0000 | (number & 0x00ff_ffff)),
+            network: HostNetwork::default(),
         }
     }
 }

@@ -432,6 +432,7 @@ mod tests {
                 name: "h4".to_owned(),
                 mac: "00:00:00:00:00:04".parse().unwrap(),
                 ip: "10.0.0.4".parse().unwrap(),
+                network: crate::topology::HostNetwork::default(),
             }
         );
         assert_eq!(topology.switches()[2].dpid, 3);

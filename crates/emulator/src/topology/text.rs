@@ -3,15 +3,17 @@
 //! One line declares one thing. For users: `docs/book/src/reference/topology-file.md`.
 
 use std::fmt;
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use super::units::{Delay, parse_delay};
 use super::{
-    HostSpec, LinkShape, MAX_FILE_BYTES, Node, SwitchSpec, TopologyError, TopologyProblem,
-    TopologySpec,
+    HostNetwork, HostSpec, LinkShape, MAX_FILE_BYTES, Node, SwitchSpec, TopologyError,
+    TopologyProblem, TopologySpec,
 };
 
 const SWITCH_KEYS: &str = "dpid, tables and capacity";
-const HOST_KEYS: &str = "ip and mac";
+const HOST_KEYS: &str = "ip, mac, gateway and vlan";
 const LINK_KEYS: &str = "delay, loss, bandwidth and queue";
 
 impl TopologySpec {
@@ -135,18 +137,48 @@ fn read_host<'t>(
     host: HostSpec,
     words: impl Iterator<Item = &'t str>,
 ) -> Result<HostSpec, TopologyProblem> {
-    let (mut ip, mut mac) = (None, None);
+    let (mut ip, mut mac, mut gateway, mut vlan) = (None, None, None, None);
     settings("host", HOST_KEYS, words, |key, value| match key {
-        "ip" => Some(set(&mut ip, "ip", value, "an address of IPv4, like 10.0.0.1", |text| {
-            text.parse().ok()
-        })),
+        "ip" => {
+            let want = "an address of IPv4, like 10.0.0.1, or with its subnet, like 10.0.0.1/24";
+            Some(set(&mut ip, "ip", value, want, read_ip))
+        }
         "mac" => {
             let want = "an Ethernet address, like 00:1b:21:3c:9d:f8";
             Some(set(&mut mac, "mac", value, want, |text| text.parse().ok()))
         }
+        "gateway" => {
+            let want = "the address of the router, like 10.0.0.254";
+            Some(set(&mut gateway, "gateway", value, want, |text| text.parse().ok()))
+        }
+        "vlan" => {
+            let read = |text: &str| text.parse().ok().filter(|id| VLAN_IDS.contains(id));
+            Some(set(&mut vlan, "vlan", value, "the id of a VLAN, 1 to 4094", read))
+        }
         _ => None,
     })?;
-    Ok(HostSpec { ip: ip.unwrap_or(host.ip), mac: mac.unwrap_or(host.mac), ..host })
+    let (ip, prefix) = ip.unwrap_or((host.ip, None));
+    let network = HostNetwork { prefix, gateway, vlan };
+    if let Some(gateway) = gateway
+        && (prefix.is_none() || gateway == ip || !network.are_together(ip, gateway))
+    {
+        return Err(TopologyProblem::BadValue {
+            key: "gateway",
+            value: gateway.to_string(),
+            want: "another address of the host's subnet, which stands behind its address: ip=10.0.0.1/24",
+        });
+    }
+    Ok(HostSpec { ip, mac: mac.unwrap_or(host.mac), network, ..host })
+}
+
+/// The ids that VLANs can have (IEEE 802.1Q, table 9-2).
+const VLAN_IDS: RangeInclusive<u16> = 1..=4094;
+
+/// Reads an address, and the length of its prefix if it has one.
+fn read_ip(text: &str) -> Option<(Ipv4Addr, Option<u8>)> {
+    let Some((ip, prefix)) = text.split_once('/') else { return Some((text.parse().ok()?, None)) };
+    let prefix = prefix.parse().ok().filter(|bits| *bits <= HostNetwork::MAX_PREFIX)?;
+    Some((ip.parse().ok()?, Some(prefix)))
 }
 
 fn read_shape<'t>(words: impl Iterator<Item = &'t str>) -> Result<LinkShape, TopologyProblem> {
@@ -245,7 +277,19 @@ impl fmt::Display for TopologySpec {
             writeln!(f)?;
         }
         for host in self.hosts() {
-            writeln!(f, "host {} ip={} mac={}", host.name, host.ip, host.mac)?;
+            write!(f, "host {} ip={}", host.name, host.ip)?;
+            let HostNetwork { prefix, gateway, vlan } = host.network;
+            if let Some(prefix) = prefix {
+                write!(f, "/{prefix}")?;
+            }
+            write!(f, " mac={}", host.mac)?;
+            if let Some(gateway) = gateway {
+                write!(f, " gateway={gateway}")?;
+            }
+            if let Some(vlan) = vlan {
+                write!(f, " vlan={vlan}")?;
+            }
+            writeln!(f)?;
         }
         let usual = LinkShape::default();
         for link in self.links() {
@@ -330,6 +374,10 @@ link s1 edge:9
             ("host a\nhost b ip=10.0.0.1", "line 2: the address 10.0.0.1 is taken by a"),
             ("host a ip=10.0.0", "line 1: ip=10.0.0 is wrong: an address of IPv4"),
             ("host a ip=224.0.0.1", "line 1: ip=224.0.0.1 is wrong"),
+            ("host a ip=10.0.0.1/33", "line 1: ip=10.0.0.1/33 is wrong: an address of IPv4"),
+            ("host a ip=10.0.0.1 gateway=10.0.0.2", "line 1: gateway=10.0.0.2 is wrong: another"),
+            ("host a ip=10.0.0.1/24 gateway=10.0.1.2", "line 1: gateway=10.0.1.2 is wrong"),
+            ("host a vlan=4095", "line 1: vlan=4095 is wrong: the id of a VLAN, 1 to 4094"),
             ("host a mac=01:00:00:00:00:01", "line 1: mac=01:00:00:00:00:01 is wrong"),
             ("switch s1\nlink s1", "line 2: a link has two ends"),
             ("switch s1\nlink s1 delay=1ms", "line 2: a link has two ends"),
