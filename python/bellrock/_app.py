@@ -203,6 +203,7 @@ class EtherType(IntEnum):
     IPV4 = 0x0800
     ARP = 0x0806
     VLAN = 0x8100
+    QINQ = 0x88A8
     IPV6 = 0x86DD
     MPLS = 0x8847
     LLDP = 0x88CC
@@ -212,6 +213,7 @@ class IpProto(IntEnum):
     """IP protocols, for `ip_proto`."""
 
     ICMP = 1
+    IGMP = 2
     TCP = 6
     UDP = 17
     ICMPV6 = 58

@@ -53,6 +53,7 @@ def check_app(app: App) -> None:
 
     Raises `TypeError` for a method that cannot take the arguments of its event.
     """
+    check_settings(app)
     check_events(app.name, app)
     _warn_of_methods(app.name, app, tuple(_ARGUMENTS))
     for name, value in _class_values(type(app)).items():
@@ -66,6 +67,23 @@ def check_app(app: App) -> None:
             "app %s has no event, so it does nothing; write a method such as packet_in(self, switch, packet)",
             app.name,
         )
+
+
+def check_settings(app: App) -> None:
+    """Checks the types of what an app says of itself. Raises `TypeError` or `ValueError`."""
+    kind = type(app).__name__
+    if not isinstance(app.name, str):
+        raise TypeError(f"{kind}.name is text, not {app.name!r}")
+    if not app.name:
+        raise ValueError(f"{kind}.name is empty; give the app a name, or leave `name` out")
+    if isinstance(app.needs, str):
+        raise TypeError(
+            f"{kind}.needs is a tuple; with a comma: needs = ({str(app.needs)!r},)"
+        )
+    for setting in ("keeps_flows", "adopts_flows", "wants_packet_ins"):
+        value = getattr(app, setting)
+        if not isinstance(value, bool):
+            raise TypeError(f"{kind}.{setting} is True or False, not {value!r}")
 
 
 def check_handler(name: str, handler: object) -> None:

@@ -152,8 +152,9 @@ class Lab:
     Apps that a controller would not start are an `Error` here too: two of one name, or an order in which
     one can do nothing. `checked=False` runs them, for tests of parts.
 
-    Names of switches are s1, s2, …, of hosts h1, h2, … unless the topology says otherwise. A name
-    that does not exist is a `ValueError`.
+    Names of switches are s1, s2, …, of hosts h1, h2, … With several hosts to a switch, `linear` and `ring`
+    call them h1s1, h2s1, …, and the lines of `Topology.parse` name them as they like: `lab.hosts` has the
+    names. One that does not exist is a `ValueError`.
     """
 
     def __init__(

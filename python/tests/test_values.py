@@ -1,6 +1,8 @@
 """Values: what they accept, and what they say when they do not."""
 
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,10 @@ from bellrock import (
 )
 
 A = "02:00:00:00:00:01"
+
+# For calls that types forbid.
+ANY_FLOW: Any = Flow
+ANY_ACTION: Any = Action
 
 
 def test_an_address_comes_from_text_bytes_and_numbers() -> None:
@@ -79,7 +85,7 @@ def test_a_vlan_id_is_given_without_the_bit_of_the_tag() -> None:
         ({"nw_dst": "10.0.0.1"}, TypeError, "ipv4_dst"),
         ({"nonsense": 1}, TypeError, "nonsense"),
         ({"tcp_dst": 80}, ValueError, "ip_proto"),
-        ({"in_port": -1}, OverflowError, "negative"),
+        ({"in_port": -1}, ValueError, "in_port is a number from 0 to 0xffffffff, not -1"),
         ({"in_port": 1 << 32}, ValueError, "in_port"),
         ({"in_port": (1, 1)}, ValueError, "mask"),
         ({"eth_dst": 1.5}, TypeError, "eth_dst"),
@@ -114,8 +120,71 @@ def test_a_flow_is_a_value() -> None:
     assert str(Flow(Match())).endswith("drop")
     with pytest.raises(TypeError):
         Flow(Match(), "output:2")  # type: ignore[arg-type]
-    with pytest.raises(OverflowError):
-        Flow(Match(), idle_timeout=1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: Flow(Match(), idle_timeout=1 << 16), ValueError, "0 to 65535, not 65536"),
+        (lambda: Flow(Match(), priority=40_000), ValueError, "0 to 4095, not 40000"),
+        (lambda: ANY_FLOW(match=Match()), TypeError, r"Flow\(Match\(...\), Action.output"),
+        (lambda: ANY_FLOW(Match(), actions=[]), TypeError, "no argument actions"),
+        (lambda: ANY_FLOW(), TypeError, "a flow needs a match"),
+        (lambda: Action.set_tcp_dst(99_999), ValueError, "set_tcp_dst: port.* 0 to 65535, not 99999"),
+        (lambda: ANY_ACTION.set_tcp_dst("www"), TypeError, "set_tcp_dst: port.*not str"),
+        (lambda: Action.set_eth_dst("x"), ValueError, "set_eth_dst: address"),
+        (lambda: Action.tag(4096), ValueError, "vlan_id is at most 4095"),
+        (lambda: Action.output(-1), ValueError, "0 to 4294967295, not -1"),
+        (lambda: Meter(1), ValueError, "packets_per_second"),
+        (lambda: Meter(1, kbps=1, burst_packets=1), ValueError, "one rate"),
+    ],
+)
+def test_a_wrong_value_names_what_is_right(
+    make: Callable[[], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_a_tag_is_one_action_in_every_version() -> None:
+    assert str(Action.tag(7)) == "push_vlan:0x8100,set_field:0x1007->vlan_vid"
+    assert repr(Action.tag(7)) == "Action.tag(7)"
+    assert Action.tag(7) == Action.tag(7) != Action.tag(8)
+    assert Action.untag() == Action.pop_vlan()
+    flow = Flow(Match(vlan_id=None), Action.tag(7), Action.output(2))
+    assert flow.actions == [Action.push_vlan(0x8100), Action.set_vlan_vid(7), Action.output(2)]
+
+
+def test_an_action_of_an_experimenter_is_a_value() -> None:
+    action = Action.experimenter(0x2320, b"\x00\x12abc")
+    assert action.experimenter_data == (0x2320, b"\x00\x12abc\0\0\0"), "padded"
+    assert str(action) == "experimenter(0x00002320,0012616263000000)"
+    assert repr(action) == f"<Action {action}>"
+    assert action == Action.experimenter(0x2320, b"\x00\x12abc") != Action.experimenter(1, b"")
+    assert Action.output(1).experimenter_data is None
+    assert Flow(Match(), action).actions == [action]
+
+
+def test_groups_meters_and_plans_are_readable() -> None:
+    bucket = Bucket(Action.set_eth_dst(A), Action.output(3), weight=2, watch_port=3)
+    assert (bucket.weight, bucket.watch_port, bucket.actions[1]) == (2, 3, Action.output(3))
+    assert repr(bucket) == f"<Bucket weight=2 watch_port=3 set_field:{A}->eth_dst,output:3>"
+    group = Group(7, "select", bucket, Bucket())
+    assert (group.id, group.kind, group.buckets) == (7, "select", [bucket, Bucket()])
+    assert repr(group).startswith("<Group 7 select [weight=2") and repr(group).endswith("[drop]>")
+    meter = Meter(1, kbps=10_000, burst_kbits=500)
+    assert (meter.kbps, meter.burst_kbits, meter.packets_per_second) == (10_000, 500, None)
+    assert repr(meter) == "<Meter 1 kbps=10000 burst_kbits=500>"
+    by_packets = Meter(2, packets_per_second=50, burst_packets=5)
+    assert (by_packets.packets_per_second, by_packets.burst_packets) == (50, 5)
+    assert by_packets.kbps is None and by_packets != Meter(2, kbps=50, burst_kbits=5)
+    plan = Plan.tree()
+    flow = Flow(Match(in_port=1), Action.output(2))
+    plan.group(1, group)
+    plan.add(0xA1, flow, distance=1)
+    assert plan.changes == [("add", 1, group), ("add", 0xA1, flow)]
+    assert repr(plan) == "<Plan (tree), 2 changes>" and not plan.is_carried_out
+    assert str(plan).splitlines()[1] == f"switch 00000000000000a1: add flow {flow}"
 
 
 def test_the_headers_of_a_packet_are_read_from_its_bytes() -> None:

@@ -33,6 +33,7 @@ mod event;
 mod event_alarms;
 mod event_causes;
 mod event_kinds;
+mod event_subject;
 mod events;
 mod flow;
 mod hosts;
@@ -87,6 +88,7 @@ pub use error::{Error, HandlerError, Result};
 pub use etherparse;
 pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
+pub use event_subject::EventSubject;
 pub use events::{
     AlarmState, EVENTS_KEPT, EventRecord, Events, OPEN_ALARMS_KEPT, Subscription, SubscriptionItem,
 };

@@ -8,7 +8,7 @@ use crate::argument::{hash_of, wrong_type, wrong_value};
 
 /// An Ethernet address. Compares, sorts and hashes by value.
 #[pyclass(name = "MacAddr", module = "bellrock", frozen, eq, ord)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PyMacAddr(pub(crate) MacAddr);
 
 /// Number of bits of an address.

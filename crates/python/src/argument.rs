@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use bellrock::{MacAddr, Port};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -41,6 +41,15 @@ pub(crate) fn wrong_type(value: &Bound<'_, PyAny>, expected: impl Display) -> Py
 /// Makes the error for a value that is not possible.
 pub(crate) fn wrong_value(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Says in the text of an error what it is about.
+pub(crate) fn about(py: Python<'_>, what: &str, error: PyErr) -> PyErr {
+    let text = format!("{what}: {}", error.value(py));
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(text),
+        false => PyValueError::new_err(text),
+    }
 }
 
 /// Hashes a value for Python. The keys are secret: hosts choose addresses, and must not be able to
@@ -100,7 +109,7 @@ impl Argument for Ipv6Addr {
 /// A number, as in 1.3: `Port` has those of reserved ports.
 impl Argument for Port {
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        value.extract().map(Port)
+        u32::read(value).map(Port)
     }
 }
 
@@ -108,7 +117,15 @@ macro_rules! numbers {
     ($($type:ty)*) => {$(
         impl Argument for $type {
             fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-                value.extract()
+                value.extract().map_err(|error: PyErr| {
+                    let max = <$type>::MAX;
+                    match error.is_instance_of::<PyOverflowError>(value.py()) {
+                        true => wrong_value(format_args!(
+                            "expected a number from 0 to {max}, not {value}"
+                        )),
+                        false => wrong_type(value, format_args!("a number from 0 to {max}")),
+                    }
+                })
             }
         }
     )*};

@@ -2,12 +2,13 @@
 
 use bellrock::Port;
 use bellrock::openflow::{
-    Band, BandType, Bucket, Group, GroupDesc, GroupStats, GroupType, MeterConfig, MeterFlags,
-    MeterStats, PacketByteCount,
+    Band, BandType, Bucket, Group, GroupDesc, GroupStats, MeterConfig, MeterFlags, MeterStats,
+    PacketByteCount,
 };
 use pyo3::prelude::*;
 
 use crate::action::{PyAction, reported_actions};
+use crate::entry::kind_name;
 use crate::stats::{known, seconds};
 
 /// Packets and bytes. `None`: the switch does not count them.
@@ -69,13 +70,7 @@ impl From<&GroupDesc<'_>> for PyGroupDesc {
     fn from(desc: &GroupDesc<'_>) -> Self {
         PyGroupDesc {
             group: desc.group,
-            kind: match desc.kind {
-                GroupType::All => "all".to_owned(),
-                GroupType::Select => "select".to_owned(),
-                GroupType::Indirect => "indirect".to_owned(),
-                GroupType::FastFailover => "fast_failover".to_owned(),
-                GroupType::Unknown(number) => number.to_string(),
-            },
+            kind: kind_name(desc.kind),
             buckets: desc.buckets.iter().map(|bucket| PyBucketDesc::from(&bucket)).collect(),
         }
     }
@@ -93,7 +88,7 @@ impl PyGroupDesc {
 #[pyclass(name = "BucketDesc", module = "bellrock", frozen, get_all)]
 #[derive(Clone)]
 pub(crate) struct PyBucketDesc {
-    /// Its actions, in order. Those without a meaning here are left out.
+    /// Its actions, in order. Those without a meaning here are kept as they are.
     actions: Vec<PyAction>,
     /// Its weight, for select groups.
     weight: u16,
@@ -118,7 +113,7 @@ impl From<&Bucket<'_>> for PyBucketDesc {
 #[pymethods]
 impl PyBucketDesc {
     fn __repr__(&self) -> String {
-        let actions: Vec<_> = self.actions.iter().map(|action| action.0.to_string()).collect();
+        let actions: Vec<_> = self.actions.iter().map(PyAction::text).collect();
         format!("<BucketDesc {}>", actions.join(","))
     }
 }

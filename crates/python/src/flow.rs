@@ -1,10 +1,12 @@
 //! Flows.
 
-use bellrock::{Flow, FlowFlags, PriorityBand};
+use bellrock::{Flow, FlowFlags, FlowMod, PriorityBand};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::action::{PyAction, actions_in, actions_of};
+use crate::action::{PyAction, actions_in, actions_of, own_actions};
+use crate::argument::{Arg, wrong_value};
 use crate::matching::PyMatch;
 
 /// A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions it
@@ -19,49 +21,75 @@ pub(crate) struct PyFlow(pub(crate) Flow);
 #[pymethods]
 impl PyFlow {
     #[new]
-    #[pyo3(signature = (
-        matching, /, *actions, table=0, priority=PriorityBand::MIDDLE, number=0, idle_timeout=0,
-        hard_timeout=0, meter=None, write_actions=None, write_metadata=None, goto_table=None,
-        send_flow_removed=false, check_overlap=false
-    ))]
+    #[pyo3(
+        signature = (
+            matching=None, /, *actions, table=Arg(0), priority=Arg(PriorityBand::MIDDLE), number=Arg(0),
+            idle_timeout=Arg(0), hard_timeout=Arg(0), meter=None, write_actions=None,
+            write_metadata=None, goto_table=None, send_flow_removed=false, check_overlap=false, **others
+        ),
+        text_signature = "(matching, /, *actions, table=0, priority=2048, number=0, idle_timeout=0, \
+                          hard_timeout=0, meter=None, write_actions=None, write_metadata=None, \
+                          goto_table=None, send_flow_removed=False, check_overlap=False)"
+    )]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn new(
-        matching: &Bound<'_, PyMatch>,
+        matching: Option<&Bound<'_, PyMatch>>,
         actions: &Bound<'_, PyTuple>,
-        table: u8,
-        priority: u16,
-        number: u32,
-        idle_timeout: u16,
-        hard_timeout: u16,
-        meter: Option<u32>,
+        table: Arg<u8>,
+        priority: Arg<u16>,
+        number: Arg<u32>,
+        idle_timeout: Arg<u16>,
+        hard_timeout: Arg<u16>,
+        meter: Option<Arg<u32>>,
         write_actions: Option<Vec<PyAction>>,
         write_metadata: Option<(u64, u64)>,
-        goto_table: Option<u8>,
+        goto_table: Option<Arg<u8>>,
         send_flow_removed: bool,
         check_overlap: bool,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        if let Some(name) = others.and_then(|others| others.keys().iter().next()) {
+            return Err(PyTypeError::new_err(format!(
+                "a flow has no argument {name}; write Flow(Match(...), Action.output(3), priority=100): the match, then the \
+                 actions, without names"
+            )));
+        }
+        let Some(matching) = matching else {
+            return Err(PyTypeError::new_err(
+                "a flow needs a match: Flow(Match(in_port=1), Action.output(3)); Match() is every packet",
+            ));
+        };
+        if !(..PriorityBand::PRIORITIES).contains(&priority.0)
+            && priority.0 != FlowMod::DEFAULT_PRIORITY
+        {
+            return Err(wrong_value(format_args!(
+                "priority is among the app's own flows, 0 to {}, not {}",
+                PriorityBand::PRIORITIES - 1,
+                priority.0
+            )));
+        }
         let mut flags = FlowFlags::empty();
         flags.set(FlowFlags::SEND_FLOW_REM, send_flow_removed);
         flags.set(FlowFlags::CHECK_OVERLAP, check_overlap);
         let mut flow = Flow::new(matching.get().0.clone())
-            .table(table)
-            .priority(priority)
-            .number(number)
-            .idle(idle_timeout)
-            .hard(hard_timeout)
+            .table(table.0)
+            .priority(priority.0)
+            .number(number.0)
+            .idle(idle_timeout.0)
+            .hard(hard_timeout.0)
             .flags(flags)
             .actions(&actions_in(actions)?);
         if let Some(meter) = meter {
-            flow = flow.meter(meter);
+            flow = flow.meter(meter.0);
         }
         if let Some(actions) = write_actions {
-            flow = flow.write_actions(&actions_of(&actions));
+            flow = flow.write_actions(&actions_of(&actions)?);
         }
         if let Some((metadata, mask)) = write_metadata {
             flow = flow.write_metadata(metadata, mask);
         }
         if let Some(table) = goto_table {
-            flow = flow.goto_table(table);
+            flow = flow.goto_table(table.0);
         }
         Ok(PyFlow(flow))
     }
@@ -75,7 +103,7 @@ impl PyFlow {
     /// Actions that are applied at once, in order.
     #[getter]
     fn actions(&self) -> Vec<PyAction> {
-        self.0.applied().iter().map(|action| PyAction(*action)).collect()
+        own_actions(self.0.applied())
     }
 
     /// Number of its table.

@@ -3,12 +3,13 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bellrock::MacAddr;
-use bellrock::etherparse::TcpHeader;
+use bellrock::etherparse::{LaxNetSlice, TcpHeader};
 use bellrock::packet::{Ethernet, Ip, VlanTag};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument::{Arg, wrong_value};
+use crate::packet::PyPacket;
 
 /// The Ethernet header of a new frame: `Ethernet(src, dst).ipv4(src, dst).udp(5000, 53, b"hello")`.
 /// Lengths, checksums and padding are computed.
@@ -30,6 +31,23 @@ impl PyEthernet {
     /// Returns the frame with a payload of this Ethernet type.
     fn payload<'py>(&self, py: Python<'py>, eth_type: u16, data: &[u8]) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.payload(eth_type, data))
+    }
+
+    /// Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request that leaves
+    /// out `target_mac` asks for it.
+    #[pyo3(signature = (operation, sender_mac, sender_ip, target_ip, target_mac=Arg(MacAddr::ZERO)))]
+    fn arp<'py>(
+        &self,
+        py: Python<'py>,
+        operation: Arg<u16>,
+        sender_mac: Arg<MacAddr>,
+        sender_ip: Arg<Ipv4Addr>,
+        target_ip: Arg<Ipv4Addr>,
+        target_mac: Arg<MacAddr>,
+    ) -> Bound<'py, PyBytes> {
+        let sender = (sender_mac.0, sender_ip.0);
+        let frame = self.0.arp(operation.0, sender, (target_mac.0, target_ip.0));
+        PyBytes::new(py, &frame)
     }
 
     /// Adds an IPv4 header.
@@ -65,6 +83,44 @@ impl PyIp {
 
 #[pymethods]
 impl PyIp {
+    /// Returns the frame with a payload of any protocol, such as `IpProto.IGMP`.
+    fn payload<'py>(
+        &self,
+        py: Python<'py>,
+        proto: Arg<u8>,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let frame = self.0.payload(proto.0, data).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
+    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In ICMP,
+    /// `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden; in ICMPv6,
+    /// 0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
+    #[pyo3(signature = (packet, code))]
+    fn unreachable<'py>(
+        &self,
+        py: Python<'py>,
+        packet: &Bound<'_, PyPacket>,
+        code: Arg<u8>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let original = from_ip_header(packet)?;
+        let frame = self.0.unreachable(code.0, original).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
+    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its TTL or
+    /// hop limit was used up.
+    fn time_exceeded<'py>(
+        &self,
+        py: Python<'py>,
+        packet: &Bound<'_, PyPacket>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let original = from_ip_header(packet)?;
+        let frame = self.0.time_exceeded(original).map_err(wrong_value)?;
+        Ok(PyBytes::new(py, &frame))
+    }
+
     /// Returns the frame with a UDP datagram.
     #[pyo3(signature = (src_port, dst_port, data=&[][..]))]
     fn udp<'py>(
@@ -131,5 +187,21 @@ impl PyIp {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let frame = self.0.echo_reply(id, sequence, data).map_err(wrong_value)?;
         Ok(PyBytes::new(py, &frame))
+    }
+}
+
+/// A packet from its IP header on.
+///
+/// # Errors
+/// `ValueError`: it has none.
+fn from_ip_header<'p>(packet: &'p Bound<'_, PyPacket>) -> PyResult<&'p [u8]> {
+    let view = packet.get().view();
+    let headers = view.headers().ok();
+    let is_ip = headers.as_ref().is_some_and(|headers| {
+        matches!(headers.net, Some(LaxNetSlice::Ipv4(_) | LaxNetSlice::Ipv6(_)))
+    });
+    match headers.as_ref().and_then(|headers| headers.ether_payload()) {
+        Some(payload) if is_ip => Ok(payload.payload),
+        _ => Err(wrong_value("the packet has no IP header, so no error is sent about it")),
     }
 }

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use bellrock::{Host, Link, PortDesc, SwitchInfo};
 use pyo3::prelude::*;
 
+use crate::action::PyAction;
 use crate::address::PyMacAddr;
+use crate::argument::wrong_type;
+use crate::entry::{PyGroup, PyMeter};
+use crate::matching::PyMatch;
 
 /// A switch that is up, as it was at one moment.
 #[pyclass(name = "SwitchInfo", module = "bellrock", frozen)]
@@ -42,6 +46,58 @@ impl PySwitchInfo {
     #[getter]
     fn n_buffers(&self) -> u32 {
         self.0.n_buffers
+    }
+
+    /// Whether flows can send packets to groups: its version has them. A switch may still refuse some.
+    #[getter]
+    fn has_groups(&self) -> bool {
+        self.0.version.has_groups()
+    }
+
+    /// Whether flows can send packets through meters: its version has them. A switch may still have
+    /// room for none.
+    #[getter]
+    fn has_meters(&self) -> bool {
+        self.0.version.has_meters()
+    }
+
+    /// Whether flows can name a table, and send packets to a later one: its version lets them.
+    #[getter]
+    fn has_tables(&self) -> bool {
+        self.0.version.names_tables()
+    }
+
+    /// The family of its version: "fixed" (1.0), whose matches have twelve fields, or "oxm" (1.2 and
+    /// later), whose matches are lists of fields.
+    #[getter]
+    fn family(&self) -> &'static str {
+        if self.0.version.has_oxm() { "oxm" } else { "fixed" }
+    }
+
+    /// Capabilities that it reports, with the specification's names in lower case, such as
+    /// "flow_stats".
+    #[getter]
+    fn capabilities(&self) -> Vec<String> {
+        self.0.capabilities.iter_names().map(|(name, _)| name.to_lowercase()).collect()
+    }
+
+    /// Returns whether its flows can have this action, match, group or meter: its version expresses it,
+    /// and, with 1.0, it reports the action. A switch of 1.3 may still refuse one.
+    #[pyo3(signature = (what, /))]
+    fn supports(&self, what: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Ok(action) = what.cast_exact::<PyAction>() {
+            return Ok(action.get().is_supported(&self.0));
+        }
+        if let Ok(matching) = what.cast_exact::<PyMatch>() {
+            return Ok(self.0.can_match(&matching.get().0));
+        }
+        if what.cast_exact::<PyGroup>().is_ok() {
+            return Ok(self.has_groups());
+        }
+        match what.cast_exact::<PyMeter>() {
+            Ok(_) => Ok(self.has_meters()),
+            Err(_) => Err(wrong_type(what, "an Action, a Match, a Group or a Meter")),
+        }
     }
 
     /// Its maker, in its own words.

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::net::Ipv4Addr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bellrock::lab::{FaultKind, Faults, FlowState, Lab, LabBuilder, NamedTopology, TopologySpec};
@@ -339,6 +339,7 @@ impl NativeLab {
     /// Calls the lab. Its panics are about wrong names, and become exceptions.
     fn with<T>(&mut self, call: impl FnOnce(&mut Lab) -> T) -> PyResult<T> {
         // It checks names before it changes anything.
+        print_no_wrong_names();
         let result = catch_unwind(AssertUnwindSafe(|| call(&mut self.lab)));
         self.check()?;
         result.map_err(|panic| PyValueError::new_err(text_of(&*panic)))
@@ -355,6 +356,20 @@ impl NativeLab {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Keeps panics about wrong names, which become exceptions, from being printed: those of calls in this
+/// file. All others are printed as before.
+fn print_no_wrong_names() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if info.location().is_none_or(|at| at.file() != file!()) {
+                print(info);
+            }
+        }));
+    });
 }
 
 /// Starts the lab with these apps.

@@ -18,18 +18,21 @@ mod address;
 mod app_options;
 mod argument;
 mod bell;
+mod changes;
 mod command_run;
 mod controller;
 mod desired;
 mod entry;
 mod entry_stats;
 mod error;
+mod events;
 mod flow;
 mod flows_for_packets;
 mod frame;
 mod frame_view;
 mod from_packet;
 mod info;
+mod kept;
 mod lab;
 mod log;
 mod log_lines;
@@ -60,6 +63,8 @@ mod _native {
     #[pymodule_export]
     use crate::address::PyMacAddr;
     #[pymodule_export]
+    use crate::changes::Changes;
+    #[pymodule_export]
     use crate::command_run::CommandRun;
     #[pymodule_export]
     use crate::controller::NativeController;
@@ -73,6 +78,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::error::Error;
+    #[pymodule_export]
+    use crate::events::{EventStream, MissedEvents, PyEvent, PyHostId};
     #[pymodule_export]
     use crate::flow::PyFlow;
     #[pymodule_export]
@@ -90,7 +97,7 @@ mod _native {
     #[pymodule_export]
     use crate::message::{PyErrorMessage, PyFlowRemoved, PyPortStatus};
     #[pymodule_export]
-    use crate::network::{EventStream, MissedEvents, PyEvent, PyNetwork};
+    use crate::network::PyNetwork;
     #[pymodule_export]
     use crate::osken::OsKenCodec;
     #[pymodule_export]

@@ -180,9 +180,13 @@ fn add_vlan(matching: &mut Match, value: &Bound<'_, PyAny>) -> PyResult<()> {
     const MAX_ID: u16 = 0x0fff;
     let vid = match value.is_none() {
         true => 0,
-        false => match value.extract::<u16>()? {
-            id @ 0..=MAX_ID => Match::VLAN_PRESENT | id,
-            id => return Err(wrong_value(format_args!("vlan_id is at most {MAX_ID}, not {id}"))),
+        false => match value.extract::<u16>() {
+            Ok(id @ 0..=MAX_ID) => Match::VLAN_PRESENT | id,
+            _ => {
+                let text =
+                    format_args!("vlan_id is a number from 0 to {MAX_ID}, or None, not {value}");
+                return Err(wrong_value(text));
+            }
         },
     };
     matching.set(Field::VlanVid, vid.into());
@@ -197,7 +201,13 @@ fn read(field: Field, value: &Bound<'_, PyAny>) -> PyResult<(u128, Option<u128>)
         if let Ok(number) = value.extract::<u64>() {
             return Ok((number.into(), None));
         }
-        return Ok((value.extract()?, None));
+        return match value.extract::<u128>() {
+            Ok(number) => Ok((number, None)),
+            Err(_) => Err(wrong_value(format_args!(
+                "{field} is a number from 0 to {:#x}, not {value}",
+                field.max()
+            ))),
+        };
     }
     if let Ok(address) = value.cast_exact::<PyMacAddr>() {
         return match kind(field) {

@@ -1,25 +1,25 @@
 //! The network, as apps see it.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bellrock::openflow::{
     Element, FlowStatsRequest, Group, List, Meter, QueueStatsRequest, ReplyBody, RequestBody,
 };
-use bellrock::services::paths::paths;
+use bellrock::services::paths::{Hop, paths};
 use bellrock::services::programming::FlowProgramming;
-use bellrock::{
-    AppEvent, Dpid, EventRecord, MacAddr, Match, Needs, Network, Port, Subscription,
-    SubscriptionItem,
-};
+use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::argument::Arg;
+use crate::argument::{Arg, wrong_value};
+use crate::changes::Changes;
 use crate::desired::PyDesired;
 use crate::entry_stats::{PyGroupDesc, PyGroupStats, PyMeterConfig, PyMeterStats};
 use crate::error::Error;
+use crate::events::EventStream;
 use crate::info::{PyHost, PyLink, PySwitchInfo};
 use crate::matching::PyMatch;
 use crate::plan::PyPlan;
@@ -117,8 +117,54 @@ impl PyNetwork {
         self.check_needs("path", Needs::PATHS, "paths")?;
         let paths = paths(&self.network).load();
         let path = paths.path(Dpid(from_dpid), Dpid(to_dpid), key);
-        Ok(path
-            .map(|path| path.hops.iter().map(|hop| (hop.from.dpid.0, hop.from.port.0)).collect()))
+        Ok(path.map(|path| path.hops.into_iter().map(sender).collect()))
+    }
+
+    /// Returns the number of hops between two switches; `None` if there is no path. For apps that need
+    /// "paths".
+    fn distance(&self, from_dpid: u64, to_dpid: u64) -> PyResult<Option<u16>> {
+        self.check_needs("distance", Needs::PATHS, "paths")?;
+        Ok(paths(&self.network).load().distance(Dpid(from_dpid), Dpid(to_dpid)))
+    }
+
+    /// Returns the ports that shortest paths between two switches begin with, each as the datapath id and
+    /// the port: several where paths are equally long, none if there is no path. For apps that need
+    /// "paths".
+    fn next_hops(&self, from_dpid: u64, to_dpid: u64) -> PyResult<Vec<(u64, u32)>> {
+        self.check_needs("next_hops", Needs::PATHS, "paths")?;
+        let paths = paths(&self.network).load();
+        Ok(paths.next_hops(Dpid(from_dpid), Dpid(to_dpid)).map(sender).collect())
+    }
+
+    /// Returns the `k` shortest paths between two switches that pass no switch twice, the shortest first,
+    /// each as `path` returns it. Links whose sending port is in `avoid`, as a datapath id and a port, are
+    /// left out. For apps that need "paths".
+    #[pyo3(signature = (from_dpid, to_dpid, k, avoid=Vec::new()))]
+    fn k_shortest(
+        &self,
+        from_dpid: u64,
+        to_dpid: u64,
+        k: usize,
+        avoid: Vec<(u64, u32)>,
+    ) -> PyResult<Vec<Vec<(u64, u32)>>> {
+        self.check_needs("k_shortest", Needs::PATHS, "paths")?;
+        if !(1..=MAX_PATHS).contains(&k) {
+            return Err(wrong_value(format_args!("k is 1 to {MAX_PATHS}, not {k}")));
+        }
+        let avoid: BTreeSet<_> = avoid.into_iter().collect();
+        let usable = |hop: Hop| !avoid.contains(&sender(hop));
+        let found =
+            paths(&self.network).load().k_shortest(Dpid(from_dpid), Dpid(to_dpid), k, usable);
+        Ok(found.into_iter().map(|path| path.hops.into_iter().map(sender).collect()).collect())
+    }
+
+    /// Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty while the
+    /// network is not known yet. For apps that need "topology".
+    fn edge_ports(&self, dpid: u64) -> PyResult<Vec<u32>> {
+        self.check_needs("edge_ports", Needs::all(), "topology")?;
+        let topology = self.network.topology().load();
+        let ports = topology.edge_of(Dpid(dpid)).map(|port| port.0);
+        Ok(if topology.settled { ports.collect() } else { Vec::new() })
     }
 
     /// Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so that
@@ -303,13 +349,31 @@ impl PyNetwork {
         self.network.publish(if alarming { event.alarming() } else { event });
     }
 
-    /// Subscribes to all later events of the network: `async for event in network.events()`.
-    fn events(&self) -> EventStream {
-        EventStream {
-            network: self.network.clone(),
-            shared: Arc::clone(&self.shared),
-            subscription: Arc::new(Mutex::new(Some(self.network.events().subscribe()))),
-        }
+    /// Subscribes to later events of the network, to all or to those with these names: `async for event
+    /// in network.events("link_up", "link_down")`. `Event.NAMES` has all names.
+    #[pyo3(signature = (*names))]
+    fn events(&self, names: &Bound<'_, PyTuple>) -> PyResult<EventStream> {
+        EventStream::new(&self.network, &self.shared, names)
+    }
+
+    /// Waits for changes of the switches, links, hosts and paths, as far as the app needs them: `await
+    /// network.changed()` for the next one, `async for parts in network.changed()` for each. The result has
+    /// what changed, of "topology", "hosts" and "paths". Changes in quick succession come as one.
+    fn changed(&self) -> PyResult<Changes> {
+        self.check_needs("changed", Needs::all(), "topology")?;
+        Ok(Changes::new(&self.network, self.needs, &self.shared))
+    }
+
+    /// Makes a graph of `networkx`, which must be installed: switches by their datapath ids, hosts by their
+    /// addresses if the app needs "hosts", and an edge for each direction of a link, with `port`, `to_port`
+    /// and `rate_kbps`. Of parallel links, a `DiGraph` has the one with the lowest port; with `multi=True`, a
+    /// `MultiDiGraph` has all.
+    #[pyo3(signature = (*, multi=false))]
+    fn to_networkx<'py>(slf: Bound<'py, Self>, multi: bool) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().check_needs("to_networkx", Needs::all(), "topology")?;
+        let has_hosts = slf.get().needs.intersects(Needs::HOSTS);
+        let graph = slf.py().import("bellrock._graph")?;
+        graph.call_method1("to_networkx", (slf, multi, has_hosts))
     }
 
     fn __repr__(&self) -> String {
@@ -335,6 +399,14 @@ impl PyNetwork {
     }
 }
 
+/// Maximum number of paths that are searched in one call.
+const MAX_PATHS: usize = 64;
+
+/// The datapath id and the port that a hop sends by.
+fn sender(hop: Hop) -> (u64, u32) {
+    (hop.from.dpid.0, hop.from.port.0)
+}
+
 /// Makes a list in Python of the items of a reply.
 fn list<'a, T: Element<'a> + Clone, P: for<'py> IntoPyObject<'py>>(
     py: Python<'_>,
@@ -346,89 +418,4 @@ fn list<'a, T: Element<'a> + Clone, P: for<'py> IntoPyObject<'py>>(
 
 fn other_reply() -> PyErr {
     Error::new_err("the switch answered with another reply")
-}
-
-/// The events of the network, for `async for`.
-#[pyclass(module = "bellrock", frozen)]
-pub(crate) struct EventStream {
-    network: Network,
-    shared: Arc<Shared>,
-    /// `None`: somebody waits for the next event.
-    subscription: Arc<Mutex<Option<Subscription>>>,
-}
-
-#[pymethods]
-impl EventStream {
-    fn __aiter__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __anext__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let taken = self.lock_take();
-        let Some(mut subscription) = taken else {
-            return Err(PyRuntimeError::new_err("another coroutine waits for the next event"));
-        };
-        let back = Arc::clone(&self.subscription);
-        let next = async move {
-            let item = subscription.next().await;
-            *back.lock().unwrap_or_else(PoisonError::into_inner) = Some(subscription);
-            item
-        };
-        self.shared.awaitable(py, (&self.network, "events"), next, |py, item| match item {
-            SubscriptionItem::Event(record) => PyEvent(record).into_py_any(py),
-            SubscriptionItem::Missed(missed) => MissedEvents { count: missed }.into_py_any(py),
-        })
-    }
-}
-
-impl EventStream {
-    fn lock_take(&self) -> Option<Subscription> {
-        self.subscription.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-/// An event of the network.
-#[pyclass(name = "Event", module = "bellrock", frozen)]
-pub(crate) struct PyEvent(EventRecord);
-
-#[pymethods]
-impl PyEvent {
-    /// Its name, such as "switch_up".
-    #[getter]
-    fn name(&self) -> &str {
-        self.0.event.name()
-    }
-
-    /// Number of events published before it.
-    #[getter]
-    fn number(&self) -> u64 {
-        self.0.number
-    }
-
-    /// Its time, in seconds since the controller started.
-    #[getter]
-    fn time(&self) -> f64 {
-        self.0.time.as_secs_f64()
-    }
-
-    /// Whether an operator should see it.
-    #[getter]
-    fn is_alarming(&self) -> bool {
-        self.0.event.is_alarming()
-    }
-
-    fn __str__(&self) -> String {
-        self.0.event.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<Event {}: {}>", self.0.event.name(), self.0.event)
-    }
-}
-
-/// Stands in a stream of events for those that it missed, because its reader was too slow.
-#[pyclass(module = "bellrock", frozen, get_all)]
-pub(crate) struct MissedEvents {
-    /// Number of events missed.
-    count: u64,
 }

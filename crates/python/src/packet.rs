@@ -301,65 +301,101 @@ fn view(message: &[u8]) -> PyResult<PacketInView<'_>> {
 /// An ARP packet (RFC 826). `operation` is 1 for a request, 2 for a reply.
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Arp {
+    /// 1 for a request, 2 for a reply.
     operation: u16,
+    /// The sender's Ethernet address.
     sender_mac: PyMacAddr,
+    /// The sender's IPv4 address.
     sender_ip: Ipv4Addr,
+    /// The target's Ethernet address: zero in a request.
     target_mac: PyMacAddr,
+    /// The target's IPv4 address.
     target_ip: Ipv4Addr,
 }
 
 /// An IPv4 header (RFC 791).
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Ipv4 {
+    /// Source.
     src: Ipv4Addr,
+    /// Destination.
     dst: Ipv4Addr,
+    /// Protocol behind it, such as `IpProto.TCP`.
     proto: u8,
+    /// Number of routers that it may still pass.
     ttl: u8,
+    /// Class of service, 6 bits.
     dscp: u8,
+    /// Congestion, 2 bits.
     ecn: u8,
+    /// Length with this header, in bytes.
     total_length: u16,
+    /// Number that its fragments share.
     identification: u16,
+    /// Whether it is a part of a packet.
     is_fragment: bool,
 }
 
 /// An IPv6 header (RFC 8200).
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Ipv6 {
+    /// Source.
     src: Ipv6Addr,
+    /// Destination.
     dst: Ipv6Addr,
+    /// Protocol behind extension headers, such as `IpProto.TCP`.
     proto: u8,
+    /// Number of routers that it may still pass.
     hop_limit: u8,
+    /// Class of service, 6 bits.
     dscp: u8,
+    /// Congestion, 2 bits.
     ecn: u8,
+    /// Flow that it belongs to, 20 bits.
     flow_label: u32,
 }
 
 /// A TCP header (RFC 9293).
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Tcp {
+    /// Source port.
     src_port: u16,
+    /// Destination port.
     dst_port: u16,
+    /// Number of the first byte.
     sequence: u32,
+    /// Number of the next byte that is expected, if `ack` is set.
     acknowledgment: u32,
+    /// Whether it opens a connection.
     syn: bool,
+    /// Whether it acknowledges.
     ack: bool,
+    /// Whether it is the last of its direction.
     fin: bool,
+    /// Whether it ends the connection at once.
     rst: bool,
+    /// Whether the receiver gets the data at once.
     psh: bool,
+    /// Number of bytes that the sender takes, unscaled.
     window: u16,
 }
 
 /// A UDP header (RFC 768).
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Udp {
+    /// Source port.
     src_port: u16,
+    /// Destination port.
     dst_port: u16,
+    /// Length with this header, in bytes.
     length: u16,
 }
 
 /// The type and code of an ICMP (RFC 792) or ICMPv6 (RFC 4443) message.
 #[pyclass(module = "bellrock", frozen, get_all)]
 pub(crate) struct Icmp {
+    /// Its type, such as 8 for an echo request of ICMP.
     kind: u8,
+    /// What its type has several of, such as reasons of an error.
     code: u8,
 }

@@ -1,6 +1,7 @@
 //! The switch, as handlers use it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -124,12 +125,16 @@ pub(crate) enum Outputs {
     Actions(Vec<PyAction>),
 }
 
-impl From<Outputs> for Vec<Action<'static>> {
-    fn from(outputs: Outputs) -> Self {
-        match outputs {
-            Outputs::Port(port) => vec![Action::output(Port(port))],
-            Outputs::Action(action) => vec![action.0],
-            Outputs::Actions(actions) => actions_of(&actions),
+impl Outputs {
+    /// The actions, as the library has them.
+    ///
+    /// # Errors
+    /// `ValueError`: one cannot be written.
+    fn actions(&self) -> PyResult<Vec<Action<'static>>> {
+        match self {
+            Outputs::Port(port) => Ok(vec![Action::output(Port(*port))]),
+            Outputs::Action(action) => actions_of(slice::from_ref(action)),
+            Outputs::Actions(actions) => actions_of(actions),
         }
     }
 }
@@ -182,13 +187,13 @@ impl PySwitch {
             let port = Port(port.extract()?);
             return self.write(|switch| switch.packet_out(&view, port));
         }
-        let actions: Vec<_> = to.extract::<Outputs>()?.into();
+        let actions = to.extract::<Outputs>()?.actions()?;
         self.write(|switch| switch.packet_out_with(&view, &actions))
     }
 
     /// Sends a new packet, which begins with its Ethernet header, out of a port or with actions.
     fn send_packet(&self, data: &[u8], to: Outputs) -> PyResult<()> {
-        let actions: Vec<_> = to.into();
+        let actions = to.actions()?;
         self.write(|switch| switch.send_packet(data, &actions))
     }
 
@@ -276,7 +281,7 @@ impl PySwitch {
 
     /// Sends packets out of a port, or applies actions to each, as `packet_out` does.
     fn packet_out_each(&self, packets: &Bound<'_, PyPacketIns>, to: Outputs) -> PyResult<()> {
-        let actions: Vec<_> = to.into();
+        let actions = to.actions()?;
         self.write(|switch| {
             let mut packets = packets.get().packets();
             packets.try_for_each(|(_, packet)| switch.packet_out_with(&packet, &actions))

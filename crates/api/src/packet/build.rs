@@ -14,8 +14,21 @@ use super::VlanTag;
 /// Shorter frames are padded with zeros.
 pub const MIN_FRAME_BYTES: usize = 60;
 
+/// Ethernet type of ARP.
+const ARP_TYPE: u16 = 0x0806;
+
+/// The beginning of an ARP packet: Ethernet and IPv4, with lengths of addresses (RFC 826).
+const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
+
 /// Default TTL or hop limit.
 const DEFAULT_TTL: u8 = 64;
+
+/// Maximum number of bytes of a packet that an ICMP error about it returns: the error has at most 576
+/// bytes, with 20 bytes of IPv4 header and 8 of ICMP (RFC 1812 §4.3.2.3).
+const MAX_ORIGINAL_BYTES_V4: usize = 576 - 20 - 8;
+
+/// The same for ICMPv6: the error has at most 1,280 bytes, 40 of them the IPv6 header (RFC 4443 §2.4).
+const MAX_ORIGINAL_BYTES_V6: usize = 1280 - 40 - 8;
 
 /// The payload does not fit into an IP packet of 65,535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +85,23 @@ impl Ethernet {
         let mut frame = self.header(eth_type, payload.len());
         frame.extend_from_slice(payload);
         padded(frame)
+    }
+
+    /// Returns the frame with an ARP packet for IPv4 (RFC 826): operation 1 is a request, 2 a reply.
+    #[must_use]
+    pub fn arp(
+        self,
+        operation: u16,
+        (sender_mac, sender_ip): (MacAddr, Ipv4Addr),
+        (target_mac, target_ip): (MacAddr, Ipv4Addr),
+    ) -> Vec<u8> {
+        let mut packet = ARP_HEAD.to_vec();
+        packet.extend_from_slice(&operation.to_be_bytes());
+        for (mac, ip) in [(sender_mac, sender_ip), (target_mac, target_ip)] {
+            packet.extend_from_slice(&mac.0);
+            packet.extend_from_slice(&ip.octets());
+        }
+        self.payload(ARP_TYPE, &packet)
     }
 
     /// Adds an IPv4 header (RFC 791).
@@ -186,6 +216,58 @@ impl Ip {
             IpAddr::V6(_) => {
                 let step = self.builder().icmpv6_echo_reply(id, sequence);
                 self.finish(data, |frame| step.write(frame, data).is_ok())
+            }
+        }
+    }
+
+    /// Returns the frame with a payload of any protocol, such as 2 for IGMP. Its checksum, if the
+    /// protocol has one, is the payload's own affair.
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn payload(self, protocol: u8, data: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let protocol = IpNumber(protocol);
+        let step = self.builder();
+        self.finish(data, |frame| step.write(frame, protocol, data).is_ok())
+    }
+
+    /// Returns the frame with an ICMP (RFC 792) or ICMPv6 (RFC 4443) error about a packet: "destination
+    /// unreachable" with this code. `original` is that packet from its IP header on; as much of it is
+    /// returned as an error holds.
+    ///
+    /// # Errors
+    /// [`TooLong`]: not in practice, since `original` is cut.
+    pub fn unreachable(self, code: u8, original: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let kind = if self.source.is_ipv4() { 3 } else { 1 };
+        self.icmp_error(kind, code, [0; 4], original)
+    }
+
+    /// Returns the frame with an ICMP or ICMPv6 error "time exceeded": the TTL or hop limit of the packet
+    /// was used up. `original` as for [`Ip::unreachable`].
+    ///
+    /// # Errors
+    /// [`TooLong`]: not in practice, since `original` is cut.
+    pub fn time_exceeded(self, original: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let kind = if self.source.is_ipv4() { 11 } else { 3 };
+        self.icmp_error(kind, 0, [0; 4], original)
+    }
+
+    fn icmp_error(
+        self,
+        kind: u8,
+        code: u8,
+        word: [u8; 4],
+        original: &[u8],
+    ) -> Result<Vec<u8>, TooLong> {
+        match self.source {
+            IpAddr::V4(_) => {
+                let original = &original[..original.len().min(MAX_ORIGINAL_BYTES_V4)];
+                let step = self.builder().icmpv4_raw(kind, code, word);
+                self.finish(original, |frame| step.write(frame, original).is_ok())
+            }
+            IpAddr::V6(_) => {
+                let original = &original[..original.len().min(MAX_ORIGINAL_BYTES_V6)];
+                self.icmpv6(kind, code, word, original)
             }
         }
     }

@@ -67,6 +67,8 @@ fn frames_have_right_checksums_and_lengths_and_are_padded() {
                     ip.tcp(tcp, data).unwrap(),
                     ip.echo_request(1, 2, data).unwrap(),
                     ip.echo_reply(1, 2, data).unwrap(),
+                    ip.unreachable(3, data).unwrap(),
+                    ip.time_exceeded(data).unwrap(),
                 ] {
                     assert!(frame.len() >= MIN_FRAME_BYTES && is_summed(&frame), "{frame:02x?}");
                     assert_eq!((&frame[..6], &frame[6..12]), (&HOST.0[..], &US.0[..]));
@@ -83,6 +85,25 @@ fn frames_have_right_checksums_and_lengths_and_are_padded() {
 }
 
 #[test]
+fn a_payload_of_any_protocol_stands_behind_an_ip_header() {
+    let report = [0x16, 0, 0x09, 0x04, 224, 0, 0, 251];
+    let frame = Ethernet::new(US, HOST).ipv4(VIP, HOST_IP).ttl(1).payload(2, &report).unwrap();
+    assert_eq!((frame[23], &frame[34..42]), (2, &report[..]));
+    let ip = Ethernet::new(US, HOST).ipv4(VIP, HOST_IP);
+    assert!(ip.payload(2, &[0; 65_516]).is_err());
+}
+
+#[test]
+fn an_error_returns_as_much_of_a_packet_as_it_may() {
+    let original = [0xa5; 1500];
+    let v4 = Ethernet::new(US, HOST).ipv4(VIP, HOST_IP).unreachable(1, &original).unwrap();
+    assert_eq!((v4.len(), v4[34], v4[35]), (14 + 576, 3, 1));
+    let six = Ethernet::new(US, HOST).ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
+    let v6 = six.time_exceeded(&original).unwrap();
+    assert_eq!((v6.len(), v6[54], v6[55]), (14 + 1280, 3, 0));
+}
+
+#[test]
 fn a_payload_that_no_ip_packet_holds_is_refused() {
     let ip = Ethernet::new(US, HOST).ipv4(VIP, HOST_IP);
     assert!(ip.udp(1, 2, &[0; 65_507]).is_ok());
@@ -93,6 +114,8 @@ fn a_payload_that_no_ip_packet_holds_is_refused() {
 #[test]
 fn a_request_is_answered_to_the_asker_alone() {
     let request = arp_request(HOST, HOST_IP, VIP);
+    let built = Ethernet::new(HOST, MacAddr::BROADCAST);
+    assert_eq!(built.arp(Arp::REQUEST, (HOST, HOST_IP), (MacAddr::ZERO, VIP)), request);
     let arp = Arp::read(&request).unwrap();
     assert!(arp.is_request_for(VIP) && !arp.is_request_for(HOST_IP) && !arp.is_probe());
     let frame = arp.reply(US);
