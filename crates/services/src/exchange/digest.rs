@@ -241,23 +241,4 @@ mod tests {
         assert_eq!(comparison.compare(&one, &two), Buckets::NONE);
         assert!(!comparison.compare(&one, &two).is_empty());
     }
-
-    #[test]
-    #[ignore = "prints how long it takes"]
-    #[allow(clippy::print_stdout, reason = "what it is for")]
-    fn time_for_100_000_hosts() {
-        let addresses: [IpAddr; 1] = ["10.0.0.1".parse().unwrap()];
-        for _ in 0..5 {
-            let started = std::time::Instant::now();
-            let mut digest = Digest::default();
-            for n in 0..100_000 {
-                digest.add_host(
-                    HostId::new(MacAddr::from_u64(n), None),
-                    at(n % 100, 1),
-                    &addresses,
-                );
-            }
-            println!("{:?} {:x}", started.elapsed(), digest.0[0]);
-        }
-    }
 }

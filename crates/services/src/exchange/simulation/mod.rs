@@ -17,8 +17,14 @@ mod frames;
 mod shared;
 mod world;
 
+use std::net::IpAddr;
+use std::time::Instant;
+
+use bellrock_api::{Dpid, HostId, MacAddr, Port, SwitchPort};
 use shared::failures;
 use world::World;
+
+use super::Digest;
 
 /// Number of seeds that are played.
 const SEEDS: u64 = 120;
@@ -85,4 +91,19 @@ fn controllers_whose_streams_begin_at_the_same_number_are_found() {
     let spoilt = Spoilt { has_no_digests: true, same_streams: true, ..Spoilt::default() };
     let failures = play(SEEDS_FOR_BROKEN, Faults::OfControllers, spoilt);
     assert!(failures.iter().any(|failure| failure.contains("out of order")), "{failures:?}");
+}
+
+#[test]
+#[ignore = "prints how long it takes"]
+fn time_of_a_digest_of_100_000_hosts() {
+    let addresses: [IpAddr; 1] = ["10.0.0.1".parse().unwrap()];
+    for _ in 0..5 {
+        let started = Instant::now();
+        let mut digest = Digest::default();
+        for n in 0..100_000 {
+            let at = SwitchPort::new(Dpid(n % 100), Port(1));
+            digest.add_host(HostId::new(MacAddr::from_u64(n), None), at, &addresses);
+        }
+        println!("{:?} {:x}", started.elapsed(), digest.0[0]);
+    }
 }
