@@ -45,6 +45,11 @@ impl App for Hub {
 
 impl Handler for HubSwitch {
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        // Without data and without a buffer there is nothing to send.
+        let is_empty = packet.data().is_empty() && packet.buffer_id().is_none();
+        if is_empty {
+            return Ok(Verdict::Consume);
+        }
         if !self.reserved_frames.is_reserved_for(packet) && !self.storm.holds_back(switch, packet) {
             flood(&mut self.reserved_frames, switch, packet)?;
         } else if packet.buffer_id().is_some() {

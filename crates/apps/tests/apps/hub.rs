@@ -18,6 +18,16 @@ fn every_packet_is_flooded_and_nothing_else_is_sent() {
 }
 
 #[test]
+fn a_packet_without_data_and_buffer_is_not_sent_on() {
+    for version in VERSIONS {
+        let mut lab = Lab::with_app(version, &Hub);
+        assert_eq!(lab.packet_in(&Packet::new(1, Vec::new())), [""; 0], "{version}");
+        let sent = lab.packet_in(&Packet::new(1, Vec::new()).buffered(7));
+        assert_eq!(sent, ["packet buffer 7 from 1 to FLOOD"], "{version}");
+    }
+}
+
+#[test]
 fn on_a_switch_without_flood_packets_go_to_all_ports_after_the_first() {
     for version in VERSIONS {
         let topology = bellrock_emulator::topology::linear(2, 1);
