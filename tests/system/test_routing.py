@@ -68,6 +68,7 @@ class Routing(Discovered):
         self.assertEqual(self.net.ping_all(), 0.0)
         self.assert_no_storm()
         self.assertEqual(self.net.ping_all(), 0.0)
+        until(lambda: all(row["age_seconds"] is not None for row in self.bellrock.ask("hosts")), PROMPT_S, "when each host was seen is known")
 
     @on_both_versions
     def a_bridge_with_an_address_of_its_own_is_a_host(self, version):

@@ -78,7 +78,10 @@ pub(super) enum Command {
     Token(TokenArgs),
     /// Show the state of the running controller
     Status(Ask),
-    /// List the switches that are up
+    /// List the switches that are up, and those that are missing
+    ///
+    /// Missing are switches with a name in the configuration that are not connected, and others that
+    /// were lost. --json lists the connected ones only; `bellrock status --json` has the others too.
     Switches(Ask),
     /// List the hosts with their ports and addresses
     Hosts(HostsArgs),

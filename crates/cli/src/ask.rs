@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use bellrock_control::{AskError, Client, default_path};
 use bellrock_query::{
-    BlockedList, EventRow, FollowEvents, ListBlocked, ListEvents, MAX_EVENTS_WAIT_MS, Page, Query,
-    Rows,
+    BlockedList, EventRow, FollowEvents, GetStatus, GetTopology, ListBlocked, ListEvents,
+    ListLinks, ListSwitches, MAX_EVENTS_WAIT_MS, Page, Query, Rows,
 };
 use clap::Args;
 use serde::Serialize;
@@ -66,7 +66,28 @@ pub(crate) fn order<Q: Query>(
     show: impl FnOnce(&Q::Answer) -> String,
     problems: impl FnOnce(&Q::Answer) -> Vec<String>,
 ) -> Result<(), Failure> {
-    let answer = client(args)?.ask(order)?;
+    order_by_fields(args, order, |_| None, show, problems)
+}
+
+/// The same. `place`: what the user calls a field of the order that is wrong.
+pub(crate) fn order_by_fields<Q: Query>(
+    args: &Ask,
+    order: Q,
+    place: impl FnOnce(&str) -> Option<String>,
+    show: impl FnOnce(&Q::Answer) -> String,
+    problems: impl FnOnce(&Q::Answer) -> Vec<String>,
+) -> Result<(), Failure> {
+    let answer = client(args)?.ask(order).map_err(|error| match &error {
+        AskError::Refused(refused) => match refused.field.as_deref().and_then(place) {
+            Some(place) => {
+                let lines = refused.message.lines().map(show::printable);
+                let lines: Vec<String> = lines.collect();
+                Failure::Failed(format!("{place}: {}", lines.join("\n")))
+            }
+            None => error.into(),
+        },
+        _ => error.into(),
+    })?;
     print_answer(args, &answer, show)?;
     let problems = problems(&answer);
     if problems.is_empty() {
@@ -93,6 +114,30 @@ where
         eprintln!("bellrock: rows may be missing: {}", show::printable(why));
     }
     Ok(())
+}
+
+/// Asks the controller for its switches, and prints them, with those that are missing.
+pub(crate) fn switches(args: &Ask) -> Result<(), Failure> {
+    let client = client(args)?;
+    let rows = client.ask_all(|page| ListSwitches { switch: None, page })?.rows;
+    // A list in JSON stays a list of the switches that are connected.
+    let missing = match args.json {
+        true => Vec::new(),
+        false => client.ask(GetStatus {})?.missing_switches,
+    };
+    print_answer(args, &rows, |rows| show::switches(rows, &missing))
+}
+
+/// Asks the controller for the links, and prints them, or why there are none.
+pub(crate) fn links(args: &Ask) -> Result<(), Failure> {
+    let client = client(args)?;
+    let rows = client.ask_all(|page| ListLinks { page })?.rows;
+    if rows.is_empty() && !args.json {
+        let switches = client.ask(GetStatus {})?.switches;
+        let discovered = client.ask(GetTopology {})?.switches.len();
+        return print(show::no_links(switches, discovered));
+    }
+    print_answer(args, &rows, |rows| show::links(rows))
 }
 
 /// Asks the controller for all blocked hosts, and prints them.

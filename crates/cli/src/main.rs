@@ -97,9 +97,7 @@ fn main() -> ExitCode {
         Command::Pki(args) => pki::run(&args),
         Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, query::GetStatus {}, show::status),
-        Command::Switches(asked) => {
-            ask_all(&asked, |page| query::ListSwitches { switch: None, page }, show::switches)
-        }
+        Command::Switches(asked) => ask::switches(&asked),
         Command::Hosts(HostsArgs { switch, ask }) => {
             let hosts = |page| query::ListHosts { switch: switch.clone(), page };
             ask_all(&ask, hosts, show::hosts)
@@ -107,7 +105,7 @@ fn main() -> ExitCode {
         Command::Apps(asked) => ask(&asked, query::ListApps {}, |apps| show::apps(apps)),
         Command::Tasks(asked) => ask_all(&asked, |page| query::ListTasks { page }, show::tasks),
         Command::Topology(asked) => ask(&asked, query::GetTopology {}, show::topology),
-        Command::Links(asked) => ask_all(&asked, |page| query::ListLinks { page }, show::links),
+        Command::Links(asked) => ask::links(&asked),
         Command::Ports(asked) => ask_all(&asked.ask, |page| asked.request(page), show::ports),
         Command::Events(EventsArgs { follow: true, ask, .. }) => ask::follow_events(&ask),
         Command::Events(EventsArgs { kind, alarms, open, ask, .. }) => {
@@ -152,11 +150,15 @@ fn main() -> ExitCode {
             QuarantineOrder::List(asked) => ask::blocked(asked),
         },
         Command::Static(asked) => match &asked.order {
-            StaticCommand::Add(added) => set_static(&added.ask, added.order()),
-            StaticCommand::Apply(applied) => {
-                applied.order().and_then(|order| set_static(&applied.ask, order))
+            StaticCommand::Add(added) => {
+                set_static(&added.ask, added.order(), operate::static_entries::argument)
             }
-            StaticCommand::Remove(removed) => set_static(&removed.ask, removed.order()),
+            StaticCommand::Apply(applied) => applied.order().and_then(|order| {
+                let names: Vec<_> = order.entries.iter().map(|it| it.name.clone()).collect();
+                let place = |field: &str| operate::static_entries::entry_and_field(&names, field);
+                set_static(&applied.ask, order, place)
+            }),
+            StaticCommand::Remove(removed) => set_static(&removed.ask, removed.order(), |_| None),
             StaticCommand::List(list) => {
                 let text = |rows: &[_]| show::static_entries(rows, list.owner.as_deref());
                 ask_all(&list.ask, |page| list.query(page), text)
@@ -237,9 +239,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Sets static entries.
-fn set_static(asked: &Ask, order: query::SetStatic) -> Result<(), Failure> {
-    ask::order(asked, order, show::static_answer, problems::static_entries)
+/// Sets static entries. `place`: what the user calls a field of the order.
+fn set_static(
+    asked: &Ask,
+    order: query::SetStatic,
+    place: impl FnOnce(&str) -> Option<String>,
+) -> Result<(), Failure> {
+    ask::order_by_fields(asked, order, place, show::static_answer, problems::static_entries)
 }
 
 /// Prints a failure, with our name before each line.

@@ -34,6 +34,9 @@ pub struct EngineStatus {
     pub accepted: u64,
     /// Number of connections closed at once because of a limit.
     pub refused: u64,
+    /// Number of the accepted connections that were closed because another connection has their
+    /// datapath id.
+    pub duplicates_refused: u64,
 }
 
 /// The counters of a worker, by name.
@@ -68,7 +71,14 @@ impl Monitor {
             switches: self.switches().len(),
             accepted: self.accepted.accepted.load(Ordering::Relaxed),
             refused: self.accepted.refused.load(Ordering::Relaxed),
+            duplicates_refused: self.worker_counter("duplicates_refused"),
         }
+    }
+
+    /// The sum of a counter over all workers.
+    fn worker_counter(&self, name: &str) -> u64 {
+        let workers = self.shared.counters().iter().flat_map(|counters| counters.iter());
+        workers.filter(|(its, _)| *its == name).map(|(_, count)| count).sum()
     }
 
     /// The network, for the controller itself: published state, and a way to send to switches.

@@ -123,6 +123,10 @@ pub const TOKEN_FILE_LOOK: Duration = Duration::from_secs(1);
 /// (`bellrock_statistics_switches_left_out`).
 pub const MAX_STATISTICS_PORTS: usize = 50_000;
 
+/// Maximum number of ports whose state is in the metrics (`port_status`), for the same reason. The
+/// others are counted (`bellrock_ports_left_out`).
+pub const MAX_STATUS_PORTS: usize = 50_000;
+
 /// Maximum number of switches that are asked for statistics at a time.
 pub const MAX_STATISTICS_REQUESTS: usize = 4;
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zerocopy::IntoBytes;
+
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v10, v13};
 use crate::{DecodeError, EncodeError, ErrorCode, Field, Match, Out, Port, Reason, Version};
@@ -48,6 +50,17 @@ impl<'a> MatchView<'a> {
             }
             Repr::InPort(port) => Match::any().in_port(port),
             Repr::Match(m) => m.clone(),
+        }
+    }
+
+    /// The bytes that it was read from, without header and padding. They order matches without
+    /// making anything of them. Empty for a match to write.
+    #[must_use]
+    pub fn received_bytes(&self) -> &'a [u8] {
+        match self.0 {
+            Repr::V10(wire) => wire.as_bytes(),
+            Repr::Oxm(bytes) | Repr::Unread(bytes) => bytes,
+            Repr::InPort(_) | Repr::Match(_) => &[],
         }
     }
 

@@ -45,7 +45,8 @@ pub struct HostRow {
     /// IP addresses, if host tracking runs.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub addresses: Vec<IpAddr>,
-    /// Time since a learning app saw it. `None` if none has.
+    /// Time since a learning app or host tracking saw it. `None`: none has, since the controller
+    /// started.
     pub age_seconds: Option<u64>,
     /// Whether it changed between ports quickly, which looks like a loop.
     pub flapping: bool,

@@ -1,5 +1,7 @@
 //! Lists in pages.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use crate::QueryError;
@@ -108,6 +110,27 @@ impl<T> Rows<T> {
         Rows { total, skipped, rows, incomplete: None }
     }
 
+    /// Cuts a page out of a list that is in no order. Only the rows of the page are sorted: a long
+    /// list costs one pass, and no look at the order of the others.
+    pub fn of_unsorted(
+        mut all: Vec<T>,
+        page: Page,
+        mut by: impl FnMut(&T, &T) -> Ordering,
+    ) -> Self {
+        let total = all.len();
+        let skipped = page.skip.min(total);
+        if 0 < skipped && skipped < total {
+            all.select_nth_unstable_by(skipped, &mut by);
+        }
+        let mut rows = all.split_off(skipped);
+        if page.limit < rows.len() {
+            rows.select_nth_unstable_by(page.limit, &mut by);
+            rows.truncate(page.limit);
+        }
+        rows.sort_unstable_by(by);
+        Rows { total, skipped, rows, incomplete: None }
+    }
+
     /// Applies `row` to each row.
     pub fn map<U>(self, row: impl FnMut(T) -> U) -> Rows<U> {
         let Rows { total, skipped, rows, incomplete } = self;
@@ -128,6 +151,36 @@ mod tests {
         assert_eq!(page(0, 2), (5, 0, vec![0, 1]));
         assert_eq!(page(4, 2), (5, 4, vec![4]));
         assert_eq!(page(9, 2), (5, 5, vec![]));
+    }
+
+    #[test]
+    fn pages_of_an_unsorted_list_are_those_of_the_sorted_one() {
+        let unsorted: Vec<u32> = (0..1000u32).map(|n| n.wrapping_mul(7919) % 1000).collect();
+        for (skip, limit) in
+            [(0, 10), (1, 1), (500, 100), (990, 10), (995, 10), (1000, 1), (7, 10_000)]
+        {
+            let page = Page::new(skip, limit).unwrap();
+            let cut = Rows::of_unsorted(unsorted.clone(), page, Ord::cmp);
+            assert_eq!(cut, Rows::of(0..1000, page), "{skip} {limit}");
+        }
+        let none = Rows::of_unsorted(Vec::<u32>::new(), Page::default(), Ord::cmp);
+        assert_eq!((none.total, none.rows), (0, Vec::new()));
+    }
+
+    /// The rows on other pages are never sorted: the number of comparisons grows with the list only.
+    #[test]
+    fn a_page_of_a_long_list_costs_one_pass() {
+        const ROWS: u32 = 100_000;
+        let unsorted: Vec<u32> = (0..ROWS).map(|n| n.wrapping_mul(7919) % ROWS).collect();
+        let mut compared = 0;
+        let page = Page::new(50_000, 100).unwrap();
+        let cut = Rows::of_unsorted(unsorted, page, |a, b| {
+            compared += 1;
+            a.cmp(b)
+        });
+        assert_eq!(cut.rows[..2], [50_000, 50_001]);
+        // Sorting all of them takes some 17 comparisons a row.
+        assert!(compared < 6 * ROWS, "{compared}");
     }
 
     #[test]

@@ -43,9 +43,14 @@ pub struct Status {
     pub accepted: u64,
     /// Number of connections closed at once because of a limit.
     pub refused: u64,
+    /// Number of the accepted connections that were closed because another connection has their
+    /// datapath id.
+    #[serde(default)]
+    pub duplicates_refused: u64,
     /// Number of switches that are up.
     pub switches: usize,
-    /// Switches with a name in the configuration that are not connected, by name.
+    /// Switches that are not connected: those with a name in the configuration, by name, and then
+    /// others that were lost.
     #[serde(default)]
     pub missing_switches: Vec<MissingSwitch>,
     /// Number of hosts that host tracking knows. 0 if it does not run.
@@ -61,11 +66,16 @@ pub struct Status {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MissingSwitch {
     /// Its name in the configuration.
-    pub name: String,
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its datapath id.
     #[serde(with = "text")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
+    /// Time since its connection ended. `None`: it was not connected since the controller started, or
+    /// that is too long ago to be kept.
+    #[serde(default)]
+    pub lost_seconds: Option<u64>,
 }
 
 /// Memory that the tables of the apps use, and their limit.

@@ -238,15 +238,16 @@ impl Reloader {
         let changes = difference.changes.iter().map(row).collect();
         let renewed = files.renewed(&running.files);
         warnings.extend(running.changed_apps());
+        let restart: Vec<_> = difference.at(Change::Restart).map(ToString::to_string).collect();
+        let left_behind = restart.iter().filter_map(|change| left_behind(change));
         if dry_run {
+            warnings.extend(left_behind);
             return Ok(ReloadAnswer { applied: false, changes, renewed, warnings });
         }
-        let restart: Vec<_> = difference.at(Change::Restart).map(ToString::to_string).collect();
         if !restart.is_empty() {
-            let why = format!(
-                "nothing has changed, because this needs a restart:\n{}",
-                restart.join("\n")
-            );
+            let lines: Vec<String> = restart.iter().cloned().chain(left_behind).collect();
+            let why =
+                format!("nothing has changed, because this needs a restart:\n{}", lines.join("\n"));
             return Err(QueryError::new(ErrorKind::Refused, why));
         }
         self.apply(running, config, prepared)?;
@@ -473,6 +474,18 @@ fn row(change: &SettingChange) -> SettingChangeRow {
         after: change.after.clone(),
         needs_restart: change.change == Change::Restart,
     }
+}
+
+/// What is lost by a change that needs a restart: an app with another store begins with what is there.
+fn left_behind(change: &String) -> Option<String> {
+    let (setting, _) = change.split_once(": ")?;
+    let is_store = setting.starts_with("apps.") && setting.ends_with(".store");
+    is_store.then(|| {
+        format!(
+            "{setting}: what is kept now does not move to the new store; copy the file of the old one, or order it \
+             again (`bellrock static list --json > FILE` now, `bellrock static apply FILE` after the restart)"
+        )
+    })
 }
 
 fn invalid(why: String) -> QueryError {

@@ -13,6 +13,7 @@ use bellrock_api::{
 };
 use bellrock_engine::{Monitor, SeenHost};
 use bellrock_query::{HostRow, Page, Rows};
+use bellrock_services::hosts::LastSeen;
 
 use super::name_of;
 
@@ -38,7 +39,12 @@ pub(super) fn list(
     let own = ports.iter().flat_map(|info| info.ports.iter().map(|port| port.address)).collect();
     let mut rows = all(&seen, &network.hosts().load(), &network.topology().load(), &own);
     rows.retain(|row| switch.is_none_or(|switch| row.dpid == switch));
-    let rows = Rows::of(rows, page);
+    let (tracked, now) = (network.extension::<LastSeen>(), network.now());
+    let rows = Rows::of(rows, page).map(|row| {
+        let seen = tracked.of(HostId::new(row.mac, row.vlan));
+        let age = seen.map(|at| now.saturating_sub(at).as_secs());
+        HostRow { age_seconds: row.age_seconds.into_iter().chain(age).min(), ..row }
+    });
     let why =
         || format!("an app knows more than {MAX_HOSTS} hosts, or a worker did not answer in time");
     Rows { incomplete: (!complete).then(why), ..rows }

@@ -12,6 +12,7 @@ mod hosts;
 mod identities;
 mod latencies;
 mod messages;
+mod missing;
 mod names;
 mod network;
 mod orphans;
@@ -26,7 +27,7 @@ mod static_names;
 mod static_store;
 mod wait;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,9 +48,9 @@ use bellrock_engine::{
 use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
     Answer, AppRow, AppScope, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters,
-    ErrorKind, IdentityRow, ListApps, MissingSwitch, Operator, PortRef, PortRow, QueryError,
-    RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status,
-    SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    ErrorKind, IdentityRow, ListApps, Operator, PortRef, PortRow, QueryError, RefusedFlowRow,
+    Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status, SwitchCounterRow, SwitchRef,
+    SwitchRow, TableMemory, TaskRow, TaskState,
 };
 use bellrock_services::leadership::Leadership;
 use bellrock_tables::Budget;
@@ -371,19 +372,12 @@ impl ControllerOperator {
             connections: status.connections,
             accepted: status.accepted,
             refused: status.refused,
+            duplicates_refused: status.duplicates_refused,
             switches: status.switches,
-            missing_switches: self.missing_switches(names),
+            missing_switches: missing::list(self, names),
             hosts: self.network.hosts().load().len(),
             table_memory: self.tables.as_ref().map(table_memory),
         }
-    }
-
-    fn missing_switches(&self, names: &Names) -> Vec<MissingSwitch> {
-        let (up, standbys) = (self.monitor.switches(), self.network.standbys().load());
-        let connected = up.iter().chain(standbys.iter()).map(|info| info.dpid);
-        let connected: HashSet<Dpid> = connected.collect();
-        let missing = names.switches().filter(|(_, dpid)| !connected.contains(dpid));
-        missing.map(|(name, dpid)| MissingSwitch { name: name.to_owned(), dpid }).collect()
     }
 
     /// The switches that are connected; with `only`, that one, if it is.

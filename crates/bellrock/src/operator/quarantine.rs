@@ -80,12 +80,11 @@ impl ControllerOperator {
     }
 
     fn gaps_finder<'a>(&self, lists: &'a BlockLists, names: &'a Names) -> GapsFinder<'a> {
-        let missing = self.missing_switches(names).into_iter();
         GapsFinder {
             lists,
             names,
             up: self.network.switches().iter().map(|info| info.dpid).collect(),
-            away: missing.map(|switch| switch.dpid).collect(),
+            away: super::missing::named(self, names),
             elsewhere: self.elsewhere(names, "blocks the host"),
         }
     }

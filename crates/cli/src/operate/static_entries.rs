@@ -15,6 +15,7 @@ use serde_saphyr::UserMessageFormatter;
 use super::read_text;
 use crate::Failure;
 use crate::ask::Ask;
+use crate::show;
 
 /// Longest time to live: the most seconds that an order can name.
 const MAX_TTL: Duration = Duration::from_secs(u32::MAX as u64);
@@ -147,6 +148,40 @@ impl AddArgs {
     }
 }
 
+/// The argument of `static add` that a field of its order comes from.
+pub(crate) fn argument(field: &str) -> Option<String> {
+    let (_, inside) = split_entry(field)?;
+    let (base, part) = inside.split_at(inside.find('[').unwrap_or(inside.len()));
+    let name = match base {
+        "name" => "NAME",
+        "switch" => "SWITCH",
+        "flow.match" => "--match",
+        "flow.actions" => "--actions",
+        "flow.priority" => "--priority",
+        "flow.table" => "--table",
+        "ttl_seconds" => "--ttl",
+        _ => return None,
+    };
+    Some(format!("{name}{part}"))
+}
+
+/// The entry of an order, by its name, and the field in it.
+pub(crate) fn entry_and_field(entries: &[String], field: &str) -> Option<String> {
+    let (index, inside) = split_entry(field)?;
+    let name = show::printable(entries.get(index)?);
+    Some(if inside.is_empty() {
+        format!("the entry {name}")
+    } else {
+        format!("the entry {name}, {inside}")
+    })
+}
+
+/// `entries[3].flow.match`: the number and the field.
+fn split_entry(field: &str) -> Option<(usize, &str)> {
+    let (index, inside) = field.strip_prefix("entries[")?.split_once(']')?;
+    Some((index.parse().ok()?, inside.trim_start_matches('.')))
+}
+
 impl ApplyArgs {
     /// Reads the file.
     pub(crate) fn order(&self) -> Result<SetStatic, Failure> {
@@ -261,6 +296,28 @@ mod tests {
     }
 
     #[test]
+    fn an_error_names_what_the_user_wrote() {
+        for (field, name) in [
+            ("entries[0].flow.match", Some("--match")),
+            ("entries[0].flow.actions[1]", Some("--actions[1]")),
+            ("entries[0].switch", Some("SWITCH")),
+            ("entries[0].ttl_seconds", Some("--ttl")),
+            ("owner", None),
+        ] {
+            assert_eq!(argument(field).as_deref(), name, "{field}");
+        }
+        let entries = ["web".to_owned(), "db".to_owned()];
+        for (field, name) in [
+            ("entries[1].group.buckets[0].actions", Some("the entry db, group.buckets[0].actions")),
+            ("entries[0]", Some("the entry web")),
+            ("entries[2].switch", None),
+            ("owner", None),
+        ] {
+            assert_eq!(entry_and_field(&entries, field).as_deref(), name, "{field}");
+        }
+    }
+
+    #[test]
     fn what_is_listed_can_be_ordered_for_the_same_owner() {
         let flow = StaticFlow { actions: "output:2".to_owned(), ..StaticFlow::default() };
         let bucket = StaticBucket {
@@ -283,7 +340,7 @@ mod tests {
             meter: None,
         };
         let rows = [row("web", Some(flow), None), row("spare", None, Some(group))];
-        let text = crate::show::json(&serde_json::to_value(&rows).unwrap()).unwrap();
+        let text = show::json(&serde_json::to_value(&rows).unwrap()).unwrap();
         let Ok(read) = parse("-", &text, "alice") else { panic!("{text}") };
         for (entry, row) in read.iter().zip(&rows) {
             assert_eq!((&entry.name, entry.switch.to_string()), (&row.name, row.dpid.to_string()));

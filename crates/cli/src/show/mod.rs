@@ -25,8 +25,8 @@ use std::fmt::Write;
 use bellrock_api::Dpid;
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 use bellrock_query::{
-    AppRow, AppScope, CounterMeaning, CounterPart, Counters, IdentityRow, PortState, ReloadAnswer,
-    RenewedFileRow, SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
+    AppRow, AppScope, CounterMeaning, CounterPart, Counters, IdentityRow, MissingSwitch, PortState,
+    ReloadAnswer, RenewedFileRow, SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
 };
 
 pub(crate) use circuits::circuits;
@@ -37,7 +37,7 @@ pub(crate) use hosts::hosts;
 pub(crate) use identities::identities;
 pub(crate) use latencies::latencies;
 pub(crate) use messages::{outcomes, reply};
-pub(crate) use network::{event, events, links, topology};
+pub(crate) use network::{event, events, links, no_links, topology};
 pub(crate) use orphans::{cleaned, not_cleaned, orphans};
 pub(crate) use ports::ports;
 pub(crate) use quarantine::{blocked, quarantine};
@@ -63,13 +63,7 @@ pub(crate) fn status(status: &Status) -> String {
         ("apps", printable(&status.apps.join(", "))),
         ("workers", status.workers.to_string()),
         ("switches", switch_count(status)),
-        (
-            "connections",
-            format!(
-                "{} ({} accepted, {} refused)",
-                status.connections, status.accepted, status.refused
-            ),
-        ),
+        ("connections", connection_count(status)),
     ];
     // Without host tracking apps may know hosts all the same.
     if status.hosts > 0 {
@@ -99,9 +93,22 @@ fn mebibytes(bytes: usize) -> String {
     format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
+/// Connections now, and those since the start. One whose datapath id was taken is refused too.
+fn connection_count(status: &Status) -> String {
+    let Status { connections, accepted, refused, duplicates_refused: duplicates, .. } = status;
+    let accepted = accepted.saturating_sub(*duplicates);
+    let why = match duplicates {
+        0 => String::new(),
+        n => format!(", {n} of them because their datapath id is connected already"),
+    };
+    let refused = refused.saturating_add(*duplicates);
+    format!("{connections} ({accepted} accepted, {refused} refused{why})")
+}
+
 /// Number of switches, and the names of those that are missing.
 fn switch_count(status: &Status) -> String {
-    let missing: Vec<_> = status.missing_switches.iter().map(|row| printable(&row.name)).collect();
+    let missing = status.missing_switches.iter();
+    let missing: Vec<_> = missing.map(|row| named(row.dpid, row.name.as_deref())).collect();
     match &missing[..] {
         [] => status.switches.to_string(),
         names => {
@@ -115,11 +122,25 @@ fn switch_count(status: &Status) -> String {
     }
 }
 
-/// The switches that are up.
-pub(crate) fn switches(switches: &[SwitchRow]) -> String {
-    if switches.is_empty() {
-        return "no switch is connected\n".to_owned();
+/// The switches that are up, and those that are missing.
+pub(crate) fn switches(switches: &[SwitchRow], missing: &[MissingSwitch]) -> String {
+    let up = match switches {
+        [] => "no switch is connected\n".to_owned(),
+        switches => connected(switches),
+    };
+    if missing.is_empty() {
+        return up;
     }
+    let since = |row: &MissingSwitch| match row.lost_seconds {
+        Some(seconds) => format!("{} ago", duration(seconds)),
+        None => "not seen since the controller started".to_owned(),
+    };
+    let row = |row: &MissingSwitch| vec![row.dpid.to_string(), since(row)];
+    let rows = missing.iter().map(|it| (it.name.as_deref(), row(it)));
+    format!("{up}\nNot connected:\n{}", named_table(&["DPID", "LOST"], &[], rows))
+}
+
+fn connected(switches: &[SwitchRow]) -> String {
     let row = |switch: &SwitchRow| {
         vec![
             switch.dpid.to_string(),
@@ -414,6 +435,24 @@ mod tests {
         assert!(json.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{json}");
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((back["software"].as_str(), back["emoji"].as_str()), (Some(evil), Some("🦀")));
+    }
+
+    #[test]
+    fn missing_switches_are_listed_with_when_they_were_lost() {
+        let row = |name: Option<&str>, dpid, lost_seconds| MissingSwitch {
+            name: name.map(str::to_owned),
+            dpid: Dpid(dpid),
+            lost_seconds,
+        };
+        let rows =
+            [row(Some("core-3"), 3, Some(185)), row(None, 4, Some(5)), row(Some("x"), 5, None)];
+        let expected = "no switch is connected\n\nNot connected:\n\
+                        NAME    DPID              LOST\n\
+                        core-3  0000000000000003  3m 5s ago\n\
+                        -       0000000000000004  5s ago\n\
+                        x       0000000000000005  not seen since the controller started\n";
+        assert_eq!(switches(&[], &rows), expected);
+        assert_eq!(switches(&[], &[]), "no switch is connected\n");
     }
 
     #[test]

@@ -33,13 +33,23 @@ pub(crate) fn topology(topology: &TopologyAnswer) -> String {
     text
 }
 
+/// Says why there is no link. `switches`: those that are up; `discovered`: those that discovery knows.
+pub(crate) fn no_links(switches: usize, discovered: usize) -> &'static str {
+    match (switches, discovered) {
+        (0, _) => "no link is known: no switch is connected\n",
+        (_, 0) => {
+            "no link is known: nothing looks for links; `--services topology` does, and apps that need \
+             them do, such as routing\n"
+        }
+        _ => {
+            "no link between switches is up; `bellrock events --open` lists links and switches that \
+             were lost\n"
+        }
+    }
+}
+
 /// Formats the links as text.
 pub(crate) fn links(links: &[LinkRow]) -> String {
-    if links.is_empty() {
-        return "no link is known; links between switches are found with `--services topology`, and for apps that \
-                need them, such as routing\n"
-            .to_owned();
-    }
     let row = |link: &LinkRow| {
         vec![
             format!("{}:{}", named(link.from_dpid, link.from_name.as_deref()), link.from_port),

@@ -76,6 +76,20 @@ fn a_reload_applies_all_changes_or_none() {
 }
 
 #[test]
+fn a_reload_says_that_another_store_does_not_have_what_is_kept() {
+    let place = Place::new("store");
+    let file = place.file("bellrock.yaml");
+    fs::write(&file, "apps: [static, learning]\n").unwrap();
+    let controller = Controller::start(&place, &["--config", &file]);
+    fs::write(&file, "apps: [static: {store: s.json}, learning]\n").unwrap();
+    let part = "apps.static.store: what is kept now does not move to the new store";
+    let (status, _, error) = output(&mut controller.command("reload"));
+    assert!(status == 1 && error.contains(part), "{error}");
+    let (status, text, _) = output(controller.command("reload").arg("--dry-run"));
+    assert!(status == 3 && text.contains(part), "{text}");
+}
+
+#[test]
 fn a_file_that_changes_is_read_again_if_asked_for() {
     let place = Place::new("watch");
     let file = place.file("bellrock.yaml");
@@ -212,6 +226,61 @@ fn events_are_listed_by_kind_and_alarms_alone() {
     let (status, _, error) = output(controller.command("hosts").args(["--switch", "core"]));
     assert!(status == 1 && error.contains("core"), "{error}");
     assert_eq!(output(controller.command("hosts").args(["--switch", "a1"])).0, 0);
+}
+
+#[test]
+fn what_is_missing_is_listed_and_a_duplicate_is_refused() {
+    let place = Place::new("missing");
+    let file = place.file("bellrock.yaml");
+    fs::write(&file, "switches: {core: a1, spare: a2}\napps: [static, learning]\n").unwrap();
+    let controller = Controller::start(&place, &["--config", &file]);
+    let text = |words: &[&str]| output(controller.command(words[0]).args(&words[1..])).1;
+    assert_eq!(text(&["links"]), "no link is known: no switch is connected\n");
+    let address = controller.address.to_string();
+    let mut switch = FakeSwitch::connect(&address, SwitchDescription::new(0xa1));
+    switch.serve_until(PATIENCE, || missing(&controller) == ["spare"]);
+    let missing_rows = |text: &str| {
+        let (_, below) = text.split_once("\nNot connected:\n").unwrap();
+        below.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let rows = missing_rows(&text(&["switches"]));
+    assert_eq!(rows, ["spare  00000000000000a2  not seen since the controller started"]);
+    assert!(text(&["links"]).contains("nothing looks for links"));
+
+    // Another switch has the same datapath id. It is closed when the first one answers.
+    let second = thread::spawn(move || {
+        let mut second = FakeSwitch::connect(&address, SwitchDescription::new(0xa1));
+        second.serve_until(PATIENCE, || false);
+    });
+    let refused = || controller.ask("status")["duplicates_refused"].as_u64().unwrap();
+    switch.serve_until(PATIENCE, || refused() == 1);
+    assert!(second.join().is_err(), "the second one is closed");
+    let status = text(&["status"]);
+    let part = "(1 accepted, 1 refused, 1 of them because their datapath id is connected already)";
+    assert!(status.contains(part), "{status}");
+
+    let add = ["static", "add", "web", "core", "--match", "ip_src=nobody", "--actions", "drop"];
+    let mut add = bellrock(&[&add[..], &["--control", &controller.control]].concat());
+    let mut asked = None;
+    thread::scope(|scope| {
+        let adding = scope.spawn(|| output(&mut add));
+        switch.serve_until(PATIENCE, || adding.is_finished());
+        asked = adding.join().ok();
+    });
+    let (status, _, error) = asked.unwrap();
+    assert_eq!(status, 1, "{error}");
+    assert!(
+        error.starts_with("bellrock: --match: \"nobody\" is not a value of ipv4_src"),
+        "{error}"
+    );
+
+    drop(switch);
+    until("the switch is lost", || missing(&controller) == ["core", "spare"]);
+    let rows = missing_rows(&text(&["switches"]));
+    assert!(
+        rows[0].starts_with("core   00000000000000a1  ") && rows[0].ends_with("s ago"),
+        "{rows:?}"
+    );
 }
 
 #[test]

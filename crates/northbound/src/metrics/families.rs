@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use super::readings::Readings;
 use super::statistics::Answers;
+use crate::limits::MAX_STATUS_PORTS;
 
 /// Maximum number of ports whose drops are reported. Further ones are left out.
 const MAX_PORTS_WITH_DROPS: usize = 10_000;
@@ -234,8 +235,10 @@ impl Families {
     fn switches(&self, output: &mut Output<'_, '_>) -> fmt::Result {
         let Readings { status, switches, .. } = &self.readings;
         let connected = switches.iter().map(|row| (of_switch(row.dpid.0, row.name.as_deref()), 1));
-        let missing = status.missing_switches.iter();
-        let missing = missing.map(|row| (of_switch(row.dpid.0, Some(&row.name)), 0u64));
+        let missing = status.missing_switches.iter().filter_map(|row| {
+            let name = row.name.as_deref()?;
+            Some((of_switch(row.dpid.0, Some(name)), 0u64))
+        });
         output.gauge(
             "dp_status",
             "1 if the switch is connected, 0 if it has a name in the configuration and is not.",
@@ -286,7 +289,17 @@ impl Families {
                 (labels, u64::from(port.state == PortState::Up))
             })
         });
-        output.gauge("port_status", "1 if the port carries packets.", ports)?;
+        let all_ports: usize = switches.iter().map(|row| row.ports.len()).sum();
+        output.gauge(
+            "port_status",
+            "1 if the port carries packets.",
+            ports.take(MAX_STATUS_PORTS),
+        )?;
+        output.gauge(
+            "bellrock_ports_left_out",
+            "Number of ports without `port_status`: the switches have too many.",
+            alone(all_ports.saturating_sub(MAX_STATUS_PORTS) as u64),
+        )?;
         let dropped = switches.iter().flat_map(|row| {
             row.ports.iter().filter(|port| port.packet_ins_dropped > 0).map(|port| {
                 let labels = of_port(row.dpid.0, row.name.as_deref(), port.port, &port.name);

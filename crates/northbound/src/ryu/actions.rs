@@ -24,15 +24,15 @@ pub(super) struct FlowActions {
 
 impl FlowActions {
     /// Reads the actions of a flow. Those of 1.3 that are instructions come first, in order.
-    pub(super) fn read(items: &[Value], place: &str, version: Version) -> Result<Self, Failure> {
+    pub(super) fn read(flow: Object<'_>) -> Result<Self, Failure> {
         let mut actions = FlowActions::default();
+        let items = items(flow)?;
         for (index, item) in items.iter().enumerate() {
-            let path = format!("{place}[{index}].");
-            let object = Object::of(item, &path, version)?;
+            let path = format!("{}[{index}].", flow.place("actions"));
+            let object = flow.inside(item, &path)?;
             match instruction(object)? {
                 Some(Instruction::WriteActions(_)) => {
-                    let written =
-                        read_all(object.list("actions")?, &object.place("actions"), version)?;
+                    let written = read_all(object)?;
                     actions.others.push((Instruction::WriteActions(List::empty()), written));
                 }
                 Some(other) => actions.others.push((other, Vec::new())),
@@ -60,17 +60,33 @@ impl FlowActions {
     }
 }
 
-/// Reads a list of actions.
-pub(super) fn read_all(
-    items: &[Value],
-    place: &str,
-    version: Version,
-) -> Result<Vec<Action<'static>>, Failure> {
+/// Reads the list `actions` of an object.
+pub(super) fn read_all(object: Object<'_>) -> Result<Vec<Action<'static>>, Failure> {
     let read = |(index, item): (usize, &Value)| {
-        let path = format!("{place}[{index}].");
-        action(Object::of(item, &path, version)?)
+        let path = format!("{}[{index}].", object.place("actions"));
+        action(object.inside(item, &path)?)
     };
-    items.iter().enumerate().map(read).collect()
+    items(object)?.iter().enumerate().map(read).collect()
+}
+
+/// The list `actions` of an object. `DROP` is no action of OpenFlow: scripts give it for none at
+/// all, and Ryu, which does not know it, leaves it out.
+fn items<'v>(object: Object<'v>) -> Result<&'v [Value], Failure> {
+    let items = object.list("actions")?;
+    let is_drop = |item: &Value| item.get("type").and_then(Value::as_str) == Some("DROP");
+    match (items.iter().position(is_drop), items) {
+        (None, items) => Ok(items),
+        (Some(_), [drop]) => {
+            let place = format!("{}[0].", object.place("actions"));
+            object.inside(drop, &place)?.only(&["type"])?;
+            Ok(&[])
+        }
+        (Some(index), _) => {
+            let place = format!("{}[{index}].type", object.place("actions"));
+            let why = "\"DROP\" stands alone; leave out the others, or DROP";
+            Err(Failure::wrong(&place, why))
+        }
+    }
 }
 
 /// Reads what is an instruction in 1.3. `None`: it is an action.
@@ -296,10 +312,13 @@ fn set_field_v10(field: Field, value: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::body::Ignored;
     use super::*;
 
     fn shown(version: Version, actions: &Value) -> Result<Value, Failure> {
-        let read = FlowActions::read(actions.as_array().unwrap(), "actions", version)?;
+        let (ignored, body) = (Ignored::default(), json!({"actions": actions}));
+        let body = body.as_object().unwrap();
+        let read = FlowActions::read(Object::new(body, version, &ignored))?;
         Ok(read.with(|instructions| show_all(version, &instructions)))
     }
 
@@ -321,6 +340,20 @@ mod tests {
     }
 
     #[test]
+    fn drop_alone_is_no_action_at_all() {
+        for version in [Version::V1_0, Version::V1_3] {
+            let drop = json!({"type": "DROP"});
+            assert_eq!(shown(version, &json!([drop])).unwrap(), json!([]));
+            let both = json!([{"type": "OUTPUT", "port": 1}, drop]);
+            let failure = shown(version, &both).unwrap_err();
+            let text = "actions[1].type: \"DROP\" stands alone";
+            assert!(failure.text.starts_with(text), "{}", failure.text);
+            let slip = shown(version, &json!([{"type": "DROP", "typ": 1}])).unwrap_err();
+            assert!(slip.text.contains("did you mean type?"), "{}", slip.text);
+        }
+    }
+
+    #[test]
     fn what_is_no_action_is_refused_with_its_place() {
         for (version, action, text) in [
             (Version::V1_3, json!({"type": "FLY"}), "actions[0].type: there is no action \"FLY\""),
@@ -334,7 +367,7 @@ mod tests {
             (
                 Version::V1_3,
                 json!({"type": "OUTPUT", "port": 1, "prot": 2}),
-                "actions[0].prot: there is no such field",
+                "actions[0].prot: there is no such field; did you mean port?",
             ),
             (
                 Version::V1_3,

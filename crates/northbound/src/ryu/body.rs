@@ -4,6 +4,7 @@
 use axum::extract::{FromRequest, Request};
 use bellrock_api::openflow::{Port, Version};
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::Failure;
@@ -11,6 +12,7 @@ use super::numbers::{Names, integer, port_of, ports};
 use crate::answer::{Shared, body_bytes};
 use crate::limits::MAX_LITERAL_NODES;
 use crate::problem::Problem;
+use tracing::debug;
 
 /// The body of a request: an object in JSON, or a literal of Python, which Ryu reads. Without a
 /// body: an empty object.
@@ -56,6 +58,54 @@ fn literal(text: &str) -> Option<Value> {
     serde_saphyr::from_str_with_options(text, options).ok()
 }
 
+/// Fields that change what a flow does, and that not every version or object has. Ryu ignores them
+/// where they do not belong: with `instructions`, its flow of 1.3 drops all packets.
+const MEANT: &[&str] = &["instructions", "table_id", "cookie_mask", "out_group", "cookie", "flags"];
+
+/// Fields of a body that nobody reads.
+#[derive(Default)]
+pub(super) struct Ignored(RefCell<Vec<String>>);
+
+impl Ignored {
+    /// Number of fields that the log names.
+    const MAX_NAMED: usize = 8;
+
+    fn note(&self, place: String) {
+        self.0.borrow_mut().push(place);
+    }
+
+    /// Writes one line to the log, if there are any.
+    pub(super) fn log(&self) {
+        let fields = self.0.borrow();
+        if !fields.is_empty() {
+            let named = fields.iter().take(Self::MAX_NAMED).map(String::as_str);
+            let named: Vec<&str> = named.collect();
+            debug!(
+                fields = named.join(", "),
+                number = fields.len(),
+                "fields of a request to the interface of Ryu are unknown and ignored, as Ryu does"
+            );
+        }
+    }
+}
+
+/// The known field that a slip of the pen makes `key` of.
+fn near_miss<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    /// From this length on, two slips are one word; below, one.
+    const LONG: usize = 6;
+    let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
+    let written = plain(key);
+    let slips = |name: &str| strsim::osa_distance(&written, &plain(name));
+    let is_part = |name: &str| name.split_once('_').is_some_and(|(first, _)| first == key);
+    let (distance, nearest) = known.iter().map(|name| (slips(name), *name)).min()?;
+    let allowed = if nearest.len() < LONG { 1 } else { 2 };
+    match distance <= allowed {
+        true => Some(nearest),
+        // "table" for "table_id".
+        false => known.iter().copied().find(|name| is_part(name)),
+    }
+}
+
 /// An object of a body.
 #[derive(Clone, Copy)]
 pub(super) struct Object<'v> {
@@ -63,17 +113,23 @@ pub(super) struct Object<'v> {
     /// Its place in the body, with a point at its end; empty for the body itself.
     path: &'v str,
     version: Version,
+    ignored: &'v Ignored,
 }
 
 impl<'v> Object<'v> {
-    pub(super) fn new(map: &'v Map<String, Value>, path: &'v str, version: Version) -> Self {
-        Object { map, path, version }
+    /// The whole body.
+    pub(super) fn new(
+        map: &'v Map<String, Value>,
+        version: Version,
+        ignored: &'v Ignored,
+    ) -> Object<'v> {
+        Object { map, path: "", version, ignored }
     }
 
-    /// The object of a value. `path`: its place.
-    pub(super) fn of(value: &'v Value, path: &'v str, version: Version) -> Result<Self, Failure> {
+    /// The object of a value inside. `path`: its place.
+    pub(super) fn inside(&self, value: &'v Value, path: &'v str) -> Result<Object<'v>, Failure> {
         let wrong = || Failure::wrong(path.trim_end_matches('.'), "it is no object");
-        Ok(Object { map: value.as_object().ok_or_else(wrong)?, path, version })
+        Ok(Object { map: value.as_object().ok_or_else(wrong)?, path, ..*self })
     }
 
     pub(super) fn version(&self) -> Version {
@@ -85,18 +141,23 @@ impl<'v> Object<'v> {
         format!("{}{key}", self.path)
     }
 
-    /// Refuses fields other than these.
+    /// Passes over fields other than these, as Ryu does: scripts have comments and names there.
+    /// Refuses one that is nearly one of these, or that would change what the others mean: Ryu
+    /// ignores it too, and its flow does what nobody wants.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
-        match self.map.keys().find(|key| !known.contains(&key.as_str())) {
-            None => Ok(()),
-            Some(key) => {
-                let known = known.join(", ");
-                Err(Failure::wrong(
-                    &self.place(key),
-                    format!("there is no such field; give {known}"),
-                ))
-            }
+        let others = self.map.keys().map(String::as_str).filter(|key| !known.contains(key));
+        for key in others {
+            let why = if let Some(near) = near_miss(key, known) {
+                format!("there is no such field; did you mean {near}?")
+            } else if MEANT.contains(&key) {
+                format!("there is no such field here; give {}", known.join(", "))
+            } else {
+                self.ignored.note(self.place(key));
+                continue;
+            };
+            return Err(Failure::wrong(&self.place(key), why));
         }
+        Ok(())
     }
 
     pub(super) fn value(&self, key: &str) -> Option<&'v Value> {
@@ -214,7 +275,9 @@ mod tests {
     #[test]
     fn a_wrong_field_is_named_with_its_place() {
         let body = serde_json::json!({"in_port": "nowhere", "priority": 65536, "table_id": {}});
-        let object = Object::of(&body, "match.", Version::V1_3).unwrap();
+        let ignored = Ignored::default();
+        let (map, body) = (Map::new(), &body);
+        let object = Object::new(&map, Version::V1_3, &ignored).inside(body, "match.").unwrap();
         for (failure, text) in [
             (object.port("in_port").unwrap_err(), "match.in_port: \"nowhere\" is no number here"),
             (
@@ -225,11 +288,45 @@ mod tests {
             (object.number::<u8>("cookie").unwrap_err(), "match.cookie: it is missing"),
             (
                 object.only(&["in_port", "priority"]).unwrap_err(),
-                "match.table_id: there is no such field",
+                "match.table_id: there is no such field here; give in_port, priority",
             ),
         ] {
             assert!(failure.text.starts_with(text), "{}", failure.text);
         }
+    }
+
+    #[test]
+    fn unknown_fields_are_ignored_and_slips_refused() {
+        let known = ["dpid", "table_id", "idle_timeout", "priority", "match", "actions"];
+        let only = |body: Value| {
+            let ignored = Ignored::default();
+            let body = body.as_object().unwrap();
+            let done = Object::new(body, Version::V1_3, &ignored).only(&known);
+            done.map(|()| ignored.0.take())
+        };
+        // What scripts keep beside the fields, some of it from what Ryu lists.
+        let body = serde_json::json!({
+            "dpid": 1, "name": "r1", "description": "block web", "comment": "", "switch": "s1",
+            "length": 96, "byte_count": 0, "duration_sec": 5, "nonsense": 1, "active": true,
+        });
+        assert_eq!(only(body).unwrap().len(), 9);
+        for (key, meant) in [
+            ("prioriy", "priority"),
+            ("Priority", "priority"),
+            ("action", "actions"),
+            ("matches", "match"),
+            ("dipd", "dpid"),
+            ("idleTimeout", "idle_timeout"),
+            ("idle-timeout", "idle_timeout"),
+            ("table", "table_id"),
+        ] {
+            let failure = only(serde_json::json!({key: 1})).unwrap_err();
+            let expected = format!("{key}: there is no such field; did you mean {meant}?");
+            assert_eq!((failure.status.as_u16(), failure.text), (400, expected));
+        }
+        // Ryu reads it for 1.4 only, and its flow of 1.3 drops.
+        let failure = only(serde_json::json!({"instructions": []})).unwrap_err();
+        assert!(failure.text.starts_with("instructions: there is no such field here; give dpid"));
     }
 
     #[test]

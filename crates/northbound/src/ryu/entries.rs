@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::Failure;
 use super::actions::{self, FlowActions};
-use super::body::{Body, Object};
+use super::body::{Body, Ignored, Object};
 use super::groups::{GROUP_TYPES, METER_FLAGS};
 use super::numbers::{GROUPS, METERS, TABLES, port_number};
 use super::stats::{flow_flags, read_match};
@@ -108,9 +108,12 @@ async fn order(
     let made = shared.ask_for_order("ryu", move |operator| {
         let made = named_switch(&body, dpid).and_then(|dpid| {
             let switch = Switch::find(operator, &dpid)?;
-            let object = Object::new(&body, "", switch.version);
+            let ignored = Ignored::default();
+            let object = Object::new(&body, switch.version, &ignored);
             let order = Order { switch, object, command: &command };
-            Ok((switch.dpid, make(&order)?))
+            let message = make(&order)?;
+            ignored.log();
+            Ok((switch.dpid, message))
         });
         Ok(made)
     });
@@ -192,7 +195,7 @@ fn flow_mod(order: &Order<'_>) -> Result<MessageBytes, Failure> {
     };
     object.only(&[&fields[..], later].concat())?;
     let matching = read_match(object)?;
-    let actions = FlowActions::read(object.list("actions")?, "actions", version)?;
+    let actions = FlowActions::read(object)?;
     let priority = if version.has_oxm() { 0 } else { FlowMod::DEFAULT_PRIORITY };
     let buffer: u32 = object.number_or("buffer_id", NO_BUFFER)?;
     let flow = FlowMod {
@@ -236,10 +239,9 @@ fn group_mod(order: &Order<'_>) -> Result<MessageBytes, Failure> {
     let mut buckets = Vec::new();
     for (index, item) in object.list("buckets")?.iter().enumerate() {
         let path = format!("buckets[{index}].");
-        let bucket = Object::of(item, &path, version)?;
+        let bucket = object.inside(item, &path)?;
         bucket.only(&["weight", "watch_port", "watch_group", "actions"])?;
-        let actions =
-            actions::read_all(bucket.list("actions")?, &bucket.place("actions"), version)?;
+        let actions = actions::read_all(bucket)?;
         let weight = bucket.number_or("weight", 0)?;
         let watch_port = bucket.port_or("watch_port", Port::ANY)?;
         let watch_group = bucket.named_or("watch_group", &GROUPS, Group::ANY)?;
@@ -286,7 +288,7 @@ fn meter_mod(order: &Order<'_>) -> Result<MessageBytes, Failure> {
     let bands = object.list("bands")?.iter().enumerate();
     let bands = bands.map(|(index, item)| {
         let path = format!("bands[{index}].");
-        band(Object::of(item, &path, version)?)
+        band(object.inside(item, &path)?)
     });
     let bands = bands.collect::<Result<Vec<_>, _>>()?;
     let meter = object.named_or("meter_id", &METERS, 0)?;

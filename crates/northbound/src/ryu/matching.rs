@@ -295,10 +295,12 @@ fn with_length(field: Field, value: u128, mask: Option<u128>) -> Value {
 mod tests {
     use serde_json::json;
 
+    use super::super::body::Ignored;
     use super::*;
 
     fn read_json(version: Version, value: &Value) -> Result<Match, Failure> {
-        read(Object::of(value, "match.", version)?)
+        let (ignored, body) = (Ignored::default(), Map::new());
+        read(Object::new(&body, version, &ignored).inside(value, "match.")?)
     }
 
     #[test]

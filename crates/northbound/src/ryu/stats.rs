@@ -16,7 +16,7 @@ use bellrock_query::{ListSwitches, SwitchRow};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, Object};
+use super::body::{Body, Ignored, Object};
 use super::groups::{
     group, group_description, group_features, meter, meter_config, meter_features,
 };
@@ -184,13 +184,15 @@ fn with_filter<T>(
     asked: &Asked,
     then: impl FnOnce(FlowStatsRequest<'_>, Option<u16>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let object = Object::new(&asked.filter, "", switch.version);
+    let ignored = Ignored::default();
+    let object = Object::new(&asked.filter, switch.version, &ignored);
     let fields = ["dpid", "table_id", "out_port", "match", "priority"];
     let later = ["out_group", "cookie", "cookie_mask", "flags"];
     match switch.version.selects_by_cookie() {
         true => object.only(&[&fields[..], &later[..]].concat())?,
         false => object.only(&fields)?,
     }
+    ignored.log();
     let matching = read_match(object)?;
     let request = FlowStatsRequest {
         table: object.named_or("table_id", &TABLES, FlowMod::ALL_TABLES)?,
@@ -207,7 +209,7 @@ fn with_filter<T>(
 /// The match of a body; without one, it covers all packets.
 pub(super) fn read_match(object: Object<'_>) -> Result<Match, Failure> {
     match object.value("match") {
-        Some(value) => matching::read(Object::of(value, "match.", object.version())?),
+        Some(value) => matching::read(object.inside(value, "match.")?),
         None => Ok(Match::any()),
     }
 }

@@ -1,9 +1,11 @@
 //! The metrics of a fixed operator: every family has a meaning, and every label is inert.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::client::{Lab, PATIENCE};
+use bellrock_northbound::limits::MAX_STATUS_PORTS;
 use bellrock_northbound::{HTTP_COUNTERS, StatisticsSettings};
 
 fn scrape(lab: &Lab) -> String {
@@ -74,6 +76,19 @@ fn a_scrape_has_the_state_and_every_counter() {
     let asked = lab.operator.requests.lock().unwrap();
     let lists = ["list_ports", "list_hosts", "list_flows", "count_flows"];
     assert!(!asked.iter().any(|request| lists.contains(&request.name())), "{asked:?}");
+}
+
+#[test]
+fn the_ports_of_a_scrape_are_bounded_and_the_others_counted() {
+    let lab = Lab::new();
+    let ports = |text: &str| text.lines().filter(|line| line.starts_with("port_status{")).count();
+    let text = scrape(&lab);
+    assert_eq!(ports(&text), 1);
+    assert!(text.lines().any(|line| line == "bellrock_ports_left_out 0"), "{text}");
+    lab.operator.more_ports.store(MAX_STATUS_PORTS + 2, Ordering::Relaxed);
+    let text = scrape(&lab);
+    assert_eq!(ports(&text), MAX_STATUS_PORTS);
+    assert!(text.lines().any(|line| line == "bellrock_ports_left_out 3"));
 }
 
 #[test]

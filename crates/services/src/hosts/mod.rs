@@ -16,6 +16,7 @@ mod believed;
 mod cache;
 mod counting;
 mod frame;
+mod last_seen;
 mod ports;
 mod probe;
 mod settings;
@@ -38,6 +39,7 @@ use crate::exchange::Exchange;
 use crate::registry::Registry;
 pub use believed::{BelievedHosts, believe};
 pub use counting::{COUNT_EVERY, COUNTED_AT_A_TIME};
+pub use last_seen::LastSeen;
 pub use probe::PROBE_SOURCE;
 pub use settings::HostTrackingSettings;
 pub use switch::{

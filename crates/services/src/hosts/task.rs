@@ -11,6 +11,7 @@ use futures_lite::future::yield_now;
 
 use super::believed::believed;
 use super::counting::FlowCountRequests;
+use super::last_seen::LastSeen;
 use super::probe::probe;
 use super::tracker::{HostTracker, Probe, RefusedSighting, ToShare};
 use super::{TrackingMessage, TrackingShared};
@@ -39,6 +40,7 @@ pub(super) async fn run(
     let (inputs, mut switches_version) = (exchange.host_inputs(), None);
     let (mut first, mut first_count, mut first_input) = (None, None, None);
     let (latencies, mut sightings) = (network.extension::<Latencies>(), Vec::new());
+    let (last_seen, mut seen) = (network.extension::<LastSeen>(), Vec::new());
     loop {
         let now = network.now();
         tracker.kept_out = KeptOutPorts::clone(&kept_out.load());
@@ -73,6 +75,7 @@ pub(super) async fn run(
         let further = std::iter::from_fn(|| answers.try_recv().ok());
         for (host, packets) in first_count.take().into_iter().chain(further) {
             counting.finish(host.at.dpid);
+            seen.push(host.host);
             tracker.handle_count(host, packets, &topology, now);
         }
         let mut handled = 0;
@@ -81,6 +84,7 @@ pub(super) async fn run(
             match message {
                 TrackingMessage::Seen(sighting) => {
                     sightings.push(sighting.time);
+                    seen.push(sighting.host);
                     tracker.handle_sighting(sighting, &topology, now);
                 }
                 TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
@@ -89,6 +93,10 @@ pub(super) async fn run(
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
+        if !seen.is_empty() {
+            let times = seen.drain(..).filter_map(|host| Some((host, tracker.last_seen(host)?)));
+            last_seen.add(times, || tracker.hosts().clone());
+        }
         drop(applied);
         share(tracker.take_shared(), &exchange, network.now());
         let published = network.now();

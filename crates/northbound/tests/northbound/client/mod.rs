@@ -35,6 +35,8 @@ pub struct Fixed {
     pub goes_on: AtomicBool,
     /// Number of events so far.
     pub events: AtomicUsize,
+    /// Number of ports of the switch, beside the first.
+    pub more_ports: AtomicUsize,
 }
 
 impl Fixed {
@@ -180,6 +182,7 @@ impl Operator for Fixed {
                 connections: 1,
                 accepted: 1,
                 refused: 0,
+                duplicates_refused: 0,
                 switches: 1,
                 missing_switches: vec![
                     serde_json::from_value(json!({"name": "s2", "dpid": "00000000000000a2"}))
@@ -192,7 +195,13 @@ impl Operator for Fixed {
                 let is_it = |name: &str| ["s1", "00000000000000a1"].contains(&name);
                 let rows = match query.switch.map(|switch| switch.to_string()) {
                     Some(name) if !is_it(&name) => vec![],
-                    _ => vec![switch_row()],
+                    _ => {
+                        let mut row = switch_row();
+                        let more = self.more_ports.load(Ordering::Relaxed);
+                        let port = row.ports[0].clone();
+                        row.ports.extend(std::iter::repeat_n(port, more));
+                        vec![row]
+                    }
                 };
                 Answer::ListSwitches(Rows::of(rows, query.page))
             }

@@ -599,6 +599,17 @@ impl HostTracker {
         self.due.first().map(|(due, _)| *due)
     }
 
+    /// The present hosts.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// When a present host of this controller was last seen.
+    pub(super) fn last_seen(&self, host: HostId) -> Option<Duration> {
+        let entry = self.entries.get(&host)?;
+        (entry.present && entry.of.is_none()).then_some(entry.last_seen)
+    }
+
     /// Returns the present hosts, if they have changed since the last call.
     pub(super) fn take_hosts(&mut self) -> Option<Hosts> {
         std::mem::take(&mut self.changed).then(|| self.hosts.clone())
