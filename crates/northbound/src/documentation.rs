@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use axum::http::{HeaderName, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Headers of the page: it loads its style, and runs nothing.
 pub(crate) const PAGE_POLICY: [(HeaderName, &str); 2] = [
@@ -29,8 +29,25 @@ pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
     if let Some(info) = value.pointer_mut("/info").and_then(Value::as_object_mut) {
         info.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     }
+    // Generators of clients need an address to begin with: the one that the document comes from.
+    value["servers"] = json!([{"url": "/"}]);
+    name_rows(&mut value);
     unlink(&mut value);
     value
+}
+
+/// Lets the schema of a page name the schema of its rows, which it has a copy of: a generated client
+/// has one type of them then, with its name.
+fn name_rows(document: &mut Value) {
+    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
+    let Some(schemas) = schemas else { return };
+    let known: Vec<String> = schemas.keys().cloned().collect();
+    for (name, schema) in schemas {
+        let row = name.strip_prefix("Rows_").filter(|row| known.iter().any(|it| it == row));
+        if let (Some(row), Some(items)) = (row, schema.pointer_mut("/properties/rows/items")) {
+            *items = json!({"$ref": format!("#/components/schemas/{row}")});
+        }
+    }
 }
 
 /// Takes rustdoc's brackets and names of Rust out of all descriptions.
@@ -62,7 +79,7 @@ pub(crate) fn page(document: &Value) -> String {
     );
     let text = |value: &Value, key: &str| escape(value[key].as_str().unwrap_or_default());
     for line in document["info"]["description"].as_str().unwrap_or_default().split("\n\n") {
-        let _ = write!(page, "<p>{}</p>", escape(line));
+        let _ = write!(page, "<p>{}</p>", marked(&escape(line)));
     }
     page.push_str(
         "<p>For programs: <a href=\"/v1/openapi.json\">/v1/openapi.json</a> (OpenAPI 3.1), made from the code.</p>",
@@ -81,9 +98,9 @@ pub(crate) fn page(document: &Value) -> String {
                     "<section><h3><code>{} {}</code></h3><p>{}{}</p>",
                     method.to_uppercase(),
                     escape(path),
-                    text(operation, "summary"),
+                    marked(&text(operation, "summary")),
                     match operation["description"].as_str() {
-                        Some(more) => format!(". {}", escape(more)),
+                        Some(more) => format!(". {}", marked(&escape(more))),
                         None => ".".to_owned(),
                     }
                 );
@@ -96,7 +113,7 @@ pub(crate) fn page(document: &Value) -> String {
                 if !all.is_empty() {
                     page.push_str("<dl>");
                     for (name, about) in all {
-                        let _ = write!(page, "<dt>{name}</dt><dd>{about}</dd>");
+                        let _ = write!(page, "<dt>{name}</dt><dd>{}</dd>", marked(&about));
                     }
                     page.push_str("</dl>");
                 }
@@ -118,6 +135,32 @@ fn fields(document: &Value, reference: &str) -> Vec<(String, String)> {
     properties.into_iter().flatten().map(field).collect()
 }
 
+/// Escaped text with its code, which is between backticks, as code.
+fn marked(escaped: &str) -> String {
+    let parts: Vec<&str> = escaped.split('`').collect();
+    // One that is left over is a backtick.
+    if parts.len() % 2 == 0 {
+        return escaped.to_owned();
+    }
+    let mark = |(index, part): (usize, &&str)| match index % 2 {
+        0 => (*part).to_owned(),
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.iter().enumerate().map(mark).collect()
+}
+
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_marked_and_nothing_else() {
+        assert_eq!(marked("see `a` and `b`"), "see <code>a</code> and <code>b</code>");
+        assert_eq!(marked("one ` alone"), "one ` alone");
+        assert_eq!(marked(&escape("`<b>`")), "<code>&lt;b&gt;</code>");
+    }
 }

@@ -70,7 +70,7 @@ impl ControllerOperator {
             error => not_ordered(store, &error),
         })?;
         let (set, removed) = (change.set, change.removed);
-        info!("{owner} set {set} static entries and removed {removed}");
+        info!("static entries of {owner}: {set} set, {removed} removed");
         let decided = entries.decided(&change.numbers);
         let open = match wait_until(Instant::now() + ORDER_TIMEOUT, decided) {
             Some(open) => open,

@@ -115,6 +115,7 @@ fn switch_count(status: &Status) -> String {
             let shown = names[..names.len().min(MAX_MISSING_SHOWN)].join(", ");
             let others = match names.len().saturating_sub(MAX_MISSING_SHOWN) {
                 0 => String::new(),
+                1 => " and 1 other".to_owned(),
                 n => format!(" and {n} others"),
             };
             format!("{}; missing: {shown}{others}", status.switches)

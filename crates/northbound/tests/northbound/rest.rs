@@ -42,6 +42,14 @@ fn every_route_of_the_document_answers() {
     let document = lab.get("/v1/openapi.json").json();
     assert_eq!(document, openapi());
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert_eq!(document["servers"], json!([{"url": "/"}]));
+    // A generated client has one type of a row, with its name.
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let pages = schemas.iter().filter_map(|(name, page)| Some((name.strip_prefix("Rows_")?, page)));
+    for (row, page) in pages {
+        let items = &page["properties"]["rows"]["items"];
+        assert_eq!(items, &json!({"$ref": format!("#/components/schemas/{row}")}), "{row}");
+    }
     let mut routes = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
