@@ -139,7 +139,7 @@ fn fields(document: &Value, reference: &str) -> Vec<(String, String)> {
 fn marked(escaped: &str) -> String {
     let parts: Vec<&str> = escaped.split('`').collect();
     // One that is left over is a backtick.
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return escaped.to_owned();
     }
     let mark = |(index, part): (usize, &&str)| match index % 2 {

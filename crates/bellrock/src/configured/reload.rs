@@ -477,7 +477,7 @@ fn row(change: &SettingChange) -> SettingChangeRow {
 }
 
 /// What is lost by a change that needs a restart: an app with another store begins with what is there.
-fn left_behind(change: &String) -> Option<String> {
+fn left_behind(change: &str) -> Option<String> {
     let (setting, _) = change.split_once(": ")?;
     let is_store = setting.starts_with("apps.") && setting.ends_with(".store");
     is_store.then(|| {
