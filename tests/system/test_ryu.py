@@ -25,6 +25,8 @@ REFUSED = {
     "data in a form that Ryu does not know": (400, "data_type: give ascii or base64"),
     "a field without its prerequisite": (400, "match: ipv4_src needs eth_type"),
 }
+# The recorded message of an experimenter is a flow_mod of Nicira: the controller could not tell whose flow it is.
+REFUSED_13 = {"a message of an experimenter": (400, "it is NXT_FLOW_MOD: it carries flow_mods")}
 # Values that differ from run to run.
 VOLATILE = ("duration_sec", "duration_nsec", "hw_addr", "active_count", "lookup_count", "matched_count", "collisions")
 # Apps and the controller have this in the upper half of their cookies.
@@ -69,15 +71,16 @@ class Ryu(SystemTest):
         # Without a service, so that only the table-miss entry is the controller's own.
         self.start(version, ["hub"])
         own = tables(version)
+        refused = REFUSED | (REFUSED_13 if version == "OpenFlow13" else {})
         cases = json.loads((RECORDED / f"{version.lower()}.json").read_text())
         before = own
         for case in cases:
             status, answer = ask(case)
             about = f"{case['name']}: {status} {str(answer)[:500]}"
-            if case["name"] in REFUSED:
-                expected, text = REFUSED[case["name"]]
+            if case["name"] in refused:
+                expected, text = refused[case["name"]]
                 self.assertEqual(status, expected, about)
-                self.assertIn(text, answer, about)
+                self.assertIn(text, str(answer), about)
                 self.assertEqual(tables(version), before, about)
                 continue
             self.assertEqual(status, case["status"], about)

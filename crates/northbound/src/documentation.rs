@@ -41,12 +41,16 @@ pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
 fn name_rows(document: &mut Value) {
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
     let Some(schemas) = schemas else { return };
-    let known: Vec<String> = schemas.keys().cloned().collect();
-    for (name, schema) in schemas {
-        let row = name.strip_prefix("Rows_").filter(|row| known.iter().any(|it| it == row));
+    let mut rows = Vec::new();
+    for (name, schema) in schemas.iter_mut() {
+        let row = name.strip_prefix("Rows_");
         if let (Some(row), Some(items)) = (row, schema.pointer_mut("/properties/rows/items")) {
-            *items = json!({"$ref": format!("#/components/schemas/{row}")});
+            let named = json!({"$ref": format!("#/components/schemas/{row}")});
+            rows.push((row.to_owned(), std::mem::replace(items, named)));
         }
+    }
+    for (name, row) in rows {
+        schemas.entry(name).or_insert(row);
     }
 }
 
