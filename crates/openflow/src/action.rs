@@ -30,7 +30,8 @@ use crate::oxm;
 use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, v10, v13};
 use crate::{
-    Bytes, DecodeError, EncodeError, ErrorCode, Field, MAX_MESSAGE_LEN, Out, Port, Reason, Version,
+    Bytes, DecodeError, EncodeError, ErrorCode, Family, Field, MAX_MESSAGE_LEN, Out, Port, Reason,
+    Version,
 };
 
 /// An action on a packet.
@@ -171,9 +172,9 @@ impl<'a> Element<'a> for Action<'a> {
             return Ok(unknown(body.peek()));
         }
         let read = |mut body: Reader<'a>| {
-            let action = match version {
-                Version::V1_0 => decode_v10(kind, &mut body)?,
-                Version::V1_3 => decode_v13(kind, &mut body)?,
+            let action = match version.family() {
+                Family::Fixed => decode_v10(kind, &mut body)?,
+                Family::Oxm => decode_v13(kind, &mut body)?,
             };
             body.finish("action")?;
             Ok(action)
@@ -193,9 +194,9 @@ impl<'a> Element<'a> for Action<'a> {
             }
             _ => {}
         }
-        match version {
-            Version::V1_0 => encode_v10(self, out),
-            Version::V1_3 => encode_v13(self, out),
+        match version.family() {
+            Family::Fixed => encode_v10(self, out),
+            Family::Oxm => encode_v13(self, out),
         }
     }
 

@@ -1,8 +1,9 @@
-//! The 40 basic match fields of OpenFlow 1.3 (1.3.5 §7.2.3.7, tables 11 and 12).
+//! The match fields: the 40 basic ones of OpenFlow 1.3 (1.3.5 §7.2.3.7, tables 11 and 12).
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::prerequisite::{self as needs, Need};
 use crate::{MacAddr, Port};
 
 /// How the values of a field print.
@@ -16,82 +17,98 @@ pub(crate) enum Style {
     Ipv6,
 }
 
-/// One row per field: variant, bytes, bits, whether it allows a mask, format, name.
+/// One row per field: variant, OXM class and number, the first minor version that has it, bytes,
+/// bits, whether it allows a mask, format, the fields that it depends on, name.
 macro_rules! fields {
-    ($($variant:ident $bytes:literal $bits:literal $mask:literal $style:ident $name:literal $doc:literal;)*) => {
-        /// A basic match field; as a number, its OXM field number.
+    ($($variant:ident $class:ident $number:literal $since:literal $bytes:literal $bits:literal
+       $mask:literal $style:ident $needs:ident $name:literal $doc:literal;)*) => {
+        /// A match field. As a number, its place in [`Field::ALL`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field { $(#[doc = $doc] $variant,)* }
 
         struct Row {
+            class: u16,
+            number: u8,
+            since: u8,
             bytes: u8,
             bits: u8,
             maskable: bool,
             style: Style,
+            needs: &'static [Need],
             name: &'static str,
             set_name: &'static str,
         }
 
         const TABLE: &[Row] = &[$(
             Row {
+                class: $class,
+                number: $number,
+                since: $since,
                 bytes: $bytes,
                 bits: $bits,
                 maskable: $mask,
                 style: Style::$style,
+                needs: needs::$needs,
                 name: $name,
                 set_name: concat!("set_", $name),
             },
         )*];
 
         impl Field {
-            /// All fields, by number.
+            /// All fields, in the order in which they are written.
             pub const ALL: &'static [Field] = &[$(Field::$variant,)*];
         }
     };
 }
 
+/// The class of the basic fields, `OFPXMC_OPENFLOW_BASIC`.
+const BASIC: u16 = 0x8000;
+
+/// Number of OXM numbers in a class.
+const NUMBERS: usize = 1 << 7;
+
 fields! {
-    InPort 4 32 false Port "in_port" "Ingress port.";
-    InPhyPort 4 32 false Port "in_phy_port" "Physical port; needs `in_port`.";
-    Metadata 8 64 true Hex "metadata" "Metadata passed between tables.";
-    EthDst 6 48 true Mac "eth_dst" "Ethernet destination.";
-    EthSrc 6 48 true Mac "eth_src" "Ethernet source.";
-    EthType 2 16 false Hex "eth_type" "Ethernet type, after VLAN tags.";
-    VlanVid 2 13 true Hex "vlan_vid" "VLAN id with bit 12 set for \"tagged\"; 0 for untagged.";
-    VlanPcp 1 3 false Decimal "vlan_pcp" "VLAN priority; needs a tag.";
-    IpDscp 1 6 false Decimal "ip_dscp" "DSCP, 6 bits.";
-    IpEcn 1 2 false Decimal "ip_ecn" "ECN, 2 bits.";
-    IpProto 1 8 false Decimal "ip_proto" "IP protocol.";
-    Ipv4Src 4 32 true Ipv4 "ipv4_src" "IPv4 source.";
-    Ipv4Dst 4 32 true Ipv4 "ipv4_dst" "IPv4 destination.";
-    TcpSrc 2 16 false Decimal "tcp_src" "TCP source port.";
-    TcpDst 2 16 false Decimal "tcp_dst" "TCP destination port.";
-    UdpSrc 2 16 false Decimal "udp_src" "UDP source port.";
-    UdpDst 2 16 false Decimal "udp_dst" "UDP destination port.";
-    SctpSrc 2 16 false Decimal "sctp_src" "SCTP source port.";
-    SctpDst 2 16 false Decimal "sctp_dst" "SCTP destination port.";
-    Icmpv4Type 1 8 false Decimal "icmpv4_type" "ICMP type.";
-    Icmpv4Code 1 8 false Decimal "icmpv4_code" "ICMP code.";
-    ArpOp 2 16 false Decimal "arp_op" "ARP operation.";
-    ArpSpa 4 32 true Ipv4 "arp_spa" "ARP sender's IPv4 address.";
-    ArpTpa 4 32 true Ipv4 "arp_tpa" "ARP target's IPv4 address.";
-    ArpSha 6 48 true Mac "arp_sha" "ARP sender's Ethernet address.";
-    ArpTha 6 48 true Mac "arp_tha" "ARP target's Ethernet address.";
-    Ipv6Src 16 128 true Ipv6 "ipv6_src" "IPv6 source.";
-    Ipv6Dst 16 128 true Ipv6 "ipv6_dst" "IPv6 destination.";
-    Ipv6Flabel 4 20 true Hex "ipv6_flabel" "IPv6 flow label.";
-    Icmpv6Type 1 8 false Decimal "icmpv6_type" "ICMPv6 type.";
-    Icmpv6Code 1 8 false Decimal "icmpv6_code" "ICMPv6 code.";
-    Ipv6NdTarget 16 128 false Ipv6 "ipv6_nd_target" "Target of a neighbour discovery.";
-    Ipv6NdSll 6 48 false Mac "ipv6_nd_sll" "Source link layer of a neighbour solicitation.";
-    Ipv6NdTll 6 48 false Mac "ipv6_nd_tll" "Target link layer of a neighbour advertisement.";
-    MplsLabel 4 20 false Decimal "mpls_label" "MPLS label.";
-    MplsTc 1 3 false Decimal "mpls_tc" "MPLS traffic class.";
-    MplsBos 1 1 false Decimal "mpls_bos" "MPLS bottom of stack.";
-    PbbIsid 3 24 true Hex "pbb_isid" "PBB service id.";
-    TunnelId 8 64 true Hex "tunnel_id" "Logical port's metadata, such as a tunnel key.";
-    Ipv6Exthdr 2 9 true Hex "ipv6_exthdr" "Flags of the IPv6 extension headers.";
+    InPort BASIC 0 0 4 32 false Port NOTHING "in_port" "Ingress port.";
+    InPhyPort BASIC 1 2 4 32 false Port PORT "in_phy_port" "Physical port; needs `in_port`.";
+    Metadata BASIC 2 2 8 64 true Hex NOTHING "metadata" "Metadata passed between tables.";
+    EthDst BASIC 3 0 6 48 true Mac NOTHING "eth_dst" "Ethernet destination.";
+    EthSrc BASIC 4 0 6 48 true Mac NOTHING "eth_src" "Ethernet source.";
+    EthType BASIC 5 0 2 16 false Hex NOTHING "eth_type" "Ethernet type, after VLAN tags.";
+    VlanVid BASIC 6 0 2 13 true Hex NOTHING "vlan_vid" "VLAN id with bit 12 set for \"tagged\"; 0 for untagged.";
+    VlanPcp BASIC 7 0 1 3 false Decimal TAG "vlan_pcp" "VLAN priority; needs a tag.";
+    IpDscp BASIC 8 0 1 6 false Decimal IP "ip_dscp" "DSCP, 6 bits.";
+    IpEcn BASIC 9 2 1 2 false Decimal IP "ip_ecn" "ECN, 2 bits.";
+    IpProto BASIC 10 0 1 8 false Decimal IP "ip_proto" "IP protocol.";
+    Ipv4Src BASIC 11 0 4 32 true Ipv4 IPV4 "ipv4_src" "IPv4 source.";
+    Ipv4Dst BASIC 12 0 4 32 true Ipv4 IPV4 "ipv4_dst" "IPv4 destination.";
+    TcpSrc BASIC 13 0 2 16 false Decimal TCP "tcp_src" "TCP source port.";
+    TcpDst BASIC 14 0 2 16 false Decimal TCP "tcp_dst" "TCP destination port.";
+    UdpSrc BASIC 15 0 2 16 false Decimal UDP "udp_src" "UDP source port.";
+    UdpDst BASIC 16 0 2 16 false Decimal UDP "udp_dst" "UDP destination port.";
+    SctpSrc BASIC 17 2 2 16 false Decimal SCTP "sctp_src" "SCTP source port.";
+    SctpDst BASIC 18 2 2 16 false Decimal SCTP "sctp_dst" "SCTP destination port.";
+    Icmpv4Type BASIC 19 0 1 8 false Decimal ICMPV4 "icmpv4_type" "ICMP type.";
+    Icmpv4Code BASIC 20 0 1 8 false Decimal ICMPV4 "icmpv4_code" "ICMP code.";
+    ArpOp BASIC 21 0 2 16 false Decimal ARP "arp_op" "ARP operation.";
+    ArpSpa BASIC 22 0 4 32 true Ipv4 ARP "arp_spa" "ARP sender's IPv4 address.";
+    ArpTpa BASIC 23 0 4 32 true Ipv4 ARP "arp_tpa" "ARP target's IPv4 address.";
+    ArpSha BASIC 24 2 6 48 true Mac ARP "arp_sha" "ARP sender's Ethernet address.";
+    ArpTha BASIC 25 2 6 48 true Mac ARP "arp_tha" "ARP target's Ethernet address.";
+    Ipv6Src BASIC 26 2 16 128 true Ipv6 IPV6 "ipv6_src" "IPv6 source.";
+    Ipv6Dst BASIC 27 2 16 128 true Ipv6 IPV6 "ipv6_dst" "IPv6 destination.";
+    Ipv6Flabel BASIC 28 2 4 20 true Hex IPV6 "ipv6_flabel" "IPv6 flow label.";
+    Icmpv6Type BASIC 29 2 1 8 false Decimal ICMPV6 "icmpv6_type" "ICMPv6 type.";
+    Icmpv6Code BASIC 30 2 1 8 false Decimal ICMPV6 "icmpv6_code" "ICMPv6 code.";
+    Ipv6NdTarget BASIC 31 2 16 128 false Ipv6 ND "ipv6_nd_target" "Target of a neighbour discovery.";
+    Ipv6NdSll BASIC 32 2 6 48 false Mac ND_SOLICITATION "ipv6_nd_sll" "Source link layer of a neighbour solicitation.";
+    Ipv6NdTll BASIC 33 2 6 48 false Mac ND_ADVERTISEMENT "ipv6_nd_tll" "Target link layer of a neighbour advertisement.";
+    MplsLabel BASIC 34 2 4 20 false Decimal MPLS "mpls_label" "MPLS label.";
+    MplsTc BASIC 35 2 1 3 false Decimal MPLS "mpls_tc" "MPLS traffic class.";
+    MplsBos BASIC 36 2 1 1 false Decimal MPLS "mpls_bos" "MPLS bottom of stack.";
+    PbbIsid BASIC 37 3 3 24 true Hex PBB "pbb_isid" "PBB service id.";
+    TunnelId BASIC 38 3 8 64 true Hex NOTHING "tunnel_id" "Logical port's metadata, such as a tunnel key.";
+    Ipv6Exthdr BASIC 39 3 2 9 true Hex IPV6 "ipv6_exthdr" "Flags of the IPv6 extension headers.";
 }
 
 pub(crate) const FIELDS: usize = TABLE.len();
@@ -111,10 +128,50 @@ const OFFSETS: [usize; FIELDS + 1] = {
 pub(crate) const VALUES_LEN: usize = OFFSETS[FIELDS];
 
 impl Field {
-    /// Returns the field with this OXM number (class 0x8000), if it is one of the 40.
+    /// The basic fields by number.
+    const BASIC: [Option<Field>; NUMBERS] = {
+        let (mut fields, mut place) = ([None; NUMBERS], 0);
+        while place < FIELDS {
+            if TABLE[place].class == BASIC {
+                fields[TABLE[place].number as usize] = Some(Field::ALL[place]);
+            }
+            place += 1;
+        }
+        fields
+    };
+
+    /// Returns the field with this OXM class and number, if it is one of [`Field::ALL`].
     #[must_use]
-    pub fn from_number(number: u8) -> Option<Field> {
-        Field::ALL.get(usize::from(number)).copied()
+    pub fn from_oxm(class: u16, number: u8) -> Option<Field> {
+        if class == BASIC {
+            return Field::BASIC.get(usize::from(number)).copied().flatten();
+        }
+        let is_it = |field: &Field| (field.class(), field.number()) == (class, number);
+        Field::ALL.iter().copied().find(is_it)
+    }
+
+    /// Its OXM class (1.3.5 §7.2.3.3).
+    #[must_use]
+    #[inline]
+    pub const fn class(self) -> u16 {
+        TABLE[self as usize].class
+    }
+
+    /// Its OXM number within the class.
+    #[must_use]
+    #[inline]
+    pub const fn number(self) -> u8 {
+        TABLE[self as usize].number
+    }
+
+    /// The first minor version whose matches can have it ([`crate::Version::can_match`]).
+    pub(crate) const fn since(self) -> u8 {
+        TABLE[self as usize].since
+    }
+
+    /// The fields that it depends on, the outermost header first.
+    pub(crate) const fn needs(self) -> &'static [Need] {
+        TABLE[self as usize].needs
     }
 
     /// Length of its value on the wire, in bytes.
@@ -255,9 +312,9 @@ mod tests {
             (Field::PbbIsid, 37),
             (Field::Ipv6Exthdr, 39),
         ] {
-            assert_eq!(Field::from_number(number), Some(field));
+            assert_eq!(Field::from_oxm(BASIC, number), Some(field));
         }
-        assert_eq!(Field::from_number(40), None);
+        assert_eq!(Field::from_oxm(BASIC, 40), None);
     }
 
     #[test]

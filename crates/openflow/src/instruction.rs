@@ -5,7 +5,7 @@ use std::fmt;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, U64, v13};
-use crate::{Action, Bytes, DecodeError, EncodeError, ErrorCode, Out, Reason, Version};
+use crate::{Action, Bytes, DecodeError, EncodeError, ErrorCode, Family, Out, Reason, Version};
 
 /// An instruction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ const EXPERIMENTER: u16 = 0xffff;
 
 impl<'a> Element<'a> for Instruction<'a> {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        if version == Version::V1_0 {
+        if version.family() == Family::Fixed {
             let answer = ErrorCode::RequestBadVersion;
             return Err(reader.error("instruction", Reason::Version(version.wire()), answer));
         }
@@ -117,7 +117,7 @@ impl<'a> Instruction<'a> {
     }
 
     fn encode_in(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        if version == Version::V1_0 {
+        if version.family() == Family::Fixed {
             return match self {
                 Instruction::ApplyActions(actions) => actions.encode(version, out),
                 _ => Err(EncodeError::Unsupported {
@@ -239,12 +239,12 @@ impl<'a> Instructions<'a> {
     }
 
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let repr = match version {
-            Version::V1_0 => Repr::Apply(List::decode_within(
+        let repr = match version.family() {
+            Family::Fixed => Repr::Apply(List::decode_within(
                 version,
                 reader.answering(ErrorCode::ActionBadLength),
             )?),
-            Version::V1_3 => Repr::List(List::decode_within(
+            Family::Oxm => Repr::List(List::decode_within(
                 version,
                 reader.answering(ErrorCode::InstructionBadLength),
             )?),
@@ -254,11 +254,11 @@ impl<'a> Instructions<'a> {
     }
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match (self.0, version) {
+        match (self.0, version.family()) {
             (Repr::List(list), _) => list.encode(version, out),
-            (Repr::Apply(actions), Version::V1_0) => actions.encode(version, out),
-            (Repr::Apply(actions), Version::V1_3) if actions.is_empty() => Ok(()),
-            (Repr::Apply(actions), Version::V1_3) => {
+            (Repr::Apply(actions), Family::Fixed) => actions.encode(version, out),
+            (Repr::Apply(actions), Family::Oxm) if actions.is_empty() => Ok(()),
+            (Repr::Apply(actions), Family::Oxm) => {
                 Instruction::ApplyActions(actions).encode(version, out)
             }
         }

@@ -58,6 +58,7 @@ mod template;
 mod typed_action;
 mod version;
 mod wire;
+mod wire_enum;
 pub mod xid;
 
 pub use action::Action;
@@ -85,4 +86,4 @@ pub use prerequisite::Prerequisite;
 pub use reader::Strictness;
 pub use request::RequestKind;
 pub use template::{Filling, FlowModTemplate, MAX_TEMPLATE_LEN};
-pub use version::{ByVersion, ParseVersionError, Version, Versions};
+pub use version::{ByVersion, Family, ParseVersionError, Version, Versions};

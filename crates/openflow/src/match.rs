@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::field::{FIELDS, VALUES_LEN};
+use crate::field::VALUES_LEN;
 use crate::wire::U16;
 use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 
@@ -229,7 +229,7 @@ impl Match {
         std::iter::from_fn(move || {
             let number = left.trailing_zeros();
             left &= left.wrapping_sub(1);
-            if number as usize >= FIELDS { None } else { Field::from_number(number as u8) }
+            Field::ALL.get(number as usize).copied()
         })
     }
 

@@ -6,7 +6,9 @@ use zerocopy::IntoBytes;
 
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v10, v13};
-use crate::{DecodeError, EncodeError, ErrorCode, Field, Match, Out, Port, Reason, Version};
+use crate::{
+    DecodeError, EncodeError, ErrorCode, Family, Field, Match, Out, Port, Reason, Version,
+};
 use crate::{match_v10, oxm};
 
 /// A match in a message: the checked bytes that were read, or a [`Match`] to write.
@@ -94,9 +96,9 @@ impl<'a> MatchView<'a> {
     }
 
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => Ok(MatchView(Repr::V10(reader.fixed("match")?))),
-            Version::V1_3 => {
+        match version.family() {
+            Family::Fixed => Ok(MatchView(Repr::V10(reader.fixed("match")?))),
+            Family::Oxm => {
                 let start = *reader;
                 let head: &v13::Match = reader.fixed("match")?;
                 let is_oxm = head.kind.get() == TYPE_OXM;
@@ -154,16 +156,16 @@ impl<'a> MatchView<'a> {
     }
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match (version, self.0) {
-            (Version::V1_0, Repr::V10(wire)) => out.put(wire),
-            (Version::V1_0, Repr::Match(m)) => out.put(&match_v10::from_match(m)?),
-            (Version::V1_0, _) => out.put(&match_v10::from_match(&self.to_match())?),
-            (Version::V1_3, Repr::Unread(bytes)) => {
+        match (version.family(), self.0) {
+            (Family::Fixed, Repr::V10(wire)) => out.put(wire),
+            (Family::Fixed, Repr::Match(m)) => out.put(&match_v10::from_match(m)?),
+            (Family::Fixed, _) => out.put(&match_v10::from_match(&self.to_match())?),
+            (Family::Oxm, Repr::Unread(bytes)) => {
                 let start = out.len();
                 out.append(bytes)?;
                 out.pad8(start)
             }
-            (Version::V1_3, repr) => {
+            (Family::Oxm, repr) => {
                 let start = out.len();
                 out.put(&v13::Match { kind: U16::new(TYPE_OXM), length: U16::ZERO })?;
                 match repr {

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use crate::instruction::{APPLY_ACTIONS, WRITE_ACTIONS};
 use crate::wire::{Tlv, v10, v13};
-use crate::{HEADER_LEN, MessageKind, Port, Version};
+use crate::{Family, HEADER_LEN, MessageKind, Port, Version};
 
 type NewPort<'n> = dyn FnMut(Port) -> Port + 'n;
 
@@ -23,16 +23,16 @@ pub fn map_outputs(message: &mut [u8], new_port: &mut NewPort<'_>) {
 }
 
 fn packet_out(version: Version, message: &mut [u8], new_port: &mut NewPort<'_>) {
-    let (len_at, fixed_len) = match version {
-        Version::V1_0 => (offset_of!(v10::PacketOut, actions_len), size_of::<v10::PacketOut>()),
-        Version::V1_3 => (offset_of!(v13::PacketOut, actions_len), size_of::<v13::PacketOut>()),
+    let (len_at, fixed_len) = match version.family() {
+        Family::Fixed => (offset_of!(v10::PacketOut, actions_len), size_of::<v10::PacketOut>()),
+        Family::Oxm => (offset_of!(v13::PacketOut, actions_len), size_of::<v13::PacketOut>()),
     };
     let len = number(message, HEADER_LEN + len_at);
     actions(version, part(message, HEADER_LEN + fixed_len, len), new_port);
 }
 
 fn flow_mod(version: Version, message: &mut [u8], new_port: &mut NewPort<'_>) {
-    if version == Version::V1_0 {
+    if version.family() == Family::Fixed {
         let at = HEADER_LEN + size_of::<v10::Match>() + size_of::<v10::FlowMod>();
         return actions(version, part(message, at, usize::MAX), new_port);
     }
@@ -63,14 +63,14 @@ fn actions(version: Version, mut rest: &mut [u8], new_port: &mut NewPort<'_>) {
     const OUTPUT: u16 = 0;
     while let Some((kind, action, behind)) = next(rest) {
         let port = action.get_mut(size_of::<Tlv>()..).filter(|_| kind == OUTPUT);
-        match (version, port) {
-            (Version::V1_0, Some([high, low, ..])) => {
+        match (version.family(), port) {
+            (Family::Fixed, Some([high, low, ..])) => {
                 let port = Port::from_v10(u16::from_be_bytes([*high, *low]));
                 if let Ok(port) = new_port(port).to_v10() {
                     [*high, *low] = port.to_be_bytes();
                 }
             }
-            (Version::V1_3, Some([a, b, c, d, ..])) => {
+            (Family::Oxm, Some([a, b, c, d, ..])) => {
                 let port = Port(u32::from_be_bytes([*a, *b, *c, *d]));
                 [*a, *b, *c, *d] = new_port(port).0.to_be_bytes();
             }

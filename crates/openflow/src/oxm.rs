@@ -11,18 +11,18 @@ use crate::reader::Reader;
 use crate::wire::U32;
 use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason, prerequisite};
 
-/// The class of the 40 basic fields, `OFPXMC_OPENFLOW_BASIC`.
-pub(crate) const CLASS_BASIC: u16 = 0x8000;
-
+/// The header of a field (1.3.5 §7.2.3.2): class, number, whether it has a mask, and length.
 #[inline]
 pub(crate) const fn header(field: Field, masked: bool) -> u32 {
     let length = if masked { field.bytes() * 2 } else { field.bytes() };
-    (CLASS_BASIC as u32) << 16 | (field as u32) << 9 | (masked as u32) << 8 | length as u32
+    (field.class() as u32) << 16
+        | (field.number() as u32) << 9
+        | (masked as u32) << 8
+        | length as u32
 }
 
 pub(crate) fn field(header: u32) -> Option<Field> {
-    let basic = header >> 16 == CLASS_BASIC as u32;
-    if basic { Field::from_number((header >> 9 & 0x7f) as u8) } else { None }
+    Field::from_oxm((header >> 16) as u16, (header >> 9 & 0x7f) as u8)
 }
 
 pub(crate) const fn has_mask(header: u32) -> bool {

@@ -5,9 +5,11 @@ use std::str::FromStr;
 
 use crate::flags::flags;
 use crate::list::Element;
+use crate::message::Body;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v10, v13};
-use crate::{DecodeError, EncodeError, FixedStr, MacAddr, Out, Version};
+use crate::wire_enum::wire_enum;
+use crate::{DecodeError, EncodeError, Family, FixedStr, MacAddr, Out, Version};
 
 /// A port number, in the numbering of 1.3 (1.3.5 §7.2.1). The 16-bit reserved numbers of 1.0 (1.0
 /// §5.2.1) are translated.
@@ -268,8 +270,8 @@ impl PortDesc {
 
 impl<'a> Element<'a> for PortDesc {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match version {
-            Version::V1_0 => {
+        Ok(match version.family() {
+            Family::Fixed => {
                 let wire: &v10::Port = reader.fixed("port")?;
                 PortDesc {
                     port: Port::from_v10(wire.port_no.get()),
@@ -285,7 +287,7 @@ impl<'a> Element<'a> for PortDesc {
                     max_speed: 0,
                 }
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::Port = reader.fixed("port")?;
                 PortDesc {
                     port: Port(wire.port_no.get()),
@@ -305,8 +307,8 @@ impl<'a> Element<'a> for PortDesc {
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match version {
-            Version::V1_0 => out.put(&v10::Port {
+        match version.family() {
+            Family::Fixed => out.put(&v10::Port {
                 port_no: U16::new(self.port.to_v10()?),
                 hw_addr: self.address.0,
                 name: self.name.0,
@@ -317,7 +319,7 @@ impl<'a> Element<'a> for PortDesc {
                 supported: U32::new(self.supported.to_v10()?),
                 peer: U32::new(self.peer.to_v10()?),
             }),
-            Version::V1_3 => out.put(&v13::Port {
+            Family::Oxm => out.put(&v13::Port {
                 port_no: U32::new(self.port.0),
                 hw_addr: self.address.0,
                 name: self.name.0,
@@ -335,38 +337,15 @@ impl<'a> Element<'a> for PortDesc {
     }
 }
 
-/// Change of a port (`ofp_port_reason`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum PortReason {
-    /// The port was added.
-    Add,
-    /// The port was removed.
-    Delete,
-    /// A property of the port changed.
-    Modify,
-    /// A reason that the specification does not name.
-    Unknown(u8),
-}
-
-impl PortReason {
-    fn from_wire(number: u8) -> Self {
-        match number {
-            0 => PortReason::Add,
-            1 => PortReason::Delete,
-            2 => PortReason::Modify,
-            other => PortReason::Unknown(other),
-        }
-    }
-
-    fn wire(self) -> u8 {
-        match self {
-            PortReason::Add => 0,
-            PortReason::Delete => 1,
-            PortReason::Modify => 2,
-            PortReason::Unknown(other) => other,
-        }
+wire_enum! {
+    /// Change of a port (`ofp_port_reason`).
+    PortReason: u8 {
+        /// The port was added.
+        Add = 0,
+        /// The port was removed.
+        Delete = 1,
+        /// A property of the port changed.
+        Modify = 2,
     }
 }
 
@@ -380,14 +359,14 @@ pub struct PortStatus {
     pub desc: PortDesc,
 }
 
-impl PortStatus {
-    pub(crate) fn decode(version: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for PortStatus {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &v10::PortStatus = reader.fixed("port_status")?;
         let desc = PortDesc::decode(version, reader)?;
         Ok(PortStatus { reason: PortReason::from_wire(wire.reason), desc })
     }
 
-    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&v10::PortStatus { reason: self.reason.wire(), ..Default::default() })?;
         self.desc.encode(version, out)
     }
@@ -409,10 +388,10 @@ pub struct PortMod {
     pub advertise: PortFeatures,
 }
 
-impl PortMod {
-    pub(crate) fn decode(version: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(match version {
-            Version::V1_0 => {
+impl<'a> Body<'a> for PortMod {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match version.family() {
+            Family::Fixed => {
                 let wire: &v10::PortMod = reader.fixed("port_mod")?;
                 PortMod {
                     port: Port::from_v10(wire.port_no.get()),
@@ -422,7 +401,7 @@ impl PortMod {
                     advertise: PortFeatures::from_v10(wire.advertise.get()),
                 }
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::PortMod = reader.fixed("port_mod")?;
                 PortMod {
                     port: Port(wire.port_no.get()),
@@ -435,9 +414,9 @@ impl PortMod {
         })
     }
 
-    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match version {
-            Version::V1_0 => out.put(&v10::PortMod {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version.family() {
+            Family::Fixed => out.put(&v10::PortMod {
                 port_no: U16::new(self.port.to_v10()?),
                 hw_addr: self.address.0,
                 config: U32::new(self.config.bits()),
@@ -445,7 +424,7 @@ impl PortMod {
                 advertise: U32::new(self.advertise.to_v10()?),
                 ..Default::default()
             }),
-            Version::V1_3 => out.put(&v13::PortMod {
+            Family::Oxm => out.put(&v13::PortMod {
                 port_no: U32::new(self.port.0),
                 hw_addr: self.address.0,
                 config: U32::new(self.config.bits()),

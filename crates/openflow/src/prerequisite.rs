@@ -4,12 +4,11 @@ use std::fmt;
 
 use crate::{EncodeError, Field, Match};
 
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
-const IPV6: u16 = 0x86dd;
+const IP_V4: u16 = 0x0800;
+const IP_V6: u16 = 0x86dd;
 
 /// A field that another depends on, with its allowed values; empty for any value.
-struct Need {
+pub(crate) struct Need {
     field: Field,
     values: &'static [u16],
 }
@@ -18,58 +17,35 @@ const fn need(field: Field, values: &'static [u16]) -> Need {
     Need { field, values }
 }
 
-const TAGGED: Need = need(Field::VlanVid, &[]);
-const IP: Need = need(Field::EthType, &[IPV4, IPV6]);
+const IS_IP: Need = need(Field::EthType, &[IP_V4, IP_V6]);
+const IS_IPV4: Need = need(Field::EthType, &[IP_V4]);
+const IS_IPV6: Need = need(Field::EthType, &[IP_V6]);
+const IS_ICMPV6: Need = need(Field::IpProto, &[58]);
 
-/// Returns the fields that a field depends on, the outermost header first.
-const fn needs(field: Field) -> &'static [Need] {
-    match field {
-        Field::InPhyPort => const { &[need(Field::InPort, &[])] },
-        Field::VlanPcp => const { &[TAGGED] },
-        Field::IpDscp | Field::IpEcn | Field::IpProto => const { &[IP] },
-        Field::Ipv4Src | Field::Ipv4Dst => const { &[need(Field::EthType, &[IPV4])] },
-        Field::TcpSrc | Field::TcpDst => const { &[IP, need(Field::IpProto, &[6])] },
-        Field::UdpSrc | Field::UdpDst => const { &[IP, need(Field::IpProto, &[17])] },
-        Field::SctpSrc | Field::SctpDst => const { &[IP, need(Field::IpProto, &[132])] },
-        Field::Icmpv4Type | Field::Icmpv4Code => {
-            const { &[need(Field::EthType, &[IPV4]), need(Field::IpProto, &[1])] }
-        }
-        Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
-            const { &[need(Field::EthType, &[ARP])] }
-        }
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6Flabel | Field::Ipv6Exthdr => {
-            const { &[need(Field::EthType, &[IPV6])] }
-        }
-        Field::Icmpv6Type | Field::Icmpv6Code => {
-            const { &[need(Field::EthType, &[IPV6]), need(Field::IpProto, &[58])] }
-        }
-        Field::Ipv6NdTarget => const { &nd(&[135, 136]) },
-        Field::Ipv6NdSll => const { &nd(&[135]) },
-        Field::Ipv6NdTll => const { &nd(&[136]) },
-        Field::MplsLabel | Field::MplsTc | Field::MplsBos => {
-            const { &[need(Field::EthType, &[0x8847, 0x8848])] }
-        }
-        Field::PbbIsid => const { &[need(Field::EthType, &[0x88e7])] },
-        Field::InPort
-        | Field::Metadata
-        | Field::EthDst
-        | Field::EthSrc
-        | Field::EthType
-        | Field::VlanVid
-        | Field::TunnelId => &[],
-    }
-}
-
-const fn nd(types: &'static [u16]) -> [Need; 3] {
-    let ipv6 = need(Field::EthType, &[IPV6]);
-    [ipv6, need(Field::IpProto, &[58]), need(Field::Icmpv6Type, types)]
-}
+// What the fields depend on, the outermost header first: a column of the table of fields.
+pub(crate) const NOTHING: &[Need] = &[];
+pub(crate) const PORT: &[Need] = &[need(Field::InPort, &[])];
+pub(crate) const TAG: &[Need] = &[need(Field::VlanVid, &[])];
+pub(crate) const IP: &[Need] = &[IS_IP];
+pub(crate) const IPV4: &[Need] = &[IS_IPV4];
+pub(crate) const IPV6: &[Need] = &[IS_IPV6];
+pub(crate) const ARP: &[Need] = &[need(Field::EthType, &[0x0806])];
+pub(crate) const MPLS: &[Need] = &[need(Field::EthType, &[0x8847, 0x8848])];
+pub(crate) const PBB: &[Need] = &[need(Field::EthType, &[0x88e7])];
+pub(crate) const TCP: &[Need] = &[IS_IP, need(Field::IpProto, &[6])];
+pub(crate) const UDP: &[Need] = &[IS_IP, need(Field::IpProto, &[17])];
+pub(crate) const SCTP: &[Need] = &[IS_IP, need(Field::IpProto, &[132])];
+pub(crate) const ICMPV4: &[Need] = &[IS_IPV4, need(Field::IpProto, &[1])];
+pub(crate) const ICMPV6: &[Need] = &[IS_IPV6, IS_ICMPV6];
+pub(crate) const ND: &[Need] = &[IS_IPV6, IS_ICMPV6, need(Field::Icmpv6Type, &[135, 136])];
+pub(crate) const ND_SOLICITATION: &[Need] = &[IS_IPV6, IS_ICMPV6, need(Field::Icmpv6Type, &[135])];
+pub(crate) const ND_ADVERTISEMENT: &[Need] = &[IS_IPV6, IS_ICMPV6, need(Field::Icmpv6Type, &[136])];
 
 /// The fields that depend on others, one bit each.
 pub(crate) const DEPENDENT: u64 = {
     let (mut all, mut number) = (0, 0);
     while number < Field::ALL.len() {
-        if !needs(Field::ALL[number]).is_empty() {
+        if !Field::ALL[number].needs().is_empty() {
             all |= Field::ALL[number].bit();
         }
         number += 1;
@@ -89,16 +65,16 @@ impl Need {
     }
 }
 
-/// Returns the unsatisfied needs of `field`, one bit for each of [`needs`].
+/// Returns the unsatisfied needs of `field`, one bit for each of [`Field::needs`].
 pub(crate) fn missing(field: Field, value: impl Fn(Field) -> Option<u16>) -> u8 {
-    let needs = needs(field).iter().enumerate();
+    let needs = field.needs().iter().enumerate();
     needs.fold(0, |bits, (i, need)| bits | u8::from(!need.is_met(value(need.field))) << i)
 }
 
 /// Returns the unsatisfied needs of `field`, where `is_met` says whether a field has one of these
 /// values, or any value if there are none.
 pub(crate) fn unmet(field: Field, is_met: impl Fn(Field, &[u16]) -> bool) -> Option<Prerequisite> {
-    let needs = needs(field).iter().enumerate();
+    let needs = field.needs().iter().enumerate();
     let missing =
         needs.fold(0, |bits, (i, need)| bits | u8::from(!is_met(need.field, need.values)) << i);
     (missing != 0).then_some(Prerequisite { field, missing })
@@ -146,7 +122,7 @@ impl Prerequisite {
 
     fn needs(&self) -> impl Iterator<Item = &'static Need> + use<> {
         let missing = self.missing;
-        let needs = needs(self.field).iter().enumerate();
+        let needs = self.field.needs().iter().enumerate();
         needs.filter(move |(i, _)| missing >> i & 1 != 0).map(|(_, need)| need)
     }
 }

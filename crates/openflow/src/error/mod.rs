@@ -4,7 +4,8 @@ mod vendor;
 
 use std::fmt;
 
-use crate::{Prerequisite, Version};
+use crate::version::by_minor;
+use crate::{Prerequisite, Version, Versions};
 
 /// Why bytes are not a message: the field, its offset, the fault, and the error to answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +59,9 @@ impl fmt::Display for Reason {
             Reason::Trailing(n) => write!(f, "{n} bytes left over"),
             Reason::Value(v) => write!(f, "value {v} ({v:#x}) is not allowed"),
             Reason::Unexpected(t) => write!(f, "message type {t} is not received by this end"),
-            Reason::Version(v) => write!(f, "version {v:#04x} is not spoken (1.0 and 1.3 are)"),
+            Reason::Version(v) => {
+                write!(f, "version {v:#04x} is not spoken ({} are)", Versions::ALL)
+            }
             Reason::Duplicate => f.write_str("the same field twice"),
             Reason::Prerequisite => f.write_str("a field that it depends on is missing"),
             Reason::Mask => f.write_str("mask not allowed, or value outside of its mask"),
@@ -98,9 +101,10 @@ pub enum EncodeError {
     },
 }
 
-/// One row per error: variant, name in the specification, (type, code) in 1.0 and in 1.3.
+/// One row per error: variant, name in the specification, and (type, code) from or until a minor
+/// version ([`by_minor`]).
 macro_rules! errors {
-    ($($variant:ident $name:literal $v10:expr, $v13:expr;)*) => {
+    ($($variant:ident $name:literal { $($numbers:tt)* })*) => {
         /// An OpenFlow error, by its meaning (1.0 §5.4.4; 1.3.5 §7.4.4).
         ///
         /// Its numbers differ between versions; [`ErrorCode::wire`] and [`ErrorCode::from_wire`]
@@ -116,242 +120,233 @@ macro_rules! errors {
             UnknownOfVendor { vendor: u32, kind: u16, code: u16 },
         }
 
-        type Row = (ErrorCode, &'static str, Option<(u16, u16)>, Option<(u16, u16)>);
-
-        const TABLE: &[Row] = &[$((ErrorCode::$variant, $name, $v10, $v13),)*];
+        const TABLE: &[Row] = &[$((ErrorCode::$variant, $name, by_minor!($($numbers)*)),)*];
     };
 }
 
-const fn at(kind: u16, code: u16) -> Option<(u16, u16)> {
-    Some((kind, code))
-}
-const NONE: Option<(u16, u16)> = None;
+/// An error, its name, and its type and code in a minor version.
+type Row = (ErrorCode, &'static str, fn(u8) -> Option<(u16, u16)>);
 
 errors! {
-    HelloIncompatible "OFPHFC_INCOMPATIBLE" at(0, 0), at(0, 0);
-    HelloPermission "OFPHFC_EPERM" at(0, 1), at(0, 1);
+    HelloIncompatible "OFPHFC_INCOMPATIBLE" { 0.. => (0, 0) }
+    HelloPermission "OFPHFC_EPERM" { 0.. => (0, 1) }
 
-    RequestBadVersion "OFPBRC_BAD_VERSION" at(1, 0), at(1, 0);
-    RequestBadType "OFPBRC_BAD_TYPE" at(1, 1), at(1, 1);
-    RequestBadMultipart "OFPBRC_BAD_MULTIPART" at(1, 2), at(1, 2);
-    RequestBadExperimenter "OFPBRC_BAD_EXPERIMENTER" at(1, 3), at(1, 3);
-    RequestBadExperimenterType "OFPBRC_BAD_EXP_TYPE" at(1, 4), at(1, 4);
-    RequestPermission "OFPBRC_EPERM" at(1, 5), at(1, 5);
-    RequestBadLength "OFPBRC_BAD_LEN" at(1, 6), at(1, 6);
-    RequestBufferEmpty "OFPBRC_BUFFER_EMPTY" at(1, 7), at(1, 7);
-    RequestBufferUnknown "OFPBRC_BUFFER_UNKNOWN" at(1, 8), at(1, 8);
-    RequestBadTable "OFPBRC_BAD_TABLE_ID" NONE, at(1, 9);
-    RequestIsSlave "OFPBRC_IS_SLAVE" NONE, at(1, 10);
-    RequestBadPort "OFPBRC_BAD_PORT" NONE, at(1, 11);
-    RequestBadPacket "OFPBRC_BAD_PACKET" NONE, at(1, 12);
-    RequestMultipartOverflow "OFPBRC_MULTIPART_BUFFER_OVERFLOW" NONE, at(1, 13);
+    RequestBadVersion "OFPBRC_BAD_VERSION" { 0.. => (1, 0) }
+    RequestBadType "OFPBRC_BAD_TYPE" { 0.. => (1, 1) }
+    RequestBadMultipart "OFPBRC_BAD_MULTIPART" { 0.. => (1, 2) }
+    RequestBadExperimenter "OFPBRC_BAD_EXPERIMENTER" { 0.. => (1, 3) }
+    RequestBadExperimenterType "OFPBRC_BAD_EXP_TYPE" { 0.. => (1, 4) }
+    RequestPermission "OFPBRC_EPERM" { 0.. => (1, 5) }
+    RequestBadLength "OFPBRC_BAD_LEN" { 0.. => (1, 6) }
+    RequestBufferEmpty "OFPBRC_BUFFER_EMPTY" { 0.. => (1, 7) }
+    RequestBufferUnknown "OFPBRC_BUFFER_UNKNOWN" { 0.. => (1, 8) }
+    RequestBadTable "OFPBRC_BAD_TABLE_ID" { 1.. => (1, 9) }
+    RequestIsSlave "OFPBRC_IS_SLAVE" { 2.. => (1, 10) }
+    RequestBadPort "OFPBRC_BAD_PORT" { 3.. => (1, 11) }
+    RequestBadPacket "OFPBRC_BAD_PACKET" { 3.. => (1, 12) }
+    RequestMultipartOverflow "OFPBRC_MULTIPART_BUFFER_OVERFLOW" { 3.. => (1, 13) }
 
-    ActionBadType "OFPBAC_BAD_TYPE" at(2, 0), at(2, 0);
-    ActionBadLength "OFPBAC_BAD_LEN" at(2, 1), at(2, 1);
-    ActionBadExperimenter "OFPBAC_BAD_EXPERIMENTER" at(2, 2), at(2, 2);
-    ActionBadExperimenterType "OFPBAC_BAD_EXP_TYPE" at(2, 3), at(2, 3);
-    ActionBadOutPort "OFPBAC_BAD_OUT_PORT" at(2, 4), at(2, 4);
-    ActionBadArgument "OFPBAC_BAD_ARGUMENT" at(2, 5), at(2, 5);
-    ActionPermission "OFPBAC_EPERM" at(2, 6), at(2, 6);
-    ActionTooMany "OFPBAC_TOO_MANY" at(2, 7), at(2, 7);
-    ActionBadQueue "OFPBAC_BAD_QUEUE" at(2, 8), at(2, 8);
-    ActionBadOutGroup "OFPBAC_BAD_OUT_GROUP" NONE, at(2, 9);
-    ActionMatchInconsistent "OFPBAC_MATCH_INCONSISTENT" NONE, at(2, 10);
-    ActionUnsupportedOrder "OFPBAC_UNSUPPORTED_ORDER" NONE, at(2, 11);
-    ActionBadTag "OFPBAC_BAD_TAG" NONE, at(2, 12);
-    ActionBadSetType "OFPBAC_BAD_SET_TYPE" NONE, at(2, 13);
-    ActionBadSetLength "OFPBAC_BAD_SET_LEN" NONE, at(2, 14);
-    ActionBadSetArgument "OFPBAC_BAD_SET_ARGUMENT" NONE, at(2, 15);
+    ActionBadType "OFPBAC_BAD_TYPE" { 0.. => (2, 0) }
+    ActionBadLength "OFPBAC_BAD_LEN" { 0.. => (2, 1) }
+    ActionBadExperimenter "OFPBAC_BAD_EXPERIMENTER" { 0.. => (2, 2) }
+    ActionBadExperimenterType "OFPBAC_BAD_EXP_TYPE" { 0.. => (2, 3) }
+    ActionBadOutPort "OFPBAC_BAD_OUT_PORT" { 0.. => (2, 4) }
+    ActionBadArgument "OFPBAC_BAD_ARGUMENT" { 0.. => (2, 5) }
+    ActionPermission "OFPBAC_EPERM" { 0.. => (2, 6) }
+    ActionTooMany "OFPBAC_TOO_MANY" { 0.. => (2, 7) }
+    ActionBadQueue "OFPBAC_BAD_QUEUE" { 0.. => (2, 8) }
+    ActionBadOutGroup "OFPBAC_BAD_OUT_GROUP" { 1.. => (2, 9) }
+    ActionMatchInconsistent "OFPBAC_MATCH_INCONSISTENT" { 1.. => (2, 10) }
+    ActionUnsupportedOrder "OFPBAC_UNSUPPORTED_ORDER" { 1.. => (2, 11) }
+    ActionBadTag "OFPBAC_BAD_TAG" { 1.. => (2, 12) }
+    ActionBadSetType "OFPBAC_BAD_SET_TYPE" { 2.. => (2, 13) }
+    ActionBadSetLength "OFPBAC_BAD_SET_LEN" { 2.. => (2, 14) }
+    ActionBadSetArgument "OFPBAC_BAD_SET_ARGUMENT" { 2.. => (2, 15) }
 
-    InstructionUnknown "OFPBIC_UNKNOWN_INST" NONE, at(3, 0);
-    InstructionUnsupported "OFPBIC_UNSUP_INST" NONE, at(3, 1);
-    InstructionBadTable "OFPBIC_BAD_TABLE_ID" NONE, at(3, 2);
-    InstructionUnsupportedMetadata "OFPBIC_UNSUP_METADATA" NONE, at(3, 3);
-    InstructionUnsupportedMetadataMask "OFPBIC_UNSUP_METADATA_MASK" NONE, at(3, 4);
-    InstructionBadExperimenter "OFPBIC_BAD_EXPERIMENTER" NONE, at(3, 5);
-    InstructionBadExperimenterType "OFPBIC_BAD_EXP_TYPE" NONE, at(3, 6);
-    InstructionBadLength "OFPBIC_BAD_LEN" NONE, at(3, 7);
-    InstructionPermission "OFPBIC_EPERM" NONE, at(3, 8);
+    InstructionUnknown "OFPBIC_UNKNOWN_INST" { 1.. => (3, 0) }
+    InstructionUnsupported "OFPBIC_UNSUP_INST" { 1.. => (3, 1) }
+    InstructionBadTable "OFPBIC_BAD_TABLE_ID" { 1.. => (3, 2) }
+    InstructionUnsupportedMetadata "OFPBIC_UNSUP_METADATA" { 1.. => (3, 3) }
+    InstructionUnsupportedMetadataMask "OFPBIC_UNSUP_METADATA_MASK" { 1.. => (3, 4) }
+    InstructionBadExperimenter "OFPBIC_BAD_EXPERIMENTER" { 2.. => (3, 5) }
+    InstructionBadExperimenterType "OFPBIC_BAD_EXP_TYPE" { 2.. => (3, 6) }
+    InstructionBadLength "OFPBIC_BAD_LEN" { 2.. => (3, 7) }
+    InstructionPermission "OFPBIC_EPERM" { 2.. => (3, 8) }
 
-    MatchBadType "OFPBMC_BAD_TYPE" NONE, at(4, 0);
-    MatchBadLength "OFPBMC_BAD_LEN" NONE, at(4, 1);
-    MatchBadTag "OFPBMC_BAD_TAG" NONE, at(4, 2);
-    MatchBadLinkMask "OFPBMC_BAD_DL_ADDR_MASK" NONE, at(4, 3);
-    MatchBadNetworkMask "OFPBMC_BAD_NW_ADDR_MASK" NONE, at(4, 4);
-    MatchBadWildcards "OFPBMC_BAD_WILDCARDS" NONE, at(4, 5);
-    MatchBadField "OFPBMC_BAD_FIELD" NONE, at(4, 6);
-    MatchBadValue "OFPBMC_BAD_VALUE" NONE, at(4, 7);
-    MatchBadMask "OFPBMC_BAD_MASK" NONE, at(4, 8);
-    MatchBadPrerequisite "OFPBMC_BAD_PREREQ" NONE, at(4, 9);
-    MatchDuplicateField "OFPBMC_DUP_FIELD" NONE, at(4, 10);
-    MatchPermission "OFPBMC_EPERM" NONE, at(4, 11);
+    MatchBadType "OFPBMC_BAD_TYPE" { 1.. => (4, 0) }
+    MatchBadLength "OFPBMC_BAD_LEN" { 1.. => (4, 1) }
+    MatchBadTag "OFPBMC_BAD_TAG" { 1.. => (4, 2) }
+    MatchBadLinkMask "OFPBMC_BAD_DL_ADDR_MASK" { 1.. => (4, 3) }
+    MatchBadNetworkMask "OFPBMC_BAD_NW_ADDR_MASK" { 1.. => (4, 4) }
+    MatchBadWildcards "OFPBMC_BAD_WILDCARDS" { 1.. => (4, 5) }
+    MatchBadField "OFPBMC_BAD_FIELD" { 1.. => (4, 6) }
+    MatchBadValue "OFPBMC_BAD_VALUE" { 2.. => (4, 7) }
+    MatchBadMask "OFPBMC_BAD_MASK" { 2.. => (4, 8) }
+    MatchBadPrerequisite "OFPBMC_BAD_PREREQ" { 2.. => (4, 9) }
+    MatchDuplicateField "OFPBMC_DUP_FIELD" { 2.. => (4, 10) }
+    MatchPermission "OFPBMC_EPERM" { 2.. => (4, 11) }
 
-    FlowModUnknown "OFPFMFC_UNKNOWN" NONE, at(5, 0);
-    FlowModTableFull "OFPFMFC_TABLE_FULL" at(3, 0), at(5, 1);
-    FlowModBadTable "OFPFMFC_BAD_TABLE_ID" NONE, at(5, 2);
-    FlowModOverlap "OFPFMFC_OVERLAP" at(3, 1), at(5, 3);
-    FlowModPermission "OFPFMFC_EPERM" at(3, 2), at(5, 4);
-    FlowModBadTimeout "OFPFMFC_BAD_TIMEOUT" NONE, at(5, 5);
-    FlowModBadCommand "OFPFMFC_BAD_COMMAND" at(3, 4), at(5, 6);
-    FlowModBadFlags "OFPFMFC_BAD_FLAGS" NONE, at(5, 7);
-    FlowModBadEmergencyTimeout "OFPFMFC_BAD_EMERG_TIMEOUT" at(3, 3), NONE;
-    FlowModUnsupported "OFPFMFC_UNSUPPORTED" at(3, 5), NONE;
+    FlowModUnknown "OFPFMFC_UNKNOWN" { 1.. => (5, 0) }
+    FlowModTableFull "OFPFMFC_TABLE_FULL" { 0 => (3, 0), 1.. => (5, 1) }
+    FlowModBadTable "OFPFMFC_BAD_TABLE_ID" { 1.. => (5, 2) }
+    FlowModOverlap "OFPFMFC_OVERLAP" { 0 => (3, 1), 1.. => (5, 3) }
+    FlowModPermission "OFPFMFC_EPERM" { 0 => (3, 2), 1.. => (5, 4) }
+    FlowModBadTimeout "OFPFMFC_BAD_TIMEOUT" { 1.. => (5, 5) }
+    FlowModBadCommand "OFPFMFC_BAD_COMMAND" { 0 => (3, 4), 1.. => (5, 6) }
+    FlowModBadFlags "OFPFMFC_BAD_FLAGS" { 1.. => (5, 7) }
+    FlowModBadEmergencyTimeout "OFPFMFC_BAD_EMERG_TIMEOUT" { 0 => (3, 3) }
+    FlowModUnsupported "OFPFMFC_UNSUPPORTED" { 0 => (3, 5) }
 
-    GroupModExists "OFPGMFC_GROUP_EXISTS" NONE, at(6, 0);
-    GroupModInvalid "OFPGMFC_INVALID_GROUP" NONE, at(6, 1);
-    GroupModWeightUnsupported "OFPGMFC_WEIGHT_UNSUPPORTED" NONE, at(6, 2);
-    GroupModOutOfGroups "OFPGMFC_OUT_OF_GROUPS" NONE, at(6, 3);
-    GroupModOutOfBuckets "OFPGMFC_OUT_OF_BUCKETS" NONE, at(6, 4);
-    GroupModChainingUnsupported "OFPGMFC_CHAINING_UNSUPPORTED" NONE, at(6, 5);
-    GroupModWatchUnsupported "OFPGMFC_WATCH_UNSUPPORTED" NONE, at(6, 6);
-    GroupModLoop "OFPGMFC_LOOP" NONE, at(6, 7);
-    GroupModUnknownGroup "OFPGMFC_UNKNOWN_GROUP" NONE, at(6, 8);
-    GroupModChained "OFPGMFC_CHAINED_GROUP" NONE, at(6, 9);
-    GroupModBadType "OFPGMFC_BAD_TYPE" NONE, at(6, 10);
-    GroupModBadCommand "OFPGMFC_BAD_COMMAND" NONE, at(6, 11);
-    GroupModBadBucket "OFPGMFC_BAD_BUCKET" NONE, at(6, 12);
-    GroupModBadWatch "OFPGMFC_BAD_WATCH" NONE, at(6, 13);
-    GroupModPermission "OFPGMFC_EPERM" NONE, at(6, 14);
+    GroupModExists "OFPGMFC_GROUP_EXISTS" { 1.. => (6, 0) }
+    GroupModInvalid "OFPGMFC_INVALID_GROUP" { 1.. => (6, 1) }
+    GroupModWeightUnsupported "OFPGMFC_WEIGHT_UNSUPPORTED" { 1.. => (6, 2) }
+    GroupModOutOfGroups "OFPGMFC_OUT_OF_GROUPS" { 1.. => (6, 3) }
+    GroupModOutOfBuckets "OFPGMFC_OUT_OF_BUCKETS" { 1.. => (6, 4) }
+    GroupModChainingUnsupported "OFPGMFC_CHAINING_UNSUPPORTED" { 1.. => (6, 5) }
+    GroupModWatchUnsupported "OFPGMFC_WATCH_UNSUPPORTED" { 1.. => (6, 6) }
+    GroupModLoop "OFPGMFC_LOOP" { 1.. => (6, 7) }
+    GroupModUnknownGroup "OFPGMFC_UNKNOWN_GROUP" { 1.. => (6, 8) }
+    GroupModChained "OFPGMFC_CHAINED_GROUP" { 2.. => (6, 9) }
+    GroupModBadType "OFPGMFC_BAD_TYPE" { 2.. => (6, 10) }
+    GroupModBadCommand "OFPGMFC_BAD_COMMAND" { 2.. => (6, 11) }
+    GroupModBadBucket "OFPGMFC_BAD_BUCKET" { 2.. => (6, 12) }
+    GroupModBadWatch "OFPGMFC_BAD_WATCH" { 2.. => (6, 13) }
+    GroupModPermission "OFPGMFC_EPERM" { 2.. => (6, 14) }
 
-    PortModBadPort "OFPPMFC_BAD_PORT" at(4, 0), at(7, 0);
-    PortModBadAddress "OFPPMFC_BAD_HW_ADDR" at(4, 1), at(7, 1);
-    PortModBadConfig "OFPPMFC_BAD_CONFIG" NONE, at(7, 2);
-    PortModBadAdvertise "OFPPMFC_BAD_ADVERTISE" NONE, at(7, 3);
-    PortModPermission "OFPPMFC_EPERM" NONE, at(7, 4);
+    PortModBadPort "OFPPMFC_BAD_PORT" { 0 => (4, 0), 1.. => (7, 0) }
+    PortModBadAddress "OFPPMFC_BAD_HW_ADDR" { 0 => (4, 1), 1.. => (7, 1) }
+    PortModBadConfig "OFPPMFC_BAD_CONFIG" { 1.. => (7, 2) }
+    PortModBadAdvertise "OFPPMFC_BAD_ADVERTISE" { 1.. => (7, 3) }
+    PortModPermission "OFPPMFC_EPERM" { 1.. => (7, 4) }
 
-    TableModBadTable "OFPTMFC_BAD_TABLE" NONE, at(8, 0);
-    TableModBadConfig "OFPTMFC_BAD_CONFIG" NONE, at(8, 1);
-    TableModPermission "OFPTMFC_EPERM" NONE, at(8, 2);
+    TableModBadTable "OFPTMFC_BAD_TABLE" { 1.. => (8, 0) }
+    TableModBadConfig "OFPTMFC_BAD_CONFIG" { 1.. => (8, 1) }
+    TableModPermission "OFPTMFC_EPERM" { 1.. => (8, 2) }
 
-    QueueBadPort "OFPQOFC_BAD_PORT" at(5, 0), at(9, 0);
-    QueueBadQueue "OFPQOFC_BAD_QUEUE" at(5, 1), at(9, 1);
-    QueuePermission "OFPQOFC_EPERM" at(5, 2), at(9, 2);
+    QueueBadPort "OFPQOFC_BAD_PORT" { 0 => (5, 0), 1.. => (9, 0) }
+    QueueBadQueue "OFPQOFC_BAD_QUEUE" { 0 => (5, 1), 1.. => (9, 1) }
+    QueuePermission "OFPQOFC_EPERM" { 0 => (5, 2), 1.. => (9, 2) }
 
-    SwitchConfigBadFlags "OFPSCFC_BAD_FLAGS" NONE, at(10, 0);
-    SwitchConfigBadLength "OFPSCFC_BAD_LEN" NONE, at(10, 1);
-    SwitchConfigPermission "OFPSCFC_EPERM" NONE, at(10, 2);
+    SwitchConfigBadFlags "OFPSCFC_BAD_FLAGS" { 1.. => (10, 0) }
+    SwitchConfigBadLength "OFPSCFC_BAD_LEN" { 1.. => (10, 1) }
+    SwitchConfigPermission "OFPSCFC_EPERM" { 1.. => (10, 2) }
 
-    RoleStale "OFPRRFC_STALE" NONE, at(11, 0);
-    RoleUnsupported "OFPRRFC_UNSUP" NONE, at(11, 1);
-    RoleBadRole "OFPRRFC_BAD_ROLE" NONE, at(11, 2);
+    RoleStale "OFPRRFC_STALE" { 2.. => (11, 0) }
+    RoleUnsupported "OFPRRFC_UNSUP" { 2.. => (11, 1) }
+    RoleBadRole "OFPRRFC_BAD_ROLE" { 2.. => (11, 2) }
 
-    MeterModUnknown "OFPMMFC_UNKNOWN" NONE, at(12, 0);
-    MeterModExists "OFPMMFC_METER_EXISTS" NONE, at(12, 1);
-    MeterModInvalid "OFPMMFC_INVALID_METER" NONE, at(12, 2);
-    MeterModUnknownMeter "OFPMMFC_UNKNOWN_METER" NONE, at(12, 3);
-    MeterModBadCommand "OFPMMFC_BAD_COMMAND" NONE, at(12, 4);
-    MeterModBadFlags "OFPMMFC_BAD_FLAGS" NONE, at(12, 5);
-    MeterModBadRate "OFPMMFC_BAD_RATE" NONE, at(12, 6);
-    MeterModBadBurst "OFPMMFC_BAD_BURST" NONE, at(12, 7);
-    MeterModBadBand "OFPMMFC_BAD_BAND" NONE, at(12, 8);
-    MeterModBadBandValue "OFPMMFC_BAD_BAND_VALUE" NONE, at(12, 9);
-    MeterModOutOfMeters "OFPMMFC_OUT_OF_METERS" NONE, at(12, 10);
-    MeterModOutOfBands "OFPMMFC_OUT_OF_BANDS" NONE, at(12, 11);
+    MeterModUnknown "OFPMMFC_UNKNOWN" { 3.. => (12, 0) }
+    MeterModExists "OFPMMFC_METER_EXISTS" { 3.. => (12, 1) }
+    MeterModInvalid "OFPMMFC_INVALID_METER" { 3.. => (12, 2) }
+    MeterModUnknownMeter "OFPMMFC_UNKNOWN_METER" { 3.. => (12, 3) }
+    MeterModBadCommand "OFPMMFC_BAD_COMMAND" { 3.. => (12, 4) }
+    MeterModBadFlags "OFPMMFC_BAD_FLAGS" { 3.. => (12, 5) }
+    MeterModBadRate "OFPMMFC_BAD_RATE" { 3.. => (12, 6) }
+    MeterModBadBurst "OFPMMFC_BAD_BURST" { 3.. => (12, 7) }
+    MeterModBadBand "OFPMMFC_BAD_BAND" { 3.. => (12, 8) }
+    MeterModBadBandValue "OFPMMFC_BAD_BAND_VALUE" { 3.. => (12, 9) }
+    MeterModOutOfMeters "OFPMMFC_OUT_OF_METERS" { 3.. => (12, 10) }
+    MeterModOutOfBands "OFPMMFC_OUT_OF_BANDS" { 3.. => (12, 11) }
 
-    TableFeaturesBadTable "OFPTFFC_BAD_TABLE" NONE, at(13, 0);
-    TableFeaturesBadMetadata "OFPTFFC_BAD_METADATA" NONE, at(13, 1);
-    TableFeaturesBadType "OFPTFFC_BAD_TYPE" NONE, at(13, 2);
-    TableFeaturesBadLength "OFPTFFC_BAD_LEN" NONE, at(13, 3);
-    TableFeaturesBadArgument "OFPTFFC_BAD_ARGUMENT" NONE, at(13, 4);
-    TableFeaturesPermission "OFPTFFC_EPERM" NONE, at(13, 5);
+    TableFeaturesBadTable "OFPTFFC_BAD_TABLE" { 3.. => (13, 0) }
+    TableFeaturesBadMetadata "OFPTFFC_BAD_METADATA" { 3.. => (13, 1) }
+    TableFeaturesBadType "OFPTFFC_BAD_TYPE" { 3.. => (13, 2) }
+    TableFeaturesBadLength "OFPTFFC_BAD_LEN" { 3.. => (13, 3) }
+    TableFeaturesBadArgument "OFPTFFC_BAD_ARGUMENT" { 3.. => (13, 4) }
+    TableFeaturesPermission "OFPTFFC_EPERM" { 3.. => (13, 5) }
 
     // Errors that only vendors number in these versions, see `vendor`.
-    RequestNxmInvalid "NXBRC_NXM_INVALID" NONE, NONE;
-    RequestNxmBadType "NXBRC_NXM_BAD_TYPE" NONE, NONE;
-    RequestMustBeZero "NXBRC_MUST_BE_ZERO" NONE, NONE;
-    RequestBadReason "NXBRC_BAD_REASON" NONE, NONE;
-    RequestBadMonitorEvent "NXBRC_FM_BAD_EVENT" NONE, NONE;
-    RequestUnencodableError "NXBRC_UNENCODABLE_ERROR" NONE, NONE;
-    RequestMultipartRequestTimeout "OFPBRC_MULTIPART_REQUEST_TIMEOUT" NONE, NONE;
-    RequestMultipartReplyTimeout "OFPBRC_MULTIPART_REPLY_TIMEOUT" NONE, NONE;
+    RequestNxmInvalid "NXBRC_NXM_INVALID" {}
+    RequestNxmBadType "NXBRC_NXM_BAD_TYPE" {}
+    RequestMustBeZero "NXBRC_MUST_BE_ZERO" {}
+    RequestBadReason "NXBRC_BAD_REASON" {}
+    RequestBadMonitorEvent "NXBRC_FM_BAD_EVENT" {}
+    RequestUnencodableError "NXBRC_UNENCODABLE_ERROR" {}
+    RequestMultipartRequestTimeout "OFPBRC_MULTIPART_REQUEST_TIMEOUT" {}
+    RequestMultipartReplyTimeout "OFPBRC_MULTIPART_REPLY_TIMEOUT" {}
 
-    ActionMustBeZero "NXBAC_MUST_BE_ZERO" NONE, NONE;
-    ActionBadConjunction "NXBAC_BAD_CONJUNCTION" NONE, NONE;
-    ActionBadHeaderType "NXBAC_BAD_HEADER_TYPE" NONE, NONE;
-    ActionUnknownProperty "NXBAC_UNKNOWN_ED_PROP" NONE, NONE;
-    ActionBadProperty "NXBAC_BAD_ED_PROP" NONE, NONE;
-    ActionNoConnectionTracking "NXBAC_CT_DATAPATH_SUPPORT" NONE, NONE;
-    ActionBadSetMask "OFPBAC_BAD_SET_MASK" NONE, NONE;
-    InstructionDuplicate "OFPBIC_DUP_INST" NONE, NONE;
-    MatchNoConnectionTracking "NXBMC_CT_DATAPATH_SUPPORT" NONE, NONE;
+    ActionMustBeZero "NXBAC_MUST_BE_ZERO" {}
+    ActionBadConjunction "NXBAC_BAD_CONJUNCTION" {}
+    ActionBadHeaderType "NXBAC_BAD_HEADER_TYPE" {}
+    ActionUnknownProperty "NXBAC_UNKNOWN_ED_PROP" {}
+    ActionBadProperty "NXBAC_BAD_ED_PROP" {}
+    ActionNoConnectionTracking "NXBAC_CT_DATAPATH_SUPPORT" {}
+    ActionBadSetMask "OFPBAC_BAD_SET_MASK" {}
+    InstructionDuplicate "OFPBIC_DUP_INST" {}
+    MatchNoConnectionTracking "NXBMC_CT_DATAPATH_SUPPORT" {}
 
-    FlowModHardware "NXFMFC_HARDWARE" NONE, NONE;
-    FlowModNoSuchTable "NXFMFC_BAD_TABLE_ID" NONE, NONE;
-    FlowModInvalidTlvField "NXFMFC_INVALID_TLV_FIELD" NONE, NONE;
-    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" NONE, NONE;
-    GroupModUnknownBucket "OFPGMFC_UNKNOWN_BUCKET" NONE, NONE;
-    GroupModBucketExists "OFPGMFC_BUCKET_EXISTS" NONE, NONE;
-    TableFeaturesDuplicateTable "NXTFFC_DUP_TABLE" NONE, NONE;
+    FlowModHardware "NXFMFC_HARDWARE" {}
+    FlowModNoSuchTable "NXFMFC_BAD_TABLE_ID" {}
+    FlowModInvalidTlvField "NXFMFC_INVALID_TLV_FIELD" {}
+    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" {}
+    GroupModUnknownBucket "OFPGMFC_UNKNOWN_BUCKET" {}
+    GroupModBucketExists "OFPGMFC_BUCKET_EXISTS" {}
+    TableFeaturesDuplicateTable "NXTFFC_DUP_TABLE" {}
 
-    PropertyTooMany "OFPBPC_TOO_MANY" NONE, NONE;
-    PropertyDuplicateType "OFPBPC_DUP_TYPE" NONE, NONE;
-    PropertyBadExperimenter "OFPBPC_BAD_EXPERIMENTER" NONE, NONE;
-    PropertyBadExperimenterType "OFPBPC_BAD_EXP_TYPE" NONE, NONE;
-    PropertyBadExperimenterValue "OFPBPC_BAD_EXP_VALUE" NONE, NONE;
-    PropertyPermission "OFPBPC_EPERM" NONE, NONE;
+    PropertyTooMany "OFPBPC_TOO_MANY" {}
+    PropertyDuplicateType "OFPBPC_DUP_TYPE" {}
+    PropertyBadExperimenter "OFPBPC_BAD_EXPERIMENTER" {}
+    PropertyBadExperimenterType "OFPBPC_BAD_EXP_TYPE" {}
+    PropertyBadExperimenterValue "OFPBPC_BAD_EXP_VALUE" {}
+    PropertyPermission "OFPBPC_EPERM" {}
 
-    AsyncConfigInvalid "OFPACFC_INVALID" NONE, NONE;
-    AsyncConfigUnsupported "OFPACFC_UNSUPPORTED" NONE, NONE;
-    AsyncConfigPermission "OFPACFC_EPERM" NONE, NONE;
+    AsyncConfigInvalid "OFPACFC_INVALID" {}
+    AsyncConfigUnsupported "OFPACFC_UNSUPPORTED" {}
+    AsyncConfigPermission "OFPACFC_EPERM" {}
 
-    BundleUnknown "OFPBFC_UNKNOWN" NONE, NONE;
-    BundlePermission "OFPBFC_EPERM" NONE, NONE;
-    BundleBadId "OFPBFC_BAD_ID" NONE, NONE;
-    BundleExists "OFPBFC_BUNDLE_EXIST" NONE, NONE;
-    BundleClosed "OFPBFC_BUNDLE_CLOSED" NONE, NONE;
-    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" NONE, NONE;
-    BundleBadType "OFPBFC_BAD_TYPE" NONE, NONE;
-    BundleBadFlags "OFPBFC_BAD_FLAGS" NONE, NONE;
-    BundleMessageBadLength "OFPBFC_MSG_BAD_LEN" NONE, NONE;
-    BundleMessageBadXid "OFPBFC_MSG_BAD_XID" NONE, NONE;
-    BundleMessageUnsupported "OFPBFC_MSG_UNSUP" NONE, NONE;
-    BundleMessageConflict "OFPBFC_MSG_CONFLICT" NONE, NONE;
-    BundleTooManyMessages "OFPBFC_MSG_TOO_MANY" NONE, NONE;
-    BundleMessageFailed "OFPBFC_MSG_FAILED" NONE, NONE;
-    BundleTimeout "OFPBFC_TIMEOUT" NONE, NONE;
-    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS" NONE, NONE;
+    BundleUnknown "OFPBFC_UNKNOWN" {}
+    BundlePermission "OFPBFC_EPERM" {}
+    BundleBadId "OFPBFC_BAD_ID" {}
+    BundleExists "OFPBFC_BUNDLE_EXIST" {}
+    BundleClosed "OFPBFC_BUNDLE_CLOSED" {}
+    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" {}
+    BundleBadType "OFPBFC_BAD_TYPE" {}
+    BundleBadFlags "OFPBFC_BAD_FLAGS" {}
+    BundleMessageBadLength "OFPBFC_MSG_BAD_LEN" {}
+    BundleMessageBadXid "OFPBFC_MSG_BAD_XID" {}
+    BundleMessageUnsupported "OFPBFC_MSG_UNSUP" {}
+    BundleMessageConflict "OFPBFC_MSG_CONFLICT" {}
+    BundleTooManyMessages "OFPBFC_MSG_TOO_MANY" {}
+    BundleMessageFailed "OFPBFC_MSG_FAILED" {}
+    BundleTimeout "OFPBFC_TIMEOUT" {}
+    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS" {}
 
-    MonitorExists "OFPMOFC_MONITOR_EXISTS" NONE, NONE;
-    MonitorBadFlags "OFPMOFC_BAD_FLAGS" NONE, NONE;
-    MonitorUnknown "OFPMOFC_UNKNOWN_MONITOR" NONE, NONE;
+    MonitorExists "OFPMOFC_MONITOR_EXISTS" {}
+    MonitorBadFlags "OFPMOFC_BAD_FLAGS" {}
+    MonitorUnknown "OFPMOFC_UNKNOWN_MONITOR" {}
 
-    TlvTableBadCommand "NXTTMFC_BAD_COMMAND" NONE, NONE;
-    TlvTableBadOptionLength "NXTTMFC_BAD_OPT_LEN" NONE, NONE;
-    TlvTableBadFieldIndex "NXTTMFC_BAD_FIELD_IDX" NONE, NONE;
-    TlvTableFull "NXTTMFC_TABLE_FULL" NONE, NONE;
-    TlvTableAlreadyMapped "NXTTMFC_ALREADY_MAPPED" NONE, NONE;
-    TlvTableDuplicateEntry "NXTTMFC_DUP_ENTRY" NONE, NONE;
-    TlvTableInvalidDeletion "NXTTMFC_INVALID_TLV_DEL" NONE, NONE;
+    TlvTableBadCommand "NXTTMFC_BAD_COMMAND" {}
+    TlvTableBadOptionLength "NXTTMFC_BAD_OPT_LEN" {}
+    TlvTableBadFieldIndex "NXTTMFC_BAD_FIELD_IDX" {}
+    TlvTableFull "NXTTMFC_TABLE_FULL" {}
+    TlvTableAlreadyMapped "NXTTMFC_ALREADY_MAPPED" {}
+    TlvTableDuplicateEntry "NXTTMFC_DUP_ENTRY" {}
+    TlvTableInvalidDeletion "NXTTMFC_INVALID_TLV_DEL" {}
 
-    ResumeUnsupported "NXR_NOT_SUPPORTED" NONE, NONE;
-    ResumeStale "NXR_STALE" NONE, NONE;
-    StatisticsNotConfigured "NXST_NOT_CONFIGURED" NONE, NONE;
+    ResumeUnsupported "NXR_NOT_SUPPORTED" {}
+    ResumeStale "NXR_STALE" {}
+    StatisticsNotConfigured "NXST_NOT_CONFIGURED" {}
 }
 
-/// Names of the error types, by number, for codes without a name.
-const KINDS_1_0: [&str; 6] = [
-    "OFPET_HELLO_FAILED",
-    "OFPET_BAD_REQUEST",
-    "OFPET_BAD_ACTION",
-    "OFPET_FLOW_MOD_FAILED",
-    "OFPET_PORT_MOD_FAILED",
-    "OFPET_QUEUE_OP_FAILED",
-];
-const KINDS_1_3: [&str; 14] = [
-    "OFPET_HELLO_FAILED",
-    "OFPET_BAD_REQUEST",
-    "OFPET_BAD_ACTION",
-    "OFPET_BAD_INSTRUCTION",
-    "OFPET_BAD_MATCH",
-    "OFPET_FLOW_MOD_FAILED",
-    "OFPET_GROUP_MOD_FAILED",
-    "OFPET_PORT_MOD_FAILED",
-    "OFPET_TABLE_MOD_FAILED",
-    "OFPET_QUEUE_OP_FAILED",
-    "OFPET_SWITCH_CONFIG_FAILED",
-    "OFPET_ROLE_REQUEST_FAILED",
-    "OFPET_METER_MOD_FAILED",
-    "OFPET_TABLE_FEATURES_FAILED",
+/// An error type, and its number in a minor version.
+type KindRow = (&'static str, fn(u8) -> Option<u16>);
+
+/// The error types, for codes without a name.
+const KINDS: &[KindRow] = &[
+    ("OFPET_HELLO_FAILED", by_minor!(0.. => 0)),
+    ("OFPET_BAD_REQUEST", by_minor!(0.. => 1)),
+    ("OFPET_BAD_ACTION", by_minor!(0.. => 2)),
+    ("OFPET_BAD_INSTRUCTION", by_minor!(1.. => 3)),
+    ("OFPET_BAD_MATCH", by_minor!(1.. => 4)),
+    ("OFPET_FLOW_MOD_FAILED", by_minor!(0 => 3, 1.. => 5)),
+    ("OFPET_GROUP_MOD_FAILED", by_minor!(1.. => 6)),
+    ("OFPET_PORT_MOD_FAILED", by_minor!(0 => 4, 1.. => 7)),
+    ("OFPET_TABLE_MOD_FAILED", by_minor!(1.. => 8)),
+    ("OFPET_QUEUE_OP_FAILED", by_minor!(0 => 5, 1.. => 9)),
+    ("OFPET_SWITCH_CONFIG_FAILED", by_minor!(1.. => 10)),
+    ("OFPET_ROLE_REQUEST_FAILED", by_minor!(2.. => 11)),
+    ("OFPET_METER_MOD_FAILED", by_minor!(3.. => 12)),
+    ("OFPET_TABLE_FEATURES_FAILED", by_minor!(3.. => 13)),
 ];
 
 impl ErrorCode {
@@ -360,7 +355,7 @@ impl ErrorCode {
     pub fn from_wire(version: Version, kind: u16, code: u16) -> ErrorCode {
         TABLE
             .iter()
-            .find(|row| Self::column(row, version) == Some((kind, code)))
+            .find(|row| row.2(version.minor()) == Some((kind, code)))
             .map_or(ErrorCode::Unknown { kind, code }, |row| row.0)
     }
 
@@ -370,7 +365,8 @@ impl ErrorCode {
         match self {
             ErrorCode::Unknown { kind, code } => Some((kind, code)),
             known => {
-                TABLE.iter().find(|row| row.0 == known).and_then(|row| Self::column(row, version))
+                let row = TABLE.iter().find(|row| row.0 == known)?;
+                row.2(version.minor())
             }
         }
     }
@@ -414,18 +410,7 @@ impl ErrorCode {
     /// Returns the name of an error type, such as `OFPET_BAD_REQUEST`.
     #[must_use]
     pub fn kind_name(version: Version, kind: u16) -> Option<&'static str> {
-        let names: &[&str] = match version {
-            Version::V1_0 => &KINDS_1_0,
-            Version::V1_3 => &KINDS_1_3,
-        };
-        names.get(usize::from(kind)).copied()
-    }
-
-    fn column(row: &Row, version: Version) -> Option<(u16, u16)> {
-        match version {
-            Version::V1_0 => row.2,
-            Version::V1_3 => row.3,
-        }
+        KINDS.iter().find(|row| row.1(version.minor()) == Some(kind)).map(|row| row.0)
     }
 }
 

@@ -6,7 +6,7 @@ use super::FlowCommand;
 use crate::header::Header;
 use crate::reader::{Reader, Strictness};
 use crate::wire::{U16, U64, v13};
-use crate::{HEADER_LEN, Match, MatchView, MessageKind, ToSwitch, Version, oxm};
+use crate::{Family, HEADER_LEN, Match, MatchView, MessageKind, ToSwitch, Version, oxm};
 
 /// The start of a message to a switch, from an error: at least 64 bytes, or the whole message (1.0
 /// §5.4.4; 1.3.5 §7.4.4). Prints the name of the message. For a flow_mod it also prints command and
@@ -41,8 +41,8 @@ impl<'a> Excerpt<'a> {
     fn flow_mod(&self) -> Option<(FlowCommand, u16, Match)> {
         let mut reader = Reader::new(self.bytes).reading(Strictness::Liberal);
         reader.take(HEADER_LEN, "header").ok()?;
-        match self.version {
-            Version::V1_0 => {
+        match self.version.family() {
+            Family::Fixed => {
                 let matching = MatchView::decode(self.version, &mut reader).ok()?;
                 // The 64 bytes end after the priority.
                 let _cookie: &U64 = reader.fixed("flow_mod").ok()?;
@@ -50,7 +50,7 @@ impl<'a> Excerpt<'a> {
                 let command = FlowCommand::from_wire(command.get())?;
                 Some((command, priority.get(), matching.to_match()))
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::FlowMod = reader.fixed("flow_mod").ok()?;
                 let command = FlowCommand::from_wire(wire.command.into())?;
                 let head: &v13::Match = reader.fixed("match").ok()?;
@@ -72,7 +72,7 @@ impl fmt::Display for Excerpt<'_> {
             if !matching.is_any() {
                 write!(f, ",{matching}")?;
             }
-            return f.write_str(if self.is_whole || self.version == Version::V1_0 {
+            return f.write_str(if self.is_whole || self.version.family() == Family::Fixed {
                 ""
             } else {
                 ",..."

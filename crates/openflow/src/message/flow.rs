@@ -1,12 +1,14 @@
 //! Flows: adding, changing and removing them, and the message that a flow was removed.
 
+use super::Body;
 use super::packet::{NO_BUFFER, buffer_from_wire};
 use crate::flags::flags;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v10, v13};
+use crate::wire_enum::wire_enum;
 use crate::{
-    Action, DecodeError, EncodeError, ErrorCode, Instructions, MatchView, Out, Port, Reason,
-    Version,
+    Action, DecodeError, EncodeError, ErrorCode, Family, Instructions, MatchView, Out, Port,
+    Reason, Version,
 };
 
 /// Command of a flow_mod (`ofp_flow_mod_command`).
@@ -61,20 +63,20 @@ flags! {
 impl FlowFlags {
     pub(super) fn from_wire(version: Version, bits: u16) -> Self {
         let bits = u32::from(bits);
-        FlowFlags::from_bits_retain(match version {
-            Version::V1_0 => bits & !(1 << 2) | (bits >> 2 & 1) << 16,
-            Version::V1_3 => bits,
+        FlowFlags::from_bits_retain(match version.family() {
+            Family::Fixed => bits & !(1 << 2) | (bits >> 2 & 1) << 16,
+            Family::Oxm => bits,
         })
     }
 
     pub(super) fn wire(self, version: Version) -> Result<u16, EncodeError> {
         let unsupported = |what| EncodeError::Unsupported { what, version };
-        match version {
-            Version::V1_0 if self.contains(FlowFlags::RESET_COUNTS) => {
+        match version.family() {
+            Family::Fixed if self.contains(FlowFlags::RESET_COUNTS) => {
                 Err(unsupported("the flow flag RESET_COUNTS"))
             }
-            Version::V1_0 => Ok(self.bits() as u16 | (((self.bits() >> 16) & 1) << 2) as u16),
-            Version::V1_3 => {
+            Family::Fixed => Ok(self.bits() as u16 | (((self.bits() >> 16) & 1) << 2) as u16),
+            Family::Oxm => {
                 u16::try_from(self.bits()).map_err(|_| unsupported("the flow flag EMERG"))
             }
         }
@@ -238,9 +240,22 @@ impl<'a> FlowMod<'a> {
         FlowMod { flags, ..self }
     }
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => {
+    fn check_v10(&self) -> Result<(), EncodeError> {
+        let all_of_them = self.command.is_delete() && self.table == Self::ALL_TABLES;
+        let what = match self {
+            FlowMod { table, .. } if *table != 0 && !all_of_them => "a table other than 0",
+            FlowMod { cookie_mask, .. } if *cookie_mask != 0 => "a cookie mask",
+            FlowMod { out_group, .. } if *out_group != Self::ANY_GROUP => "groups",
+            _ => return Ok(()),
+        };
+        Err(EncodeError::Unsupported { what, version: Version::V1_0 })
+    }
+}
+
+impl<'a> Body<'a> for FlowMod<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version.family() {
+            Family::Fixed => {
                 let matching = MatchView::decode(version, reader)?;
                 let start = *reader;
                 let wire: &v10::FlowMod = reader.fixed("flow_mod")?;
@@ -261,7 +276,7 @@ impl<'a> FlowMod<'a> {
                     instructions: Instructions::decode(version, reader)?,
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let start = *reader;
                 let wire: &v13::FlowMod = reader.fixed("flow_mod")?;
                 Ok(FlowMod {
@@ -283,11 +298,11 @@ impl<'a> FlowMod<'a> {
         }
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
         self.matching.check()?;
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 self.check_v10()?;
                 self.matching.encode(version, out)?;
                 out.put(&v10::FlowMod {
@@ -301,7 +316,7 @@ impl<'a> FlowMod<'a> {
                     flags: U16::new(self.flags.wire(version)?),
                 })?;
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::FlowMod {
                     cookie: U64::new(self.cookie),
                     cookie_mask: U64::new(self.cookie_mask),
@@ -321,17 +336,6 @@ impl<'a> FlowMod<'a> {
         }
         self.instructions.encode(version, out)
     }
-
-    fn check_v10(&self) -> Result<(), EncodeError> {
-        let all_of_them = self.command.is_delete() && self.table == Self::ALL_TABLES;
-        let what = match self {
-            FlowMod { table, .. } if *table != 0 && !all_of_them => "a table other than 0",
-            FlowMod { cookie_mask, .. } if *cookie_mask != 0 => "a cookie mask",
-            FlowMod { out_group, .. } if *out_group != Self::ANY_GROUP => "groups",
-            _ => return Ok(()),
-        };
-        Err(EncodeError::Unsupported { what, version: Version::V1_0 })
-    }
 }
 
 fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, DecodeError> {
@@ -340,42 +344,17 @@ fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, Decode
     })
 }
 
-/// Why a flow was removed (`ofp_flow_removed_reason`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum FlowRemovedReason {
-    /// No packet matched during its idle timeout.
-    IdleTimeout,
-    /// Its hard timeout expired.
-    HardTimeout,
-    /// A flow_mod removed it.
-    Delete,
-    /// Its group was removed (1.3).
-    GroupDelete,
-    /// A reason that the specification does not name.
-    Unknown(u8),
-}
-
-impl FlowRemovedReason {
-    fn from_wire(number: u8) -> Self {
-        match number {
-            0 => FlowRemovedReason::IdleTimeout,
-            1 => FlowRemovedReason::HardTimeout,
-            2 => FlowRemovedReason::Delete,
-            3 => FlowRemovedReason::GroupDelete,
-            other => FlowRemovedReason::Unknown(other),
-        }
-    }
-
-    fn wire(self) -> u8 {
-        match self {
-            FlowRemovedReason::IdleTimeout => 0,
-            FlowRemovedReason::HardTimeout => 1,
-            FlowRemovedReason::Delete => 2,
-            FlowRemovedReason::GroupDelete => 3,
-            FlowRemovedReason::Unknown(other) => other,
-        }
+wire_enum! {
+    /// Why a flow was removed (`ofp_flow_removed_reason`).
+    FlowRemovedReason: u8 {
+        /// No packet matched during its idle timeout.
+        IdleTimeout = 0,
+        /// Its hard timeout expired.
+        HardTimeout = 1,
+        /// A flow_mod removed it.
+        Delete = 2,
+        /// Its group was removed (1.3).
+        GroupDelete = 3,
     }
 }
 
@@ -413,10 +392,12 @@ impl<'a> FlowRemoved<'a> {
     pub fn is_well_formed(&self) -> bool {
         self.matching.to_match().is_well_formed()
     }
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => {
+impl<'a> Body<'a> for FlowRemoved<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version.family() {
+            Family::Fixed => {
                 let matching = MatchView::decode(version, reader)?;
                 let wire: &v10::FlowRemoved = reader.fixed("flow_removed")?;
                 Ok(FlowRemoved {
@@ -433,7 +414,7 @@ impl<'a> FlowRemoved<'a> {
                     matching,
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::FlowRemoved = reader.fixed("flow_removed")?;
                 Ok(FlowRemoved {
                     cookie: wire.cookie.get(),
@@ -452,9 +433,9 @@ impl<'a> FlowRemoved<'a> {
         }
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match version {
-            Version::V1_0 => {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version.family() {
+            Family::Fixed => {
                 if self.table != 0 || self.hard_timeout != 0 {
                     let what = "table or hard timeout of a flow_removed";
                     return Err(EncodeError::Unsupported { what, version });
@@ -473,7 +454,7 @@ impl<'a> FlowRemoved<'a> {
                     byte_count: U64::new(self.byte_count),
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::FlowRemoved {
                     cookie: U64::new(self.cookie),
                     priority: U16::new(self.priority),

@@ -1,8 +1,10 @@
 //! Groups (1.3.5 §5.6, §7.3.4.2). 1.0 has none.
 
+use super::Body;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v13};
+use crate::wire_enum::wire_enum;
 use crate::{Action, DecodeError, EncodeError, ErrorCode, Out, Port, Reason, Version};
 
 /// Special group numbers.
@@ -31,42 +33,17 @@ pub enum GroupCommand {
     Delete,
 }
 
-/// Type of a group, which selects its buckets (`ofp_group_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum GroupType {
-    /// All buckets: multicast.
-    All,
-    /// One bucket, by a hash and the weights.
-    Select,
-    /// Its only bucket.
-    Indirect,
-    /// The first live bucket.
-    FastFailover,
-    /// A type that the specification does not name.
-    Unknown(u8),
-}
-
-impl GroupType {
-    pub(super) fn from_wire(number: u8) -> Self {
-        match number {
-            0 => GroupType::All,
-            1 => GroupType::Select,
-            2 => GroupType::Indirect,
-            3 => GroupType::FastFailover,
-            other => GroupType::Unknown(other),
-        }
-    }
-
-    pub(super) fn wire(self) -> u8 {
-        match self {
-            GroupType::All => 0,
-            GroupType::Select => 1,
-            GroupType::Indirect => 2,
-            GroupType::FastFailover => 3,
-            GroupType::Unknown(other) => other,
-        }
+wire_enum! {
+    /// Type of a group, which selects its buckets (`ofp_group_type`).
+    GroupType: u8 {
+        /// All buckets: multicast.
+        All = 0,
+        /// One bucket, by a hash and the weights.
+        Select = 1,
+        /// Its only bucket.
+        Indirect = 2,
+        /// The first live bucket.
+        FastFailover = 3,
     }
 }
 
@@ -142,8 +119,8 @@ pub struct GroupMod<'a> {
     pub buckets: List<'a, Bucket<'a>>,
 }
 
-impl<'a> GroupMod<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for GroupMod<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
         let wire: &v13::GroupMod = reader.fixed("group_mod")?;
         let command = match wire.command.get() {
@@ -162,7 +139,7 @@ impl<'a> GroupMod<'a> {
         Ok(GroupMod { command, kind, group: wire.group_id.get(), buckets })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&v13::GroupMod {
             command: U16::new(self.command as u16),
             kind: self.kind.wire(),

@@ -1,12 +1,13 @@
 //! Messages about the connection and the whole switch.
 
+use super::Body;
 use crate::flags::flags;
 use crate::list::{Element, List};
 use crate::reader::{Reader, Strictness};
 use crate::wire::{self, Tlv, U16, U32, U64, v10, v13};
 use crate::{
-    Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
-    Versions,
+    Bytes, DecodeError, EncodeError, ErrorCode, Family, HEADER_LEN, Header, Out, PortDesc, Reason,
+    Version, Versions,
 };
 
 /// The first message from each side (1.0 §5.5.1; 1.3.5 §7.5.1).
@@ -98,9 +99,9 @@ impl<'a> Hello<'a> {
         let body = Reader::new(self.body.0);
         if version >= FIRST_WITH_ELEMENTS {
             let body = body.reading(Strictness::Liberal);
-            return List::decode_within(Version::V1_3, body).unwrap_or_default();
+            return List::decode_within(Version::HIGHEST, body).unwrap_or_default();
         }
-        let elements = List::decode_within(Version::V1_3, body.reading(Strictness::Strict));
+        let elements = List::decode_within(Version::HIGHEST, body.reading(Strictness::Strict));
         let is_bitmap = |element| matches!(element, HelloElement::VersionBitmap(_));
         elements.ok().filter(|list| list.iter().any(is_bitmap)).unwrap_or_default()
     }
@@ -118,16 +119,18 @@ impl<'a> Hello<'a> {
 
     fn decode_body(version: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         if version >= FIRST_WITH_ELEMENTS {
-            List::<HelloElement<'_>>::decode_within(Version::V1_3, *reader)?;
+            List::<HelloElement<'_>>::decode_within(Version::HIGHEST, *reader)?;
         }
         Ok(Hello { body: Bytes(reader.take_rest()) })
     }
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for Hello<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Hello::decode_body(version.wire(), reader)
     }
 
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.append(&self.body)
     }
 }
@@ -245,11 +248,13 @@ impl<'a> ErrorMessage<'a> {
     /// Bytes of the faulty message that an error contains. The specification requires at least 64,
     /// or the whole message if it is shorter.
     pub const DATA_LEN: usize = 64;
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for ErrorMessage<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &wire::Error = reader.fixed("error")?;
         let (kind, code) = (wire.kind.get(), wire.code.get());
-        if version == Version::V1_3 && kind == ERROR_EXPERIMENTER {
+        if version.family() == Family::Oxm && kind == ERROR_EXPERIMENTER {
             let experimenter = reader.fixed::<U32>("error.experimenter")?.get();
             let data = Bytes(reader.take_rest());
             return Ok(match ErrorCode::from_experimenter(experimenter, code) {
@@ -257,7 +262,7 @@ impl<'a> ErrorMessage<'a> {
                 None => ErrorMessage::Experimenter { experimenter, kind: code, data },
             });
         }
-        if version == Version::V1_0
+        if version.family() == Family::Fixed
             && (kind, code) == ERROR_VENDOR
             && let Ok(error) = reader.fixed::<v10::VendorError>("error.vendor")
         {
@@ -269,14 +274,14 @@ impl<'a> ErrorMessage<'a> {
         Ok(ErrorMessage::Standard { code, data: Bytes(reader.take_rest()) })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         match self {
             ErrorMessage::Standard { code, data } => {
                 encode_code(*code, version, out)?;
                 out.append(data)
             }
             ErrorMessage::Experimenter { experimenter, kind, data } => {
-                if version == Version::V1_0 {
+                if version.family() == Family::Fixed {
                     let what = "an experimenter error";
                     return Err(EncodeError::Unsupported { what, version });
                 }
@@ -295,15 +300,15 @@ fn encode_code(code: ErrorCode, version: Version, out: &mut Out) -> Result<(), E
     if let Some((kind, code)) = code.wire(version) {
         return out.put(&head(kind, code));
     }
-    match version {
-        Version::V1_0 => {
+    match version.family() {
+        Family::Fixed => {
             if let Some((vendor, kind, code)) = code.vendor_numbers() {
                 out.put(&head(ERROR_VENDOR.0, ERROR_VENDOR.1))?;
                 let (kind, code) = (U16::new(kind), U16::new(code));
                 return out.put(&v10::VendorError { vendor: U32::new(vendor), kind, code });
             }
         }
-        Version::V1_3 => {
+        Family::Oxm => {
             if let Some((experimenter, kind)) = code.experimenter_numbers() {
                 out.put(&head(ERROR_EXPERIMENTER, kind))?;
                 return out.put(&U32::new(experimenter));
@@ -325,21 +330,21 @@ pub struct Experimenter<'a> {
     pub data: Bytes<'a>,
 }
 
-impl<'a> Experimenter<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for Experimenter<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let experimenter = reader.fixed::<U32>("experimenter")?.get();
-        let kind = match version {
-            Version::V1_0 => None,
-            Version::V1_3 => Some(reader.fixed::<U32>("experimenter type")?.get()),
+        let kind = match version.family() {
+            Family::Fixed => None,
+            Family::Oxm => Some(reader.fixed::<U32>("experimenter type")?.get()),
         };
         Ok(Experimenter { experimenter, kind, data: Bytes(reader.take_rest()) })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&U32::new(self.experimenter))?;
-        match (version, self.kind) {
-            (Version::V1_0, None) => {}
-            (Version::V1_3, Some(kind)) => out.put(&U32::new(kind))?,
+        match (version.family(), self.kind) {
+            (Family::Fixed, None) => {}
+            (Family::Oxm, Some(kind)) => out.put(&U32::new(kind))?,
             _ => {
                 return Err(EncodeError::Unsupported {
                     what: "an experimenter message with (1.0) or without (1.3) a type",
@@ -370,19 +375,19 @@ flags! {
 impl Capabilities {
     fn from_wire(version: Version, bits: u32) -> Self {
         let bits = u64::from(bits);
-        Capabilities::from_bits_retain(match version {
-            Version::V1_0 => bits & !(1 << 3) | (bits >> 3 & 1) << 32,
-            Version::V1_3 => bits,
+        Capabilities::from_bits_retain(match version.family() {
+            Family::Fixed => bits & !(1 << 3) | (bits >> 3 & 1) << 32,
+            Family::Oxm => bits,
         })
     }
 
     fn wire(self, version: Version) -> Result<u32, EncodeError> {
-        match version {
-            Version::V1_0 if self.contains(Capabilities::GROUP_STATS) => {
+        match version.family() {
+            Family::Fixed if self.contains(Capabilities::GROUP_STATS) => {
                 Err(EncodeError::Unsupported { what: "group statistics", version })
             }
-            Version::V1_0 => Ok(self.bits() as u32 | (((self.bits() >> 32) & 1) << 3) as u32),
-            Version::V1_3 => u32::try_from(self.bits())
+            Family::Fixed => Ok(self.bits() as u32 | (((self.bits() >> 32) & 1) << 3) as u32),
+            Family::Oxm => u32::try_from(self.bits())
                 .map_err(|_| EncodeError::Unsupported { what: "the capability STP", version }),
         }
     }
@@ -408,33 +413,33 @@ pub struct Features<'a> {
     pub ports: List<'a, PortDesc>,
 }
 
-impl<'a> Features<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for Features<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &wire::Features = reader.fixed("features")?;
-        let ports = match version {
-            Version::V1_0 => {
+        let ports = match version.family() {
+            Family::Fixed => {
                 let ports = List::decode(version, *reader)?;
                 reader.take_rest();
                 ports
             }
-            Version::V1_3 => List::empty(),
+            Family::Oxm => List::empty(),
         };
         Ok(Features {
             datapath_id: wire.datapath_id.get(),
             n_buffers: wire.n_buffers.get(),
             n_tables: wire.n_tables,
-            auxiliary_id: if version == Version::V1_0 { 0 } else { wire.auxiliary_id },
+            auxiliary_id: if version.family() == Family::Fixed { 0 } else { wire.auxiliary_id },
             capabilities: Capabilities::from_wire(version, wire.capabilities.get()),
             actions: wire.reserved.get(),
             ports,
         })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let unsupported = |what| Err(EncodeError::Unsupported { what, version });
-        match version {
-            Version::V1_0 if self.auxiliary_id != 0 => return unsupported("auxiliary connections"),
-            Version::V1_3 if !self.ports.is_empty() => return unsupported("ports in features"),
+        match version.family() {
+            Family::Fixed if self.auxiliary_id != 0 => return unsupported("auxiliary connections"),
+            Family::Oxm if !self.ports.is_empty() => return unsupported("ports in features"),
             _ => {}
         }
         out.put(&wire::Features {
@@ -471,8 +476,8 @@ pub struct SwitchConfig {
     pub miss_send_len: u16,
 }
 
-impl SwitchConfig {
-    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for SwitchConfig {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &wire::SwitchConfig = reader.fixed("switch config")?;
         Ok(SwitchConfig {
             flags: ConfigFlags::from_bits_retain(wire.flags.get()),
@@ -480,7 +485,7 @@ impl SwitchConfig {
         })
     }
 
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&wire::SwitchConfig {
             flags: U16::new(self.flags.bits()),
             miss_send_len: U16::new(self.miss_send_len),
@@ -510,8 +515,8 @@ pub struct AsyncConfig {
     pub slave: AsyncMasks,
 }
 
-impl AsyncConfig {
-    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for AsyncConfig {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &v13::Async = reader.fixed("async config")?;
         let masks = |i: usize| AsyncMasks {
             packet_in: wire.packet_in[i].get(),
@@ -521,7 +526,7 @@ impl AsyncConfig {
         Ok(AsyncConfig { master: masks(0), slave: masks(1) })
     }
 
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
         let both =
             |of: fn(&AsyncMasks) -> u32| [U32::new(of(&self.master)), U32::new(of(&self.slave))];
         out.put(&v13::Async {
@@ -542,13 +547,13 @@ pub struct TableMod {
     pub config: u32,
 }
 
-impl TableMod {
-    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for TableMod {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &v13::TableMod = reader.fixed("table_mod")?;
         Ok(TableMod { table: wire.table_id, config: wire.config.get() })
     }
 
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&v13::TableMod { table_id: self.table, pad: [0; 3], config: U32::new(self.config) })
     }
 }

@@ -1,5 +1,6 @@
 //! Meters (1.3.5 §5.7, §7.3.4.4). 1.0 has none.
 
+use super::Body;
 use crate::flags::flags;
 use crate::list::{Element, List};
 use crate::reader::Reader;
@@ -147,8 +148,8 @@ pub struct MeterMod<'a> {
     pub bands: List<'a, Band<'a>>,
 }
 
-impl<'a> MeterMod<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for MeterMod<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
         let wire: &v13::MeterMod = reader.fixed("meter_mod")?;
         let command = match wire.command.get() {
@@ -167,7 +168,7 @@ impl<'a> MeterMod<'a> {
         Ok(MeterMod { command, flags, meter: wire.meter_id.get(), bands })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&v13::MeterMod {
             command: U16::new(self.command as u16),
             flags: U16::new(self.flags.bits()),

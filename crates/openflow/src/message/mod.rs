@@ -1,5 +1,6 @@
 //! Messages: their contents, in both directions.
 
+mod body;
 mod excerpt;
 mod flow;
 mod group;
@@ -12,6 +13,7 @@ mod queue;
 mod role;
 mod stats;
 
+pub(crate) use body::Body;
 pub use excerpt::Excerpt;
 pub use flow::{FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason};
 pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
@@ -48,10 +50,11 @@ pub struct Message<T> {
     pub body: T,
 }
 
-/// Defines the messages of one direction. Each row: variant, its content, and how to read the
-/// content from a [`Reader`] and write it to an [`Out`].
+/// Defines the messages of one direction. Each row: variant, which is also the kind, and its content.
 macro_rules! direction {
-    ($(#[$doc:meta])* $name:ident $reading:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?: $decode:expr, $encode:expr;)* }) => {
+    // The name of a content that is there.
+    (@name $name:ident $type:ty) => { $name };
+    ($(#[$doc:meta])* $name:ident $reading:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -82,7 +85,9 @@ macro_rules! direction {
                 let kind = MessageKind::from_wire(version, header.kind);
                 let reader = &mut reader.reading(reading);
                 let body = match kind {
-                    $(Some(MessageKind::$variant) => ($decode)(version, reader)?,)*
+                    $(Some(MessageKind::$variant) => {
+                        $name::$variant $((<$type>::decode(version, reader)?))?
+                    })*
                     _ => {
                         return Err(DecodeError {
                             what: "header.type",
@@ -109,55 +114,19 @@ macro_rules! direction {
             pub fn encode(&self, version: Version, xid: u32, out: &mut Out) -> Result<(), EncodeError> {
                 let kind = self.kind();
                 let number = kind.wire(version).ok_or(EncodeError::Unsupported {
-                    what: kind.name(Version::V1_3),
+                    what: kind.name(version),
                     version,
                 })?;
                 out.message(version.wire(), number, xid, |out| {
-                    $(if let $name::$variant { .. } = self {
-                        return ($encode)(self, version, out);
-                    })*
-                    Ok(())
+                    match self {
+                        $($name::$variant $((direction!(@name content $type)))? => {
+                            $(<$type>::encode(content, version, out)?;)?
+                            Ok(())
+                        })*
+                    }
                 })
             }
         }
-    };
-}
-
-/// Content that has its own methods to read and write: `content!(Direction, Variant, Type)`.
-macro_rules! content {
-    ($name:ident::$variant:ident($type:ident), decode) => {
-        |version, reader: &mut Reader<'a>| $type::decode(version, reader).map($name::$variant)
-    };
-    ($name:ident::$variant:ident($type:ident), encode) => {
-        |message: &$name<'_>, version, out: &mut Out| match message {
-            $name::$variant(content) => content.encode(version, out),
-            _ => Ok(()),
-        }
-    };
-}
-
-/// Content that is just bytes.
-macro_rules! payload {
-    ($name:ident::$variant:ident, decode) => {
-        |_, reader: &mut Reader<'a>| {
-            Ok::<_, DecodeError>($name::$variant(Bytes(reader.take_rest())))
-        }
-    };
-    ($name:ident::$variant:ident, encode) => {
-        |message: &$name<'_>, _, out: &mut Out| match message {
-            $name::$variant(bytes) => out.append(bytes),
-            _ => Ok(()),
-        }
-    };
-}
-
-/// No content.
-macro_rules! empty {
-    ($name:ident::$variant:ident, decode) => {
-        |_, _: &mut Reader<'a>| Ok::<_, DecodeError>($name::$variant)
-    };
-    ($name:ident::$variant:ident, encode) => {
-        |_: &$name<'_>, _, _: &mut Out| Ok(())
     };
 }
 
@@ -165,35 +134,35 @@ direction! {
     /// A message from a switch to a controller.
     FromSwitch Liberal {
         /// Supported versions.
-        Hello(Hello<'a>): content!(FromSwitch::Hello(Hello), decode), content!(FromSwitch::Hello(Hello), encode);
+        Hello(Hello<'a>);
         /// A fault in a message that it received.
-        Error(ErrorMessage<'a>): content!(FromSwitch::Error(ErrorMessage), decode), content!(FromSwitch::Error(ErrorMessage), encode);
+        Error(ErrorMessage<'a>);
         /// Checks the connection.
-        EchoRequest(Bytes<'a>): payload!(FromSwitch::EchoRequest, decode), payload!(FromSwitch::EchoRequest, encode);
+        EchoRequest(Bytes<'a>);
         /// Answers an echo request.
-        EchoReply(Bytes<'a>): payload!(FromSwitch::EchoReply, decode), payload!(FromSwitch::EchoReply, encode);
+        EchoReply(Bytes<'a>);
         /// An experimenter's message.
-        Experimenter(Experimenter<'a>): content!(FromSwitch::Experimenter(Experimenter), decode), content!(FromSwitch::Experimenter(Experimenter), encode);
+        Experimenter(Experimenter<'a>);
         /// Identity and capabilities of the switch.
-        FeaturesReply(Features<'a>): content!(FromSwitch::FeaturesReply(Features), decode), content!(FromSwitch::FeaturesReply(Features), encode);
+        FeaturesReply(Features<'a>);
         /// Configuration of the switch.
-        GetConfigReply(SwitchConfig): content!(FromSwitch::GetConfigReply(SwitchConfig), decode), content!(FromSwitch::GetConfigReply(SwitchConfig), encode);
+        GetConfigReply(SwitchConfig);
         /// A packet for the controller.
-        PacketIn(PacketInMessage<'a>): content!(FromSwitch::PacketIn(PacketInMessage), decode), content!(FromSwitch::PacketIn(PacketIn), encode);
+        PacketIn(PacketInMessage<'a>);
         /// A flow was removed.
-        FlowRemoved(FlowRemoved<'a>): content!(FromSwitch::FlowRemoved(FlowRemoved), decode), content!(FromSwitch::FlowRemoved(FlowRemoved), encode);
+        FlowRemoved(FlowRemoved<'a>);
         /// A port was added, removed or changed.
-        PortStatus(PortStatus): content!(FromSwitch::PortStatus(PortStatus), decode), content!(FromSwitch::PortStatus(PortStatus), encode);
+        PortStatus(PortStatus);
         /// A reply to a multipart request, or a part of it.
-        MultipartReply(MultipartReply<'a>): content!(FromSwitch::MultipartReply(MultipartReply), decode), content!(FromSwitch::MultipartReply(MultipartReply), encode);
+        MultipartReply(MultipartReply<'a>);
         /// All messages before the barrier are processed.
-        BarrierReply: empty!(FromSwitch::BarrierReply, decode), empty!(FromSwitch::BarrierReply, encode);
+        BarrierReply;
         /// The queues of a port.
-        QueueGetConfigReply(QueueConfig<'a>): content!(FromSwitch::QueueGetConfigReply(QueueConfig), decode), content!(FromSwitch::QueueGetConfigReply(QueueConfig), encode);
+        QueueGetConfigReply(QueueConfig<'a>);
         /// The controller's current role.
-        RoleReply(RoleMessage): content!(FromSwitch::RoleReply(RoleMessage), decode), content!(FromSwitch::RoleReply(Role), encode);
+        RoleReply(RoleMessage);
         /// Which messages the switch sends by itself.
-        GetAsyncReply(AsyncConfig): content!(FromSwitch::GetAsyncReply(AsyncConfig), decode), content!(FromSwitch::GetAsyncReply(AsyncConfig), encode);
+        GetAsyncReply(AsyncConfig);
     }
 }
 
@@ -201,49 +170,45 @@ direction! {
     /// A message from a controller to a switch.
     ToSwitch Strict {
         /// Supported versions.
-        Hello(Hello<'a>): content!(ToSwitch::Hello(Hello), decode), content!(ToSwitch::Hello(Hello), encode);
+        Hello(Hello<'a>);
         /// A fault in a message that it received.
-        Error(ErrorMessage<'a>): content!(ToSwitch::Error(ErrorMessage), decode), content!(ToSwitch::Error(ErrorMessage), encode);
+        Error(ErrorMessage<'a>);
         /// Checks the connection.
-        EchoRequest(Bytes<'a>): payload!(ToSwitch::EchoRequest, decode), payload!(ToSwitch::EchoRequest, encode);
+        EchoRequest(Bytes<'a>);
         /// Answers an echo request.
-        EchoReply(Bytes<'a>): payload!(ToSwitch::EchoReply, decode), payload!(ToSwitch::EchoReply, encode);
+        EchoReply(Bytes<'a>);
         /// An experimenter's message.
-        Experimenter(Experimenter<'a>): content!(ToSwitch::Experimenter(Experimenter), decode), content!(ToSwitch::Experimenter(Experimenter), encode);
+        Experimenter(Experimenter<'a>);
         /// Requests identity and capabilities of the switch.
-        FeaturesRequest: empty!(ToSwitch::FeaturesRequest, decode), empty!(ToSwitch::FeaturesRequest, encode);
+        FeaturesRequest;
         /// Requests the configuration of the switch.
-        GetConfigRequest: empty!(ToSwitch::GetConfigRequest, decode), empty!(ToSwitch::GetConfigRequest, encode);
+        GetConfigRequest;
         /// Configures the switch.
-        SetConfig(SwitchConfig): content!(ToSwitch::SetConfig(SwitchConfig), decode), content!(ToSwitch::SetConfig(SwitchConfig), encode);
+        SetConfig(SwitchConfig);
         /// Sends a packet.
-        PacketOut(PacketOut<'a>): content!(ToSwitch::PacketOut(PacketOut), decode), content!(ToSwitch::PacketOut(PacketOut), encode);
+        PacketOut(PacketOut<'a>);
         /// Adds, changes or removes flows.
-        FlowMod(FlowMod<'a>): content!(ToSwitch::FlowMod(FlowMod), decode), content!(ToSwitch::FlowMod(FlowMod), encode);
+        FlowMod(FlowMod<'a>);
         /// Adds, changes or removes a group.
-        GroupMod(GroupMod<'a>): content!(ToSwitch::GroupMod(GroupMod), decode), content!(ToSwitch::GroupMod(GroupMod), encode);
+        GroupMod(GroupMod<'a>);
         /// Configures a port.
-        PortMod(PortMod): content!(ToSwitch::PortMod(PortMod), decode), content!(ToSwitch::PortMod(PortMod), encode);
+        PortMod(PortMod);
         /// Configures a table.
-        TableMod(TableMod): content!(ToSwitch::TableMod(TableMod), decode), content!(ToSwitch::TableMod(TableMod), encode);
+        TableMod(TableMod);
         /// Adds, changes or removes a meter.
-        MeterMod(MeterMod<'a>): content!(ToSwitch::MeterMod(MeterMod), decode), content!(ToSwitch::MeterMod(MeterMod), encode);
+        MeterMod(MeterMod<'a>);
         /// Requests statistics or descriptions.
-        MultipartRequest(MultipartRequest<'a>): content!(ToSwitch::MultipartRequest(MultipartRequest), decode), content!(ToSwitch::MultipartRequest(MultipartRequest), encode);
+        MultipartRequest(MultipartRequest<'a>);
         /// Requests a reply when all messages before are processed.
-        BarrierRequest: empty!(ToSwitch::BarrierRequest, decode), empty!(ToSwitch::BarrierRequest, encode);
+        BarrierRequest;
         /// Requests the queues of a port.
-        QueueGetConfigRequest(Port): |version, reader: &mut Reader<'a>| queue::decode_request(version, reader).map(ToSwitch::QueueGetConfigRequest),
-            |message: &ToSwitch<'_>, version, out: &mut Out| match message {
-                ToSwitch::QueueGetConfigRequest(port) => queue::encode_request(*port, version, out),
-                _ => Ok(()),
-            };
+        QueueGetConfigRequest(Port);
         /// Requests a role.
-        RoleRequest(RoleMessage): content!(ToSwitch::RoleRequest(RoleMessage), decode), content!(ToSwitch::RoleRequest(Role), encode);
+        RoleRequest(RoleMessage);
         /// Requests which messages the switch sends by itself.
-        GetAsyncRequest: empty!(ToSwitch::GetAsyncRequest, decode), empty!(ToSwitch::GetAsyncRequest, encode);
+        GetAsyncRequest;
         /// Sets which messages the switch sends by itself.
-        SetAsync(AsyncConfig): content!(ToSwitch::SetAsync(AsyncConfig), decode), content!(ToSwitch::SetAsync(AsyncConfig), encode);
+        SetAsync(AsyncConfig);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Multipart requests and replies (1.0: statistics; 1.0 §5.3.5, 1.3.5 §7.3.5).
 
+use super::Body;
 use super::stats::{
     Aggregate, Desc, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
     MeterConfig, MeterFeatures, MeterStats, PortStats, QueueStats, QueueStatsRequest,
@@ -9,7 +10,8 @@ use crate::list::{Element, List};
 use crate::reader::{Reader, Strictness};
 use crate::wire::{self, U16, U32, v10, v13};
 use crate::{
-    Bytes, DecodeError, EncodeError, ErrorCode, MultipartKind, Out, Port, PortDesc, Reason, Version,
+    Bytes, DecodeError, EncodeError, ErrorCode, Family, MultipartKind, Out, Port, PortDesc, Reason,
+    Version,
 };
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
@@ -149,8 +151,10 @@ impl<'a> MultipartRequest<'a> {
     pub const fn of(body: RequestBody<'a>) -> Self {
         MultipartRequest { more: false, body }
     }
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for MultipartRequest<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let (kind, more) = open(version, reader)?;
         let number = |reader: &mut Reader<'a>, what| {
             reader.fixed::<v13::NumberRequest>(what).map(|wire| wire.number.get())
@@ -162,12 +166,12 @@ impl<'a> MultipartRequest<'a> {
                 RequestBody::Aggregate(FlowStatsRequest::decode(version, reader)?)
             }
             MultipartKind::Table => RequestBody::Table,
-            MultipartKind::PortStats => RequestBody::PortStats(match version {
-                Version::V1_0 => {
+            MultipartKind::PortStats => RequestBody::PortStats(match version.family() {
+                Family::Fixed => {
                     let wire: &v10::PortStatsRequest = reader.fixed("port stats request")?;
                     Port::from_v10(wire.port_no.get())
                 }
-                Version::V1_3 => Port(number(reader, "port stats request")?),
+                Family::Oxm => Port(number(reader, "port stats request")?),
             }),
             MultipartKind::Queue => RequestBody::Queue(QueueStatsRequest::decode(version, reader)?),
             MultipartKind::Group => RequestBody::Group(number(reader, "group stats request")?),
@@ -188,7 +192,7 @@ impl<'a> MultipartRequest<'a> {
         Ok(MultipartRequest { more, body })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         put_head(self.body.kind(), self.more, version, out)?;
         let number = |number: u32, out: &mut Out| {
             out.put(&v13::NumberRequest { number: U32::new(number), pad: [0; 4] })
@@ -203,12 +207,12 @@ impl<'a> MultipartRequest<'a> {
             RequestBody::Flow(request) | RequestBody::Aggregate(request) => {
                 request.encode(version, out)
             }
-            RequestBody::PortStats(port) => match version {
-                Version::V1_0 => {
+            RequestBody::PortStats(port) => match version.family() {
+                Family::Fixed => {
                     let port_no = U16::new(port.to_v10()?);
                     out.put(&v10::PortStatsRequest { port_no, pad: [0; 6] })
                 }
-                Version::V1_3 => number(port.0, out),
+                Family::Oxm => number(port.0, out),
             },
             RequestBody::Queue(request) => request.encode(version, out),
             RequestBody::Group(group) => number(*group, out),
@@ -314,13 +318,15 @@ impl<'a> MultipartReply<'a> {
         let (kind, more) = open(version, &mut reader)?;
         Ok((kind, more, reader.take_rest()))
     }
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for MultipartReply<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let (kind, more) = open(version, reader)?;
         Ok(MultipartReply { more, body: ReplyBody::decode(version, kind, reader)? })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         put_head(self.body.kind(), self.more, version, out)?;
         match &self.body {
             ReplyBody::Desc(desc) => desc.encode(out),
@@ -353,7 +359,7 @@ fn open(version: Version, reader: &mut Reader<'_>) -> Result<(MultipartKind, boo
         let reason = Reason::Value(wire.kind.get().into());
         start.error("multipart.type", reason, ErrorCode::RequestBadMultipart)
     })?;
-    if version == Version::V1_3 {
+    if version.family() == Family::Oxm {
         reader.take(4, "multipart padding")?;
     }
     Ok((kind, wire.flags.get() & MORE != 0))
@@ -369,7 +375,7 @@ fn put_head(
     let number = kind.wire(version).ok_or(unsupported)?;
     let flags = U16::new(if more { MORE } else { 0 });
     out.put(&wire::Multipart { kind: U16::new(number), flags })?;
-    if version == Version::V1_3 { out.zeros(4) } else { Ok(()) }
+    if version.family() == Family::Oxm { out.zeros(4) } else { Ok(()) }
 }
 
 /// Reads an experimenter's id and data. In 1.3 the data begins with its type, 4 bytes.
@@ -378,7 +384,7 @@ fn experimenter<'a>(
     reader: &mut Reader<'a>,
 ) -> Result<(u32, Bytes<'a>), DecodeError> {
     let experimenter = reader.fixed::<U32>("experimenter")?.get();
-    if version == Version::V1_3 {
+    if version.family() == Family::Oxm {
         let mut behind = *reader;
         behind.take(4, "experimenter type")?;
     }

@@ -1,10 +1,13 @@
 //! Packets: from a switch to the controller, and back.
 
+use super::Body;
 use crate::list::List;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v10, v13};
+use crate::wire_enum::wire_enum;
 use crate::{
-    Action, Bytes, DecodeError, EncodeError, ErrorCode, MatchView, Out, Port, Reason, Version,
+    Action, Bytes, DecodeError, EncodeError, ErrorCode, Family, MatchView, Out, Port, Reason,
+    Version,
 };
 
 /// Wire value for no buffer (`OFP_NO_BUFFER`).
@@ -15,39 +18,15 @@ pub(crate) fn buffer_from_wire(id: u32) -> Option<u32> {
     (id != NO_BUFFER).then_some(id)
 }
 
-/// Why a packet came to the controller (`ofp_packet_in_reason`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum PacketInReason {
-    /// No flow matched it, or the table-miss entry did.
-    NoMatch,
-    /// An action of a flow sent it.
-    Action,
-    /// Its TTL expired (1.3).
-    InvalidTtl,
-    /// A reason that the specification does not name.
-    Unknown(u8),
-}
-
-impl PacketInReason {
-    #[inline]
-    pub(super) fn from_wire(number: u8) -> Self {
-        match number {
-            0 => PacketInReason::NoMatch,
-            1 => PacketInReason::Action,
-            2 => PacketInReason::InvalidTtl,
-            other => PacketInReason::Unknown(other),
-        }
-    }
-
-    fn wire(self) -> u8 {
-        match self {
-            PacketInReason::NoMatch => 0,
-            PacketInReason::Action => 1,
-            PacketInReason::InvalidTtl => 2,
-            PacketInReason::Unknown(other) => other,
-        }
+wire_enum! {
+    /// Why a packet came to the controller (`ofp_packet_in_reason`).
+    PacketInReason: u8 {
+        /// No flow matched it, or the table-miss entry did.
+        NoMatch = 0,
+        /// An action of a flow sent it.
+        Action = 1,
+        /// Its TTL expired (1.3).
+        InvalidTtl = 2,
     }
 }
 
@@ -88,10 +67,12 @@ impl<'a> PacketInMessage<'a> {
     pub fn is_whole(&self) -> bool {
         self.data.len() >= usize::from(self.total_len)
     }
+}
 
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => {
+impl<'a> Body<'a> for PacketInMessage<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version.family() {
+            Family::Fixed => {
                 let wire: &v10::PacketIn = reader.fixed("packet_in")?;
                 Ok(PacketInMessage {
                     buffer_id: buffer_from_wire(wire.buffer_id.get()),
@@ -103,7 +84,7 @@ impl<'a> PacketInMessage<'a> {
                     data: Bytes(reader.take_rest()),
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::PacketIn = reader.fixed("packet_in")?;
                 let matching = MatchView::decode(version, reader)?;
                 // Two bytes align the packet's IP header to 32 bits.
@@ -121,10 +102,10 @@ impl<'a> PacketInMessage<'a> {
         }
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 let unsupported = |what| Err(EncodeError::Unsupported { what, version });
                 if self.table != 0 || self.cookie != Self::NO_COOKIE {
                     return unsupported("table or cookie of a packet_in");
@@ -140,7 +121,7 @@ impl<'a> PacketInMessage<'a> {
                     pad: 0,
                 })?;
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::PacketIn {
                     buffer_id,
                     total_len: U16::new(self.total_len),
@@ -173,15 +154,15 @@ pub struct PacketOut<'a> {
     pub data: Bytes<'a>,
 }
 
-impl<'a> PacketOut<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let (buffer_id, in_port, actions_len) = match version {
-            Version::V1_0 => {
+impl<'a> Body<'a> for PacketOut<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let (buffer_id, in_port, actions_len) = match version.family() {
+            Family::Fixed => {
                 let wire: &v10::PacketOut = reader.fixed("packet_out")?;
                 let in_port = Port::from_v10(wire.in_port.get());
                 (wire.buffer_id.get(), in_port, wire.actions_len.get())
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::PacketOut = reader.fixed("packet_out")?;
                 (wire.buffer_id.get(), Port(wire.in_port.get()), wire.actions_len.get())
             }
@@ -196,19 +177,19 @@ impl<'a> PacketOut<'a> {
         Ok(PacketOut { buffer_id, in_port, actions, data: Bytes(reader.take_rest()) })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         if self.buffer_id.is_some() && !self.data.is_empty() {
             return Err(EncodeError::Range { what: "packet_out data beside a buffer" });
         }
         let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
         let start = out.len();
-        let (head_len, length_at) = match version {
-            Version::V1_0 => {
+        let (head_len, length_at) = match version.family() {
+            Family::Fixed => {
                 let in_port = U16::new(self.in_port.to_v10()?);
                 out.put(&v10::PacketOut { buffer_id, in_port, actions_len: U16::ZERO })?;
                 (size_of::<v10::PacketOut>(), 6)
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::PacketOut {
                     buffer_id,
                     in_port: U32::new(self.in_port.0),

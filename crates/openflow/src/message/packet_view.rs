@@ -8,7 +8,7 @@ use super::packet::{PacketInMessage, PacketInReason, buffer_from_wire};
 use super::{FromSwitch, Message};
 use crate::template::InPort;
 use crate::wire::{v10, v13};
-use crate::{MAX_MESSAGE_LEN, Port, Version, frame};
+use crate::{Family, MAX_MESSAGE_LEN, Port, Version, frame};
 
 /// The first four bytes of a packet_in with a length of zero: version, type and length.
 const V10_PACKET_IN: u32 = u32::from_be_bytes([1, 10, 0, 0]);
@@ -49,9 +49,9 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn split_common(version: Version, stream: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let (head_len, packet_in) = match version {
-            Version::V1_0 => (size_of::<v10::PacketInHead>(), V10_PACKET_IN),
-            Version::V1_3 => {
+        let (head_len, packet_in) = match version.family() {
+            Family::Fixed => (size_of::<v10::PacketInHead>(), V10_PACKET_IN),
+            Family::Oxm => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(stream).ok()?;
                 if head.match_head != MATCH_IN_PORT {
                     return None;
@@ -74,9 +74,9 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn common(version: Version, message: &'a [u8]) -> Option<Self> {
-        let head = match version {
-            Version::V1_0 => Head::V10,
-            Version::V1_3 => {
+        let head = match version.family() {
+            Family::Fixed => Head::V10,
+            Family::Oxm => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(message).ok()?;
                 if head.match_head != MATCH_IN_PORT {
                     return None;
@@ -97,9 +97,9 @@ impl<'a> PacketInView<'a> {
         else {
             return None;
         };
-        let head = match version {
-            Version::V1_0 => Head::V10,
-            Version::V1_3 => {
+        let head = match version.family() {
+            Family::Fixed => Head::V10,
+            Family::Oxm => {
                 let (fixed, _) = v13::PacketInFixed::ref_from_prefix(message).ok()?;
                 Head::Other { fixed, in_port: packet.in_port(), data: packet.data.0 }
             }

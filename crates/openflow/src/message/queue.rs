@@ -1,9 +1,10 @@
 //! Queues of ports and their configuration (1.0 §5.2.2, §5.3.4; 1.3.5 §7.2.2, §7.3.6).
 
+use super::Body;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{self, U16, U32, v10, v13};
-use crate::{Bytes, DecodeError, EncodeError, Out, Port, Version};
+use crate::{Bytes, DecodeError, EncodeError, Family, Out, Port, Version};
 
 /// A property of a queue (`ofp_queue_properties`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +106,12 @@ pub struct Queue<'a> {
 impl<'a> Element<'a> for Queue<'a> {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
-        let (queue, port, length, head_len) = match version {
-            Version::V1_0 => {
+        let (queue, port, length, head_len) = match version.family() {
+            Family::Fixed => {
                 let wire: &wire::Queue10 = reader.fixed("queue")?;
                 (wire.queue_id.get(), Port::ANY, wire.length.get(), size_of::<wire::Queue10>())
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &wire::Queue13 = reader.fixed("queue")?;
                 let port = Port(wire.port.get());
                 (wire.queue_id.get(), port, wire.length.get(), size_of::<wire::Queue13>())
@@ -126,12 +127,12 @@ impl<'a> Element<'a> for Queue<'a> {
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let start = out.len();
         let queue_id = U32::new(self.queue);
-        let length_at = match version {
-            Version::V1_0 => {
+        let length_at = match version.family() {
+            Family::Fixed => {
                 out.put(&wire::Queue10 { queue_id, length: U16::ZERO, pad: [0; 2] })?;
                 4
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let port = U32::new(self.port.0);
                 out.put(&wire::Queue13 { queue_id, port, length: U16::ZERO, pad: [0; 6] })?;
                 8
@@ -152,27 +153,27 @@ pub struct QueueConfig<'a> {
     pub queues: List<'a, Queue<'a>>,
 }
 
-impl<'a> QueueConfig<'a> {
-    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let port = match version {
-            Version::V1_0 => {
+impl<'a> Body<'a> for QueueConfig<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let port = match version.family() {
+            Family::Fixed => {
                 let wire: &v10::QueueGetConfigReply = reader.fixed("queue config")?;
                 Port::from_v10(wire.port.get())
             }
-            Version::V1_3 => Port(reader.fixed::<v13::QueueGetConfig>("queue config")?.port.get()),
+            Family::Oxm => Port(reader.fixed::<v13::QueueGetConfig>("queue config")?.port.get()),
         };
         let queues = List::decode(version, *reader)?;
         reader.take_rest();
         Ok(QueueConfig { port, queues })
     }
 
-    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match version {
-            Version::V1_0 => {
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version.family() {
+            Family::Fixed => {
                 let port = U16::new(self.port.to_v10()?);
                 out.put(&v10::QueueGetConfigReply { port, pad: [0; 6] })?;
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::QueueGetConfig { port: U32::new(self.port.0), pad: [0; 4] })?;
             }
         }
@@ -180,29 +181,25 @@ impl<'a> QueueConfig<'a> {
     }
 }
 
-pub(super) fn decode_request(
-    version: Version,
-    reader: &mut Reader<'_>,
-) -> Result<Port, DecodeError> {
-    let what = "queue config request";
-    Ok(match version {
-        Version::V1_0 => {
-            Port::from_v10(reader.fixed::<v10::QueueGetConfigRequest>(what)?.port.get())
-        }
-        Version::V1_3 => Port(reader.fixed::<v13::QueueGetConfig>(what)?.port.get()),
-    })
-}
+/// The content of a request for the queues of a port.
+impl<'a> Body<'a> for Port {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let what = "queue config request";
+        Ok(match version.family() {
+            Family::Fixed => {
+                Port::from_v10(reader.fixed::<v10::QueueGetConfigRequest>(what)?.port.get())
+            }
+            Family::Oxm => Port(reader.fixed::<v13::QueueGetConfig>(what)?.port.get()),
+        })
+    }
 
-pub(super) fn encode_request(
-    port: Port,
-    version: Version,
-    out: &mut Out,
-) -> Result<(), EncodeError> {
-    match version {
-        Version::V1_0 => {
-            let port = U16::new(port.to_v10()?);
-            out.put(&v10::QueueGetConfigRequest { port, pad: [0; 2] })
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version.family() {
+            Family::Fixed => {
+                let port = U16::new(self.to_v10()?);
+                out.put(&v10::QueueGetConfigRequest { port, pad: [0; 2] })
+            }
+            Family::Oxm => out.put(&v13::QueueGetConfig { port: U32::new(self.0), pad: [0; 4] }),
         }
-        Version::V1_3 => out.put(&v13::QueueGetConfig { port: U32::new(port.0), pad: [0; 4] }),
     }
 }

@@ -5,9 +5,11 @@
 //! roles, but a switch says nothing when another controller takes the role of master; the ONF's
 //! extension 191 adds that message, `role_status`, which is part of 1.4 (§7.4.4 there).
 
+use super::Body;
 use crate::reader::Reader;
 use crate::wire::{U32, U64, v13};
-use crate::{Bytes, DecodeError, EncodeError, Experimenter, Out, ToSwitch, Version};
+use crate::wire_enum::wire_enum;
+use crate::{Bytes, DecodeError, EncodeError, Experimenter, Family, Out, ToSwitch, Version};
 
 /// Experimenter id of Nicira, under which Open vSwitch has its extensions.
 pub const NICIRA: u32 = 0x0000_2320;
@@ -15,21 +17,18 @@ pub const NICIRA: u32 = 0x0000_2320;
 /// Experimenter id of the Open Networking Foundation.
 pub const ONF: u32 = 0x4f4e_4600;
 
-/// Role of a controller at a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum RoleKind {
-    /// Requests the current role without a change.
-    NoChange,
-    /// Full access, shared with other controllers.
-    Equal,
-    /// Full access for one controller; a previous master becomes slave.
-    Master,
-    /// Read-only access.
-    Slave,
-    /// A role that the specification does not name.
-    Unknown(u32),
+wire_enum! {
+    /// Role of a controller at a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
+    RoleKind: u32 {
+        /// Requests the current role without a change.
+        NoChange = 0,
+        /// Full access, shared with other controllers.
+        Equal = 1,
+        /// Full access for one controller; a previous master becomes slave.
+        Master = 2,
+        /// Read-only access.
+        Slave = 3,
+    }
 }
 
 /// Requests or reports a role (1.3.5 §7.3.9).
@@ -42,28 +41,6 @@ pub struct RoleMessage {
     pub generation_id: u64,
 }
 
-impl RoleKind {
-    fn from_wire(number: u32) -> Self {
-        match number {
-            0 => RoleKind::NoChange,
-            1 => RoleKind::Equal,
-            2 => RoleKind::Master,
-            3 => RoleKind::Slave,
-            other => RoleKind::Unknown(other),
-        }
-    }
-
-    fn wire(self) -> u32 {
-        match self {
-            RoleKind::NoChange => 0,
-            RoleKind::Equal => 1,
-            RoleKind::Master => 2,
-            RoleKind::Slave => 3,
-            RoleKind::Unknown(other) => other,
-        }
-    }
-}
-
 impl RoleMessage {
     /// The generation id that a switch reports before the first election (1.3.5 §7.3.9).
     pub const NO_GENERATION: u64 = u64::MAX;
@@ -73,14 +50,16 @@ impl RoleMessage {
     pub fn generation(&self) -> Option<u64> {
         Some(self.generation_id).filter(|id| *id != RoleMessage::NO_GENERATION)
     }
+}
 
-    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl<'a> Body<'a> for RoleMessage {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wire: &v13::Role = reader.fixed("role")?;
         let role = RoleKind::from_wire(wire.role.get());
         Ok(RoleMessage { role, generation_id: wire.generation_id.get() })
     }
 
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
         out.put(&v13::Role {
             role: U32::new(self.role.wire()),
             pad: [0; 4],
@@ -89,36 +68,15 @@ impl RoleMessage {
     }
 }
 
-/// Why a switch has changed the role of a controller (`ofp_controller_role_reason`, EXT-191).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RoleReason {
-    /// Another controller has requested to be master.
-    MasterRequest,
-    /// The configuration of the switch has changed.
-    Config,
-    /// Data of an experimenter has changed.
-    Experimenter,
-    /// A reason that the extension does not name.
-    Unknown(u8),
-}
-
-impl RoleReason {
-    fn from_wire(number: u8) -> Self {
-        match number {
-            0 => RoleReason::MasterRequest,
-            1 => RoleReason::Config,
-            2 => RoleReason::Experimenter,
-            other => RoleReason::Unknown(other),
-        }
-    }
-
-    fn wire(self) -> u8 {
-        match self {
-            RoleReason::MasterRequest => 0,
-            RoleReason::Config => 1,
-            RoleReason::Experimenter => 2,
-            RoleReason::Unknown(other) => other,
-        }
+wire_enum! {
+    /// Why a switch has changed the role of a controller (`ofp_controller_role_reason`, EXT-191).
+    RoleReason: u8 {
+        /// Another controller has requested to be master.
+        MasterRequest = 0,
+        /// The configuration of the switch has changed.
+        Config = 1,
+        /// Data of an experimenter has changed.
+        Experimenter = 2,
     }
 }
 
@@ -195,13 +153,13 @@ impl RoleExtension {
         let (experimenter, kind) = match self {
             RoleExtension::Request(_) => (NICIRA, NXT_ROLE_REQUEST),
             RoleExtension::Reply(_) => (NICIRA, NXT_ROLE_REPLY),
-            RoleExtension::Status(_) if version == Version::V1_0 => {
+            RoleExtension::Status(_) if version.family() == Family::Fixed => {
                 return Err(unsupported("a role_status"));
             }
             RoleExtension::Status(_) => (ONF, ONFT_ROLE_STATUS),
         };
         // 1.0 has no field for the type.
-        let field = (version == Version::V1_3).then_some(kind);
+        let field = (version.family() == Family::Oxm).then_some(kind);
         if field.is_none() {
             put(&kind.to_be_bytes());
         }

@@ -11,7 +11,7 @@ impl Version {
     /// Returns whether this is 1.`minor` or later.
     #[inline]
     const fn since(self, minor: u8) -> bool {
-        self.wire() > minor
+        self.minor() >= minor
     }
 }
 
@@ -58,29 +58,7 @@ impl Version {
     /// Returns whether a match can have this field (1.0 §5.2.3; 1.3.5 §7.2.3.7).
     #[must_use]
     pub const fn can_match(self, field: Field) -> bool {
-        self.has_oxm()
-            || matches!(
-                field,
-                Field::InPort
-                    | Field::EthDst
-                    | Field::EthSrc
-                    | Field::EthType
-                    | Field::VlanVid
-                    | Field::VlanPcp
-                    | Field::IpDscp
-                    | Field::IpProto
-                    | Field::Ipv4Src
-                    | Field::Ipv4Dst
-                    | Field::TcpSrc
-                    | Field::TcpDst
-                    | Field::UdpSrc
-                    | Field::UdpDst
-                    | Field::Icmpv4Type
-                    | Field::Icmpv4Code
-                    | Field::ArpOp
-                    | Field::ArpSpa
-                    | Field::ArpTpa
-            )
+        self.minor() >= field.since()
     }
 
     /// An action pushes a VLAN tag (1.3.5 §5.12). Before, setting the VLAN id tags an untagged

@@ -10,56 +10,99 @@ use std::str::FromStr;
 pub use by_version::ByVersion;
 pub use set::Versions;
 
-/// A supported version of the protocol.
-///
-/// Code that differs between versions asks for a capability, such as [`Version::has_groups`]. Only
-/// code that reads or writes the bytes of messages asks for the version itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Version {
+/// One row per version: variant, name, minor number, and how its messages are laid out.
+macro_rules! versions {
+    ($($(#[$doc:meta])* $version:ident $name:literal $minor:literal $family:ident;)*) => {
+        /// A supported version of the protocol.
+        ///
+        /// Code that differs between versions asks for a capability, such as
+        /// [`Version::has_groups`]. Only code that reads or writes the bytes of messages asks for
+        /// the [`Family`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub enum Version {
+            $($(#[$doc])* #[cfg_attr(feature = "serde", serde(rename = $name))] $version,)*
+        }
+
+        impl Version {
+            /// All supported versions, lowest first.
+            pub const ALL: [Version; [$($name),*].len()] = [$(Version::$version),*];
+
+            /// Its minor number: 3 of 1.3.
+            #[must_use]
+            #[inline]
+            pub const fn minor(self) -> u8 {
+                match self { $(Version::$version => $minor,)* }
+            }
+
+            /// How its messages are laid out.
+            #[must_use]
+            #[inline]
+            pub const fn family(self) -> Family {
+                match self { $(Version::$version => Family::$family,)* }
+            }
+
+            /// Returns its name: `1.3`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Version::$version => $name,)* }
+            }
+
+            /// Returns the version of a header's first byte, if it is supported.
+            #[must_use]
+            #[inline]
+            pub const fn from_wire(byte: u8) -> Option<Version> {
+                match byte {
+                    $(byte if byte == $minor + 1 => Some(Version::$version),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+versions! {
     /// OpenFlow 1.0.0, wire version 0x01.
-    #[cfg_attr(feature = "serde", serde(rename = "1.0"))]
-    V1_0,
+    V1_0 "1.0" 0 Fixed;
     /// OpenFlow 1.3.5, wire version 0x04.
-    #[cfg_attr(feature = "serde", serde(rename = "1.3"))]
-    V1_3,
+    V1_3 "1.3" 3 Oxm;
 }
 
 impl Version {
-    /// All supported versions, lowest first.
-    pub const ALL: [Version; 2] = [Version::V1_0, Version::V1_3];
+    /// The highest supported version.
+    pub const HIGHEST: Version = Version::ALL[Version::ALL.len() - 1];
 
     /// The version byte of the header.
     #[must_use]
     #[inline]
     pub const fn wire(self) -> u8 {
-        match self {
-            Version::V1_0 => 1,
-            Version::V1_3 => 4,
-        }
-    }
-
-    /// Returns the version of a header's first byte, if it is supported.
-    #[must_use]
-    #[inline]
-    pub const fn from_wire(byte: u8) -> Option<Version> {
-        match byte {
-            1 => Some(Version::V1_0),
-            4 => Some(Version::V1_3),
-            _ => None,
-        }
-    }
-
-    /// Returns its name: `1.3`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Version::V1_0 => "1.0",
-            Version::V1_3 => "1.3",
-        }
+        self.minor() + 1
     }
 }
+
+/// How the messages of a version are laid out. Versions of one family differ in single messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Structures of fixed length, and actions without instructions: 1.0.
+    Fixed,
+    /// Matches are lists of fields, OXM (1.3.5 §7.2.3.2), and flows have instructions: 1.2 and later.
+    Oxm,
+}
+
+/// Chooses by the minor version: `by_minor!(0 => 3, 1.. => 5)` is a function that returns
+/// `Some(3)` for 1.0, and `Some(5)` from 1.1 on. Without a row that fits it returns `None`.
+macro_rules! by_minor {
+    ($($minors:pat => $value:expr),* $(,)?) => {
+        |minor: u8| {
+            #[allow(
+                unreachable_patterns, clippy::match_single_binding,
+                reason = "some rows are of all versions, others of none"
+            )]
+            match minor { $($minors => Some($value),)* _ => None }
+        }
+    };
+}
+pub(crate) use by_minor;
 
 /// Evaluates an expression with the version as a constant, so that the compiler makes code for each
 /// version. Offsets and lengths are then constants in a hot loop.
@@ -95,7 +138,7 @@ impl fmt::Display for Version {
 
 /// A text that is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a supported OpenFlow version; give 1.0 or 1.3")]
+#[error("{0:?} is not a supported OpenFlow version; the versions are {all}", all = Versions::ALL)]
 pub struct ParseVersionError(String);
 
 impl FromStr for Version {

@@ -4,7 +4,9 @@ use crate::list::Element;
 use crate::message::FlowFlags;
 use crate::reader::Reader;
 use crate::wire::{self, U16, U32, U64, v10, v13};
-use crate::{DecodeError, EncodeError, FlowMod, Instructions, MatchView, Out, Port, Version};
+use crate::{
+    DecodeError, EncodeError, Family, FlowMod, Instructions, MatchView, Out, Port, Version,
+};
 
 /// Selects the flows to report, individually or as a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,8 @@ impl<'a> FlowStatsRequest<'a> {
     }
 
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 let matching = MatchView::decode(version, reader)?;
                 let wire: &v10::FlowStatsRequest = reader.fixed("flow stats request")?;
                 Ok(FlowStatsRequest {
@@ -49,7 +51,7 @@ impl<'a> FlowStatsRequest<'a> {
                     ..Self::all(matching)
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::FlowStatsRequest = reader.fixed("flow stats request")?;
                 Ok(FlowStatsRequest {
                     table: wire.table_id,
@@ -65,8 +67,8 @@ impl<'a> FlowStatsRequest<'a> {
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         self.matching.check()?;
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 if self.out_group != FlowMod::ANY_GROUP || self.cookie != 0 || self.cookie_mask != 0
                 {
                     let what = "group or cookie of a flow stats request";
@@ -79,7 +81,7 @@ impl<'a> FlowStatsRequest<'a> {
                     out_port: U16::new(self.out_port.to_v10()?),
                 })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::FlowStatsRequest {
                     table_id: self.table,
                     out_port: U32::new(self.out_port.0),
@@ -132,11 +134,11 @@ impl<'a> FlowStats<'a> {
         self.matching.to_match().is_well_formed() && self.instructions.is_well_formed()
     }
 
-    fn decode_v10(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    fn decode_fixed(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
         let head: &v10::FlowStatsHead = reader.fixed("flow stats")?;
         let mut body = entry(&start, reader, head.length.get(), size_of::<v10::FlowStatsHead>())?;
-        let matching = MatchView::decode(Version::V1_0, &mut body)?;
+        let matching = MatchView::decode(version, &mut body)?;
         let tail: &v10::FlowStatsTail = body.fixed("flow stats")?;
         Ok(FlowStats {
             table: head.table_id,
@@ -150,11 +152,11 @@ impl<'a> FlowStats<'a> {
             packet_count: tail.packet_count.get(),
             byte_count: tail.byte_count.get(),
             matching,
-            instructions: Instructions::decode(Version::V1_0, &mut body)?,
+            instructions: Instructions::decode(version, &mut body)?,
         })
     }
 
-    fn decode_v13(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    fn decode_oxm(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
         let wire: &v13::FlowStats = reader.fixed("flow stats")?;
         let mut body = entry(&start, reader, wire.length.get(), size_of::<v13::FlowStats>())?;
@@ -165,12 +167,12 @@ impl<'a> FlowStats<'a> {
             priority: wire.priority.get(),
             idle_timeout: wire.idle_timeout.get(),
             hard_timeout: wire.hard_timeout.get(),
-            flags: FlowFlags::from_wire(Version::V1_3, wire.flags.get()),
+            flags: FlowFlags::from_wire(version, wire.flags.get()),
             cookie: wire.cookie.get(),
             packet_count: wire.packet_count.get(),
             byte_count: wire.byte_count.get(),
-            matching: MatchView::decode_within(Version::V1_3, &mut body)?,
-            instructions: Instructions::decode(Version::V1_3, &mut body)?,
+            matching: MatchView::decode_within(version, &mut body)?,
+            instructions: Instructions::decode(version, &mut body)?,
         })
     }
 }
@@ -189,16 +191,16 @@ pub(super) fn entry<'a>(
 
 impl<'a> Element<'a> for FlowStats<'a> {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::V1_0 => FlowStats::decode_v10(reader),
-            Version::V1_3 => FlowStats::decode_v13(reader),
+        match version.family() {
+            Family::Fixed => FlowStats::decode_fixed(version, reader),
+            Family::Oxm => FlowStats::decode_oxm(version, reader),
         }
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let start = out.len();
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 if !self.flags.is_empty() {
                     let what = "flags of flow stats";
                     return Err(EncodeError::Unsupported { what, version });
@@ -218,7 +220,7 @@ impl<'a> Element<'a> for FlowStats<'a> {
                     byte_count: U64::new(self.byte_count),
                 })?;
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::FlowStats {
                     length: U16::ZERO,
                     table_id: self.table,

@@ -3,7 +3,7 @@
 use crate::list::Element;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v10, v13};
-use crate::{DecodeError, EncodeError, Out, Port, Version};
+use crate::{DecodeError, EncodeError, Family, Out, Port, Version};
 
 /// Twelve counters of a port. All ones if the switch does not support a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub struct PortStats {
 
 impl<'a> Element<'a> for PortStats {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let port = match version {
-            Version::V1_0 => {
+        let port = match version.family() {
+            Family::Fixed => {
                 Port::from_v10(reader.fixed::<v10::PortStats>("port stats")?.port_no.get())
             }
-            Version::V1_3 => Port(reader.fixed::<v13::NumberRequest>("port stats")?.number.get()),
+            Family::Oxm => Port(reader.fixed::<v13::NumberRequest>("port stats")?.number.get()),
         };
         let wire: &v13::PortCounters = reader.fixed("port stats")?;
         let (duration_sec, duration_nsec) = duration(version, reader)?;
@@ -66,12 +66,12 @@ impl<'a> Element<'a> for PortStats {
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 let port_no = U16::new(self.port.to_v10()?);
                 out.put(&v10::PortStats { port_no, pad: [0; 6] })?;
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::NumberRequest { number: U32::new(self.port.0), pad: [0; 4] })?;
             }
         }
@@ -109,13 +109,13 @@ impl QueueStatsRequest {
     pub const ALL_QUEUES: u32 = 0xffff_ffff;
 
     pub(crate) fn decode(version: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(match version {
-            Version::V1_0 => {
+        Ok(match version.family() {
+            Family::Fixed => {
                 let wire: &v10::QueueStatsRequest = reader.fixed("queue stats")?;
                 let port = Port::from_v10(wire.port_no.get());
                 QueueStatsRequest { port, queue: wire.queue_id.get() }
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::QueueStatsRequest = reader.fixed("queue stats")?;
                 QueueStatsRequest { port: Port(wire.port_no.get()), queue: wire.queue_id.get() }
             }
@@ -124,12 +124,12 @@ impl QueueStatsRequest {
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let queue_id = U32::new(self.queue);
-        match version {
-            Version::V1_0 => {
+        match version.family() {
+            Family::Fixed => {
                 let port_no = U16::new(self.port.to_v10()?);
                 out.put(&v10::QueueStatsRequest { port_no, pad: [0; 2], queue_id })
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 out.put(&v13::QueueStatsRequest { port_no: U32::new(self.port.0), queue_id })
             }
         }
@@ -185,9 +185,9 @@ impl<'a> Element<'a> for QueueStats {
 
 /// Reads seconds and nanoseconds, which only 1.3 reports.
 fn duration(version: Version, reader: &mut Reader<'_>) -> Result<(u32, u32), DecodeError> {
-    match version {
-        Version::V1_0 => Ok((0, 0)),
-        Version::V1_3 => {
+    match version.family() {
+        Family::Fixed => Ok((0, 0)),
+        Family::Oxm => {
             let wire: &v13::Duration = reader.fixed("duration")?;
             Ok((wire.seconds.get(), wire.nanoseconds.get()))
         }
@@ -200,12 +200,12 @@ fn put_duration(
     nanoseconds: u32,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
-    match version {
-        Version::V1_0 if (seconds, nanoseconds) == (0, 0) => Ok(()),
-        Version::V1_0 => {
+    match version.family() {
+        Family::Fixed if (seconds, nanoseconds) == (0, 0) => Ok(()),
+        Family::Fixed => {
             Err(EncodeError::Unsupported { what: "the age of a port or queue", version })
         }
-        Version::V1_3 => out
+        Family::Oxm => out
             .put(&v13::Duration { seconds: U32::new(seconds), nanoseconds: U32::new(nanoseconds) }),
     }
 }

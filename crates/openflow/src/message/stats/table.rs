@@ -4,7 +4,9 @@ use super::flow::entry;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, U64, v10, v13};
-use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Field, FixedStr, Out, Version, oxm};
+use crate::{
+    Bytes, DecodeError, EncodeError, ErrorCode, Family, Field, FixedStr, Out, Version, oxm,
+};
 
 /// Counters of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +38,8 @@ pub struct TableDetails {
 
 impl<'a> Element<'a> for TableStats {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match version {
-            Version::V1_0 => {
+        Ok(match version.family() {
+            Family::Fixed => {
                 let wire: &v10::TableStats = reader.fixed("table stats")?;
                 TableStats {
                     table: wire.table_id,
@@ -51,7 +53,7 @@ impl<'a> Element<'a> for TableStats {
                     matched_count: wire.matched_count.get(),
                 }
             }
-            Version::V1_3 => {
+            Family::Oxm => {
                 let wire: &v13::TableStats = reader.fixed("table stats")?;
                 TableStats {
                     table: wire.table_id,
@@ -68,8 +70,8 @@ impl<'a> Element<'a> for TableStats {
         let active_count = U32::new(self.active_count);
         let lookup_count = U64::new(self.lookup_count);
         let matched_count = U64::new(self.matched_count);
-        match (version, self.v1_0) {
-            (Version::V1_0, Some(details)) => out.put(&v10::TableStats {
+        match (version.family(), self.v1_0) {
+            (Family::Fixed, Some(details)) => out.put(&v10::TableStats {
                 table_id: self.table,
                 pad: [0; 3],
                 name: details.name.0,
@@ -79,7 +81,7 @@ impl<'a> Element<'a> for TableStats {
                 lookup_count,
                 matched_count,
             }),
-            (Version::V1_3, None) => out.put(&v13::TableStats {
+            (Family::Oxm, None) => out.put(&v13::TableStats {
                 table_id: self.table,
                 pad: [0; 3],
                 active_count,
