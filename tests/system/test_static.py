@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import time
 
 from harness.case import SystemTest, on_both_versions
@@ -93,6 +94,43 @@ class Static(SystemTest):
         self.assertEqual(controller.ask("events", "--kind", "wanted_altered"), [])
         controller.ask("static", "remove", "tagged", "untagged")
         self.assertEqual(self.drops(network), [])
+
+    @on_both_versions
+    def another_program_that_changes_a_flow_each_time_is_named(self, version):
+        """Another program writes its own actions over a static flow again and again: the entry is not called installed
+        once the controller has read that it is not there, and there is one alarm instead of a fight without end."""
+        controller, network = self.start(version)
+        controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")
+        ends = threading.Event()
+
+        def overwrite():
+            while not ends.wait(0.1):
+                command("ovs-ofctl", "-O", version, "mod-flows", "s1", "ip,nw_dst=10.0.0.2,actions=output:7")
+        other = threading.Thread(target=overwrite)
+        other.start()
+        try:
+            def events(kind):
+                return controller.ask("events", "--kind", kind)
+            until(lambda: events("wanted_altered"), AUDIT_S, "the first audit finds it")
+            states = []
+
+            def is_named():
+                states.append(controller.ask("static", "list")[0]["state"])
+                return events("wanted_not_kept")
+            # Each correction is read back after 10 s.
+            until(is_named, SOON_S, "after two corrections it is named")
+            self.assertEqual(set(states) - {"pending", "not_kept"}, set(), states)
+            row = controller.ask("static", "list")[0]
+            self.assertEqual(row["state"], "not_kept", row)
+            self.assertIn("wall", json.dumps(row))
+            self.assertEqual(len(events("wanted_not_kept")), 1)
+        finally:
+            ends.set()
+            other.join()
+        # When the other program is gone, an order sends it at once, and it counts again after some reports.
+        controller.ask("static", "remove", "wall")
+        self.assertEqual(controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")["set"], 1)
+        until(lambda: len(self.drops(network)) == 1, SOON_S, "the switch has it")
 
     @on_both_versions
     def what_is_wrong_changes_nothing_and_names_the_field(self, version):

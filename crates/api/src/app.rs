@@ -175,6 +175,12 @@ pub trait App: Send + Sync + 'static {
         EarlierFlows::Remove
     }
 
+    /// Whether the app reports itself, by events, which of its messages a switch refuses. Then the log
+    /// has no line of its own for each of them.
+    fn reports_refusals(&self) -> bool {
+        false
+    }
+
     /// Name and meaning of each counter that the handlers report ([`Handler::counters`]), for the
     /// operator. Most are the `ALL` of a set made by [`counters!`](crate::counters!).
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
@@ -368,6 +374,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn scope(&self) -> Scope;
     /// See [`App::earlier_flows`].
     fn earlier_flows(&self) -> EarlierFlows;
+    /// See [`App::reports_refusals`].
+    fn reports_refusals(&self) -> bool;
     /// See [`App::counter_meanings`].
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)>;
     /// See [`App::start`].
@@ -425,6 +433,10 @@ impl DynApp for AllowedApp {
         self.app.earlier_flows()
     }
 
+    fn reports_refusals(&self) -> bool {
+        self.app.reports_refusals()
+    }
+
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
         self.app.counter_meanings()
     }
@@ -473,6 +485,10 @@ impl<A: App> DynApp for A {
 
     fn earlier_flows(&self) -> EarlierFlows {
         App::earlier_flows(self)
+    }
+
+    fn reports_refusals(&self) -> bool {
+        App::reports_refusals(self)
     }
 
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {

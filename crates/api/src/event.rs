@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use crate::event_causes::{write_loop, write_ports, write_segment};
+use crate::event_causes::{
+    write_host_at_link, write_loop, write_ports, write_refused_announcements, write_segment,
+    write_storm,
+};
 use crate::{
-    AppEvent, ConnectionEnd, Dpid, HostGone, HostId, Link, LinkDown, Refusal, RequestError,
+    AppEvent, ConnectionEnd, Dpid, HostGone, HostId, Link, LinkDown, Port, Refusal, RequestError,
     StormSign, Suspicion, SwitchPort,
 };
 
@@ -293,6 +296,15 @@ pub enum Event {
         /// Time from the first sign to the last.
         duration: Duration,
     },
+    /// Packets of a host come in at the ports of a link, and the host is at no other port: an ordinary
+    /// switch joins the ports, and forwards LLDP. Its hosts are not found. Published once for each
+    /// link.
+    HostAtLink {
+        /// One of these hosts.
+        host: HostId,
+        /// The ports of the link.
+        ports: Box<[SwitchPort]>,
+    },
     /// Copies of flooded frames come back at ports: something outside of the network joins them, or
     /// repeats frames. Copies are not flooded again.
     OutsideLoop {
@@ -321,6 +333,21 @@ pub enum Event {
         why: Refusal,
         /// Number of refusals since the last such event.
         times: u64,
+    },
+    /// A switch refuses to send announcements of discovery out of these ports: no link is found there.
+    /// They are sent again, at growing intervals. Published again only for further ports.
+    AnnouncementsRefused {
+        /// The switch.
+        dpid: Dpid,
+        /// All such ports, in order.
+        ports: Box<[Port]>,
+        /// Why, at one of them.
+        why: Refusal,
+    },
+    /// A switch sends announcements out of all ports again.
+    AnnouncementsTaken {
+        /// The switch.
+        dpid: Dpid,
     },
     /// A flow of the controller's own that the switch refused before is installed.
     OwnFlowInstalled {
@@ -554,32 +581,7 @@ impl fmt::Display for Event {
                     "switch {dpid} did not report its tables, which {app} needs to keep its flows: {why}"
                 )
             }
-            Event::Storm { app, at, sign } => {
-                write!(f, "storm at switch {}: ", at.dpid)?;
-                match sign {
-                    StormSign::Returns { from } => write!(
-                        f,
-                        "flooded frames come back (by port {from}, then by port {}): the network has a loop",
-                        at.port
-                    )?,
-                    StormSign::Copies => write!(
-                        f,
-                        "port {} brings the same broadcast again and again: there is a loop behind it",
-                        at.port
-                    )?,
-                    StormSign::Moves { from } => write!(
-                        f,
-                        "hosts move back and forth (between ports {from} and {}): the network has a loop, or two hosts \
-                         have the same address",
-                        at.port
-                    )?,
-                }
-                write!(
-                    f,
-                    ", and {app} works only without loops. It floods less until this ends. Use the app routing \
-                     (bellrock run --app routing), which works on any topology, or take a link out of the loop"
-                )
-            }
+            Event::Storm { app, at, sign } => write_storm(f, app, *at, *sign),
             Event::StormOver { app, duration: lasted } => {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
             }
@@ -595,6 +597,14 @@ impl fmt::Display for Event {
                 write!(f, "switch {dpid} refuses the {flow}, which the controller needs: {why}")?;
                 write_times(f, *times)
             }
+            Event::AnnouncementsRefused { dpid, ports, why } => {
+                write_refused_announcements(f, *dpid, ports, *why)
+            }
+            Event::AnnouncementsTaken { dpid } => write!(
+                f,
+                "switch {dpid} sends announcements out of all ports again that refused them before"
+            ),
+            Event::HostAtLink { host, ports } => write_host_at_link(f, *host, ports),
             Event::OwnFlowInstalled { dpid, flow } => {
                 write!(f, "switch {dpid} has the {flow}, which it refused before")
             }

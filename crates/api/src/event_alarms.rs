@@ -35,6 +35,7 @@ impl Event {
                 | Event::StormOver { .. }
                 | Event::OutsideLoopOver { .. }
                 | Event::OwnFlowInstalled { .. }
+                | Event::AnnouncementsTaken { .. }
                 | Event::MajorityFound
                 | Event::NodeFound { .. }
                 | Event::SwitchTaken { .. }
@@ -56,6 +57,7 @@ impl Event {
             | Event::OutsideLoop { .. }
             | Event::WantedNotKept { .. }
             | Event::OwnFlowRefused { .. }
+            | Event::AnnouncementsRefused { .. }
             | Event::MajorityLost
             | Event::SwitchUnclaimed { .. }
             | Event::NodeLost { .. }
@@ -98,6 +100,10 @@ impl Event {
                 Event::OwnFlowInstalled { dpid, flow },
                 Event::OwnFlowRefused { dpid: refused_by, flow: refused, .. },
             ) => (dpid, flow) == (refused_by, refused),
+            (
+                Event::AnnouncementsTaken { dpid },
+                Event::AnnouncementsRefused { dpid: refused_by, .. },
+            ) => dpid == refused_by,
             (Event::MajorityFound, Event::MajorityLost)
             | (Event::StoreFound, Event::StoreLost { .. }) => true,
             (Event::NodeFound { node }, Event::NodeLost { node: lost }) => node == lost,
@@ -133,6 +139,10 @@ impl Event {
                 Event::OwnFlowRefused { dpid, flow, .. },
                 Event::OwnFlowRefused { dpid: other, flow: other_flow, .. },
             ) => (dpid, flow) == (other, other_flow),
+            (
+                Event::AnnouncementsRefused { dpid, .. },
+                Event::AnnouncementsRefused { dpid: other, .. },
+            ) => dpid == other,
             (Event::MajorityLost, Event::MajorityLost)
             | (Event::StoreLost { .. }, Event::StoreLost { .. }) => true,
             (Event::NodeLost { node }, Event::NodeLost { node: other }) => node == other,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Port, SwitchPort};
+use crate::{Dpid, HostId, Port, Refusal, SwitchPort};
 
 /// A sign of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +193,74 @@ pub(crate) fn write_loop(
             ": what is behind it repeats them; they are not flooded again. Look for a loop or a repeater there",
         ),
     }
+}
+
+/// Writes what a storm is, and what to do.
+pub(crate) fn write_storm(
+    f: &mut fmt::Formatter<'_>,
+    app: &str,
+    at: SwitchPort,
+    sign: StormSign,
+) -> fmt::Result {
+    write!(f, "storm at switch {}: ", at.dpid)?;
+    match sign {
+        StormSign::Returns { from } => write!(
+            f,
+            "flooded frames come back (by port {from}, then by port {}): the network has a loop",
+            at.port
+        )?,
+        StormSign::Copies => write!(
+            f,
+            "port {} brings the same broadcast again and again: there is a loop behind it",
+            at.port
+        )?,
+        StormSign::Moves { from } => write!(
+            f,
+            "hosts move back and forth (between ports {from} and {}): the network has a loop, or two hosts \
+             have the same address",
+            at.port
+        )?,
+    }
+    write!(
+        f,
+        ", and {app} works only without loops. It floods less until this ends. Use the app routing \
+         (bellrock run --app routing), which works on any topology, or take a link out of the loop"
+    )
+}
+
+/// Maximum number of ports that an event about refused announcements names.
+const MAX_NAMED: usize = 8;
+
+/// Writes which ports are not announced, and what that means.
+pub(crate) fn write_refused_announcements(
+    f: &mut fmt::Formatter<'_>,
+    dpid: Dpid,
+    ports: &[Port],
+    why: Refusal,
+) -> fmt::Result {
+    let what = if ports.len() == 1 { "port" } else { "ports" };
+    write!(f, "switch {dpid} refuses announcements at {what} ")?;
+    for (nth, port) in ports.iter().take(MAX_NAMED).enumerate() {
+        write!(f, "{}{port}", if nth == 0 { "" } else { ", " })?;
+    }
+    if ports.len() > MAX_NAMED {
+        write!(f, " and {} more", ports.len() - MAX_NAMED)?;
+    }
+    write!(f, ", so no link is found there: {why}. They are sent again from time to time")
+}
+
+/// Writes where the host is, and what to do.
+pub(crate) fn write_host_at_link(
+    f: &mut fmt::Formatter<'_>,
+    host: HostId,
+    ports: &[SwitchPort],
+) -> fmt::Result {
+    write!(f, "host {host} is at the link between ")?;
+    write_ports(f, ports)?;
+    f.write_str(
+        ": an ordinary switch joins these ports and forwards LLDP, so its hosts are not found. Connect it by one port \
+         only, or by a switch that does not forward LLDP (01:80:c2:00:00:0e)",
+    )
 }
 
 #[cfg(test)]

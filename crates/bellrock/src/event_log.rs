@@ -37,7 +37,8 @@ async fn log(mut events: Subscription, names: Watch<Names>) {
             | Event::OutsideLoopOver { .. }
             | Event::Segment { .. }
             | Event::SegmentOver { .. }
-            | Event::OwnFlowInstalled { .. } => info!(event = name, "{text}"),
+            | Event::OwnFlowInstalled { .. }
+            | Event::AnnouncementsTaken { .. } => info!(event = name, "{text}"),
             _ => debug!(event = name, "{text}"),
         }
     }

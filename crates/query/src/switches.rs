@@ -115,6 +115,9 @@ pub struct SwitchRow {
     /// The controller's own flows that the switch refuses. It needs them to be useful.
     #[serde(default)]
     pub refused_flows: Vec<RefusedFlowRow>,
+    /// Numbers of the ports where the switch refuses announcements: no link is found there.
+    #[serde(default)]
+    pub unannounced_ports: Vec<String>,
 }
 
 impl SwitchRow {

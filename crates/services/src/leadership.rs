@@ -182,6 +182,10 @@ impl DynApp for OnceApp {
         self.app.earlier_flows()
     }
 
+    fn reports_refusals(&self) -> bool {
+        self.app.reports_refusals()
+    }
+
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {
         self.app.counter_meanings()
     }

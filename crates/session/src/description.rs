@@ -1,5 +1,7 @@
 //! A switch's description in the handshake.
 
+use std::collections::HashMap;
+
 use bellrock_openflow::{
     Capabilities, Desc, Features, Port, PortDesc, PortReason, PortStatus, Version, Versions,
 };
@@ -112,7 +114,7 @@ impl SwitchDescription {
             n_tables: features.n_tables,
             capabilities: features.capabilities,
             actions: if version.has_table_features() { 0 } else { features.actions },
-            ports: features.ports.iter().take(MAX_PORTS).collect(),
+            ports: distinct(features.ports.iter().take(MAX_PORTS)),
             ..SwitchDescription::new(features.datapath_id)
         }
     }
@@ -124,5 +126,33 @@ impl SwitchDescription {
         self.software = desc.software().to_string().into_boxed_str();
         self.serial_number = desc.serial_number().to_string().into_boxed_str();
         self.datapath = desc.datapath().to_string().into_boxed_str();
+    }
+}
+
+/// The ports without repetitions of a number. Of several descriptions the last counts, as with changes.
+pub(crate) fn distinct(ports: impl Iterator<Item = PortDesc>) -> Vec<PortDesc> {
+    let mut all: Vec<PortDesc> = Vec::new();
+    let mut places = HashMap::new();
+    for desc in ports {
+        let place = *places.entry(desc.port).or_insert(all.len());
+        match all.get_mut(place) {
+            Some(known) => *known = desc,
+            None => all.push(desc),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_openflow::{FixedStr, MacAddr};
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_listed_twice_is_one_port() {
+        let port = |number, name| PortDesc::new(Port(number), MacAddr::ZERO, FixedStr::new(name));
+        let ports = distinct([port(2, "a"), port(1, "b"), port(2, "c")].into_iter());
+        assert_eq!(ports, [port(2, "c"), port(1, "b")]);
     }
 }

@@ -100,13 +100,20 @@ impl Worker {
         let all = FlowStatsRequest::all(all);
         let cookies = self.cookies(EarlierFlows::Adopt);
         match (version.selects_by_cookie(), cookies.as_slice()) {
-            (false, []) if self.cookies(EarlierFlows::Remove).is_empty() => None,
+            (false, []) if self.removes_nothing() => None,
             (true, []) => None,
             (true, [one]) => {
                 Some(FlowStatsRequest { cookie: one.with(0), cookie_mask: Cookie::MASK, ..all })
             }
             _ => Some(all),
         }
+    }
+
+    /// Whether no flow of an earlier run is removed, neither of an app nor one that brings an app its
+    /// packets.
+    fn removes_nothing(&self) -> bool {
+        self.cookies(EarlierFlows::Remove).is_empty()
+            && self.apps.iter().all(|app| app.sees.is_empty())
     }
 
     /// Whether this xid is that of the request for the flows of an earlier run.

@@ -12,6 +12,7 @@ use tracing::warn;
 use crate::confirm::is_confirms;
 use crate::transport::ConnectionKey;
 use crate::worker::Worker;
+use crate::worker_app::WorkerApp;
 
 /// Maximum number of such lines of one worker, within its budget of log lines: so many at once, and
 /// so many a second after that.
@@ -47,9 +48,13 @@ impl Worker {
         if is_confirms(xid) && request.is_some() {
             return;
         }
+        let sender = self.sender(key, xid);
+        if sender.is_some_and(|app| app.reports_refusals) {
+            return;
+        }
+        let app: &'static str = sender.map_or(CONTROLLER, |app| app.name);
         let Some(left_out) = self.fault_line(now) else { return };
         let (dpid, peer) = self.dpid_and_peer(key);
-        let app = self.sender(key, xid);
         let message = match error {
             ErrorMessage::Standard { data, .. } | ErrorMessage::Experimenter { data, .. } => {
                 Excerpt::read(data)
@@ -84,13 +89,12 @@ impl Worker {
         (dpid, connection.map_or_else(String::new, |connection| connection.peer.to_string()))
     }
 
-    /// Name of the app that sent a message.
-    fn sender(&self, key: ConnectionKey, xid: u32) -> &'static str {
+    /// Returns the app that sent a message.
+    fn sender(&self, key: ConnectionKey, xid: u32) -> Option<&WorkerApp> {
         let owner = match is_confirms(xid) {
             true => self.app_of_change(key, xid).map(|app| app.owner()),
             false => Some(xid::owner(xid)),
         };
-        let app = self.apps.iter().find(|app| Some(app.id.owner()) == owner);
-        app.map_or(CONTROLLER, |app| app.name)
+        self.apps.iter().find(|app| Some(app.id.owner()) == owner)
     }
 }

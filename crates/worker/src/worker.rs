@@ -106,6 +106,7 @@ impl Worker {
                 name,
                 id,
                 earlier_flows,
+                reports_refusals: app.reports_refusals,
                 health,
                 network: shared.network_of(place, name),
                 is_looked_at: guard.is_some() || !fronts.is_empty(),

@@ -16,6 +16,7 @@ pub(crate) struct WorkerApp {
     pub(crate) name: &'static str,
     pub(crate) id: AppId,
     pub(crate) earlier_flows: EarlierFlows,
+    pub(crate) reports_refusals: bool,
     pub(crate) health: Arc<Health>,
     /// The app's handle to the network.
     pub(crate) network: Network,

@@ -26,10 +26,11 @@ use std::time::Duration;
 use bellrock_api::runtime::PromiseFuture;
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    App, Dpid, EarlierFlows, Forwards, HostId, Needs, Network, Publisher, SwitchInfo, SwitchPort,
+    App, Dpid, EarlierFlows, Forwards, HostId, Hosts, Needs, Network, Publisher, SwitchInfo,
+    SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows};
-use bellrock_services::hosts::believe;
+use bellrock_services::hosts::{ask_for, believe};
 use bellrock_services::paths::paths;
 use bellrock_services::store::{EntryStore, MemoryStore};
 use futures_lite::FutureExt;
@@ -44,6 +45,9 @@ pub use route::{FIRST_LINKS_WITHIN, LINKS_WITHIN};
 
 /// Maximum number of reservations at a time. Their numbers, 1 to this, also name their meters.
 pub const MAX_RESERVATIONS: u32 = 10_000;
+
+/// How long a request waits for the answers of hosts that are unknown by their addresses.
+const SEARCH_TIME: Duration = Duration::from_millis(1500);
 
 /// Time for which flows of reservations of an earlier run are kept, after the links are found.
 pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
@@ -199,16 +203,55 @@ impl Reservations {
         request: ReservationRequest,
     ) -> PromiseFuture<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
-        match self.check_request(&request) {
-            Ok((network, valid)) => {
+        match (self.check_request(&request), self.0.network.get()) {
+            (Ok((network, valid)), _) => {
                 let (from, to) = (valid.from, valid.to);
                 let task =
                     request::reserve(network.clone(), self.clone(), valid, request.wait, promise);
                 network.spawn(format!("reservation from {from} to {to}"), task);
             }
-            Err(error) => promise.resolve(Err(error)),
+            (Err(NotReserved::Host(NotOneHost::Unknown(_))), Some(network)) => {
+                let task = self.clone().search_and_reserve(network.clone(), request, promise);
+                network.spawn("search for hosts of a reservation", task);
+            }
+            (Err(error), _) => promise.resolve(Err(error)),
         }
         answer
+    }
+
+    /// Asks for hosts that are unknown by their addresses, as after a restart, and reserves.
+    async fn search_and_reserve(
+        self,
+        network: Network,
+        request: ReservationRequest,
+        promise: Promise<Result<Reservation, NotReserved>>,
+    ) {
+        let until = network.now() + SEARCH_TIME;
+        let names = [request.from, request.to];
+        let unknown = |hosts: &Hosts| {
+            let unknown = names.into_iter().filter(|name| name.find(hosts).is_err());
+            unknown.filter_map(HostName::ipv4).collect::<Vec<_>>()
+        };
+        let hosts = network.hosts();
+        for (ip, vlan) in unknown(&hosts.load()) {
+            ask_for(&network, ip, vlan);
+        }
+        loop {
+            let seen = hosts.load();
+            let now = network.now();
+            let newer = hosts.newer(seen.version());
+            if unknown(&seen).is_empty()
+                || network.timeout(until.saturating_sub(now), newer).await.is_none()
+            {
+                break;
+            }
+        }
+        match self.check_request(&request) {
+            Ok((_, valid)) => {
+                request::reserve(network.clone(), self.clone(), valid, request.wait, promise).await;
+            }
+            Err(error) => promise.resolve(Err(error)),
+        }
     }
 
     /// Releases a reservation, at whichever controller of a cluster it was made.

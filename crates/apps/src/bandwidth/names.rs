@@ -1,7 +1,7 @@
 //! Text form of hosts and rates.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 use bellrock_api::{Host, Hosts, MacAddr, SwitchPort};
@@ -54,6 +54,14 @@ pub enum NotOneHost {
 }
 
 impl HostName {
+    /// Returns the address and the VLAN to ask for, if the name is an IPv4 address.
+    pub(super) fn ipv4(self) -> Option<(Ipv4Addr, Option<u16>)> {
+        match self {
+            HostName::Ip(IpAddr::V4(ip), vlan) => Some((ip, vlan)),
+            _ => None,
+        }
+    }
+
     /// Finds the host with this name.
     pub(super) fn find(self, hosts: &Hosts) -> Result<&Host, NotOneHost> {
         let is_named = |host: &&Host| match self {

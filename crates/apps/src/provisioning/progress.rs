@@ -199,7 +199,10 @@ impl CircuitProgress {
                 IntentState::Away(dpid) => CircuitState::Down(NotCommitted::Away(dpid).to_string()),
                 IntentState::Due => CircuitState::Installing,
                 _ if self.is_waiting() => CircuitState::Installing,
-                IntentState::Settled | IntentState::Leaving | IntentState::Left(_) => {
+                IntentState::Settled
+                | IntentState::Leaving
+                | IntentState::Left(_)
+                | IntentState::Restored(_) => {
                     CircuitState::Up { bare_links: last.layout.unprotected.len() }
                 }
             },

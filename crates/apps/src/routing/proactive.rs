@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Version, Watch};
 use bellrock_services::desired::{Desired, DesiredFlows};
+use bellrock_services::hosts::believe;
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::reserved_ports;
 use bellrock_services::wait::wait_until;
@@ -98,6 +99,10 @@ impl Trees {
             return;
         }
         let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if is_first {
+            // Other apps, and operators, know these hosts from now on too.
+            believe(&self.network, self.earlier_run.places(&self.paths));
+        }
         if is_new || is_first {
             self.update_desired();
         }

@@ -28,6 +28,7 @@ use bellrock_api::{
     Backoff, Change, ChangeOutcome, Dpid, Error, Flow, HostId, Hosts, Latencies, Network,
     NoConfirmation, Port, ProgramFuture, SharedCounter, Snapshot, SwitchPort, Watch,
 };
+use bellrock_services::hosts::believe;
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
 use bellrock_services::reserved::{ReservedPorts, reserved_ports};
@@ -291,6 +292,8 @@ impl PairRoutes {
         }
         if is_first {
             self.stale.extend(self.routes.keys());
+            // Other apps, and operators, know these hosts from now on too.
+            believe(&self.network, self.earlier_run.places(&self.paths));
         }
         self.mark_due();
         for pair in std::mem::take(&mut self.stale) {

@@ -325,3 +325,20 @@ fn stored_reservations_come_back_and_their_flows_are_left_as_they_are() {
     }));
     assert_eq!(Reservations::stored(BandwidthSettings::default(), store).list().len(), 1);
 }
+
+/// Nobody sends a packet, and no flow shows where the hosts are.
+#[test]
+fn hosts_that_are_unknown_after_a_restart_are_asked_for() {
+    let (mut lab, _) = line_lab();
+    lab.stop_controller();
+    lab.run_for(Duration::from_secs(2));
+    let next = Reservations::new(BandwidthSettings::default());
+    lab.start_chain(vec![Box::new(Bandwidth::new(&next)), Box::new(Routing::default())]);
+    assert!(lab.run_until(PATIENCE * 10, Lab::is_all_up));
+    lab.run_for(Duration::from_secs(5));
+    assert!(lab.controller().unwrap().hosts().load().is_empty());
+    let first = reserve(&mut lab, &next, request("10.0.0.1", "10.0.0.4", "300M")).unwrap();
+    assert_eq!(switches(&first), [1, 2, 3, 4]);
+    let error = reserve(&mut lab, &next, request("10.0.0.1", "10.0.0.99", "1M")).unwrap_err();
+    assert!(error.to_string().starts_with("no host 10.0.0.99 has been seen"), "{error}");
+}

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::Version;
+use bellrock_api::{Dpid, MacAddr, Version};
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::{Lab, LabBuilder};
@@ -142,5 +142,52 @@ fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
         lab.ping("h2", "h3");
         let hosts = lab.controller().unwrap().hosts().load();
         assert!(lab.ping("h2", "h3"), "{mode:?}: {:?} {hosts:?}", flows(&lab, "s2"));
+    }
+}
+
+/// Nobody sends a packet that the controller sees: all follow flows of before.
+#[test]
+fn hosts_are_known_after_a_restart_by_the_flows_that_lead_to_them() {
+    for mode in [Reactive, Proactive] {
+        let mut lab = left(mode);
+        lab.start_controller(app(mode));
+        lab.run_for(SETTLED);
+        let hosts = lab.controller().unwrap().hosts().load();
+        let known: Vec<(MacAddr, Dpid)> =
+            hosts.iter().map(|host| (host.id.mac, host.at.dpid)).collect();
+        let expected: Vec<(MacAddr, Dpid)> =
+            (1..=4).map(|n| (MacAddr([0, 0, 0, 0, 0, n]), Dpid(n.into()))).collect();
+        assert_eq!(known, expected, "{mode:?}");
+    }
+}
+
+/// No packet is missed between two flows, and a hardware switch is spared the work.
+#[test]
+fn flows_of_services_are_replaced_and_not_deleted() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(version).run(app(Reactive));
+        lab.run_for(SETTLED);
+        lab.stop_controller();
+        lab.run_for(LONG_GONE);
+        let before = lab.flows("s1");
+        let since = lab.now();
+        lab.start_controller(app(Reactive));
+        assert!(lab.run_until(SETTLED, Lab::is_all_up));
+        lab.run_for(Duration::from_secs(1));
+        let sent: Vec<String> = lab
+            .messages("s1")
+            .filter(|message| message.at > since)
+            .map(|it| it.to_string())
+            .collect();
+        let of_kind = |kind: &str| sent.iter().filter(|text| text.contains(kind)).count();
+        assert!(of_kind("FLOW_MOD ADD") >= 3, "{version}: {sent:?}");
+        assert_eq!(of_kind("FLOW_MOD DEL"), 0, "{version}: {sent:?}");
+        let matches = |flows: Vec<String>| -> Vec<String> {
+            flows
+                .into_iter()
+                .filter_map(|flow| Some(flow.split_once("priority")?.1.to_owned()))
+                .collect()
+        };
+        assert_eq!(matches(lab.flows("s1")), matches(before), "{version}");
     }
 }

@@ -130,6 +130,31 @@ fn routing_reaches_hosts_where_a_cheap_switch_forwards_lldp_to_several_switches(
     }
 }
 
+/// Two switches hear each other directly, as by a cable. Hosts between them cannot be found, and that
+/// is said once.
+#[test]
+fn hosts_at_a_cheap_switch_between_two_switches_are_reported() {
+    for version in [Version::V1_0, Version::V1_3] {
+        for mode in [RoutingMode::Reactive, RoutingMode::Proactive] {
+            let mut lab = Lab::seeded(5).topology(islands()).version(version).run(routing(mode));
+            let mut ordinary = OrdinarySwitch::new(&mut lab, &["u1", "u2"], LldpHandling::Pass);
+            ordinary.run_for(&mut lab, SECOND * 12);
+            ["h1", "h2"].iter().for_each(|host| lab.announce(host));
+            assert_eq!(failed_pings(&mut lab, &mut ordinary, &["h1", "h2"]), [""; 0]);
+            for _ in 0..10 {
+                let question = arp_request(ON_SEGMENT, ITS_IP, Ipv4Addr::new(10, 0, 0, 1));
+                ordinary.send(&mut lab, &question);
+                ordinary.run_for(&mut lab, SECOND);
+            }
+            let controller = lab.controller().unwrap();
+            let events = controller.events().latest(usize::MAX).into_iter().map(|it| it.event);
+            let alarms: Vec<Event> = events.filter(Event::is_alarming).collect();
+            let [Event::HostAtLink { host, ports }] = &alarms[..] else { panic!("{alarms:?}") };
+            assert_eq!((host.mac, &ports[..]), (ON_SEGMENT, &[at(1, 9), at(2, 9)][..]));
+        }
+    }
+}
+
 #[test]
 fn learning_apps_reach_them_too_whatever_services_run() {
     for services in [Needs::empty(), Needs::HOSTS] {

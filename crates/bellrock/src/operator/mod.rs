@@ -52,6 +52,7 @@ use bellrock_query::{
     Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status, SwitchCounterRow, SwitchRef,
     SwitchRow, TableMemory, TaskRow, TaskState,
 };
+use bellrock_services::discovery::RefusedAnnouncements;
 use bellrock_services::leadership::Leadership;
 use bellrock_tables::Budget;
 
@@ -388,6 +389,7 @@ impl ControllerOperator {
             flow: flow.to_owned(),
             reason: why.to_string(),
         };
+        let unannounced = self.network.extension::<RefusedAnnouncements>();
         let masters = self.masters();
         let row = |info: &SwitchInfo, standby| {
             let packet_ins = self.monitor.packet_ins_by_port(info.dpid);
@@ -412,6 +414,11 @@ impl ControllerOperator {
                 description: info.description.datapath.to_string(),
                 ports: info.ports.iter().map(|desc| port_row(desc, &packet_ins)).collect(),
                 refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
+                unannounced_ports: unannounced
+                    .of_switch(info.dpid)
+                    .iter()
+                    .map(Port::to_string)
+                    .collect(),
             }
         };
         let standbys = self.network.standbys().load();

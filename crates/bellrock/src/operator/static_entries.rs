@@ -252,6 +252,14 @@ fn state_of(
                 None => (StaticState::Waiting, format!("switch {switch} is not connected")),
             }
         }
+        IntentState::Restored(dpid) => {
+            let switch = name_of(names, *dpid).unwrap_or_else(|| dpid.to_string());
+            let why = format!(
+                "switch {switch} did not have it as wanted when its tables were read; it is sent again, and the next \
+                 report shows whether it is there"
+            );
+            (StaticState::Pending, why)
+        }
         IntentState::Refused(_, why @ MissingReason::NotKept(_)) => {
             (StaticState::NotKept, why.to_string())
         }

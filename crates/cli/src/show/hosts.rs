@@ -32,8 +32,11 @@ pub(crate) fn hosts(hosts: &[HostRow]) -> String {
         hosts.iter().map(|host| (host.name.as_deref(), row(host))),
     );
     if hosts.iter().any(|host| host.guessed) {
-        let _ =
-            writeln!(text, "(ports between switches are not known; --services hosts finds them)");
+        let _ = writeln!(
+            text,
+            "(a port is guessed where host tracking does not know the host; --services hosts finds them at ports \
+             without a link)"
+        );
     }
     text
 }

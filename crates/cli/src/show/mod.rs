@@ -217,7 +217,12 @@ fn problems(switch: &SwitchRow) -> String {
     let expires = |identity: &&IdentityRow| identity.expiry < now.saturating_add(EXPIRY_AHEAD_S);
     let expires = switch.identity.as_ref().filter(expires);
     let expires = expires.map(|_| "its certificate expires soon".to_owned());
-    let all: Vec<String> = refused.chain(expires).collect();
+    let ports = &switch.unannounced_ports;
+    let unannounced = (!ports.is_empty()).then(|| match &ports[..] {
+        [port] => format!("announcements refused at port {}", printable(port)),
+        _ => format!("announcements refused at {} ports", ports.len()),
+    });
+    let all: Vec<String> = refused.chain(unannounced).chain(expires).collect();
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
@@ -396,7 +401,6 @@ pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
-            '\\' => shown.push_str("\\\\"),
             ' '..='~' => shown.push(char),
             _ if char.is_alphanumeric() => shown.push(char),
             _ => shown.extend(char.escape_default()),
@@ -431,7 +435,7 @@ mod tests {
     fn text_of_switches_cannot_command_a_terminal() {
         let evil = "ovs\x1b[2J\u{9b}31m\u{202e}x\n\t\x7f é\\";
         let shown = printable(evil);
-        assert_eq!(shown, "ovs\\u{1b}[2J\\u{9b}31m\\u{202e}x\\n\\t\\u{7f} é\\\\");
+        assert_eq!(shown, "ovs\\u{1b}[2J\\u{9b}31m\\u{202e}x\\n\\t\\u{7f} é\\");
         let json = json(&serde_json::json!({ "software": evil, "emoji": "🦀" })).unwrap();
         assert!(json.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{json}");
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();

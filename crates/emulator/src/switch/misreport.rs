@@ -16,6 +16,8 @@ pub enum Misreport {
     Lengths(u16),
     /// Actions are written that were to be applied (1.3).
     WrittenActions,
+    /// Flows have `clear_actions` that were not sent (1.3).
+    ClearActions,
     /// Flows with a masked address are missing, as if another flow had replaced them.
     MaskedAddresses,
 }
@@ -75,6 +77,7 @@ impl Misreport {
             (_, Instruction::ApplyActions(_)) => Instruction::ApplyActions(List::of(list)),
             (_, other) => *other,
         };
-        instructions.iter().zip(lists).map(reported).collect()
+        let clears = (self == Misreport::ClearActions).then_some(Instruction::ClearActions);
+        clears.into_iter().chain(instructions.iter().zip(lists).map(reported)).collect()
     }
 }

@@ -73,7 +73,7 @@ use bellrock_api::{
 
 pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
-pub use not_kept::{KEPT_AFTER, NOT_KEPT_AFTER, NOT_KEPT_AGAIN, NOT_KEPT_AGAIN_MAX};
+pub use not_kept::{KEPT_AFTER, NOT_KEPT_AFTER, NOT_KEPT_AGAIN, NOT_KEPT_AGAIN_MAX, VERIFY_AFTER};
 pub use operator_changes::{
     IncludedOrders, OperatorChange, OperatorChanges, OrderCounts, SwitchOrders,
 };
@@ -234,6 +234,10 @@ pub enum IntentState {
     Away(Dpid),
     /// This switch cannot have all its entries.
     Refused(Dpid, MissingReason),
+    /// This switch has reported its entries otherwise, or not at all. They were restored, and its next
+    /// report shows whether they are there. Only [`Desired::unsettled`] and [`Desired::decided`]
+    /// have this state.
+    Restored(Dpid),
 }
 
 /// Why a switch does not have a wanted entry.

@@ -32,6 +32,10 @@ pub const NOT_KEPT_AGAIN_MAX: Duration = Duration::from_secs(30 * 60);
 /// that replace each other, each is in every second report.
 pub const KEPT_AFTER: u32 = 3;
 
+/// Time after which the tables are read again when a correction is confirmed: only the report shows
+/// whether the entry is there.
+pub const VERIFY_AFTER: Duration = Duration::from_secs(10);
+
 /// Maximum number of entries of a switch, for each app, whose corrections are counted. Further ones
 /// are corrected after each audit.
 const MAX_CORRECTED: usize = 65_536;
@@ -152,6 +156,18 @@ impl NotKept {
         self.corrected.get(&result.key())
     }
 
+    /// Returns the intents of entries that a report did not have as wanted, and that were corrected
+    /// since. The next report shows whether they are there.
+    pub(super) fn unverified(&self) -> impl Iterator<Item = u32> {
+        let sent = self.corrected.values().filter(|it| it.is_sent && it.not_kept.is_none());
+        sent.map(|correction| correction.intent)
+    }
+
+    /// Whether a correction was sent since the last report.
+    pub(super) fn needs_report(&self) -> bool {
+        self.corrected.values().any(|correction| correction.is_sent)
+    }
+
     /// Whether the switch keeps all its entries, as far as is known.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
@@ -175,13 +191,15 @@ impl NotKept {
         Arc::new(missing.filter_map(|missing| missing.result.flow_key().cloned()).collect())
     }
 
-    /// Notes the entries before an audit, and those that the switch has reported.
+    /// Notes the entries before an audit, and those that the switch has reported. `by_order`: orders of
+    /// operators may have changed them.
     pub(super) fn note_audit(
         &mut self,
         now: Duration,
         version: Version,
         before: &KnownEntries,
         reported: &KnownEntries,
+        by_order: bool,
     ) -> KeptReport {
         let mut report = KeptReport::default();
         let had_any = self.count > 0;
@@ -217,6 +235,10 @@ impl NotKept {
             matches!(key, EntryKey::Flow(_)) && correction.is_none_or(|it| it.not_kept.is_none())
         };
         report.altered = self.deviating.iter().filter(is_altered).count();
+        if by_order {
+            // Who changes flows by orders does not fight, and the switch keeps what it confirms.
+            self.deviating.clear();
+        }
         report.is_over = had_any && self.count == 0;
         report
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellrock_api::{ChangeOutcome, Error, FlowKey, Refusal, RequestError, SwitchInfo, Version};
 
 use super::compare::{ChangeResult, Difference, DueChange, HeldChanges, RefusedChanges};
-use super::not_kept::{KeptReport, NotKept};
+use super::not_kept::{KeptReport, NotKept, VERIFY_AFTER};
 use super::order::MissingEntries;
 use super::read::KnownEntries;
 use super::wanted::WantedEntries;
@@ -333,6 +333,11 @@ impl DesiredSwitch {
         self.lacks_objects && self.is_read() && self.in_flight == 0
     }
 
+    /// Returns the intents with entries that were restored after the last report.
+    pub(super) fn unverified(&self) -> impl Iterator<Item = u32> {
+        self.not_kept.unverified()
+    }
+
     /// Returns the intents with entries that the switch cannot have, and why.
     pub(super) fn impossible(&self) -> impl Iterator<Item = (u32, MissingReason)> {
         self.impossible.iter().map(|(intent, why)| (*intent, *why))
@@ -419,13 +424,16 @@ impl DesiredSwitch {
         reported: Result<KnownEntries, RequestError>,
     ) -> KeptReport {
         let is_whole = std::mem::replace(&mut self.audit, Audit::Not) == Audit::Now;
+        let by_order = self.is_outdated();
         let is_unreported = |reported: &KnownEntries| reported.unreported.is_some();
         self.is_unreported &= reported.as_ref().map_or(true, is_unreported);
         let is_too_large = matches!(reported, Err(RequestError::TooLarge));
         let report = match (reported, self.known.take()) {
             (Ok(mut reported), Some(known)) if is_whole => {
                 let report = match reported.unreported {
-                    None => self.not_kept.note_audit(now, self.version, &known, &reported),
+                    None => {
+                        self.not_kept.note_audit(now, self.version, &known, &reported, by_order)
+                    }
                     Some(_) => KeptReport::default(),
                 };
                 self.keep_unreported(&mut reported, known, self.orders_at_audit);
@@ -491,6 +499,11 @@ impl DesiredSwitch {
             if let (Some(entries), Some(known)) = (&mut self.known, known) {
                 entries.insert(known);
             }
+        }
+        if let Audit::At(at) = self.audit
+            && self.not_kept.needs_report()
+        {
+            self.audit = Audit::At(at.min(now + VERIFY_AFTER));
         }
         result
     }

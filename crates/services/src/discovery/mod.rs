@@ -16,6 +16,7 @@ mod frame;
 mod key;
 mod latency;
 mod links;
+mod refused;
 mod relays;
 mod settings;
 mod switch;
@@ -29,7 +30,8 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    App, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology, counters,
+    App, EarlierFlows, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology,
+    counters,
 };
 
 use crate::exchange::{Exchange, PassedAnnouncement, Peer};
@@ -40,6 +42,7 @@ pub use links::{
     ALARM_EVERY, COMPARED_LINKS, MAX_HEARD, MAX_SWITCHES, MISSED_ROUNDS, NEW_PORT, SEGMENT_AFTER,
     UNOWNED_KEPT,
 };
+pub use refused::{REFUSED_BEFORE_ALARM, RefusedAnnouncements};
 pub use relays::{
     HOST_PORT_MEMORY, LinkVerdict, MAX_SUSPECTED, MAX_VERDICTS, Relays, SuspectedLink, VerdictsFull,
 };
@@ -130,6 +133,8 @@ counters! {
         announcements_lost,
         /// Flows for announcements that switches refused.
         announcement_flow_refused,
+        /// Announcements that switches refused to send.
+        announcements_refused,
     }
 }
 
@@ -212,6 +217,16 @@ impl App for Discovery {
     /// Its own flow brings the announcements.
     fn wants_packet_ins(&self) -> bool {
         false
+    }
+
+    /// Its flows are the same in each run: they are replaced, so that no packet is missed.
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
+    }
+
+    /// Events report refused announcements, and refused flows of its own.
+    fn reports_refusals(&self) -> bool {
+        true
     }
 
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {

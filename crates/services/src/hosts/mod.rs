@@ -12,6 +12,7 @@
 //!   and dropped; a later packet repeats it.
 //! - A packet of a host at its known port costs one look into the cache: no lock, and no write.
 
+mod asked;
 mod believed;
 mod cache;
 mod counting;
@@ -31,23 +32,26 @@ use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    App, Hosts, Needs, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, counters,
+    App, EarlierFlows, HostId, Hosts, Needs, Network, Publisher, SharedCounter, SwitchInfo,
+    SwitchPort, counters,
 };
 
 use crate::discovery::{NoRandomness, secret};
 use crate::exchange::Exchange;
 use crate::registry::Registry;
+pub use asked::{ASKED_PER_S, ask_for};
 pub use believed::{BelievedHosts, believe};
 pub use counting::{COUNT_EVERY, COUNTED_AT_A_TIME};
 pub use last_seen::LastSeen;
 pub use probe::PROBE_SOURCE;
 pub use settings::HostTrackingSettings;
 pub use switch::{
-    HostTrackingSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S,
+    AT_LINKS_PER_PORT_PER_S, HostTrackingSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S,
+    SIGHTINGS_PER_PORT_PER_S,
 };
 pub use tracker::{
-    AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
-    COUNTED_WITHIN, MAX_ADDRESSES, REPLACED_PER_S,
+    AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, AT_LINK_AFTER,
+    CLAIM_PAUSE, COUNTED_WITHIN, MAX_ADDRESSES, REPLACED_PER_S,
 };
 
 use tracker::{HostTracker, Sighting};
@@ -82,6 +86,8 @@ struct TrackingShared {
 enum TrackingMessage {
     /// A host was seen.
     Seen(Sighting),
+    /// A packet of an unknown host came in at a port with a link.
+    AtLink(HostId, SwitchPort),
     /// A frame from [`PROBE_SOURCE`] came in.
     ProbeAddress(SwitchPort),
 }
@@ -172,6 +178,11 @@ impl App for HostTracking {
     /// No hosts are learnt at ports that lead to switches.
     fn needs(&self) -> Needs {
         Needs::TOPOLOGY
+    }
+
+    /// Its flows are the same in each run: they are replaced, so that no packet is missed.
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn counter_meanings(&self) -> Vec<(&'static str, &'static str)> {

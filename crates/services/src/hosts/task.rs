@@ -9,6 +9,7 @@ use bellrock_api::{Action, Error, Hosts, Latencies, Network, Publisher, Switch};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
+use super::asked::Asker;
 use super::believed::believed;
 use super::counting::FlowCountRequests;
 use super::last_seen::LastSeen;
@@ -39,6 +40,7 @@ pub(super) async fn run(
     let exchange = Exchange::of(&network);
     let (inputs, mut switches_version) = (exchange.host_inputs(), None);
     let (mut first, mut first_count, mut first_input) = (None, None, None);
+    let (mut asker, mut first_asked) = (Asker::new(&network), None);
     let (latencies, mut sightings) = (network.extension::<Latencies>(), Vec::new());
     let (last_seen, mut seen) = (network.extension::<LastSeen>(), Vec::new());
     loop {
@@ -87,9 +89,17 @@ pub(super) async fn run(
                     seen.push(sighting.host);
                     tracker.handle_sighting(sighting, &topology, now);
                 }
+                TrackingMessage::AtLink(host, at) => {
+                    tracker.handle_at_link(host, at, &topology, now);
+                }
                 TrackingMessage::ProbeAddress(at) => tracker.probe_address_used(at, now),
             }
             handled += 1;
+        }
+        let addresses = asker.addresses.clone();
+        let further = std::iter::from_fn(|| addresses.try_recv().ok());
+        for address in first_asked.take().into_iter().chain(further) {
+            asker.ask(address, &network, &topology, now);
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared, &publisher);
@@ -114,7 +124,9 @@ pub(super) async fn run(
         let changed =
             network.topology().newer(topology_version).or(believed.newer(believed_version));
         let next_input = async { first_input = inputs.recv().await.ok() };
+        let next_asked = async { first_asked = asker.addresses.recv().await.ok() };
         next_message
+            .or(next_asked)
             .or(next_count)
             .or(next_input)
             .or(changed)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bellrock_api::{App, Network, Publisher, SwitchInfo, Watch};
+use bellrock_api::{App, EarlierFlows, Network, Publisher, SwitchInfo, Watch};
 
 use super::{PathTracker, Paths};
 
@@ -29,6 +29,11 @@ impl App for PathService {
 
     fn wants_packet_ins(&self) -> bool {
         false
+    }
+
+    /// It has none: nothing need be looked for.
+    fn earlier_flows(&self) -> EarlierFlows {
+        EarlierFlows::Keep
     }
 
     fn start(&self, network: &Network) {

@@ -10,8 +10,12 @@ use bellrock_emulator::lab::{Lab, Misreport};
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
     AUDIT_EVERY, Desired, DesiredFlows, IntentState, KEPT_AFTER, MissingReason, NOT_KEPT_AFTER,
-    NOT_KEPT_AGAIN,
+    NOT_KEPT_AGAIN, VERIFY_AFTER,
 };
+
+/// Time between the audit that finds a deviation and the one that finds that its correction has no
+/// effect, and time for what follows.
+const VERIFIED: Duration = Duration::from_secs(VERIFY_AFTER.as_secs() + 1);
 
 /// An audit, and time for what follows.
 const ROUND: Duration = Duration::from_secs(AUDIT_EVERY.as_secs() + 1);
@@ -83,9 +87,10 @@ fn kept() -> Flow {
 
 #[test]
 fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
-    use Misreport::{Cookies, Flags, Lengths, MaskedAddresses, WrittenActions};
+    use Misreport::{ClearActions, Cookies, Flags, Lengths, MaskedAddresses, WrittenActions};
     let both = [Version::V1_0, Version::V1_3];
-    let ways: [(Misreport, &[Version], Deviation, &str); 5] = [
+    let ways: [(Misreport, &[Version], Deviation, &str); 6] = [
+        (ClearActions, &both[1..], Deviation::Contents, "instead of"),
         (Cookies, &both, Deviation::Cookie, "cookie 0x0 instead of 0x"),
         (Flags, &both[1..], Deviation::Contents, "flags 0x0 instead of 0x1"),
         (
@@ -103,14 +108,17 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
             lab.misreports("s1", Some(how));
             let desired = hand.network().desired();
             desired.set(1, [(Dpid(1), wanted())]);
-            lab.run_for(Duration::from_secs(1));
-            for round in 0..=NOT_KEPT_AFTER {
+            // Until the first audit the switch's word counts.
+            lab.run_for(ROUND);
+            for round in 1..=NOT_KEPT_AFTER {
                 assert_eq!(
                     names(&hand),
                     vec!["wanted_altered"; round as usize],
                     "{how:?} {version}"
                 );
-                lab.run_for(ROUND);
+                let restored = [(1, IntentState::Restored(Dpid(1)))];
+                assert_eq!(unsettled(&mut lab, &hand, &desired), restored, "{how:?} {version}");
+                lab.run_for(VERIFIED);
             }
             let told = events(&hand);
             let Some(
@@ -149,7 +157,7 @@ fn what_others_change_once_is_restored_and_is_kept() {
     lab.run_for(Duration::from_secs(1));
     for round in 1..=4 {
         lab.misreports("s1", Some(Misreport::Cookies));
-        lab.run_for(ROUND);
+        assert!(lab.run_until(ROUND, |_| names(&hand).len() == round));
         lab.misreports("s1", None);
         assert_eq!(names(&hand), vec!["wanted_altered"; round]);
         lab.run_for(KEPT_AFTER * ROUND);

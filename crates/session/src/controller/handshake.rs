@@ -29,7 +29,7 @@ use bellrock_openflow::{
 
 use super::ControllerSession;
 use crate::close::{CloseReason, Stop};
-use crate::description::{MAX_PORTS, MissingReply, SwitchDescription};
+use crate::description::{MAX_PORTS, MissingReply, SwitchDescription, distinct};
 use crate::event::SessionEvent;
 use crate::hello;
 use crate::requests::CompleteReply;
@@ -191,7 +191,7 @@ impl ControllerSession {
             }
             Ok(ReplyBody::PortDesc(ports)) => {
                 let mut ports = ports.iter();
-                describing.switch.ports = ports.by_ref().take(MAX_PORTS).collect();
+                describing.switch.ports = distinct(ports.by_ref().take(MAX_PORTS));
                 self.counters.ports_left_out += ports.count() as u32;
                 describing.ports = None;
             }

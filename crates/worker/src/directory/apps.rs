@@ -56,6 +56,7 @@ pub struct MessagesSeen {
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) earlier_flows: EarlierFlows,
+    pub(crate) reports_refusals: bool,
     scope: Scope,
     pub(crate) sees: Arc<[Match]>,
     pub(crate) guard: Arc<AppGuard>,
@@ -69,6 +70,7 @@ impl ChainApp {
         ChainApp {
             name: app.name(),
             earlier_flows: app.earlier_flows(),
+            reports_refusals: app.reports_refusals(),
             scope: app.scope(),
             sees: app.sees().unwrap_or_default().into_iter().take(MAX_SEEN).collect(),
             guard: Arc::new(AppGuard::new(allowance)),

@@ -18,6 +18,9 @@ use tracing::{Event, Metadata, Subscriber, span};
 const SWITCH: Dpid = Dpid(5);
 const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
+/// Name of an app that reports refusals itself.
+const REPORTS: &str = "reports";
+
 /// Keeps the log lines at level warn and above.
 #[derive(Clone, Default)]
 struct Log(Notes);
@@ -65,6 +68,9 @@ impl App for Installer {
     type Handler = Installer;
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn reports_refusals(&self) -> bool {
+        self.name == REPORTS
     }
     fn start(&self, network: &Network) {
         *self.network.lock().unwrap() = Some(network.clone());
@@ -152,6 +158,25 @@ fn a_refused_message_is_logged_with_its_app_its_error_and_its_match() {
         let lines = log.0.take();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains("app=\"first\"") && lines[0].contains("in_port=9"), "{lines:?}");
+    }
+}
+
+#[test]
+fn an_app_that_reports_refusals_itself_has_no_lines() {
+    for version in VERSIONS {
+        let log = Log::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let (first, second) =
+            (Installer::new(REPORTS, Match::any()), Installer::new("second", Match::any()));
+        let (mut lab, id) = two(version, &first, &second);
+        log.0.take();
+        for app in [REPORTS, "second"] {
+            let flow = sent(&lab, id, app).remove(0);
+            refuse(&mut lab, id, version, &flow);
+            lab.run();
+        }
+        let lines = log.0.take();
+        assert!(lines.len() == 1 && lines[0].contains("app=\"second\""), "{lines:?}");
     }
 }
 

@@ -87,6 +87,9 @@ impl DesiredTask {
             }
         }
         for (dpid, switch) in &self.switches {
+            for intent in switch.unverified() {
+                unsettled.entry(intent).or_insert(IntentState::Restored(*dpid));
+            }
             let refused = switch.impossible();
             unsettled
                 .extend(refused.map(|(intent, why)| (intent, IntentState::Refused(*dpid, why))));

@@ -1,17 +1,19 @@
 //! Discovery at one switch: sends the announcements of its ports, and sorts received LLDP frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{
     Action, Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Match, Network, PacketFilter,
-    PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, SwitchInfo, SwitchPort,
-    Topology, Verdict, WatchReader, Xid,
+    PacketIn, Port, PortDesc, PortReason, PortStatus, Refusal, Result, Switch, SwitchInfo,
+    SwitchPort, Topology, Verdict, WatchReader, Xid,
 };
 
 use super::frame::{self, Announcement, LldpKind, PreparedAnnouncement, Reach};
 use super::links::{MISSED_ROUNDS, NEW_PORT, ReceivedAnnouncement};
+use super::refused::{RefusedAnnouncements, RefusedPort};
 use super::{DiscoveryCounters, DiscoveryMessage, DiscoveryShared};
 use crate::exchange::{Exchange, PassedAnnouncement, PeerKeys, Signer};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
@@ -29,6 +31,9 @@ const BOTH: [Reach; 2] = [Reach::Segment, Reach::Cable];
 
 /// Number of recent round trips to the switch. The shortest counts.
 const ROUND_TRIPS: usize = 4;
+
+/// Seconds after which a switch that has connected again has refused what it refuses.
+const REFUSALS_KNOWN_S: u32 = 5;
 
 /// Name for operators of the flow that brings announcements.
 const FLOW_NAME: &str = "flow for announcements";
@@ -49,6 +54,13 @@ pub struct DiscoverySwitch {
     keys: WatchReader<PeerKeys>,
     /// The flow that brings announcements.
     flow: OwnFlows,
+    network: Network,
+    /// Ports where announcements are refused, as was reported last.
+    refused: Arc<RefusedAnnouncements>,
+    /// Whether any such port of this switch was reported.
+    is_refusal_reported: bool,
+    /// The barrier behind announcements of ports that have refused some, and when it was sent.
+    retry_barrier: Option<(Xid, Duration)>,
 }
 
 struct ProbedPort {
@@ -60,6 +72,10 @@ struct ProbedPort {
     is_answered: bool,
     /// Whether the port's announcement was due but did not fit.
     is_overdue: bool,
+    /// The last announcement for each reach.
+    xids: [Option<Xid>; BOTH.len()],
+    /// Set if the switch has refused the last announcement.
+    refused: Option<RefusedPort>,
 }
 
 /// Measures round trips to the switch.
@@ -108,7 +124,12 @@ impl DiscoverySwitch {
         info: &SwitchInfo,
         network: &Network,
     ) -> Self {
+        let refused = network.extension::<RefusedAnnouncements>();
         DiscoverySwitch {
+            is_refusal_reported: !refused.of_switch(info.dpid).is_empty(),
+            refused,
+            network: network.clone(),
+            retry_barrier: None,
             shared,
             counts,
             dpid: info.dpid,
@@ -127,17 +148,16 @@ impl DiscoverySwitch {
         let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
         let frame =
             PreparedAnnouncement::new(self.shared.secrets.instance, from, desc.address, ttl);
-        let (heard, answered, is_owed) = (0, false, false);
-        self.ports.insert(
-            desc.port,
-            ProbedPort {
-                frame,
-                since: now,
-                lldp_frames: heard,
-                is_answered: answered,
-                is_overdue: is_owed,
-            },
-        );
+        let state = ProbedPort {
+            frame,
+            since: now,
+            lldp_frames: 0,
+            is_answered: false,
+            is_overdue: false,
+            xids: [None; BOTH.len()],
+            refused: None,
+        };
+        self.ports.insert(desc.port, state);
     }
 
     /// Sends announcements out of a port: one for the other end of the cable, and one for a segment,
@@ -147,13 +167,21 @@ impl DiscoverySwitch {
         let topology = self.topology.get();
         let is_cable = topology.link(at).is_some() && topology.segment(at).is_none();
         let Some(state) = self.ports.get_mut(&port) else { return Ok(()) };
+        if let Some(refused) = &mut state.refused {
+            if !refused.is_due(switch.now()) {
+                return Ok(());
+            }
+            refused.retry(switch.now());
+        }
+        state.xids = [None; BOTH.len()];
         let reaches = reaches.iter().filter(|reach| !is_cable || **reach == Reach::Cable);
-        for reach in reaches.copied() {
+        for (reach, last) in reaches.copied().zip(&mut state.xids) {
             let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
             // When it will be on the link.
             let sent = switch.now() + self.control_latency.one_way_latency();
             let data = state.frame.sign(key, reach, sent, nonce);
-            switch.send_packet(data, &[Action::output(port)])?;
+            let actions = [Action::output(port)];
+            *last = Some(switch.send(&Switch::own_packet(switch.version(), data, &actions))?);
             self.counts.announcements_sent.add(1);
         }
         Ok(())
@@ -170,6 +198,43 @@ impl DiscoverySwitch {
             if let Some(state) = self.ports.get_mut(port) {
                 state.is_overdue = true;
             }
+        }
+    }
+
+    /// Handles the refusal of an announcement. The port is announced again after a pause.
+    fn handle_refusal(&mut self, xid: Xid, error: &ErrorMessage<'_>, now: Duration) {
+        let sent = |state: &&mut ProbedPort| state.xids.contains(&Some(xid));
+        let Some(state) = self.ports.values_mut().find(sent) else { return };
+        // Of both announcements the first refusal counts.
+        state.xids = [None; BOTH.len()];
+        state.refused = Some(RefusedPort::after(state.refused, Refusal::from(error), now));
+        self.counts.announcements_refused.add(1);
+    }
+
+    /// Ports that were announced again and have not refused it before this barrier take announcements.
+    fn handle_retries(&mut self, barrier: Xid) {
+        let Some((_, sent)) = self.retry_barrier.take_if(|(asked, _)| *asked == barrier) else {
+            return;
+        };
+        for state in self.ports.values_mut() {
+            state.refused.take_if(|refused| refused.retried().is_some_and(|time| time <= sent));
+        }
+    }
+
+    /// Publishes which ports refuse announcements, if that has changed.
+    fn report_refusals(&mut self, now: Duration) {
+        let alarms = self
+            .ports
+            .iter()
+            .filter_map(|(port, state)| Some((*port, state.refused.as_ref()?.alarm()?)));
+        let (ports, why): (BTreeSet<Port>, Vec<Refusal>) = alarms.unzip();
+        let is_known = self.second >= REFUSALS_KNOWN_S;
+        if ports.is_empty() && !(is_known && self.is_refusal_reported) {
+            return;
+        }
+        self.is_refusal_reported = !ports.is_empty();
+        if let Some(event) = self.refused.record(self.dpid, ports, why.first().copied(), is_known) {
+            self.network.events().publish(now, event);
         }
     }
 
@@ -332,12 +397,15 @@ impl Handler for DiscoverySwitch {
         let now = switch.now();
         self.control_latency.record_reply(xid, now);
         self.flow.handle_barrier_reply(xid, now);
+        self.handle_retries(xid);
         Ok(())
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
         if self.flow.handle_error(xid, error, switch.now()) {
             self.counts.announcement_flow_refused.add(1);
+        } else {
+            self.handle_refusal(xid, error, switch.now());
         }
         Ok(())
     }
@@ -353,7 +421,12 @@ impl Handler for DiscoverySwitch {
         let (mut due, mut others) = (Vec::new(), Vec::new());
         for (index, (port, state)) in (0..).zip(&mut self.ports) {
             (state.lldp_frames, state.is_answered) = (0, false);
-            if std::mem::take(&mut state.is_overdue) {
+            if let Some(refused) = &state.refused {
+                state.is_overdue = false;
+                if refused.is_due(now) {
+                    due.push(*port);
+                }
+            } else if std::mem::take(&mut state.is_overdue) {
                 due.push(*port);
             } else if index % round == turn || now < state.since + NEW_PORT {
                 others.push(*port);
@@ -361,6 +434,13 @@ impl Handler for DiscoverySwitch {
         }
         due.append(&mut others);
         self.announce_all(switch, &due);
+        let is_retried =
+            |state: &ProbedPort| state.refused.is_some_and(|it| it.retried().is_some());
+        if self.retry_barrier.is_none() && self.ports.values().any(is_retried) {
+            // Too many requests may be open: then the next tick asks.
+            self.retry_barrier = switch.barrier().ok().map(|barrier| (barrier, now));
+        }
+        self.report_refusals(now);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use bellrock_api::openflow::{
     PortState as LinkState, frame,
 };
 use bellrock_api::runtime::EmptyNetwork;
-use bellrock_api::{ErrorCode, MacAddr, RefusedFlows, ToSwitch, Version};
+use bellrock_api::{ErrorCode, Event, MacAddr, RefusedFlows, ToSwitch, Version};
 
 use super::super::Secrets;
 use super::*;
@@ -216,4 +216,109 @@ fn announcements_of_other_controllers_of_the_cluster_are_passed_on_and_others_ar
     let data = announcement(100, &key(1));
     let passed = (0..100).filter(|_| hear_in_this_second(&mut scene, 3, &data).is_some()).count();
     assert_eq!(passed, usize::from(LLDP_PER_PORT_PER_S));
+}
+
+/// Transaction ids and ports of announcements, and the barriers.
+fn announced(out: &Out) -> (Vec<(Xid, Port)>, Vec<Xid>) {
+    let (mut packets, mut barriers, mut rest) = (Vec::new(), Vec::new(), out.as_slice());
+    while let Some(message) = frame(rest).unwrap() {
+        let xid = Xid(message.header.xid);
+        match ToSwitch::decode(message.bytes).unwrap().body {
+            ToSwitch::PacketOut(packet) => {
+                let Some(Action::Output { port, .. }) = packet.actions.iter().next() else {
+                    panic!("{packet:?}")
+                };
+                packets.push((xid, port));
+            }
+            ToSwitch::BarrierRequest => barriers.push(xid),
+            _ => {}
+        }
+        rest = &rest[message.bytes.len()..];
+    }
+    (packets, barriers)
+}
+
+/// Maximum number of messages of a second.
+const XIDS_PER_S: u64 = 16;
+
+/// A second of a switch that refuses announcements at ports from this one on. Returns their number.
+fn refusing_second(scene: &mut Scene, refused_from: u32) -> [usize; 2] {
+    scene.now += SECOND;
+    let (_, out) = event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+        // Each event counts transaction ids from the start: those of this second are its own.
+        for _ in 0..scene.now.as_secs() * XIDS_PER_S {
+            switch.barrier().unwrap();
+        }
+        scene.handler.tick(switch).unwrap();
+    });
+    let (packets, barriers) = announced(&out);
+    let (refused, taken): (Vec<_>, Vec<_>) =
+        packets.into_iter().partition(|(_, port)| port.0 >= refused_from);
+    let error = ErrorMessage::Standard { code: ErrorCode::ActionBadOutPort, data: Bytes(&[]) };
+    event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+        for (xid, _) in &refused {
+            scene.handler.error(switch, *xid, &error).unwrap();
+        }
+        for barrier in barriers {
+            scene.handler.barrier(switch, barrier).unwrap();
+        }
+    });
+    [taken.len(), refused.len()]
+}
+
+/// As switches do at ports of tunnels.
+#[test]
+fn ports_that_refuse_announcements_are_one_alarm_and_are_announced_less_and_less() {
+    const NONE: u32 = 99;
+    let mut scene = Scene::new(4);
+    let names = |scene: &Scene| -> Vec<&str> {
+        scene.network.events().latest(99).iter().map(|it| it.event.name()).collect()
+    };
+    scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
+    let [mut taken, mut refused] = [0; 2];
+    for _ in 0..600 {
+        let [more_taken, more_refused] = refusing_second(&mut scene, 3);
+        (taken, refused) = (taken + more_taken, refused + more_refused);
+    }
+    // Two ports, and two announcements each time.
+    assert!((30..=80).contains(&refused), "{refused}");
+    assert!(taken >= 2 * 2 * 600 / 5, "{taken}");
+    assert_eq!(names(&scene), ["announcements_refused"]);
+    let all = scene.network.events().latest(1);
+    let Event::AnnouncementsRefused { ports, .. } = &all[0].event else { panic!("{all:?}") };
+    assert_eq!(ports[..], [Port(3), Port(4)]);
+    let text = all[0].event.to_string();
+    assert!(text.contains("ports 3, 4, so") && text.contains("BAD_OUT_PORT"), "{text}");
+    // The alarm outlasts the connection.
+    scene.handler = DiscoverySwitch::new(
+        scene.handler.shared.clone(),
+        Arc::default(),
+        &scene.info,
+        &scene.network,
+    );
+    scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
+    for _ in 0..60 {
+        refusing_second(&mut scene, 3);
+    }
+    assert_eq!(names(&scene), ["announcements_refused"]);
+    let reported = scene.network.extension::<RefusedAnnouncements>();
+    assert_eq!(reported.of_switch(scene.info.dpid), [Port(3), Port(4)]);
+    for _ in 0..120 {
+        refusing_second(&mut scene, NONE);
+    }
+    assert_eq!(names(&scene), ["announcements_refused", "announcements_taken"]);
+    assert_eq!(reported.of_switch(scene.info.dpid), []);
+    assert!(all[0].event.has_end());
+}
+
+#[test]
+fn a_port_that_refuses_one_announcement_is_no_alarm() {
+    let mut scene = Scene::new(4);
+    scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
+    assert!(refusing_second(&mut scene, 4)[1] > 0);
+    for _ in 0..60 {
+        refusing_second(&mut scene, 99);
+    }
+    assert!(scene.network.events().latest(9).is_empty());
+    assert!(scene.handler.ports.values().all(|port| port.refused.is_none()));
 }

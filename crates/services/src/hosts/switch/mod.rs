@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::{
-    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, Network, PacketFilter,
-    PacketIn, Port, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, WatchReader, Xid,
+    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, HostId, Hosts, Match, Network,
+    PacketFilter, PacketIn, Port, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict,
+    WatchReader, Xid,
 };
 
 use super::cache::{CacheKey, HostPortCache};
@@ -25,6 +26,9 @@ pub const SIGHTINGS_PER_PORT_PER_S: u16 = 512;
 /// Maximum sightings of known hosts at their ports, per port and second. They renew a host's age,
 /// which is minutes: above the limit, each is reported some seconds later.
 pub const SEEN_AGAIN_PER_PORT_PER_S: u16 = 2048;
+
+/// Maximum packets of unknown hosts at a port with a link that are reported in a second.
+pub const AT_LINKS_PER_PORT_PER_S: u8 = 8;
 
 /// How often a handler clears its cache, in seconds, so that each host is reported again.
 pub const REFRESH_S: u32 = 30;
@@ -58,6 +62,8 @@ struct PortSightings {
     new_hosts: u16,
     /// Of hosts at their known port.
     known_hosts: u16,
+    /// Packets of unknown hosts, if the port has a link.
+    at_link: u8,
     /// Whether a frame from [`PROBE_SOURCE`] was reported.
     is_impostor_reported: bool,
 }
@@ -146,7 +152,7 @@ impl HostTrackingSwitch {
         }
         let topology = self.topology.get();
         if topology.is_trunk(at) {
-            self.cache.insert(key, at.port);
+            self.look_at_link(host, key, at);
             return verdict;
         }
         let is_edge = topology.is_edge(at);
@@ -222,6 +228,19 @@ impl HostTrackingSwitch {
             Ok(()) => {}
             Err(_) => self.state.counts.sightings_lost.add(1),
         }
+    }
+
+    /// Looks at a packet that came in at a port with a link. It only crosses the link if its sender is
+    /// known.
+    fn look_at_link(&mut self, host: HostId, key: CacheKey, at: SwitchPort) {
+        let is_known = self.hosts.get().get(host.mac, host.vlan).is_some();
+        let reported = &mut self.sightings.entry(at.port).or_default().at_link;
+        if is_known || *reported >= AT_LINKS_PER_PORT_PER_S {
+            self.cache.insert(key, at.port);
+            return;
+        }
+        *reported += 1;
+        self.send(TrackingMessage::AtLink(host, at));
     }
 
     /// Drops a packet from the source address of probes, and reports it: nothing but an attack

@@ -18,6 +18,8 @@ use super::frame::SenderAddresses;
 use super::ports::HostPorts;
 use crate::exchange::Peer;
 use crate::outside_loops::KeptOutPorts;
+pub use at_links::AT_LINK_AFTER;
+use at_links::HostsAtLinks;
 use shared::Sharing;
 pub(super) use shared::ToShare;
 
@@ -100,6 +102,7 @@ pub(super) struct HostTracker {
     /// Ports of which handlers may have outdated hosts in their caches.
     pub(super) stale: Vec<SwitchPort>,
     pub(super) refused: Vec<RefusedSighting>,
+    at_links: HostsAtLinks,
     /// Ports that stand for segments.
     segment_places: BTreeSet<SwitchPort>,
     /// Ports that are no place of a host now.
@@ -227,6 +230,7 @@ impl HostTracker {
             events: Vec::new(),
             stale: Vec::new(),
             refused: Vec::new(),
+            at_links: HostsAtLinks::default(),
             segment_places: BTreeSet::new(),
             kept_out: KeptOutPorts::default(),
             sharing: None,
@@ -617,6 +621,7 @@ impl HostTracker {
 }
 
 mod addresses;
+mod at_links;
 mod believed;
 mod shared;
 mod silent;

@@ -33,6 +33,7 @@ impl HostTracker {
                 self.for_hosts_at(at, |tracker, host| tracker.mark_absent(host, HostGone::Port));
             }
         }
+        self.forget_links(topology);
         self.down_ports.retain(|at| self.ports.count(*at) > 0);
         self.full_reported.retain(|at, _| topology.is_host_place(*at));
         self.impostor_reported.retain(|at, _| topology.is_up(*at));

@@ -137,6 +137,42 @@ fn a_link_purges_the_hosts_at_its_ports() {
     assert!(scene.events().contains(&gone));
 }
 
+/// A cheap switch that forwards LLDP joins the two ports.
+#[test]
+fn hosts_at_a_link_are_reported_once_and_packets_that_cross_it_are_not() {
+    let mut scene = Scene::default();
+    let link = |from, to| Link { from, to, rate_kbps: None, since: s(10) };
+    let ends = [at(1, 3), at(2, 3)];
+    let links = [link(ends[0], ends[1]), link(ends[1], ends[0])];
+    scene.change(|topology| *topology = Topology::of(topology.switches.clone(), links));
+    let crosses = |scene: &mut Scene, n, at| {
+        scene.tracker.handle_at_link(host(n), at, &scene.topology, scene.now);
+    };
+    // The packet of a new host crosses the link before its sighting is handled.
+    crosses(&mut scene, 1, at(2, 3));
+    scene.seen(1, at(1, 1));
+    scene.events();
+    for second in 11..40 {
+        scene.to(s(second));
+        crosses(&mut scene, 1, at(2, 3));
+    }
+    assert_eq!(scene.events(), []);
+    for second in 40..80 {
+        scene.to(s(second));
+        ends.into_iter().for_each(|at| crosses(&mut scene, 7, at));
+        crosses(&mut scene, 8, ends[0]);
+    }
+    assert_eq!(scene.events(), [Event::HostAtLink { host: host(7), ports: ends.into() }]);
+    scene.change(|topology| *topology = Topology::of(topology.switches.clone(), []));
+    scene.change(|topology| *topology = Topology::of(topology.switches.clone(), links));
+    scene.events();
+    for second in 80..90 {
+        scene.to(s(second));
+        crosses(&mut scene, 8, ends[1]);
+    }
+    assert_eq!(scene.names(), ["host_at_link"], "it is connected so again");
+}
+
 #[test]
 fn a_host_whose_port_goes_down_may_come_up_anywhere() {
     let mut scene = Scene::default();
