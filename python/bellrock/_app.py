@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
@@ -116,6 +116,11 @@ class App(Handler):
     wants_packet_ins: ClassVar[bool] = True
     """Whether packets that match no flow are sent to the controller for it."""
 
+    scope: ClassVar[Literal["per_switch", "once"]] = "per_switch"
+    """Where `start` and the tasks of `spawn` run in a cluster: "per_switch" at each node, "once" at the node that
+    leads. The events of switches come at the master of each switch in both cases. A controller that is alone
+    leads."""
+
     counters: Mapping[str, str] = {}
     """Names of counters that it counts with `Switch.count`, and what each counts."""
 
@@ -125,14 +130,23 @@ class App(Handler):
             cls.name = cls.__name__
 
     def start(self, network: Network) -> None:
-        """The controller has started. No switch is up yet."""
+        """The controller has started. No switch is up yet.
+
+        With `scope = "once"`, in a cluster: this node leads now, and `network.term` is the number of its
+        term. The tasks of `spawn` end with the term; a later term begins with another call."""
 
     def switch_up(self, network: Network, switch: Switch) -> object:
         """A switch is up. Returns its handler; without one, the app handles its events."""
         return None
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs a coroutine beside the handlers. Its exceptions are logged."""
+        """Runs a coroutine beside the handlers. Its exceptions are logged.
+
+        It is cancelled when the file of the app is loaded again, and with `scope = "once"` when another node
+        may lead."""
+        network: Network | None = self.__dict__.get("_network_of_term")
+        if network is not None:
+            coroutine = _InTerm(coroutine, network)
         task = asyncio.get_running_loop().create_task(coroutine)
         tasks: set[asyncio.Task[Any]] = self.__dict__.setdefault("_tasks", set())
         tasks.add(task)
@@ -144,6 +158,41 @@ class App(Handler):
 
         task.add_done_callback(done)
         return task
+
+
+class _InTerm(Coroutine[Any, Any, Any]):
+    """A coroutine that does not go on after the end of a term."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], network: Network) -> None:
+        self._coroutine = coroutine
+        self._network = network
+
+    def send(self, value: Any) -> Any:
+        if self._network.is_term_over:
+            self._coroutine.close()
+            raise StopIteration
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        raise TypeError("asyncio runs it as a task")
+
+
+def begin(app: App, network: Network) -> None:
+    """Starts an app: with the controller, in each term of this node, and again when its file has changed."""
+    app.__dict__["_network_of_term"] = None if network.term is None else network
+    app.start(network)
+
+
+def end(app: App) -> None:
+    """Ends the tasks of an app."""
+    for task in list(app.__dict__.get("_tasks", ())):
+        task.cancel()
 
 
 class FunctionApp(App):

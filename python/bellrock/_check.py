@@ -31,6 +31,7 @@ _ARGUMENTS: Final = {
 
 _SETTINGS: Final[dict[str, Any]] = {
     "name": str,
+    "scope": str,
     "needs": (str, tuple, list),
     "sees": (Match, tuple, list),
     "forwards": str,

@@ -11,15 +11,18 @@ import logging
 import signal
 import sys
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from types import TracebackType
+from typing import Any
 
 from ._app import AnyApp
 from ._load import LoadError, load
 from ._native import CommandRun, Error, NativeController, log, log_level
-from ._run import Controller, Ended, NotRunning, app_of, report
+from ._reload import follow
+from ._run import Controller, Ended, NotRunning, name_of, report
 
 _log = logging.getLogger("bellrock")
 
@@ -28,6 +31,10 @@ FAILED, WRONG = 1, 2
 
 INTERRUPTED = 128 + signal.SIGINT
 """A shell reports this for a program that Ctrl-C ended."""
+
+
+_tasks: set[asyncio.Task[None]] = set()
+"""Tasks that last as long as the program."""
 
 
 class _Handler(logging.Handler):
@@ -48,6 +55,21 @@ class CommandController(Controller):
         super().__init__(*[app for of_file in apps.values() for app in of_file])
         self._run = run
         self._apps = apps
+
+    @property
+    def reloads_apps(self) -> bool:
+        """Whether files are loaded again when they change."""
+        return self._run.reloads_apps
+
+    def apps_of(self, path: str) -> list[tuple[Any, Any]]:
+        """The apps of a file, with their options, as they run."""
+        names = [name_of(app) for app in self._apps[path]]
+        return [entry for entry in self._chain if name_of(entry[0]) in names]
+
+    @property
+    def files(self) -> list[str]:
+        """The files with apps."""
+        return list(self._apps)
 
     def _make(self) -> NativeController:
         entries = iter(self._chain)
@@ -90,6 +112,9 @@ def main(text: str) -> int:
     threading.excepthook = _thread_failed
     follow_level()
     try:
+        if run.reloads_apps:
+            # Python takes compiled code for that of a file that was changed within a second.
+            sys.dont_write_bytecode = True
         apps = _load_all(run.files)
         if apps is None:
             return FAILED
@@ -116,6 +141,8 @@ def main(text: str) -> int:
 
 async def _run(controller: CommandController) -> None:
     async with controller:
+        if controller.reloads_apps:
+            _tasks.add(asyncio.get_running_loop().create_task(follow(controller, _load)))
         await controller.wait()
 
 
@@ -123,35 +150,48 @@ def _load_all(files: Sequence[str]) -> dict[str, list[AnyApp]] | None:
     """Loads all files, in order. `None`: one is wrong, and the log says why."""
     apps: dict[str, list[AnyApp]] = {}
     for path in files:
-        try:
-            apps[path] = load(path)
-        except LoadError as error:
-            _log.error("%s", error)
+        loaded = _load(path)
+        if loaded is None:
             return None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            kind, why = type(error).__name__, str(error)
-            _log.error(
-                "%s cannot be loaded: %s",
-                path,
-                f"{kind}: {why}" if why else kind,
-                exc_info=(type(error), error, _from_file(error.__traceback__)),
-            )
-            return None
-    names = Counter(_name(app) for of_file in apps.values() for app in of_file)
+        apps[path] = loaded
+    names = Counter(name_of(app) for of_file in apps.values() for app in of_file)
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         _log.error("two apps are called %r; give one of them another `name`", twice[0])
         return None
     for path, of_file in apps.items():
-        listed = ", ".join(map(_name, of_file))
+        listed = ", ".join(map(name_of, of_file))
         _log.info("%s: apps: %s", path, listed)
     return apps
 
 
-def _name(app: AnyApp) -> str:
-    return app if isinstance(app, str) else app_of(app).name
+def _load(path: str, then: str = "") -> list[AnyApp] | None:
+    """Loads a file. `None`: it is wrong, and the log says why, and what happens then."""
+    try:
+        return load(path)
+    except LoadError as error:
+        _log.error("%s%s", error, then)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        kind, why = type(error).__name__, str(error)
+        _log.error(
+            "%s cannot be loaded: %s%s",
+            _place(path, error),
+            f"{kind}: {why}" if why else kind,
+            then,
+            exc_info=(type(error), error, _from_file(error.__traceback__)),
+        )
+    return None
+
+
+def _place(path: str, error: BaseException) -> str:
+    """The file, with the line where the error is, if it is in this file."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f"{path}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
+    return path if line is None else f"{path}:{line}"
 
 
 def _from_file(traceback: TracebackType | None) -> TracebackType | None:

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,12 +20,53 @@ class LoadError(Exception):
     """A file has no apps, or they cannot be made. The text says what would be right."""
 
 
+_of_file: dict[str, set[str]] = {}
+"""The modules that each file has brought, itself among them."""
+
+
+class _FromSource(SourceFileLoader):
+    """Never takes compiled code: Python would take that of a file which was changed within the same second."""
+
+    def get_code(self, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def load(path: str) -> list[AnyApp]:
     """Imports a file under its own name, and returns its apps.
 
-    Raises `LoadError`, or what the file raises.
+    Loaded again, it is a new module, and so are those of its folder that it has imported. If it cannot be loaded,
+    the last ones stay. Raises `LoadError`, or what the file raises.
     """
-    return apps_of(_imported(path), path)
+    before = dict(sys.modules)
+    for name in _of_file.get(path, ()):
+        sys.modules.pop(name, None)
+    try:
+        apps = apps_of(_imported(path), path)
+    except BaseException:
+        for name in set(sys.modules) - set(before):
+            if _is_beside(sys.modules[name], path):
+                del sys.modules[name]
+        sys.modules.update(before)
+        raise
+    _of_file[path] = {name for name, module in list(sys.modules.items())
+                      if before.get(name) is not module and _is_beside(module, path)}
+    return apps
+
+
+def files_of(path: str) -> list[str]:
+    """A file that was loaded, and the files of its folder that it has imported."""
+    modules = [sys.modules.get(name) for name in _of_file.get(path, ())]
+    found = {getattr(module, "__file__", None) or path for module in modules if module is not None}
+    return sorted(found | {path})
+
+
+def _is_beside(module: ModuleType, path: str) -> bool:
+    """Whether a module is one of the folder of a file, and not of an environment in it."""
+    file = getattr(module, "__file__", None)
+    if not file or "site-packages" in file:
+        return False
+    return Path(os.path.realpath(path)).parent in Path(os.path.realpath(file)).parents
 
 
 def _imported(path: str) -> ModuleType:
@@ -32,8 +74,11 @@ def _imported(path: str) -> ModuleType:
     if name in sys.modules:
         raise LoadError(f"{path}: there is a module {name!r} already; give the file another name")
     # As for a script that is started: what lies beside it can be imported.
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
-    spec = importlib.util.spec_from_file_location(name, path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, path))
     assert spec is not None and spec.loader is not None, "its name ends in .py"
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

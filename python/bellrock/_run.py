@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
-from ._app import AnyApp, App, FunctionApp, PerSwitchApp
+from ._app import AnyApp, App, FunctionApp, PerSwitchApp, end
 from ._check import check_app, check_class
 from ._cores import Placement
 from ._native import Match, NativeController, log_to_stderr
@@ -31,6 +31,7 @@ class _Options:
     def __init__(self, app: App) -> None:
         self.name = app.name
         self.forwards = app.forwards
+        self.scope = app.scope
         self.needs = _needs_of(app)
         self.sees = _sees_of(app)
         self.keeps_flows = app.keeps_flows
@@ -95,6 +96,11 @@ def app_of(app: App | Callable[..., Any]) -> App:
     raise TypeError(f"{app!r} is no app; give an instance of bellrock.App, a class or a function")
 
 
+def name_of(app: AnyApp) -> str:
+    """The name of an app in the chain."""
+    return app if isinstance(app, str) else app_of(app).name
+
+
 def report(name: str, error: BaseException) -> None:
     """Logs an exception of a handler, with its traceback."""
     _log.error("app %s raised an exception", name, exc_info=error)
@@ -144,6 +150,17 @@ class Controller:
         self._loop.add_reader(native.fileno(), self._turn)
         self._loop.call_soon(self._turn)
         return self
+
+    def replace(self, name: str, entry: tuple[Any, _Options | None]) -> None:
+        """Lets another object be the app of this name. The tasks of the old one end."""
+        place = next(place for place, (app, _) in enumerate(self._chain) if name_of(app) == name)
+        old, _ = self._chain[place]
+        self._chain[place] = entry
+        if isinstance(old, str):
+            return
+        end(old)
+        assert self._native is not None, "it runs"
+        self._native.replace(name, entry[0])
 
     def _make(self) -> NativeController:
         return NativeController(

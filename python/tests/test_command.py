@@ -46,6 +46,7 @@ class Run:
         version: str | None = None,
         interpreter: Sequence[str] = (sys.executable,),
         environment: dict[str, str] | None = None,
+        reload: bool = False,
     ) -> None:
         self.app = folder / "my_app.py"
         self.app.write_text(textwrap.dedent(app))
@@ -60,7 +61,7 @@ class Run:
         }
         run = {
             "version": version or importlib.metadata.version("bellrock"),
-            "options": {"sources": sources, "watch_config": False, "shared_table": "lock_free"},
+            "options": {"sources": sources, "watch_config": False, "reload_apps": reload, "shared_table": "lock_free"},
             "warnings": ["a warning of the command"],
         }
         self.process = subprocess.Popen(
@@ -265,7 +266,7 @@ def test_a_file_that_raises_is_named_with_its_traceback(tmp_path: Path, app: str
     with Run(tmp_path, app, apps=["./my_app.py"]) as run:
         assert run.ended() == 1
         lines = "".join(run.lines)
-        assert f"ERROR ./my_app.py cannot be loaded: {last}" in lines
+        assert re.search(rf"ERROR ./my_app.py:\d cannot be loaded: {re.escape(last)}", lines), lines
         assert re.search(rf"my_app.py\", line \d.*\n{last}", lines, re.DOTALL), lines
         assert "_load.py" not in lines and "importlib" not in lines
 

@@ -208,7 +208,7 @@ class FilesOfTheCommand(Hosts):
         os.environ["BELLROCK_PYTHON"] = python()
         nothing, fails = self.write("nothing.py", "NUMBER = 1\n"), self.write("fails.py", "import missing_module\n")
         for file, status, text in ((nothing, 1, "nothing.py: it has no app"), (str(self.run_dir / "none.py"), 2, "No such file"),
-                                   (fails, 1, "fails.py cannot be loaded: ModuleNotFoundError: No module named 'missing_module'")):
+                                   (fails, 1, "fails.py:1 cannot be loaded: ModuleNotFoundError: No module named 'missing_module'")):
             command = [os.environ["BELLROCK_BIN"], "run", "--app", file, "--control", "none"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.assertEqual(done.returncode, status, done.stderr)

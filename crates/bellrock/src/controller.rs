@@ -583,6 +583,12 @@ impl Controller {
         Liveness(self.engine.monitor())
     }
 
+    /// Gives an app its events again after too many panics disabled it: for runtimes that replace its code. A
+    /// switch that came up meanwhile has no handler of it until it connects again. `false`: there is no such app.
+    pub fn enable_app(&self, name: &str) -> bool {
+        self.engine.monitor().enable_app(name)
+    }
+
     /// Whether a thread of the engine has failed. Then the others were stopped.
     #[must_use]
     pub fn has_failed(&self) -> bool {

@@ -229,6 +229,13 @@ pub(super) struct Run {
     #[arg(long, requires = "config")]
     pub(super) watch_config: bool,
 
+    /// Load files with apps in Python again when they change
+    ///
+    /// Switches stay connected: the old apps' tasks end and their flows are removed, and the new apps
+    /// get each switch. A file with an error changes nothing, and the log has its line.
+    #[arg(long)]
+    pub(super) reload: bool,
+
     /// Run this app; several times for a chain
     ///
     /// Each packet goes to the first app, and on to the next as long as apps pass it on. Replaces

@@ -266,9 +266,14 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
         shared_table: run.shared_table.into(),
         sources: run.sources(),
         watch_config: run.watch_config,
+        reload_apps: run.reload,
     };
     if config.python_files().next().is_some() {
         return python::run(&config, options, misspelled());
+    }
+    if run.reload {
+        let why = "--reload loads files with apps in Python again; there is none, such as --app ./my_app.py";
+        return Err(Failure::Wrong(why.to_owned()));
     }
     let log_level = configured::start_log(&config);
     let warnings = misspelled().into_iter().chain(warnings);

@@ -7,8 +7,8 @@ use bellrock_api::openflow::{FromSwitch, List, MAX_MESSAGE_LEN, MultipartReply, 
 use bellrock_api::runtime::SwitchControl;
 use bellrock_api::{
     App, Batch, EarlierFlows, EncodeError, ErrorMessage, FlowRemoved, FlowStats, Forwards, Handler,
-    HandlerError, Match, Needs, Network, PacketIn, PortStatus, Result, Switch, SwitchInfo, Verdict,
-    Xid,
+    HandlerError, Match, Needs, Network, PacketIn, PortStatus, Result, Scope, Switch, SwitchInfo,
+    Verdict, Xid,
 };
 
 use crate::event::{DetachedEvent, encoded};
@@ -59,6 +59,8 @@ pub struct DetachedSettings {
     pub sees: Option<Vec<Match>>,
     /// See [`App::needs`].
     pub needs: Needs,
+    /// See [`App::scope`].
+    pub scope: Scope,
     /// See [`App::earlier_flows`]. Flows to adopt stay until the app's thread removes them.
     pub earlier_flows: EarlierFlows,
     /// The events that it wants.
@@ -76,7 +78,7 @@ pub struct DetachedApp {
 
 impl DetachedApp {
     /// Makes an app with these settings. `on_start` gets the app's network when the controller
-    /// starts ([`App::start`]).
+    /// starts, or when each term of this node begins ([`App::start`]).
     pub fn new(
         settings: DetachedSettings,
         feed: &Arc<Feed>,
@@ -107,6 +109,10 @@ impl App for DetachedApp {
 
     fn needs(&self) -> Needs {
         self.settings.needs
+    }
+
+    fn scope(&self) -> Scope {
+        self.settings.scope
     }
 
     fn earlier_flows(&self) -> EarlierFlows {
@@ -162,7 +168,8 @@ impl DetachedHandler {
     fn begin(&mut self, info: &SwitchInfo) {
         let Some(app) = self.network.app_id() else { return };
         let (number, counts) = (self.feed.next_link(), Arc::clone(&self.app_counts));
-        let link = Arc::new(SwitchLink::new(number, info.dpid, info.version, app, counts));
+        let place = (app, self.network.clone());
+        let link = Arc::new(SwitchLink::new(number, info.dpid, info.version, place, counts));
         let up = DetachedEvent::SwitchUp(Arc::new(info.clone()), self.to_adopt.clone());
         self.is_overrun = !self.feed.push_event(&link, up);
         self.link = (!self.is_overrun).then_some(link);
@@ -293,9 +300,10 @@ impl Handler for DetachedHandler {
 
     fn resume(&mut self, switch: &mut Switch<'_>, passed_on: &mut Vec<u8>) -> Result<()> {
         let Some(link) = &self.link else { return Ok(()) };
-        match link.pop() {
+        let counts = |parcel: &Parcel| !matches!(parcel, Parcel::Fault { version, .. } if *version != link.code_version());
+        match std::iter::from_fn(|| link.pop()).find(counts) {
             None => Ok(()),
-            Some(Parcel::Fault(text)) => Err(HandlerError::fault(String::from(text))),
+            Some(Parcel::Fault { why, .. }) => Err(HandlerError::fault(String::from(why))),
             Some(Parcel::Written { messages, expected, passed }) => {
                 passed_on.extend_from_slice(&passed);
                 let refused = switch.append(&messages, &expected)?;

@@ -138,6 +138,7 @@ impl std::fmt::Debug for Feed {
 
 #[cfg(test)]
 mod tests {
+    use bellrock_api::runtime::EmptyNetwork;
     use bellrock_api::{AppId, Dpid, Version};
 
     use super::*;
@@ -145,7 +146,8 @@ mod tests {
 
     fn link() -> Arc<SwitchLink> {
         let Some(app) = AppId::new(0, "test") else { unreachable!("there is a first place") };
-        Arc::new(SwitchLink::new(0, Dpid(1), Version::V1_3, app, Arc::new(AppCounts::new(&[]))))
+        let (place, counts) = ((app, EmptyNetwork::network()), Arc::new(AppCounts::new(&[])));
+        Arc::new(SwitchLink::new(0, Dpid(1), Version::V1_3, place, counts))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bellrock_api::runtime::Expected;
-use bellrock_api::{AppId, Dpid, Version};
+use bellrock_api::{AppId, Dpid, Network, Version};
 use crossbeam_queue::SegQueue;
 
 /// Maximum number of bytes that wait for the worker of a switch. Above it, writing to the switch is
@@ -19,6 +19,8 @@ pub struct SwitchLink {
     dpid: Dpid,
     version: Version,
     app: AppId,
+    /// The app's handle to the network.
+    network: Network,
     /// What the thread of the app wrote, in order.
     parcels: SegQueue<Parcel>,
     /// Bytes in `parcels`.
@@ -28,6 +30,8 @@ pub struct SwitchLink {
     /// Whether a tick waits in the feed.
     pub(crate) has_tick: AtomicBool,
     counts: Arc<AppCounts>,
+    /// Number of times that the code of the app was replaced.
+    code_version: AtomicU64,
 }
 
 /// The counters of an app at one switch, which the app names itself.
@@ -49,15 +53,15 @@ impl AppCounts {
 pub(crate) enum Parcel {
     /// Messages for the switch, what is expected for them, and packet_ins for the rest of the chain.
     Written { messages: Box<[u8]>, expected: Box<[Expected]>, passed: Box<[u8]> },
-    /// The app failed: this counts as a panic.
-    Fault(Box<str>),
+    /// The app failed: this counts as a panic, of this version of its code.
+    Fault { why: Box<str>, version: u64 },
 }
 
 impl Parcel {
     fn bytes(&self) -> usize {
         match self {
             Parcel::Written { messages, passed, .. } => messages.len() + passed.len(),
-            Parcel::Fault(text) => text.len(),
+            Parcel::Fault { why, .. } => why.len(),
         }
     }
 }
@@ -67,7 +71,7 @@ impl SwitchLink {
         number: u64,
         dpid: Dpid,
         version: Version,
-        app: AppId,
+        (app, network): (AppId, Network),
         counts: Arc<AppCounts>,
     ) -> Self {
         SwitchLink {
@@ -75,12 +79,23 @@ impl SwitchLink {
             dpid,
             version,
             app,
+            network,
             parcels: SegQueue::new(),
             waiting: AtomicUsize::new(0),
             packet_bytes: AtomicUsize::new(0),
             has_tick: AtomicBool::new(false),
             counts,
+            code_version: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that the code of the app was replaced: faults of the last version do not count any more.
+    pub fn renew_code(&self) {
+        self.code_version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn code_version(&self) -> u64 {
+        self.code_version.load(Ordering::Relaxed)
     }
 
     /// Its number. No other link of the same feed has it.
@@ -105,6 +120,12 @@ impl SwitchLink {
     #[must_use]
     pub fn app(&self) -> AppId {
         self.app
+    }
+
+    /// The app's handle to the network, also where [`App::start`](bellrock_api::App::start) was not called.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Adds to a counter of the app. Returns whether the app has a counter of this name

@@ -102,7 +102,7 @@ impl Writer {
 
     /// Reports that the app failed at an event of this switch, which counts as a panic.
     pub fn fault(&mut self, link: &SwitchLink, network: &Network, why: &str) {
-        link.push(Parcel::Fault(why.into()));
+        link.push(Parcel::Fault { why: why.into(), version: link.code_version() });
         let _ = network.resume(link.dpid());
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{List, frame, xid::XidSource};
 use bellrock_api::{
     Action, EarlierFlows, FlowMod, Forwards, Instruction, MacAddr, Match, Needs, Network, PacketIn,
-    PacketInView, Port, SwitchInfo, Version,
+    PacketInView, Port, Scope, SwitchInfo, Version,
 };
 use bellrock_detached::{
     Delivery, DetachedApp, DetachedEvent, DetachedSettings, Doorbell, Feed, MAX_ADOPT_BYTES,
@@ -64,6 +64,7 @@ fn app(name: &str) -> (DetachedApp, Arc<Told>) {
         forwards: Forwards::Unknown,
         sees: None,
         needs: Needs::empty(),
+        scope: Scope::PerSwitch,
         earlier_flows: EarlierFlows::Adopt,
         wanted: Wanted { packet_ins: true, port_status: true, flow_removed: true, tick: true },
         counters: vec![("ports_changed", "Changes of ports.")],

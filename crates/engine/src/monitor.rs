@@ -137,6 +137,12 @@ impl Monitor {
         self.shared.app_states()
     }
 
+    /// Gives an app its events again after too many panics. `false`: there is no such app.
+    #[must_use]
+    pub fn enable_app(&self, name: &str) -> bool {
+        self.shared.enable_app(name)
+    }
+
     /// The tasks of the apps in the order of their start, and the last ones that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {

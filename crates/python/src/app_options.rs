@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use bellrock::{EarlierFlows, Forwards, Needs};
+use bellrock::{EarlierFlows, Forwards, Needs, Scope};
 use bellrock_detached::{DETACHED_COUNTERS, DetachedSettings, Wanted};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use crate::matching::PyMatch;
 pub(crate) struct AppOptions {
     pub(crate) name: String,
     forwards: String,
+    scope: String,
     needs: Vec<String>,
     /// `None`: it has not said.
     sees: Option<Vec<Py<PyMatch>>>,
@@ -68,6 +69,7 @@ impl AppOptions {
             forwards,
             sees,
             needs,
+            scope: self.scope()?,
             earlier_flows,
             wanted: Wanted {
                 packet_ins: self.wants_packet_ins,
@@ -83,6 +85,25 @@ impl AppOptions {
     /// Whether it sees any packets.
     pub(crate) fn sees_packets(&self) -> bool {
         self.sees.as_ref().is_some_and(|sees| !sees.is_empty())
+    }
+
+    /// Whether flows of an earlier run, or of an earlier version of its code, may stay.
+    pub(crate) fn flows_may_stay(&self) -> bool {
+        self.keeps_flows || self.adopts_flows
+    }
+
+    /// Where its `start` is called in a cluster.
+    ///
+    /// # Errors
+    /// `ValueError` for one that does not exist.
+    pub(crate) fn scope(&self) -> PyResult<Scope> {
+        match self.scope.as_str() {
+            "per_switch" => Ok(Scope::PerSwitch),
+            "once" => Ok(Scope::Once),
+            other => Err(PyValueError::new_err(format!(
+                "scope: {other:?} is not \"per_switch\" or \"once\""
+            ))),
+        }
     }
 
     /// The services that it needs.

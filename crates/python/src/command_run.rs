@@ -58,6 +58,12 @@ impl CommandRun {
         self.config.python_files().map(|file| file.path().display().to_string()).collect()
     }
 
+    /// Whether they are loaded again when they change.
+    #[getter]
+    fn reloads_apps(&self) -> bool {
+        self.run.options.reload_apps
+    }
+
     /// Starts the log, in the format and from the level of the settings.
     fn start_log(&self) {
         let level = start_log(&self.config);

@@ -191,6 +191,15 @@ impl NativeController {
         self.runner.start(py)
     }
 
+    /// Replaces the object of an app, as when its file has changed: its flows are removed, unless it keeps or
+    /// adopts them, `start` is called, and `switch_up` for each switch. Returns whether there is such an app.
+    fn replace(&self, py: Python<'_>, name: &str, app: Py<PyAny>) -> PyResult<bool> {
+        self.runner.forget_faults(name);
+        // It may have been disabled for what is mended now. What the new one writes must be sent.
+        let _ = self.controller().as_ref().map(|it| it.controller().enable_app(name));
+        self.runner.replace(py, name, app)
+    }
+
     /// Handles events for some milliseconds. Returns whether more wait.
     fn turn(&self, py: Python<'_>) -> PyResult<bool> {
         let mut bytes = [0; 64];

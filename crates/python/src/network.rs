@@ -9,7 +9,7 @@ use bellrock::openflow::{
 };
 use bellrock::services::paths::{Hop, paths};
 use bellrock::services::programming::FlowProgramming;
-use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port};
+use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port, Term};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -67,6 +67,19 @@ impl PyNetwork {
     /// Returns the time since the controller started, in seconds.
     fn now(&self) -> f64 {
         self.network.now().as_secs_f64()
+    }
+
+    /// The number of the term in which this node leads, for an app of scope "once" in a cluster: larger
+    /// than those before. `None`: the controller is alone, or the app is of another scope.
+    #[getter]
+    fn term(&self) -> Option<u64> {
+        self.network.term().map(Term::number)
+    }
+
+    /// Whether another node may lead now.
+    #[getter]
+    fn is_term_over(&self) -> bool {
+        self.network.term().is_some_and(Term::is_over)
     }
 
     /// The switches that are up.

@@ -67,6 +67,22 @@ impl PySwitch {
         }
     }
 
+    pub(crate) fn link(&self) -> &Arc<SwitchLink> {
+        &self.link
+    }
+
+    /// Removes all flows of the app. Returns the id of a barrier, after which they are gone.
+    ///
+    /// # Errors
+    /// `Error`: the switch is not up, or too much waits for it.
+    pub(crate) fn remove_all(&self) -> PyResult<u32> {
+        self.write(|switch| {
+            switch.remove(&Match::any(), Port::ANY)?;
+            switch.barrier()
+        })
+        .map(|xid| xid.0)
+    }
+
     pub(crate) fn set_info(&self, info: Arc<SwitchInfo>) {
         self.state().info = info;
     }

@@ -50,6 +50,12 @@ impl Health {
         !self.disabled.swap(true, Ordering::Relaxed)
     }
 
+    /// Gives a disabled app its events again. Its panics are forgiven.
+    pub(crate) fn enable(&self) {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.disabled.store(false, Ordering::Relaxed);
+    }
+
     /// Counts an event that takes longer than the limit.
     pub(crate) fn blocked(&self) {
         self.blocked.fetch_add(1, Ordering::Relaxed);
@@ -112,5 +118,7 @@ mod tests {
         assert_eq!(disabled.len(), 1);
         assert!(health.is_disabled());
         assert_eq!(health.panics(), 120);
+        health.enable();
+        assert!(!health.is_disabled() && !health.panicked(s(2000)), "it begins anew");
     }
 }

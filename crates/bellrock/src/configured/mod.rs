@@ -167,6 +167,9 @@ pub struct RunOptions {
     pub sources: Sources,
     /// Whether to read it again when its file changes.
     pub watch_config: bool,
+    /// Whether files with apps in Python are loaded again when they change.
+    #[serde(default)]
+    pub reload_apps: bool,
     /// The table of `global_learning`.
     pub shared_table: SharedTableKind,
 }
@@ -259,9 +262,9 @@ impl Configured {
         builder: ControllerBuilder,
         parts: reload::Parts,
     ) -> Result<Self, NotRun> {
-        let RunOptions { sources, watch_config, .. } = options;
+        let RunOptions { sources, watch_config, reload_apps, .. } = options;
         let shared_config = parts.shared_config.clone();
-        let reloader = Reloader::new(sources, config.clone(), log_level, parts);
+        let reloader = Reloader::new((sources, reload_apps), config.clone(), log_level, parts);
         let shared_config = shared_config
             .map(|(store, node)| SharedConfigNode::new(store, node, Arc::clone(&reloader)));
         let by_operator = Arc::clone(&reloader);

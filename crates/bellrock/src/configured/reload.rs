@@ -67,7 +67,7 @@ struct Running {
     block_list: Option<BlockListFile>,
     /// The content of the files that it names.
     files: NamedFiles,
-    /// Digests of the files with apps in Python, as they were at the start.
+    /// Digests of the files with apps in Python, as they were at the start; none if Python follows them itself.
     python: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
@@ -85,7 +85,10 @@ impl Running {
     fn changed_apps(&self) -> impl Iterator<Item = String> {
         let changed = self.python.iter().filter(|(path, before)| digest(path).ok() != *before);
         changed.map(|(path, _)| {
-            format!("{} has changed since the start; a restart loads it", path.display())
+            format!(
+                "{} has changed since the start; a restart loads it, or `bellrock run --reload` at once",
+                path.display()
+            )
         })
     }
 }
@@ -118,7 +121,7 @@ pub(super) struct Parts {
 
 impl Reloader {
     pub(super) fn new(
-        sources: Sources,
+        (sources, reload_apps): (Sources, bool),
         config: Config,
         log_level: LogLevel,
         parts: Parts,
@@ -138,7 +141,8 @@ impl Reloader {
         } = parts;
         log_level.show_names(names.0.watch());
         let files = NamedFiles::read(&config);
-        let python = config.python_files().map(|file| file.path().to_owned());
+        let followed = config.python_files().filter(|_| !reload_apps);
+        let python = followed.map(|file| file.path().to_owned());
         let python = python.map(|path| (path.clone(), digest(&path).ok())).collect();
         let (text, shared) =
             (sources.clone().read_text().ok().and_then(|it| it.text), SharedText::default());

@@ -419,7 +419,7 @@ mod tests {
                 builder(&config, SharedTableKind::default(), &mut |builder, _| Ok(builder))
                     .unwrap();
             let log_level = start_log(&config);
-            let reloader = Reloader::new(Sources::default(), config, log_level, parts);
+            let reloader = Reloader::new((Sources::default(), false), config, log_level, parts);
             let events = store.follow();
             let node = SharedConfigNode::new(Arc::new(store.clone()), name.to_owned(), reloader);
             let mut node = TestNode { node, events };

@@ -28,7 +28,8 @@ fn the_interpreter_takes_the_place_of_the_command_and_gets_its_sources() {
     let (app, file) = (place.file("my_app.py"), place.file("bellrock.yaml"));
     fs::write(&app, "").unwrap();
     fs::write(&file, format!("apps: [{app}]\n")).unwrap();
-    let arguments = ["run", "--config", &file, "--watch-config", "--listen", "127.0.0.1:1,[::1]:2"];
+    let arguments =
+        ["run", "--config", &file, "--watch-config", "--reload", "--listen", "127.0.0.1:1,[::1]:2"];
     let mut command = bellrock(&arguments);
     command.env("PATH", &folder).env("BELLROCK_WORKERS", "2").env("BELLROCK_LOG_LEVL", "x");
     command.stdout(std::process::Stdio::piped());
@@ -48,6 +49,7 @@ fn the_interpreter_takes_the_place_of_the_command_and_gets_its_sources() {
         "options": {
             "sources": {"file": file, "overrides": overrides, "apps": []},
             "watch_config": true,
+            "reload_apps": true,
             "shared_table": "lock_free",
         },
         "warnings": ["BELLROCK_LOG_LEVL is no setting; did you mean BELLROCK_LOG_LEVEL?"],

@@ -1,22 +1,21 @@
 //! Calls the handlers of the apps: the thread of the apps takes events from the feed here.
 
+mod shared;
+mod start;
+
 use std::collections::HashMap;
-use std::future::Future;
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bellrock::openflow::{FlowStats, FromSwitch, MultipartReply, ReplyBody, frame};
-use bellrock::{Needs, Network, SwitchInfo};
+use bellrock::{Needs, Network, Scope, SwitchInfo};
 use bellrock_detached::{Delivery, DetachedApp, DetachedEvent, Feed, SwitchLink};
-use crossbeam_queue::SegQueue;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyNone;
 use tracing::info;
 
@@ -28,7 +27,8 @@ use crate::packets::PyPacketIns;
 use crate::stats::PyFlowStats;
 use crate::switch::PySwitch;
 use crate::verdict::PyVerdict;
-use crate::writers::Writers;
+
+pub(crate) use shared::Shared;
 
 /// How long handlers may hold back the coroutines, and what was written for earlier packets.
 const TURN: Duration = Duration::from_millis(5);
@@ -40,115 +40,17 @@ const POST_AFTER: Duration = Duration::from_micros(500);
 /// takes as long. Nearly all of the latency of a lone packet is in wake-ups.
 pub(crate) const SPIN: Duration = Duration::from_micros(40);
 
-/// What the switches, networks and the runner of one controller share.
-pub(crate) struct Shared {
-    feed: Arc<Feed>,
-    writers: Mutex<Writers>,
-    /// Results of tasks in the controller, for the coroutines that await them.
-    results: SegQueue<(u64, TaskResult)>,
-    /// Futures of `asyncio` that wait for a result, by its number.
-    awaited: Mutex<HashMap<u64, Py<PyAny>>>,
-    tasks: AtomicU64,
-}
-
-/// Makes the Python value of a result.
-type TaskResult = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
-
-impl Shared {
-    pub(crate) fn new(feed: Arc<Feed>) -> Arc<Self> {
-        Arc::new(Shared {
-            feed,
-            writers: Mutex::default(),
-            results: SegQueue::new(),
-            awaited: Mutex::default(),
-            tasks: AtomicU64::new(0),
-        })
-    }
-
-    pub(crate) fn writers(&self) -> MutexGuard<'_, Writers> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn awaited(&self) -> MutexGuard<'_, HashMap<u64, Py<PyAny>>> {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs a future as a task of the controller, and returns an awaitable for its result.
-    ///
-    /// # Errors
-    /// `RuntimeError`: no event loop runs.
-    pub(crate) fn awaitable<'py, T: Send + 'static>(
-        self: &Arc<Self>,
-        py: Python<'py>,
-        (network, name): (&Network, &'static str),
-        future: impl Future<Output = T> + Send + 'static,
-        to_python: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        static GET_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let event_loop = GET_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
-        let awaited = event_loop.call_method0(intern!(py, "create_future"))?;
-        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
-        self.awaited().insert(number, awaited.clone().unbind());
-        let answer = TaskAnswer { shared: Arc::clone(self), number, is_given: false };
-        network.spawn(name, async move {
-            let answer = answer;
-            let result = future.await;
-            answer.give(move |py| to_python(py, result));
-        });
-        Ok(awaited)
-    }
-
-    /// Sets the results that have come.
-    fn set_results(&self, py: Python<'_>) -> PyResult<()> {
-        while let Some((number, result)) = self.results.pop() {
-            let Some(awaited) = self.awaited().remove(&number) else { continue };
-            let awaited = awaited.bind(py);
-            if awaited.call_method0(intern!(py, "done"))?.is_truthy()? {
-                continue;
-            }
-            match result(py) {
-                Ok(value) => awaited.call_method1(intern!(py, "set_result"), (value,))?,
-                Err(error) => awaited.call_method1(intern!(py, "set_exception"), (error,))?,
-            };
-        }
-        Ok(())
-    }
-}
-
-/// The answer that a program awaits. It gets one in any case: a task that is refused, because its app has
-/// too many, panics, or is ended with the controller, is dropped without a result.
-struct TaskAnswer {
-    shared: Arc<Shared>,
-    number: u64,
-    is_given: bool,
-}
-
-impl TaskAnswer {
-    fn give(mut self, result: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static) {
-        self.is_given = true;
-        self.push(Box::new(result));
-    }
-
-    fn push(&self, result: TaskResult) {
-        self.shared.results.push((self.number, result));
-        self.shared.feed.wake();
-    }
-}
-
-impl Drop for TaskAnswer {
-    fn drop(&mut self) {
-        if !self.is_given {
-            let why = "the controller has not finished this: the app has too many tasks (`allow`), or it ends";
-            self.push(Box::new(move |_| Err(PyRuntimeError::new_err(why))));
-        }
-    }
-}
-
 /// One app: an object in Python, and its network.
 pub(crate) struct RunnerApp {
     name: String,
-    app: Py<PyAny>,
+    /// Another version of its code may take its place.
+    app: Mutex<Py<PyAny>>,
     network: Arc<OnceLock<Network>>,
+    /// The network with which it has started: that of the term, for an app that runs once in a cluster.
+    started: Mutex<Option<Network>>,
+    scope: Scope,
+    /// Whether its flows may stay when its code is replaced.
+    flows_may_stay: bool,
     keeps_flows: bool,
     needs: Needs,
     sees_packets: bool,
@@ -160,7 +62,19 @@ impl RunnerApp {
     }
 
     fn python_network(&self, shared: &Arc<Shared>) -> PyResult<PyNetwork> {
-        Ok(PyNetwork::new(self.network()?, self.keeps_flows, self.needs, shared))
+        Ok(self.python_network_of(self.network()?, shared))
+    }
+
+    fn python_network_of(&self, network: &Network, shared: &Arc<Shared>) -> PyNetwork {
+        PyNetwork::new(network, self.keeps_flows, self.needs, shared)
+    }
+
+    fn object(&self, py: Python<'_>) -> Py<PyAny> {
+        self.app.lock().unwrap_or_else(PoisonError::into_inner).clone_ref(py)
+    }
+
+    fn started(&self) -> MutexGuard<'_, Option<Network>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -168,6 +82,9 @@ impl RunnerApp {
 struct Handlers {
     switch: Py<PySwitch>,
     app: usize,
+    /// The barrier after which the new version of the app gets the switch: the flows of the last one are gone
+    /// then. Packets that come meanwhile are dropped.
+    renewed_after: Option<u32>,
     adopt: Option<Py<PyAny>>,
     packet_in: Option<Py<PyAny>>,
     packet_ins: Option<Py<PyAny>>,
@@ -188,6 +105,7 @@ impl Handlers {
         Handlers {
             switch,
             app,
+            renewed_after: None,
             adopt: method("adopt"),
             packet_in: method("packet_in"),
             packet_ins: method("packet_ins"),
@@ -231,33 +149,28 @@ impl Runner {
         on_start: impl Fn(&Network) + Send + Sync + 'static,
     ) -> PyResult<DetachedApp> {
         let network = Arc::new(OnceLock::new());
-        let own = Arc::clone(&network);
+        let (own, scope, place) = (Arc::clone(&network), options.scope()?, self.apps.len());
+        let shared = Arc::clone(&self.shared);
         let detached = DetachedApp::new(options.settings()?, &self.shared.feed, move |network| {
-            // A controller starts its apps once.
-            let _ = own.set(network.clone());
+            // It is the same in all terms.
+            let _ = own.set(network.clone().with_term(None));
             on_start(network);
+            if scope == Scope::Once {
+                shared.begin_term(place, network);
+            }
         });
         self.apps.push(RunnerApp {
             name: options.name.clone(),
-            app,
+            app: Mutex::new(app),
             network,
+            started: Mutex::default(),
+            scope,
+            flows_may_stay: options.flows_may_stay(),
             keeps_flows: options.keeps_flows,
             needs: options.needs()?,
             sees_packets: options.sees_packets(),
         });
         Ok(detached)
-    }
-
-    /// Calls `start` of all apps.
-    ///
-    /// # Errors
-    /// The exception of an app.
-    pub(crate) fn start(&self, py: Python<'_>) -> PyResult<()> {
-        for app in &self.apps {
-            let network = app.python_network(&self.shared)?;
-            app.app.call_method1(py, intern!(py, "start"), (network,))?;
-        }
-        Ok(())
     }
 
     /// Handles events and results for at most one turn. Returns whether more wait; if not, the next
@@ -271,6 +184,7 @@ impl Runner {
         let mut may_spin = false;
         loop {
             self.shared.set_results(py)?;
+            self.follow_terms(py)?;
             match feed.pop() {
                 Some(delivery) => {
                     self.handle(py, delivery)?;
@@ -280,7 +194,9 @@ impl Runner {
                 None if mem::take(&mut may_spin) => py.detach(|| spin(feed, self.spin)),
                 None if !feed.sleep() => continue,
                 // A result may have come before `sleep`, and then nobody wakes.
-                None => return Ok(!self.shared.results.is_empty()),
+                None => {
+                    return Ok(!self.shared.results.is_empty() || !self.shared.terms.is_empty());
+                }
             }
             if Instant::now() >= end {
                 return Ok(true);
@@ -296,6 +212,15 @@ impl Runner {
         let Some(handlers) = handlers else { return Ok(()) };
         let h = &*handlers;
         let switch = h.switch.bind(py);
+        if let Some(barrier) = h.renewed_after {
+            match event {
+                DetachedEvent::Barrier(xid) | DetachedEvent::Unanswered(xid) if xid == barrier => {
+                    return self.begin_at(py, &link, (h.app, h.switch.clone_ref(py)), &[]);
+                }
+                DetachedEvent::PortStatus(..) | DetachedEvent::SwitchDown => {}
+                _ => return Ok(()),
+            }
+        }
         match event {
             DetachedEvent::SwitchUp(..) => Ok(()),
             DetachedEvent::Adopt(flow) => {
@@ -350,23 +275,34 @@ impl Runner {
         info: Arc<SwitchInfo>,
         to_adopt: &[u8],
     ) -> PyResult<()> {
-        let of_link = |app: &RunnerApp| {
-            app.network.get().and_then(Network::app_id).is_some_and(|id| id == link.app())
-        };
+        let of_link = |app: &RunnerApp| app.name == link.network().app();
         let Some(place) = self.apps.iter().position(of_link) else { return Ok(()) };
         let app = &self.apps[place];
-        let network = app.network()?;
+        // One that runs once in a cluster has not started at this node, perhaps.
+        let network = app.network.get_or_init(|| link.network().clone());
         let switch = PySwitch::new(link, network, &self.shared, (info, app.sees_packets));
-        let switch = Py::new(py, switch)?;
+        self.begin_at(py, link, (place, Py::new(py, switch)?), to_adopt)
+    }
+
+    /// Makes the handler of an app for a switch.
+    fn begin_at(
+        &self,
+        py: Python<'_>,
+        link: &Arc<SwitchLink>,
+        (place, switch): (usize, Py<PySwitch>),
+        to_adopt: &[u8],
+    ) -> PyResult<()> {
+        let app = &self.apps[place];
         self.shared.writers().begin();
         let network_object = app.python_network(&self.shared)?;
-        let made = app.app.call_method1(
+        let object = app.object(py);
+        let made = object.call_method1(
             py,
             intern!(py, "switch_up"),
             (network_object, switch.clone_ref(py)),
         );
         let handler = match made {
-            Ok(handler) if handler.is_none(py) => app.app.bind(py).clone(),
+            Ok(handler) if handler.is_none(py) => object.bind(py).clone(),
             Ok(handler) => {
                 let handler = handler.into_bound(py);
                 let check = py.import(intern!(py, "bellrock._check"))?;
@@ -531,9 +467,20 @@ impl Runner {
         }
         let app = &self.apps[app];
         let text = error.to_string();
-        self.report.call1(py, (&app.name, error))?;
+        self.report(py, app, error)?;
         self.shared.writers().fault(link, app.network()?, &text);
         Ok(())
+    }
+
+    /// Reports an exception of an app.
+    ///
+    /// # Errors
+    /// It is to end the program.
+    fn report(&self, py: Python<'_>, app: &RunnerApp, error: PyErr) -> PyResult<()> {
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        self.report.call1(py, (&app.name, error)).map(drop)
     }
 
     fn links(&self) -> MutexGuard<'_, HashMap<u64, Arc<Handlers>>> {
