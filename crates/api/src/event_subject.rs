@@ -80,6 +80,8 @@ impl Event {
             | Event::SwitchClaimed { dpid }
             | Event::ElectionAhead { dpid, .. }
             | Event::ForeignFlows { dpid, .. }
+            | Event::AnnouncementsRefused { dpid, .. }
+            | Event::AnnouncementsTaken { dpid }
             | Event::OwnFlowRefused { dpid, .. }
             | Event::OwnFlowInstalled { dpid, .. } => EventSubject::switch(*dpid),
             Event::RemovalUnanswered { app, dpid }
@@ -108,6 +110,7 @@ impl Event {
             Event::Segment { ports, .. } | Event::SegmentOver { ports } => {
                 EventSubject::first(ports)
             }
+            Event::HostAtLink { host, ports } => EventSubject::first(ports).host(*host),
             Event::OutsideLoop { ports, kept_out } => {
                 kept_out.map_or_else(|| EventSubject::first(ports), EventSubject::port)
             }
