@@ -160,7 +160,10 @@ fn an_authors_own_error_is_counted_and_kept_with_its_text_and_type() {
     lab.packet_in(s, 1, None, &[8; 60]);
     lab.run();
     let states = lab.shared.app_states();
-    assert_eq!(states[0].last_error.as_deref(), Some("no backend for 8 (worker::dispatch::NoBackend)"));
+    assert_eq!(
+        states[0].last_error.as_deref(),
+        Some("no backend for 8 (worker::dispatch::NoBackend)")
+    );
     assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 4);
 }
 
