@@ -57,12 +57,14 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// The text of a test program of a crate, with its modules.
+/// The text of tests of a crate: of a program with its modules, or of a module.
 fn program(krate: &str, name: &str) -> String {
     let tests = root().join("crates").join(krate).join("tests");
-    let one = tests.join(format!("{name}.rs"));
-    if one.exists() {
-        return fs::read_to_string(one).unwrap();
+    let file = format!("{name}.rs");
+    let folders = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().path());
+    let mut places = [tests.clone()].into_iter().chain(folders.filter(|path| path.is_dir()));
+    if let Some(one) = places.find(|folder| folder.join(&file).exists()) {
+        return fs::read_to_string(one.join(file)).unwrap();
     }
     let modules = fs::read_dir(tests.join(name)).unwrap_or_else(|_| panic!("no {krate}/{name}"));
     modules.map(|module| fs::read_to_string(module.unwrap().path()).unwrap()).collect()

@@ -98,7 +98,7 @@ fn near_miss<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let slips = |name: &str| strsim::osa_distance(&written, &plain(name));
     let is_part = |name: &str| name.split_once('_').is_some_and(|(first, _)| first == key);
     let (distance, nearest) = known.iter().map(|name| (slips(name), *name)).min()?;
-    let allowed = if nearest.len() < LONG { 1 } else { 2 };
+    let allowed = if nearest.len().max(written.len()) < LONG { 1 } else { 2 };
     match distance <= allowed {
         true => Some(nearest),
         // "table" for "table_id".
