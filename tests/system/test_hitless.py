@@ -40,9 +40,8 @@ ROUTED = (("h1", "h3"), ("h3", "h1"), ("h2", "h1"), ("h4", "h2"))
 # Unused flows stay for longer than the test takes.
 IDLE_TIMEOUT_S = 3600
 # Flow_mods sent to a switch at each connect, whatever flows it has: the flow for announcements and the two for the
-# address of host tracking; in 1.0 the removal of each of these three; in 1.3 the table-miss entry, and a removal by the
-# cookie of each service.
-OWN_FLOW_MODS = {"OpenFlow10": 6, "OpenFlow13": 7}
+# address of host tracking, which replace those of before; in 1.3 also the table-miss entry.
+OWN_FLOW_MODS = {"OpenFlow10": 3, "OpenFlow13": 4}
 # The differences between two listings of the same flow.
 STATISTICS = re.compile(r" (duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*,")
 

@@ -1,3 +1,5 @@
+//! Settings in any order, questions without a socket, and chains that do not start.
+
 use bellrock_apps::{Hub, Learning};
 
 use super::*;
