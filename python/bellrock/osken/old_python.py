@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from os_ken import utils
-
 MODULES = frozenset((
     "BaseHTTPServer", "ConfigParser", "HTMLParser", "Queue", "SimpleHTTPServer", "SocketServer", "StringIO", "Tkinter", "__builtin__",
     "cPickle", "cStringIO", "commands", "cookielib", "httplib", "thread", "urllib2", "urlparse", "xmlrpclib",
@@ -81,6 +79,9 @@ def install() -> None:
 
     os-ken takes the path for the name of a module then, and reports that there is none. A second call changes nothing.
     """
+    # The manager must start without os-ken, to say what is missing.
+    from os_ken import utils
+
     load = utils.import_module
     if load.__module__ == __name__:
         return
