@@ -2312,12 +2312,12 @@ class Network:
         """Returns the time since the controller started, in seconds."""
     @property
     def term(self) -> int | None:
-        """The number of the term in which this node leads, for an app with `scope = "once"`; larger
-        than that of any leader before. `None` for other apps.
+        """The number of the term in which this node leads, for an app of scope "once" in a cluster: larger
+        than those before. `None`: the controller is alone, or the app is of another scope.
         """
     @property
     def is_term_over(self) -> bool:
-        """Whether the node leads no longer, for an app with `scope = "once"`."""
+        """Whether another node may lead now."""
     @property
     def switches(self) -> list[SwitchInfo]:
         """The switches that are up."""
