@@ -127,10 +127,11 @@ class Static(SystemTest):
         finally:
             ends.set()
             other.join()
-        # When the other program is gone, an order sends it at once, and it counts again after some reports.
+        # When the other program is gone, an order sends it at once. The next report may have to show that it stays.
         controller.ask("static", "remove", "wall")
-        self.assertEqual(controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")["set"], 1)
+        self.assertEqual(controller.ordered("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")["set"], 1)
         until(lambda: len(self.drops(network)) == 1, SOON_S, "the switch has it")
+        until(lambda: controller.ask("static", "list")[0]["state"] == "installed", AUDIT_S, "a report has it")
 
     @on_both_versions
     def what_is_wrong_changes_nothing_and_names_the_field(self, version):

@@ -122,6 +122,13 @@ class Controller:
             raise AssertionError(f"`{' '.join(answer.args)}` exited with {answer.returncode}: {answer.stderr}")
         return json.loads(answer.stdout), answer.stderr
 
+    def ordered(self, *words):
+        """The answer, decoded, of an order that a switch has carried out or not yet."""
+        answer = self._run(words)
+        if answer.returncode not in (0, 1):
+            raise AssertionError(f"`{' '.join(answer.args)}` exited with {answer.returncode}: {answer.stderr}")
+        return json.loads(answer.stdout)
+
     def refused(self, *words):
         """What the same command says when it fails, as it must."""
         answer = self._run(words)
