@@ -34,6 +34,7 @@ mod event_alarms;
 mod event_causes;
 mod event_kinds;
 mod event_subject;
+mod event_text;
 mod events;
 mod flow;
 mod hosts;
