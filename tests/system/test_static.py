@@ -128,7 +128,7 @@ class Static(SystemTest):
             ends.set()
             other.join()
         # When the other program is gone, an order sends it at once. The next report may have to show that it stays.
-        controller.ask("static", "remove", "wall")
+        controller.ordered("static", "remove", "wall")
         self.assertEqual(controller.ordered("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")["set"], 1)
         until(lambda: len(self.drops(network)) == 1, SOON_S, "the switch has it")
         until(lambda: controller.ask("static", "list")[0]["state"] == "installed", AUDIT_S, "a report has it")

@@ -157,10 +157,11 @@ impl NotKept {
     }
 
     /// Returns the intents of entries that a report did not have as wanted, and that were corrected
-    /// since. The next report shows whether they are there.
+    /// since. The next report shows whether they are there. A confirmed removal is settled.
     pub(super) fn unverified(&self) -> impl Iterator<Item = u32> {
-        let sent = self.corrected.values().filter(|it| it.is_sent && it.not_kept.is_none());
-        sent.map(|correction| correction.intent)
+        let is_unverified =
+            |it: &&Correction| it.is_sent && it.not_kept.is_none() && it.result.is_entry();
+        self.corrected.values().filter(is_unverified).map(|correction| correction.intent)
     }
 
     /// Whether a correction was sent since the last report.
