@@ -112,8 +112,8 @@ pub struct MemberSettings {
     pub nodes: usize,
     /// A random number of this process.
     pub incarnation: u64,
-    /// A record is removed when no node has had its switch for so long: [`KEEP_RECORDS`], but for
-    /// tests.
+    /// Time without its switch at any node after which a record is removed. Tests choose less than
+    /// [`KEEP_RECORDS`].
     pub keep_records: Duration,
 }
 

@@ -37,7 +37,7 @@ impl Default for AskedAddresses {
 /// ([`Network::hosts`]). Does nothing if too many are asked for, or if host tracking does not run.
 pub fn ask_for(network: &Network, ip: Ipv4Addr, vlan: Option<u16>) {
     let asked = network.extension::<AskedAddresses>();
-    // Who asks waits for a limited time.
+    // The caller waits for a limited time.
     let _ = asked.0.try_send((ip, vlan));
 }
 
