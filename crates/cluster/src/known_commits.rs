@@ -1,14 +1,14 @@
 //! Which number of commits the owner of a store has seen, byte for byte.
 //!
 //! An order is stored on condition of etcd's revision of that number. After a restore of etcd, the same
-//! revision may belong to another commit, and an owner who has not heard of the restore yet would pass. The
+//! revision may belong to another commit, and an owner that has not heard of the restore yet would pass. The
 //! stored bytes have a random number for each commit, so they are compared too: those that the owner has
 //! seen, not the newest that have come.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of commits that are remembered. An owner who is further behind would not pass anyway.
+/// Maximum number of commits that are remembered. An owner that is further behind is refused.
 const MAX_KNOWN: usize = 64;
 
 /// The numbers of commits of one store.
@@ -33,19 +33,19 @@ struct Seen {
 }
 
 impl KnownCommits {
-    /// The store was read. Returns the number of that.
+    /// Notes that the store was read. Returns the number of the read.
     pub(crate) fn read(&self) -> u64 {
         let mut known = self.lock();
         known.reads += 1;
         known.reads
     }
 
-    /// The owner has taken what was read.
+    /// Notes that the owner has taken what was read.
     pub(crate) fn take(&self, read: u64) {
         self.lock().taken = read;
     }
 
-    /// The number of commits was read, or has changed after a read.
+    /// Notes the number of commits as it was read, or as it has changed after a read.
     pub(crate) fn see(&self, read: u64, revision: i64, bytes: Vec<u8>) {
         let mut known = self.lock();
         if known.seen.len() >= MAX_KNOWN {
@@ -54,16 +54,17 @@ impl KnownCommits {
         known.seen.push_back(Seen { read, revision, bytes });
     }
 
-    /// The owner has changed it himself.
+    /// Notes a commit of the owner.
     pub(crate) fn commit(&self, revision: i64, bytes: Vec<u8>) {
         let taken = self.lock().taken;
         self.see(taken, revision, bytes);
     }
 
-    /// What the number of commits must be for an order of the owner, who knows it at this revision.
+    /// Returns the bytes that the number of commits must have for an order of the owner, which knows it at
+    /// this revision. `None`: the owner has read nothing yet.
     ///
     /// # Errors
-    /// He knows another one than etcd has had.
+    /// The owner knows another number than etcd has had, or is too far behind.
     pub(crate) fn expected(&self, revision: i64) -> Result<Option<Vec<u8>>, ()> {
         let known = self.lock();
         if known.taken == 0 {
@@ -85,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_passes_with_what_he_has_taken_and_not_with_what_has_come() {
+    fn an_owner_passes_with_what_it_has_taken_and_not_with_what_has_come() {
         let known = KnownCommits::default();
-        assert_eq!(known.expected(7), Ok(None), "he has read nothing");
+        assert_eq!(known.expected(7), Ok(None), "it has read nothing");
         let first = known.read();
         known.see(first, 7, b"old".to_vec());
         known.take(first);
@@ -104,6 +105,6 @@ mod tests {
         for revision in 9..9 + MAX_KNOWN as i64 {
             known.see(second, revision, Vec::new());
         }
-        assert_eq!(known.expected(8), Err(()), "he is far behind");
+        assert_eq!(known.expected(8), Err(()), "it is far behind");
     }
 }

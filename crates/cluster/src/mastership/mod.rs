@@ -89,7 +89,7 @@ const ASK_PAUSE: Duration = Duration::from_secs(32);
 /// records.
 const WAIT_IN_VAIN: Duration = Duration::from_secs(3);
 const WAIT_FOR_NODE: Duration = Duration::from_secs(1);
-/// A node that has died has no claim on its way any more after so long: it stands by without a majority.
+/// Time after the death of a node within which its last claims arrive: without a majority it stands by.
 const CLAIMS_END: Duration = Duration::from_secs(1);
 /// A switch that no node says to be master of for so long is an alarm.
 const NO_MASTER: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@
 //! A record can be made again at any time: a new one has a later epoch than all before it, by etcd's
 //! revision, and by what the switch says that it has seen. So nothing is lost but the order of masters.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bellrock_api::Dpid;
@@ -12,13 +13,13 @@ use crate::node::NodeId;
 
 /// Time between two looks for records of switches that are gone.
 const SWEEP: Duration = Duration::from_secs(10);
-/// A record is removed when no node has had the switch for so long. That is longer than most
-/// maintenance: a switch that comes back has the masters of before.
+/// Time without its switch at any node after which a record is removed. It is longer than most
+/// maintenance, so a switch that comes back has the masters of before.
 pub const KEEP_RECORDS: Duration = Duration::from_secs(24 * 3600);
-/// The same when there are more than [`MANY_RECORDS`]. Anybody may invent datapath ids, if switches
-/// need no certificate, and they must not keep new switches out.
+/// The same above [`MANY_RECORDS`]. Without certificates of switches anybody may invent datapath ids,
+/// which must not keep new switches out.
 const KEEP_MANY: Duration = Duration::from_secs(60);
-/// Number of records from which on they are kept for a shorter time.
+/// Number of records above which they are kept for [`KEEP_MANY`] only.
 const MANY_RECORDS: usize = MAX_SWITCHES / 4 * 3;
 /// Maximum number of records that are removed at once. The others follow with the next look.
 const MAX_REMOVALS: usize = 256;
@@ -34,21 +35,17 @@ impl Mastership {
         let keep = if self.records > MANY_RECORDS { KEEP_MANY } else { self.keep_records };
         let keep = keep.min(self.keep_records);
         let is_first = NodeId::all(self.nodes).find(|&node| self.may_serve(node)) == Some(self.me);
-        let without_record = |entry: &super::switch::Entry| entry.record.is_none();
-        let gone: Vec<Dpid> = self
-            .switches
-            .iter()
-            .filter(|&(&dpid, entry)| !without_record(entry) && !self.is_used(dpid))
-            .map(|(&dpid, _)| dpid)
-            .collect();
-        let mut gone = gone.into_iter().peekable();
+        let is_gone = |&(&dpid, entry): &(&Dpid, &super::switch::Entry)| {
+            entry.record.is_some() && !self.is_used(dpid)
+        };
+        let gone: BTreeSet<Dpid> =
+            self.switches.iter().filter(is_gone).map(|(&dpid, _)| dpid).collect();
         let mut removals = 0;
         for (&dpid, entry) in &mut self.switches {
-            if gone.peek() != Some(&dpid) {
+            if !gone.contains(&dpid) {
                 entry.unused_since = None;
                 continue;
             }
-            gone.next();
             let since = *entry.unused_since.get_or_insert(now);
             let is_due = is_first && now >= since + keep && removals < MAX_REMOVALS;
             if let Some(record) = entry.record.as_ref().filter(|_| is_due) {

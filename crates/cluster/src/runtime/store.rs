@@ -228,7 +228,9 @@ impl Store {
         let removals: Vec<Write> = records.iter().filter_map(removal).collect();
         let outcomes = self.client.write_each(&removals).await;
         let removed = outcomes.iter().flatten().filter(|outcome| outcome.is_committed()).count();
-        info!(removed, "records of switches that no node has had for long are removed");
+        if removed > 0 {
+            info!(removed, "records of switches that no node has had for long are removed");
+        }
     }
 
     fn write_of(&self, new: &NewRecord) -> Option<Write> {
