@@ -42,7 +42,7 @@ const COMMIT_LIMIT: Duration = Duration::from_secs(15);
 /// Time for this node to see what another one has stored before its order. Then the order is refused.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(5);
 /// Number of times that an order is checked again because another node was faster. Then it is refused.
-const MAX_ATTEMPTS: u32 = 32;
+const MAX_ATTEMPTS: u32 = 64;
 /// Bytes of a commit that are kept for the number of orders.
 const ORDERS_BYTES: usize = 64;
 
