@@ -40,6 +40,8 @@ def items(body: list[ast.stmt], at: Any, inside: str = "") -> Iterator[tuple[str
         if not isinstance(node, Item) or node.name.startswith("_") or node.name in INTERNAL:
             continue
         name, found = inside + node.name, inspect.getattr_static(at, node.name)
+        # A static method has the text of `staticmethod` in its place.
+        found = found.__func__ if isinstance(found, (staticmethod, classmethod)) else found
         yield name, node, found
         if isinstance(node, ast.ClassDef):
             yield from items(node.body, found, name + ".")
