@@ -8,6 +8,8 @@ import pytest
 
 from bellrock import Ethernet, EtherType, IpProto, MacAddr, Packet
 from bellrock.protocols import (
+    LLDP_MULTICAST,
+    VXLAN_PORT,
     Dhcp,
     DhcpKind,
     DhcpOption,
@@ -17,6 +19,13 @@ from bellrock.protocols import (
     Igmp,
     IgmpKind,
     IgmpRecord,
+    Lldp,
+    LldpCapability,
+    LldpChassis,
+    LldpKind,
+    LldpPart,
+    LldpPort,
+    Vxlan,
 )
 
 A, B = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -160,9 +169,90 @@ def test_labels_with_dots_are_not_taken_for_other_names() -> None:
             Dns.query(wrong).to_bytes()
 
 
+def test_an_announcement_names_a_system_and_a_port() -> None:
+    parts = [
+        LldpPart(LldpKind.SYSTEM_DESCRIPTION, b"Linux"),
+        # Can bridge and route, routes.
+        LldpPart(LldpKind.CAPABILITIES, bytes.fromhex("0014 0010")),
+        # An address of a family that is none of IP, and then one of IPv4.
+        LldpPart(LldpKind.MANAGEMENT_ADDRESS, bytes.fromhex("07 06 020000000001 02 00000001 00")),
+        LldpPart(LldpKind.MANAGEMENT_ADDRESS, bytes.fromhex("05 01 0a000009 02 00000001 00")),
+        LldpPart.of_organization(b"\x00\x80\xc2", 1, b"\x00\x07"),
+    ]
+    sent = Lldp.announce(A, "eth1", ttl=60, system_name="core-1", parts=parts)
+    frame = Ethernet(A, LLDP_MULTICAST).payload(EtherType.LLDP, sent.to_bytes())
+    read = Lldp.of(Packet(frame + bytes(20)))
+    assert read == sent, "what stands behind the end does not count"
+    assert (read.chassis_mac, read.port_name, read.ttl) == (MacAddr(A), "eth1", 60)
+    assert (read.system_name, read.system_description) == ("core-1", "Linux")
+    assert (read.port_mac, read.port_description) == (None, None)
+    assert read.capabilities == LldpCapability.ROUTER
+    assert read.management_ip == IPv4Address("10.0.0.9")
+    assert read.parts[-1].organization == (b"\x00\x80\xc2", 1, b"\x00\x07")
+    other = Lldp(LldpChassis.LOCAL, b"x", LldpPort.MAC, bytes(MacAddr(B)))
+    assert Lldp.read(other.to_bytes()) == other
+    assert (other.chassis_mac, other.port_mac, other.port_name) == (None, MacAddr(B), None)
+    assert Lldp.of(Packet(Ethernet(A, B).payload(EtherType.ARP, sent.to_bytes()))) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        ("", "no chassis"),
+        ("0000", "no chassis"),
+        ("0402 0561", "no chassis"),
+        ("0202 0761 0202 0761", "no port"),
+        ("0202 0761 0402 0561 0000", "third part"),
+        ("0202 0761 0402 0561 0601 78", "third part"),
+        ("0202 0761 0402 0561 0602 0078 0202 0761", "two parts of type 1"),
+        ("0202 0761 0402 0561 0602 0078 0a05 61", "ends after"),
+    ],
+)
+def test_an_announcement_that_is_none_is_an_error(data: str, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        Lldp.read(bytes.fromhex(data))
+
+
+def test_an_announcement_that_cannot_be_written_is_an_error() -> None:
+    for wrong, what in (
+        (Lldp.announce(A, ""), "port has 1 to 255 bytes, not 0"),
+        (Lldp.announce(A, "p" * 256), "port has 1 to 255 bytes, not 256"),
+        (Lldp.announce(A, "p", ttl=1 << 16), "ttl is a number"),
+        (Lldp.announce(A, "p", system_name="x" * 512), "at most 511 bytes, not 512"),
+        (Lldp.announce(A, "p", parts=[LldpPart(LldpKind.TTL, b"xx")]), "4 to 127, not 3"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            wrong.to_bytes()
+    with pytest.raises(ValueError, match="OUI has 3 bytes"):
+        LldpPart.of_organization(b"", 1, b"")
+
+
+def test_a_frame_in_a_tunnel_is_read_as_it_was_written() -> None:
+    inner = Ethernet(A, B).ipv4("10.0.0.1", "10.0.0.2").udp(5000, 53, b"hello")
+    tunnel = Ethernet(B, A).ipv4("192.0.2.1", "192.0.2.2")
+    packet = Packet(tunnel.udp(50000, VXLAN_PORT, Vxlan(0xABCDEF, inner).to_bytes()))
+    read = Vxlan.of(packet)
+    assert read == Vxlan(0xABCDEF, inner)
+    assert read.packet.udp is not None and read.packet.payload == b"hello"
+    assert Vxlan.of(Packet(tunnel.udp(VXLAN_PORT, 53, Vxlan(1, inner).to_bytes()))) is None
+    # What is reserved does not count (§5).
+    assert Vxlan.read(bytes.fromhex("ffffffff 00000107") + inner) == Vxlan(1, inner)
+    for data, what in (
+        ("08000000 000001", "ends after 7 bytes"),
+        ("00000000 00000100" + "00" * 14, "flag I is not set"),
+        ("08000000 00000100" + "00" * 13, "13 bytes are no Ethernet header"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            Vxlan.read(bytes.fromhex(data))
+    with pytest.raises(ValueError, match="vni is a number from 0 to 16777215"):
+        Vxlan(1 << 24, inner).to_bytes()
+
+
 def test_no_bytes_make_a_reader_fail_otherwise_than_by_a_value_error() -> None:
     dice = random.Random(1)
     whole = [
+        (Lldp, Lldp.announce(A, "eth1", system_name="core-1").to_bytes()),
+        (Vxlan, Vxlan(1, bytes(20)).to_bytes()),
         (Igmp, Igmp.report([IgmpRecord(4, GROUP, (GROUP,))]).to_bytes()),
         (Dhcp, Dhcp.discover(A).to_bytes()),
         (Dns, Dns.query("a.example").answer([DnsRecord.of_address("a.example", "10.0.0.1")]).to_bytes()),
