@@ -170,7 +170,7 @@ def test_a_program_extends_an_application_of_ryu(hub: str, own: str, monkeypatch
 
 
 def test_the_topology_by_rest_is_there_without_the_sources_of_ryu() -> None:
-    apps = [str(APPS / "order.py"), "ryu.app.rest_topology", "ryu.app.ws_topology"]
+    apps = [str(APPS / "order.py"), "ryu.app.gui_topology.gui_topology", "ryu.app.ws_topology"]
     manager = Manager("eventlet", ["--wsapi-host", "127.0.0.1", "--wsapi-port", "0", "--observe-links", ",".join(apps)],
                       program=["-c", WITH_OWN_APPS])
     port = int(manager.until("REST interfaces of apps: ").strip().rpartition(":")[2])
@@ -185,6 +185,9 @@ def test_the_topology_by_rest_is_there_without_the_sources_of_ryu() -> None:
         for path in ("links", "hosts/0000000000000005"):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1.0/topology/{path}", timeout=LIMIT_S) as reply:
                 assert json.load(reply) == []
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LIMIT_S) as reply:
+            assert reply.headers["Content-Type"].startswith("text/html")
+            assert "/v1.0/topology/" in reply.read().decode()
     manager.process.kill()
     manager.ended()
 

@@ -33,7 +33,7 @@ RENAMED = {
 OWN = {"os_ken.app.wsgi": "bellrock.osken.wsgi"}
 """Modules of this package that take the place of one that os-ken has no more. A copy of the old one does not start with its manager."""
 
-APPS = ("rest_topology", "simple_monitor_13", "simple_switch", "simple_switch_13", "ws_topology")
+APPS = ("gui_topology", "rest_topology", "simple_monitor_13", "simple_switch", "simple_switch_13", "ws_topology")
 """Applications that this package has."""
 
 MANAGER = "os_ken.cmd.manager"
@@ -77,7 +77,7 @@ class _Finder(MetaPathFinder):
         first, dot, rest = fullname.partition(".")
         name = OSKEN + dot + rest if first == RYU else fullname
         if name in OWN:
-            return ModuleSpec(fullname, _Loader(OWN[name]))
+            return _under(fullname, OWN[name])
         if fullname == MANAGER:
             return _manager(fullname, path)
         if first != RYU:
@@ -111,8 +111,15 @@ def _application(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None
     _, *folders, app = fullname.split(".")
     found = PathFinder.find_spec(fullname, [os.path.join(place, *folders) for place in places])
     if found is None and folders == ["app"] and app in APPS:
-        found = ModuleSpec(fullname, _Loader(f"bellrock.osken.apps.{app}"))
+        found = _under(fullname, f"bellrock.osken.apps.{app}")
     return found
+
+
+def _under(fullname: str, name: str) -> ModuleSpec:
+    """Gives a module of this package another name. Modules of a package are found in its folder."""
+    own = importlib.util.find_spec(name)
+    is_package = own is not None and own.submodule_search_locations is not None
+    return ModuleSpec(fullname, _Loader(name), is_package=is_package)
 
 
 def _renamed(app: str) -> str:

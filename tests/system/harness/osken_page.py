@@ -27,8 +27,9 @@ Ryu came with applications, and so did os-ken until it dropped them. [Programs o
 they are, and so do these. The tests run those of os-ken 1.4.1, where they are Ryu's with other names of modules, on os-ken 3.1.0 and
 Bellrock. The page is made by these tests.
 
-Without more, five are there, since most programs extend or require them: `simple_switch`, `simple_switch_13`, `simple_monitor_13`,
-`rest_topology` and `ws_topology`. They are Bellrock's own, with the classes, methods and attributes of Ryu's. With Ryu's sources in
+Without more, six are there, since most programs extend or require them: `simple_switch`, `simple_switch_13`, `simple_monitor_13`,
+`rest_topology`, `ws_topology` and `gui_topology.gui_topology`. They are Bellrock's own, with the classes, methods and attributes of Ryu's;
+the page of the last one is Bellrock's too, and does not need `ofctl_rest`. With Ryu's sources in
 `PYTHONPATH`, the names find those of Ryu, and all others:
 
 ```sh
