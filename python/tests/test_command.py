@@ -105,7 +105,7 @@ class Run:
         found = re.search(r"listening on (\S+)", line)
         assert found is not None
         address = found[1]
-        self.until("only switches on this machine can connect")
+        self.until(" runs the apps: ")
         return address
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -135,6 +135,7 @@ def test_a_file_runs_until_a_signal(tmp_path: Path, number: signal.Signals) -> N
         assert "stopped\n" in run.lines[-1]
         assert f"{number.name}: writing what waits" in "".join(run.lines)
         assert "a packet of" not in "".join(run.lines), "debug is not logged"
+        assert "ovs-vsctl" not in "".join(run.lines), "who writes an app needs no advice at each start"
 
 
 def test_a_second_signal_ends_it_while_an_app_blocks(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ use crate::port_counts::{PortTally, PublishedPortCounts};
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::roles::Roles;
 use crate::sight::{AllowedMatches, SightFlows};
+use crate::table_miss::RemovedOutside;
 use crate::turns::CleaningTurn;
 
 /// A connection and its state.
@@ -143,8 +144,8 @@ pub(crate) struct UpSwitch {
     pub(crate) table_miss: OwnFlow,
     /// The flows that bring apps the packets that they see.
     pub(crate) sight: Vec<SightFlows>,
-    /// Time when another program removed the table-miss entry, until that is logged.
-    pub(crate) table_miss_removed: Option<Duration>,
+    /// When another program removed flows of the controller, until that is logged.
+    pub(crate) removed_outside: RemovedOutside,
     /// The meter towards the controller, if there is to be one (1.3).
     pub(crate) controller_meter: Option<Box<OwnFlow>>,
     /// `info` has changed in this turn; the directory does not have the change yet.

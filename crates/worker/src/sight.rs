@@ -336,14 +336,12 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let ConnectionStage::Up(up) = &connection.stage else { return };
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
         let is_own = up.sight.iter().any(|flows| flows.cookie.owns(removed.cookie));
         if !is_own || removed.reason != FlowRemovedReason::Delete {
             return;
         }
-        if self.log.allows(now, &self.counters) {
-            warn!(dpid = %up.info.dpid, "a {SIGHT} was removed from outside: it is restored");
-        }
+        up.removed_outside.sight.get_or_insert(now);
         self.flush(key, transport);
         self.send_sight(key, now);
     }

@@ -9,14 +9,34 @@ use bellrock_session::xid;
 use tracing::warn;
 
 use crate::connection::ConnectionStage;
+use crate::sight::SIGHT;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
 
 /// Table of the entry.
 const TABLE: u8 = 0;
 
-/// Time after which a switch whose entry was removed is not just going away.
+/// Time after which a switch whose flows were removed is not just going away.
 const GOING_AWAY: Duration = Duration::from_secs(2);
+
+/// When another program removed flows of the controller, until that is logged.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RemovedOutside {
+    /// The table-miss entry.
+    table_miss: Option<Duration>,
+    /// A flow of what an app sees.
+    pub(crate) sight: Option<Duration>,
+}
+
+impl RemovedOutside {
+    /// Takes the names of the flows that were removed so long ago that the switch has stayed.
+    fn take_due(&mut self, now: Duration) -> impl Iterator<Item = &'static str> {
+        let is_due = |at: &mut Duration| now >= *at + GOING_AWAY;
+        let table_miss = self.table_miss.take_if(is_due).map(|_| TABLE_MISS);
+        let sight = self.sight.take_if(is_due).map(|_| SIGHT);
+        [table_miss, sight].into_iter().flatten()
+    }
+}
 
 /// Name of the flow for operators.
 pub(crate) const TABLE_MISS: &str = "table-miss entry";
@@ -67,23 +87,20 @@ impl Worker {
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
         let ConnectionStage::Up(up) = &mut connection.stage else { return };
-        up.table_miss_removed.get_or_insert(now);
+        up.removed_outside.table_miss.get_or_insert(now);
         self.flush(key, transport);
         self.send_table_miss(key, now);
     }
 
-    /// Warns of an entry that was removed from outside, if the switch stays: one that is going away
+    /// Warns of flows that were removed from outside, if the switch stays: one that is going away
     /// removes all its flows first.
-    pub(crate) fn warn_of_removed_table_miss(&mut self, key: ConnectionKey, now: Duration) {
+    pub(crate) fn warn_of_removed_flows(&mut self, key: ConnectionKey, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let ConnectionStage::Up(up) = &mut connection.stage else { return };
-        if up.table_miss_removed.is_none_or(|at| now < at + GOING_AWAY) {
-            return;
-        }
-        up.table_miss_removed = None;
-        let dpid = up.info.dpid;
-        if self.log.allows(now, &self.counters) {
-            warn!(%dpid, "the table-miss entry was removed from outside; it is restored");
+        for flow in up.removed_outside.take_due(now) {
+            if self.log.allows(now, &self.counters) {
+                warn!(dpid = %up.info.dpid, "the {flow} was removed from outside; it is restored");
+            }
         }
     }
 

@@ -33,7 +33,7 @@ use crate::settings::{
     WorkerSettings, WriteMode,
 };
 use crate::sight::{SightFlows, fronts};
-use crate::table_miss::TABLE_MISS;
+use crate::table_miss::{RemovedOutside, TABLE_MISS};
 use crate::timers::ConnectionTimers;
 use crate::transport::{ConnectionKey, ReadOutcome, Transport};
 use crate::turns::{CleaningTurn, CleaningTurns};
@@ -491,7 +491,7 @@ impl Worker {
                 }
                 self.retry_table_miss(key, now, transport);
                 self.retry_sight(key, now, transport);
-                self.warn_of_removed_table_miss(key, now);
+                self.warn_of_removed_flows(key, now);
                 self.retry_meter(key, now, transport);
                 self.tick(key, now);
             }
@@ -607,7 +607,7 @@ impl Worker {
             flows_request: None,
             table_miss,
             sight,
-            table_miss_removed: None,
+            removed_outside: RemovedOutside::default(),
             controller_meter: None,
             changed: false,
         };

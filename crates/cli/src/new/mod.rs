@@ -1,8 +1,9 @@
 //! `bellrock new`: makes a project with an app, its test, and what to do next.
 //!
-//! `names` decides which names a project can have. The folders `python` and `rust` have the files, in which `NAME` stands
-//! for the name of the project, and `SOURCES` for the folder of Bellrock's library.
+//! `names` decides which names a project can have, and `library` where a project in Rust gets Bellrock from. The folders
+//! `python` and `rust` have the files, in which `NAME` stands for the name of the project.
 
+mod library;
 mod names;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Failure, print};
+use library::Library;
 
 /// Make a project: an app, its test, and how to run both
 ///
@@ -20,8 +22,9 @@ use super::{Failure, print};
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct NewArgs {
-    /// Name of the project, of its folder and of its app
-    name: String,
+    /// Name of the project, of its folder and of its app; other folders may stand before it: apps/my_switch
+    #[arg(value_name = "NAME")]
+    folder: PathBuf,
 
     /// Make it in Python (the default)
     #[arg(long, conflicts_with = "rust")]
@@ -33,15 +36,19 @@ pub(super) struct NewArgs {
 
     /// Folder of Bellrock's sources, which a project in Rust uses
     ///
-    /// Without it, the folder in which this command was built.
-    #[arg(long, value_name = "DIR", requires = "rust")]
+    /// Without it and --git, the folder that this command was built in, if it lies there still.
+    #[arg(long, value_name = "DIR", requires = "rust", conflicts_with = "git")]
     sources: Option<PathBuf>,
+
+    /// Repository of Bellrock's sources, instead of a folder
+    #[arg(long, value_name = "URL", requires = "rust")]
+    git: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   bellrock new my_switch               then: cd my_switch; bellrock run --app ./my_switch.py
-  bellrock new my-switch --rust --sources ~/bellrock";
+  bellrock new apps/my-switch --rust --sources ~/bellrock";
 
 /// A file of a project: its name, in which `NAME` is replaced as in its text, and its text.
 type Template = (&'static str, &'static str);
@@ -57,71 +64,61 @@ const PYTHON: &[Template] = &[
 const RUST: &[Template] = &[
     ("src/main.rs", include_str!("rust/learning.rs")),
     ("Cargo.toml", include_str!("rust/Cargo.toml")),
+    ("Cargo.lock", "TESTED_VERSIONS"),
     ("README.md", include_str!("rust/README.md")),
     (".gitignore", "/target\n"),
 ];
 
-/// The library, from the folder of the sources.
-const LIBRARY: &str = "crates/bellrock";
-
-/// The folder of the sources, from that of this crate, in which it was built.
-const BUILT_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
 pub(super) fn run(args: &NewArgs) -> Result<(), Failure> {
-    let NewArgs { name, rust, sources, .. } = args;
-    let replaced = match rust {
-        false => {
-            names::check_python(name).map_err(Failure::Wrong)?;
-            [("NAME", name.clone()), ("VERSION", env!("CARGO_PKG_VERSION").to_owned())]
-        }
-        true => {
-            names::check_rust(name).map_err(Failure::Wrong)?;
-            let library = library(sources.as_deref())?;
-            [("NAME", name.clone()), ("SOURCES", library.display().to_string())]
-        }
+    let NewArgs { folder, rust, sources, git, .. } = args;
+    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let (files, replaced) = if *rust {
+        names::check_rust(&name).map_err(Failure::Wrong)?;
+        let library = Library::choose(folder, sources.as_deref(), git.as_deref());
+        let Library { dependency, comment, tested_versions } = library.map_err(Failure::Wrong)?;
+        let words = [
+            ("NAME", name),
+            ("WHERE", comment),
+            ("LIBRARY", dependency),
+            ("TESTED_VERSIONS", tested_versions),
+        ];
+        (RUST, Vec::from(words))
+    } else {
+        names::check_python(&name).map_err(Failure::Wrong)?;
+        (PYTHON, vec![("NAME", name), ("VERSION", env!("CARGO_PKG_VERSION").to_owned())])
     };
-    make(Path::new(name), if *rust { RUST } else { PYTHON }, &replaced)?;
+    make(folder, files, &replaced)?;
     let (language, next) = match rust {
         false => ("Python", "README.md has the commands to install, run and test it"),
         true => ("Rust", "`cargo run` runs it, and `cargo test` tests it"),
     };
-    print(&format!("{name}: a project in {language}; {next}\n"))
+    print(&format!("{}: a project in {language}; {next}\n", folder.display()))
 }
 
-/// The folder of the library, as a path that works from anywhere.
-fn library(sources: Option<&Path>) -> Result<PathBuf, Failure> {
-    let folder = sources.unwrap_or(Path::new(BUILT_IN)).join(LIBRARY);
-    let found = folder.canonicalize().ok().filter(|found| found.join("Cargo.toml").is_file());
-    found.ok_or_else(|| {
-        Failure::Wrong(match sources {
-            Some(sources) => format!(
-                "--sources: {} has no {LIBRARY}; give the folder of Bellrock's sources",
-                sources.display()
-            ),
-            None => {
-                "a project in Rust uses Bellrock's sources; give their folder with --sources".into()
-            }
-        })
-    })
-}
-
-/// Makes the folder with all files, or nothing.
+/// Makes the folder with all files, and the folders above it, or nothing.
 fn make(folder: &Path, files: &[Template], replaced: &[(&str, String)]) -> Result<(), Failure> {
-    let name = folder.display();
+    let shown = folder.display();
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(false) => {
-            return Err(Failure::Failed(format!("{name} is there already, and not empty")));
+            return Err(Failure::Failed(format!("{shown} is there already, and not empty")));
         }
         Ok(true) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::Failed(format!("{name}: {error}"))),
+        Err(error) => return Err(Failure::Failed(format!("{shown}: {error}"))),
     }
+    let above = folder.ancestors().skip(1);
+    let absent: Vec<_> =
+        above.take_while(|it| !it.as_os_str().is_empty() && !it.exists()).collect();
     // It gets its name when it is complete.
-    let unfinished = PathBuf::from(format!(".{name}-{}", std::process::id()));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = folder.with_file_name(format!(".{name}-{}", std::process::id()));
     let made = write(&unfinished, files, replaced).and_then(|()| fs::rename(&unfinished, folder));
     made.map_err(|error| {
         let _ = fs::remove_dir_all(&unfinished);
-        Failure::Failed(format!("{name}: {error}"))
+        for folder in absent {
+            let _ = fs::remove_dir(folder);
+        }
+        Failure::Failed(format!("{shown}: {error}"))
     })
 }
 
@@ -144,7 +141,8 @@ mod tests {
     fn made(name: &str, files: &[Template]) -> PathBuf {
         let place = crate::test_directory(name);
         fs::remove_dir_all(&place).unwrap();
-        write(&place, files, &[("NAME", "my_app".into()), ("SOURCES", "/src".into())]).unwrap();
+        let words = ["NAME", "VERSION", "WHERE", "LIBRARY", "TESTED_VERSIONS"];
+        write(&place, files, &words.map(|word| (word, "my_app".into()))).unwrap();
         place
     }
 
@@ -157,7 +155,7 @@ mod tests {
             for (file, _) in files {
                 let path = place.join(file.replace("NAME", "my_app"));
                 let text = fs::read_to_string(&path).unwrap();
-                assert!(!text.contains("NAME") && !text.contains("SOURCES"), "{}", path.display());
+                assert!(!text.contains("NAME") && !text.contains("LIBRARY"), "{}", path.display());
             }
             fs::remove_dir_all(place).unwrap();
         }

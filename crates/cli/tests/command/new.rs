@@ -42,28 +42,77 @@ fn a_project_in_python_has_an_app_a_test_and_a_readme() {
     assert_eq!((status, &*text), (2, ""), "the file is there, and only the address is wrong");
 }
 
+/// The sources of this test.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What Cargo understands of a project: its package.
+fn package(manifest: &str) -> Value {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--offline", "--no-deps", "--format-version", "1"]);
+    let done = cargo.args(["--manifest-path", manifest]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let metadata: Value = serde_json::from_slice(&done.stdout).unwrap();
+    metadata["packages"][0].clone()
+}
+
 #[test]
 fn a_project_in_rust_is_one_for_cargo_and_finds_the_library() {
     let place = Place::new("new-rust");
     let folder = place.file("");
     fs::create_dir(place.file("my-app")).unwrap();
-    let (status, text, error) = run(&folder, &["new", "my-app", "--rust"]);
-    assert_eq!((status, &*error), (0, ""), "an empty folder may be there");
-    assert!(text.starts_with("my-app: a project in Rust; `cargo run` runs it"), "{text}");
-    let manifest = place.file("my-app/Cargo.toml");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["metadata", "--offline", "--no-deps", "--format-version", "1"]);
-    let done = cargo.args(["--manifest-path", &manifest]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let metadata: Value = serde_json::from_slice(&done.stdout).unwrap();
-    let package = &metadata["packages"][0];
-    assert_eq!(package["name"], "my-app");
-    let dependencies = package["dependencies"].as_array().unwrap();
-    assert_eq!(dependencies.len(), 2, "for the program and for its tests");
-    for dependency in dependencies {
-        let path = Path::new(dependency["path"].as_str().unwrap());
-        assert!(path.ends_with("crates/bellrock") && path.join("Cargo.toml").is_file(), "{path:?}");
+    // As an author has them: beside each other.
+    std::os::unix::fs::symlink(SOURCES, place.file("bellrock")).unwrap();
+    for (arguments, project) in [
+        (["new", "my-app", "--rust", "--sources", SOURCES], "my-app"),
+        (["new", "apps/new/my-app", "--rust", "--sources", "bellrock"], "apps/new/my-app"),
+    ] {
+        let (status, text, error) = run(&folder, &arguments);
+        assert_eq!((status, &*error), (0, ""), "an empty folder may be there");
+        let said = format!("{project}: a project in Rust; `cargo run` runs it");
+        assert!(text.starts_with(&said), "{text}");
+        let package = package(&place.file(&format!("{project}/Cargo.toml")));
+        assert_eq!(package["name"], "my-app");
+        let dependencies = package["dependencies"].as_array().unwrap();
+        assert_eq!(dependencies.len(), 2, "for the program and for its tests");
+        for dependency in dependencies {
+            let path = Path::new(dependency["path"].as_str().unwrap());
+            let is_library = path.ends_with("crates/bellrock") && path.join("Cargo.toml").is_file();
+            assert!(is_library, "{path:?}");
+        }
+        let versions = fs::read_to_string(place.file(&format!("{project}/Cargo.lock"))).unwrap();
+        let tested = fs::read_to_string(format!("{SOURCES}/Cargo.lock")).unwrap();
+        assert!(versions == tested, "the versions are those of Bellrock's tests");
     }
+    let manifest = fs::read_to_string(place.file("apps/new/my-app/Cargo.toml")).unwrap();
+    assert!(manifest.contains("path = \"../../../bellrock/crates/bellrock\""), "{manifest}");
+}
+
+#[test]
+fn a_project_in_rust_can_name_a_repository() {
+    let place = Place::new("new-git");
+    let url = "https://git.example.com/bellrock.git";
+    let (status, _, error) = run(&place.file(""), &["new", "my-app", "--rust", "--git", url]);
+    assert_eq!((status, &*error), (0, ""));
+    let package = package(&place.file("my-app/Cargo.toml"));
+    for dependency in package["dependencies"].as_array().unwrap() {
+        assert_eq!(dependency["source"], format!("git+{url}"));
+    }
+    let manifest = fs::read_to_string(place.file("my-app/Cargo.toml")).unwrap();
+    assert!(!manifest.contains(env!("CARGO_MANIFEST_DIR")), "{manifest}");
+    assert!(
+        manifest.contains("# Bellrock is not on crates.io. This is a repository"),
+        "{manifest}"
+    );
+}
+
+#[test]
+fn a_project_can_be_made_in_another_folder() {
+    let place = Place::new("new-elsewhere");
+    let (status, text, error) = run(&place.file(""), &["new", "apps/mine/my_app/"]);
+    assert_eq!((status, &*error), (0, ""));
+    assert!(text.starts_with("apps/mine/my_app/: a project in Python"), "{text}");
+    assert_eq!(entries(&place.file("apps/mine")), ["my_app"]);
+    assert!(Path::new(&place.file("apps/mine/my_app/my_app.py")).is_file());
 }
 
 #[test]
@@ -72,7 +121,10 @@ fn what_cannot_be_made_leaves_nothing() {
     let folder = place.file("");
     for (arguments, status, why) in [
         (&["new", "my-app"][..], 2, "\"my-app\" is no name of a project; give up to 64 letters"),
-        (&["new", "../app"], 2, "\"../app\" is no name of a project"),
+        (&["new", "sub/my-app"], 2, "\"my-app\" is no name of a project; give up to 64 letters"),
+        (&["new", ".."], 2, "\"..\" is no name of a project"),
+        (&["new", "app", "--rust", "--git", "a b"], 2, "--git: \"a b\" is no repository; give its"),
+        (&["new", "app", "--git", "https://x"], 2, "--rust"),
         (&["new", "signal"], 2, "\"signal\" is a module that Python or the project uses"),
         (&["new", "std", "--rust"], 2, "\"std\" is a crate or a folder that Rust uses"),
         (&["new", "app", "--rust", "--sources", "/nowhere"], 2, "--sources: /nowhere has no"),
@@ -91,6 +143,8 @@ fn what_cannot_be_made_leaves_nothing() {
     let file = place.write("file", "mine");
     let (status, _, error) = run(&folder, &["new", "file"]);
     assert_eq!((status, &*error), (1, "bellrock: file: Not a directory (os error 20)\n"));
+    let (status, _, error) = run(&folder, &["new", "file/app"]);
+    assert_eq!((status, &*error), (1, "bellrock: file/app: Not a directory (os error 20)\n"));
     assert_eq!(fs::read_to_string(kept).unwrap() + &fs::read_to_string(file).unwrap(), "minemine");
     assert_eq!(entries(&folder), ["app", "file"]);
 }

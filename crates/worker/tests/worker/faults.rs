@@ -5,11 +5,12 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lab::{Lab, Notes, SwitchId};
+use crate::lab::{Lab, Notes, SwitchId, flow_removed};
 use bellrock_api::openflow::{Bytes, FromSwitch, Out};
 use bellrock_api::{
-    App, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler,
-    Match, Network, Port, Result, Switch, SwitchInfo, ToSwitch, Version,
+    App, Change, ChangeOutcome, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod,
+    FlowRemovedReason, Handler, Match, Network, Port, Result, Switch, SwitchInfo, ToSwitch,
+    Version,
 };
 use bellrock_worker::{FAULT_LINES_PER_SECOND, WorkerSettings};
 use tracing::field::{Field, Visit};
@@ -20,6 +21,9 @@ const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Name of an app that reports refusals itself.
 const REPORTS: &str = "reports";
+
+/// Name of an app that sees the packets of its flow.
+const SEES: &str = "sees";
 
 /// Keeps the log lines at level warn and above.
 #[derive(Clone, Default)]
@@ -72,6 +76,9 @@ impl App for Installer {
     fn reports_refusals(&self) -> bool {
         self.name == REPORTS
     }
+    fn sees(&self) -> Option<Vec<Match>> {
+        (self.name == SEES).then(|| vec![self.matching.clone()])
+    }
     fn start(&self, network: &Network) {
         *self.network.lock().unwrap() = Some(network.clone());
     }
@@ -102,7 +109,7 @@ fn two(version: Version, first: &Installer, second: &Installer) -> (Lab, SwitchI
 
 /// The flow_mods with cookies of `app`, each with its xid.
 fn sent(lab: &Lab, id: SwitchId, app: &str) -> Vec<(u32, Vec<u8>)> {
-    let cookie = bellrock_api::Cookie::of_app(app);
+    let cookie = Cookie::of_app(app);
     let all = lab.switches[id].received.iter();
     let of = |bytes: &Vec<u8>| match ToSwitch::decode(bytes).unwrap() {
         message if let ToSwitch::FlowMod(flow) = message.body => (cookie.owns(flow.cookie)
@@ -247,5 +254,43 @@ fn a_match_without_what_its_fields_depend_on_is_not_sent() {
             panic!("{outcomes:?}")
         };
         assert_eq!(error.to_string(), NEEDS);
+    }
+}
+
+/// A switch that is being taken down removes its flows one by one, and then closes the connection.
+#[test]
+fn removed_flows_of_the_controller_are_a_warning_only_if_the_switch_stays() {
+    for stays in [true, false] {
+        let log = Log::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let (sees, other) = (Match::any().in_port(Port(7)), Match::any());
+        let (sees, other) = (Installer::new(SEES, sees), Installer::new("other", other));
+        let (mut lab, id) = two(Version::V1_3, &sees, &other);
+        log.0.take();
+        lab.switches[id].received.clear();
+        let sight = Cookie::of_app(SEES).of_sight();
+        for cookie in [Cookie::CONTROLLER.with(0), sight.with(1)] {
+            let removed = flow_removed(cookie, 0, FlowRemovedReason::Delete);
+            lab.send(id, &FromSwitch::FlowRemoved(removed));
+        }
+        lab.run();
+        let is_sight = |bytes: &&Vec<u8>| match ToSwitch::decode(bytes).unwrap().body {
+            ToSwitch::FlowMod(flow) => sight.owns(flow.cookie),
+            _ => false,
+        };
+        let restored = lab.switches[id].received.iter().filter(is_sight).count();
+        assert_eq!(restored, 1, "it is restored at once");
+        lab.advance(Duration::from_secs(1));
+        if !stays {
+            lab.hang_up(id);
+        }
+        lab.advance(Duration::from_secs(5));
+        let lines = log.0.take();
+        let of = |flow: &str| {
+            let text = format!("the {flow} was removed from outside; it is restored");
+            lines.iter().filter(|line| line.contains(&text)).count()
+        };
+        let found = (of("table-miss entry"), of("flow of what an app sees"));
+        assert_eq!(found, if stays { (1, 1) } else { (0, 0) }, "{lines:?}");
     }
 }
