@@ -1,8 +1,33 @@
 //! Events of the network as lines of the log: alarms as warnings; links and the end of an alarm at
-//! level info; all other events at debug.
+//! level info; all other events at debug. Fields have what an event is about, for programs: the text
+//! has it too, so lines for people show only the name of the event.
 
 use bellrock_api::{Event, Names, Network, Subscription, SubscriptionItem, Watch};
 use tracing::{debug, info, warn};
+
+/// Field with the name of an event. Only lines of events have it.
+pub(crate) const EVENT: &str = "event";
+
+/// Logs an event with what it is about.
+macro_rules! log_event {
+    ($log:ident, $event:expr, $text:expr) => {{
+        let subject = $event.subject();
+        $log!(
+            event = $event.name(),
+            dpid = subject.dpid.map(tracing::field::display),
+            port = subject.at.map(|at| at.port.0),
+            other_dpid = subject.other.map(|other| tracing::field::display(other.dpid)),
+            other_port = subject.other.map(|other| other.port.0),
+            mac = subject.host.map(|host| tracing::field::display(host.mac)),
+            vlan = subject.host.and_then(|host| host.vlan),
+            ip = subject.ip.map(tracing::field::display),
+            app = subject.app,
+            node = subject.node,
+            "{}",
+            $text
+        )
+    }};
+}
 
 /// Writes the events of the network to the log from now on.
 pub(crate) fn log_events(network: &Network, names: Watch<Names>) {
@@ -24,11 +49,11 @@ async fn log(mut events: Subscription, names: Watch<Names>) {
                 continue;
             }
         };
-        let (name, text) = (event.name(), names.load().in_text(&event.to_string()));
+        let text = names.load().in_text(&event.to_string());
         match &event {
             // The workers log these events themselves.
-            event if event.is_about_connection() => debug!(event = name, "{text}"),
-            event if event.is_alarming() => warn!(event = name, "{text}"),
+            event if event.is_about_connection() => log_event!(debug, event, text),
+            event if event.is_alarming() => log_event!(warn, event, text),
             Event::LinkUp(_)
             | Event::LinkDown { .. }
             | Event::PortUp { .. }
@@ -38,8 +63,8 @@ async fn log(mut events: Subscription, names: Watch<Names>) {
             | Event::Segment { .. }
             | Event::SegmentOver { .. }
             | Event::OwnFlowInstalled { .. }
-            | Event::AnnouncementsTaken { .. } => info!(event = name, "{text}"),
-            _ => debug!(event = name, "{text}"),
+            | Event::AnnouncementsTaken { .. } => log_event!(info, event, text),
+            _ => log_event!(debug, event, text),
         }
     }
 }

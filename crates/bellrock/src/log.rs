@@ -8,6 +8,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::event_log::EVENT;
+
 /// Lowest level that is written.
 const LEVEL: Level = Level::INFO;
 
@@ -65,13 +67,18 @@ fn tame(text: &str) -> String {
 struct Parts {
     message: String,
     fields: String,
+    /// Whether it is an event of the network, whose message has all that its other fields have.
+    is_event: bool,
 }
 
 impl Visit for Parts {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = match field.name() {
+        let name = field.name();
+        self.is_event |= name == EVENT;
+        let _ = match name {
             "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
+            _ if self.is_event && name != EVENT => Ok(()),
+            _ => write!(self.fields, " {name}={value:?}"),
         };
     }
 }

@@ -5,11 +5,16 @@ use std::sync::{Arc, OnceLock};
 
 use bellrock_api::{Names, Watch};
 use bellrock_config::{Config, LogFormat};
+use tracing::field::{Field, Visit};
 use tracing::{Level, Metadata};
+use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{fmt, reload};
+
+use crate::event_log::EVENT;
 
 /// Target of lines that are logged at any level: who has ordered what.
 const AUDIT: &str = "audit";
@@ -61,6 +66,50 @@ impl LogNames {
 /// Begins a colour, which ends with `m`.
 const ESCAPE: &str = "\u{1b}[";
 
+/// The fields of a line for people. The text of an event of the network has all that its fields have.
+struct HumanFields;
+
+impl<'a> FormatFields<'a> for HumanFields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> std::fmt::Result {
+        let mut shown = Shown { fields: DefaultVisitor::new(writer, true), is_event: false };
+        fields.record(&mut shown);
+        shown.fields.finish()
+    }
+}
+
+/// Writes fields, but of an event only its text and its name, which comes before the others.
+struct Shown<'a> {
+    fields: DefaultVisitor<'a>,
+    is_event: bool,
+}
+
+impl Visit for Shown<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if self.shows(field) {
+            self.fields.record_str(field, value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        if self.shows(field) {
+            self.fields.record_error(field, value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if self.shows(field) {
+            self.fields.record_debug(field, value);
+        }
+    }
+}
+
+impl Shown<'_> {
+    fn shows(&mut self, field: &Field) -> bool {
+        self.is_event |= field.name() == EVENT;
+        !self.is_event || matches!(field.name(), EVENT | "message")
+    }
+}
+
 /// Lines on standard error, with names.
 struct NamedStderr(LogNames);
 
@@ -97,7 +146,7 @@ pub fn start_log(config: &Config) -> LogLevel {
     // An error means that there is a log already.
     let _ = match config.log_format {
         LogFormat::Human => {
-            let lines = lines.with_ansi(stderr().is_terminal());
+            let lines = lines.with_ansi(stderr().is_terminal()).fmt_fields(HumanFields);
             log.with(lines.with_writer(NamedStderr(names.clone()))).try_init()
         }
         LogFormat::Json => {
@@ -120,7 +169,10 @@ pub fn start_log_to(
     let lines = fmt::layer().with_writer(Sink(sink)).with_target(false).with_ansi(false);
     // An error means that there is a log already.
     let _ = match config.log_format {
-        LogFormat::Human => log.with(lines.without_time().with_level(false)).try_init(),
+        LogFormat::Human => {
+            let lines = lines.without_time().with_level(false).fmt_fields(HumanFields);
+            log.with(lines).try_init()
+        }
         LogFormat::Json => log.with(lines.json().flatten_event(true)).try_init(),
     };
     // An error means that there is no log any more.

@@ -9,8 +9,11 @@ use bellrock_emulator::check::{Matrix, Reachability};
 use bellrock_emulator::host::{FlowGoal, FlowState, PingId, PingSettings};
 use bellrock_emulator::live::{LiveNetwork, LiveSettings, ReconnectBackoff};
 use bellrock_emulator::on_both_versions;
-use bellrock_emulator::topology::{HostIndex, LinkRate, Node, SwitchIndex, TopologySpec, tree};
+use bellrock_emulator::topology::{
+    HostIndex, LinkRate, Node, SwitchIndex, TopologySpec, linear, tree,
+};
 use bellrock_engine::session::Versions;
+use serde_json::Value;
 
 use crate::running::{Controller, PATIENCE, Place};
 
@@ -323,4 +326,44 @@ fn a_switch_that_forgot_its_flows_gets_them_again() {
     net.wait_until_connected();
     assert!(net.ping("h1", "h9", PATIENCE));
     assert_ne!(net.flows_at("s1", 1), 0);
+}
+
+/// Programs read fields, people read the text.
+#[test]
+fn the_log_has_the_ports_of_a_link_in_fields_for_programs_only() {
+    for format in ["json", "human"] {
+        let place = Place::new(&format!("live-log-{format}"));
+        let options = ["--app", "routing", "--log-format", format];
+        let mut controller = Controller::start(&place, &options);
+        let log = controller.log_lines();
+        let mut net = Net::connect(linear(2, 1).build().unwrap(), &controller, Version::V1_3);
+        let mut links = Vec::new();
+        net.until("both directions of the link are logged", |_| {
+            links.extend(log.try_iter().filter(|line| line.contains("link up: ")));
+            links.len() == 2
+        });
+        let mut senders = Vec::new();
+        for line in links {
+            if format == "human" {
+                assert!(line.contains("event=\"link_up\"") && !line.contains("port="), "{line}");
+                continue;
+            }
+            let line: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(line["event"], "link_up");
+            let text = |field: &str| line[field].as_str().unwrap().to_owned();
+            let (from, to) = (text("dpid"), text("other_dpid"));
+            let (out, into) =
+                (line["port"].as_u64().unwrap(), line["other_port"].as_u64().unwrap());
+            let ports = format!("{from}:{out} -> {to}:{into}");
+            assert!(text("message").contains(&ports), "{ports}: {line}");
+            assert!(line.get("mac").is_none(), "an event has only what it is about: {line}");
+            senders.push(from);
+        }
+        senders.sort();
+        let expected: &[&str] = match format {
+            "json" => &["0000000000000001", "0000000000000002"],
+            _ => &[],
+        };
+        assert_eq!(senders, expected);
+    }
 }

@@ -3,10 +3,11 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -154,6 +155,16 @@ impl Controller {
 
     pub(crate) fn signal(&self, name: &str) {
         self.process.signal(name);
+    }
+
+    /// The lines of its log, as they come. `stop` returns none of them.
+    pub(crate) fn log_lines(&mut self) -> mpsc::Receiver<String> {
+        let (sender, lines) = mpsc::channel();
+        let log = BufReader::new(self.process.0.stderr.take().unwrap());
+        thread::spawn(move || {
+            log.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok());
+        });
+        lines
     }
 
     /// Ends it with SIGTERM, as service managers do. Returns its log.
