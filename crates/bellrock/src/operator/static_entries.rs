@@ -8,7 +8,7 @@ use bellrock_api::{Dpid, Names};
 use bellrock_apps::static_entries::{self as app, NotSetReason, StaticEntries, StaticOrder};
 use bellrock_query::{
     DEFAULT_OWNER, ErrorKind, ListStatic, MAX_UNCONFIRMED_SHOWN, QueryError, Rows, SetStatic,
-    StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState,
+    StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState, SwitchRef,
 };
 use bellrock_services::desired::{IntentState, MissingReason, UnsettledIntents};
 use tracing::info;
@@ -25,6 +25,9 @@ const MAX_OWNER_CHARS: usize = 64;
 
 /// What the master of a switch does with an entry.
 const INSTALLS: &str = "installs it";
+
+/// Word that operators of other tools give for all switches.
+const ALL: &str = "all";
 
 /// Time for the app to tell how far the switches are.
 const STATES_TIMEOUT: Duration = Duration::from_secs(4);
@@ -185,7 +188,10 @@ impl ControllerOperator {
         owner: &str,
         entry: &StaticEntry,
     ) -> Result<app::StaticEntry, QueryError> {
-        let dpid = self.dpid(names, &entry.switch)?;
+        let dpid = self.dpid(names, &entry.switch).map_err(|unknown| match &entry.switch {
+            SwitchRef::Name(name) if name.eq_ignore_ascii_case(ALL) => all_switches(),
+            _ => unknown,
+        })?;
         let info = self.network.switch(dpid);
         let place = Place { names, dpid, info: info.as_deref() };
         let entry = &place.identify(entry)?;
@@ -216,6 +222,13 @@ impl ControllerOperator {
             number: 0,
         })
     }
+}
+
+/// An entry for all switches. Each one has its own, with its own state.
+fn all_switches() -> QueryError {
+    let why = "an entry is for one switch, and \"all\" is none; give each switch an entry with a name of its own, such \
+               as in a file for `bellrock static apply`";
+    QueryError::invalid("switch", why)
 }
 
 fn check_owner(owner: &str) -> Result<(), QueryError> {

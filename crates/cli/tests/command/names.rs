@@ -102,7 +102,7 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
 #[test]
 fn names_come_from_the_configuration() {
     let place = Place::new("configured-names");
-    let file = place.write("bellrock.yaml", "switches: {core-1: a1}\n");
+    let file = place.write("bellrock.yaml", "switches: {core-1: a1}\napps: [static, learning]\n");
     let controller = crate::running::Controller::start(&place, &["--config", &file]);
     let control = place.file("control.sock");
     let error = |switch: &str| {
@@ -112,6 +112,17 @@ fn names_come_from_the_configuration() {
     };
     assert!(error("core-1").contains("switch core-1 is not connected"));
     assert!(error("core-2").contains("no switch has the name \"core-2\""));
+    for (switch, why) in [
+        (
+            "all",
+            "SWITCH: an entry is for one switch, and \"all\" is none; give each switch an entry",
+        ),
+        ("core-2", "SWITCH: no switch has the name \"core-2\""),
+    ] {
+        let add = ["static", "add", "telnet", switch, "--actions", "drop", "--control", &control];
+        let (status, _, error) = output(&mut bellrock(&add));
+        assert!(status == 1 && error.contains(why), "{error}");
+    }
     controller.stop();
 }
 
