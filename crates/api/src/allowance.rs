@@ -1,4 +1,4 @@
-//! What an app may do, and the budgets of every app.
+//! What an app may do and read, and the budgets of every app.
 //!
 //! What an app does by its [`Network`] is checked there. The messages that its handlers write are
 //! checked after each event if the app has an allowance about them, and only counted if not.
@@ -11,7 +11,7 @@ use std::time::Duration;
 use bellrock_openflow::{MessageKind, MultipartKind, ToSwitch};
 use bellrock_pace::RateLimit;
 
-use crate::{AppEvent, Change, Dpid, Error, Network};
+use crate::{AppEvent, Change, Dpid, Error, Needs, Network};
 
 /// Maximum number of tasks of an app that have not ended, unless its allowance has another. Apps have a
 /// few for themselves, or for each switch.
@@ -97,6 +97,8 @@ impl Effect {
 #[derive(Debug)]
 pub struct AppGuard {
     allowance: Allowance,
+    /// The services that it needs.
+    needs: Needs,
     limit: Option<Mutex<RateLimit>>,
     tasks: Arc<AtomicUsize>,
     refused: AtomicU64,
@@ -125,13 +127,14 @@ impl ReportedAt {
 }
 
 impl AppGuard {
-    /// For runtimes: a guard of an app with this allowance.
+    /// For runtimes: a guard of an app with this allowance, which needs these services.
     #[must_use]
-    pub fn new(allowance: Allowance) -> Self {
+    pub fn new(allowance: Allowance, needs: Needs) -> Self {
         let limit = allowance.messages_per_second;
         AppGuard {
             limit: limit.map(|limit| Mutex::new(RateLimit::per_second(limit))),
             allowance,
+            needs,
             tasks: Arc::default(),
             refused: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -139,6 +142,11 @@ impl AppGuard {
             refusals_reported: ReportedAt::default(),
             excesses_reported: ReportedAt::default(),
         }
+    }
+
+    /// The services that the app needs.
+    pub(crate) fn needs(&self) -> Needs {
+        self.needs
     }
 
     /// Whether the messages of the app's handlers have to be checked.
@@ -345,5 +353,43 @@ pub(crate) struct TaskPermit(Arc<AtomicUsize>);
 impl Drop for TaskPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::AppId;
+    use crate::runtime::EmptyNetwork;
+
+    /// What the app panics with when it reads something.
+    fn panic_of(needs: Needs, read: fn(&Network)) -> Option<String> {
+        let guard = Arc::new(AppGuard::new(Allowance::default(), needs));
+        let network = EmptyNetwork::network_of("asks", AppId::new(0, "asks").unwrap());
+        let network = network.with_guard(Some(guard));
+        let result = catch_unwind(AssertUnwindSafe(|| read(&network)));
+        result.err().map(|panic| *panic.downcast::<String>().unwrap())
+    }
+
+    #[test]
+    fn an_app_reads_what_it_needs_and_is_told_what_it_lacks() {
+        let topology: fn(&Network) = |network| _ = network.topology();
+        let hosts: fn(&Network) = |network| _ = network.hosts();
+        for (needs, read) in
+            [(Needs::TOPOLOGY, topology), (Needs::PATHS, topology), (Needs::HOSTS, hosts)]
+        {
+            assert_eq!(panic_of(needs, read), None, "{needs:?}");
+        }
+        let lacking = panic_of(Needs::empty(), topology).unwrap();
+        assert!(lacking.ends_with("let its `App::needs` return `Needs::TOPOLOGY`"), "{lacking}");
+        assert_eq!(
+            panic_of(Needs::TOPOLOGY, hosts).unwrap(),
+            "the app \"asks\" reads hosts, and does not need it: let its `App::needs` return \
+             `Needs::TOPOLOGY | Needs::HOSTS`"
+        );
+        // The controller itself reads everything.
+        let _ = EmptyNetwork::network().hosts();
     }
 }

@@ -95,8 +95,9 @@ bitflags::bitflags! {
 /// An application. It makes a handler for each switch.
 ///
 /// [`App::name`], [`App::wants_packet_ins`], [`App::sees`], [`App::needs`], [`App::scope`],
-/// [`App::earlier_flows`] and [`App::counter_meanings`] are called once, at the start of the controller. A panic there, or
-/// in [`App::start`], ends the start. A later panic of an app never ends the controller.
+/// [`App::earlier_flows`] and [`App::counter_meanings`] are called once, at the start of the
+/// controller. A panic there, or in [`App::start`], ends the start. A later panic of an app never
+/// ends the controller.
 ///
 /// ```
 /// use bellrock_api::{App, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict};
@@ -160,7 +161,9 @@ pub trait App: Send + Sync + 'static {
         None
     }
 
-    /// Network services that the app reads.
+    /// Network services that the app reads, such as `Needs::TOPOLOGY | Needs::HOSTS`. They run in
+    /// front of it. [`Network::topology`], [`Network::hosts`] and the paths panic in an app that
+    /// does not need them: without the service they would be empty for ever.
     fn needs(&self) -> Needs {
         Needs::empty()
     }

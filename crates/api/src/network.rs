@@ -19,9 +19,9 @@ use crate::term::Term;
 use crate::transaction::{transaction, try_transaction};
 use crate::{
     Abort, AppEvent, AppGuard, AppId, AsFlowMod, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie,
-    Dpid, Error, Event, Events, FlowTemplate, Hosts, Interrupt, ProgramFuture, RequestFuture,
-    Result, RoleOrder, RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Transaction,
-    Watch,
+    Dpid, Error, Event, Events, FlowTemplate, Hosts, Interrupt, Needs, ProgramFuture,
+    RequestFuture, Result, RoleOrder, RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology,
+    Transaction, Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
@@ -216,16 +216,54 @@ impl Network {
         self.switches().get(dpid).cloned()
     }
 
-    /// Switches and links that discovery has found. Empty without discovery.
+    /// Switches and links that discovery has found.
+    ///
+    /// # Panics
+    /// In an app whose [`App::needs`](crate::App::needs) are empty: discovery may not run.
     #[must_use]
+    #[track_caller]
     pub fn topology(&self) -> &Watch<Topology> {
+        // Each service builds on discovery.
+        if self.guard.as_ref().is_some_and(|guard| guard.needs().is_empty()) {
+            self.check_needs(Needs::TOPOLOGY);
+        }
         &self.runtime.state().topology
     }
 
-    /// Hosts that host tracking has found. Empty without host tracking.
+    /// Hosts that host tracking has found.
+    ///
+    /// # Panics
+    /// In an app without [`Needs::HOSTS`]: host tracking may not run.
     #[must_use]
+    #[track_caller]
     pub fn hosts(&self) -> &Watch<Hosts> {
+        self.check_needs(Needs::HOSTS);
         &self.runtime.state().hosts
+    }
+
+    /// For services: checks that the app may read what they publish. The controller itself may.
+    ///
+    /// # Panics
+    /// If [`App::needs`](crate::App::needs) of the app lacks one of these services. What it reads
+    /// would be empty for ever, unless another app happens to need the same.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "a mistake in the app's code, which it cannot handle")]
+    pub fn check_needs(&self, needed: Needs) {
+        let Some(guard) = &self.guard else { return };
+        let missing = needed - guard.needs();
+        if !missing.is_empty() {
+            let names = |needs: Needs, before: &str, between: &str| {
+                let names: Vec<_> =
+                    needs.iter_names().map(|(it, _)| format!("{before}{it}")).collect();
+                names.join(between)
+            };
+            panic!(
+                "the app {:?} reads {}, and does not need it: let its `App::needs` return `{}`",
+                self.app(),
+                names(missing, "", ", ").to_lowercase(),
+                names(guard.needs() | needed, "Needs::", " | "),
+            );
+        }
     }
 
     /// Events of the network.

@@ -22,7 +22,7 @@ pub(crate) struct Changes {
     seen: Arc<Mutex<Option<Seen>>>,
 }
 
-/// Versions of what is known.
+/// Versions of what is known; 0 of what the app does not need.
 #[derive(Clone, Copy)]
 struct Seen {
     topology: u64,
@@ -31,11 +31,13 @@ struct Seen {
 }
 
 impl Seen {
-    fn now(network: &Network) -> Self {
+    fn now(network: &Network, needs: Needs) -> Self {
+        let hosts = || network.hosts().load().version();
+        let paths = || paths(network).load().version();
         Seen {
             topology: network.topology().load().version(),
-            hosts: network.hosts().load().version(),
-            paths: paths(network).load().version(),
+            hosts: needs.contains(Needs::HOSTS).then(hosts).unwrap_or_default(),
+            paths: needs.contains(Needs::PATHS).then(paths).unwrap_or_default(),
         }
     }
 
@@ -56,11 +58,11 @@ impl Seen {
             }
         };
         or(or(pin!(topology), pin!(hosts)), pin!(paths)).await;
-        *self = Seen::now(network);
+        *self = Seen::now(network, needs);
         let parts = [
             ("topology", self.topology != old.topology),
-            ("hosts", self.hosts != old.hosts && needs.intersects(Needs::HOSTS)),
-            ("paths", self.paths != old.paths && needs.intersects(Needs::PATHS)),
+            ("hosts", self.hosts != old.hosts),
+            ("paths", self.paths != old.paths),
         ];
         parts.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name).collect()
     }
@@ -68,7 +70,7 @@ impl Seen {
 
 impl Changes {
     pub(crate) fn new(network: &Network, needs: Needs, shared: &Arc<Shared>) -> Self {
-        let seen = Arc::new(Mutex::new(Some(Seen::now(network))));
+        let seen = Arc::new(Mutex::new(Some(Seen::now(network, needs))));
         Changes { network: network.clone(), needs, shared: Arc::clone(shared), seen }
     }
 }

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    App, EarlierFlows, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology,
+    App, EarlierFlows, Needs, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology,
     counters,
 };
 
@@ -212,6 +212,11 @@ impl App for Discovery {
 
     fn name(&self) -> &'static str {
         "discovery"
+    }
+
+    /// The topology is its own. It reads the hosts if they are tracked.
+    fn needs(&self) -> Needs {
+        Needs::TOPOLOGY | Needs::HOSTS
     }
 
     /// Its own flow brings the announcements.

@@ -176,8 +176,9 @@ impl App for HostTracking {
     }
 
     /// No hosts are learnt at ports that lead to switches.
+    /// The hosts are its own.
     fn needs(&self) -> Needs {
-        Needs::TOPOLOGY
+        Needs::TOPOLOGY | Needs::HOSTS
     }
 
     /// Its flows are the same in each run: they are replaced, so that no packet is missed.

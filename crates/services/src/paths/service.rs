@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bellrock_api::{App, EarlierFlows, Network, Publisher, SwitchInfo, Watch};
+use bellrock_api::{App, EarlierFlows, Needs, Network, Publisher, SwitchInfo, Watch};
 
 use super::{PathTracker, Paths};
 
@@ -10,9 +10,14 @@ use super::{PathTracker, Paths};
 #[derive(Default)]
 struct PathsPublisher(Publisher<Paths>);
 
-/// Returns the paths that [`PathService`] publishes. Without the service they stay empty.
+/// Returns the paths that [`PathService`] publishes.
+///
+/// # Panics
+/// In an app without [`Needs::PATHS`]: the service may not run.
 #[must_use]
+#[track_caller]
 pub fn paths(network: &Network) -> Watch<Paths> {
+    network.check_needs(Needs::PATHS);
     network.extension::<PathsPublisher>().0.watch().clone()
 }
 
@@ -29,6 +34,10 @@ impl App for PathService {
 
     fn wants_packet_ins(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::TOPOLOGY
     }
 
     /// It has none: nothing need be looked for.

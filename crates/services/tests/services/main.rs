@@ -7,6 +7,7 @@ mod discovery;
 mod flows;
 mod hosts;
 mod lab;
+mod needs;
 mod networks;
 mod not_kept;
 #[path = "../../../../vectors/odd/flows.rs"]

@@ -73,7 +73,7 @@ impl ChainApp {
             reports_refusals: app.reports_refusals(),
             scope: app.scope(),
             sees: app.sees().unwrap_or_default().into_iter().take(MAX_SEEN).collect(),
-            guard: Arc::new(AppGuard::new(allowance)),
+            guard: Arc::new(AppGuard::new(allowance, app.needs())),
             counter_meanings: app.counter_meanings().into(),
             app,
         }

@@ -10,7 +10,8 @@ use bellrock_api::runtime::AllowedApp;
 use bellrock_api::{
     APP_MESSAGES_PER_PACKET_IN, APP_MESSAGES_PER_SECOND, APP_TASKS, Allowance, AllowedWrites, App,
     AppGuard, Change, ChangeOutcome, Dpid, Error, ErrorCode, ErrorMessage, Flow, FlowMod, Handler,
-    Match, Network, PacketIn, Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+    Match, Needs, Network, PacketIn, Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version,
+    Xid,
 };
 use bellrock_worker::{MessagesSeen, WorkerSettings};
 
@@ -226,7 +227,7 @@ fn an_app_that_sends_too_many_messages_is_named_and_they_are_sent() {
     assert_eq!((state.messages, state.excesses), (before + 101, 0), "and by its network");
     // So many at once that the test would take long by sending them.
     let named = |packet_ins| {
-        let guard = AppGuard::new(Allowance::default());
+        let guard = AppGuard::new(Allowance::default(), Needs::empty());
         let sent = APP_MESSAGES_PER_SECOND + 5 * APP_MESSAGES_PER_PACKET_IN;
         let time = std::time::Duration::from_millis(500);
         (0..3).for_each(|_| guard.note_sent(&network, sent, packet_ins, time));
@@ -237,10 +238,10 @@ fn an_app_that_sends_too_many_messages_is_named_and_they_are_sent() {
     assert_eq!(named(5), (0, 0), "for packet-ins");
     assert_eq!(named(4), (3, 1), "named once a minute");
     let limited = Allowance { messages_per_second: Some(9), ..Allowance::default() };
-    let limited = AppGuard::new(limited);
+    let limited = AppGuard::new(limited, Needs::empty());
     limited.note_sent(&network, u64::MAX, 0, std::time::Duration::from_secs(1));
     assert_eq!(limited.excesses(), 0, "its messages are refused instead");
-    let late = AppGuard::new(Allowance::default());
+    let late = AppGuard::new(Allowance::default(), Needs::empty());
     let seconds = |n| std::time::Duration::from_secs(n);
     late.note_sent(&network, 2 * APP_MESSAGES_PER_SECOND, 0, seconds(2));
     assert_eq!(late.excesses(), 0, "the look was late");
