@@ -6,7 +6,6 @@ use std::iter::once;
 
 use bellrock::prelude::*;
 use bellrock::services::paths::{Path, paths};
-use bellrock::{Needs, SwitchPort};
 
 // ANCHOR: app
 /// The ends of the circuit. Packets that enter at one end leave at the other.

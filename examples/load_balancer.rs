@@ -6,10 +6,8 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use bellrock::etherparse::LaxNetSlice;
-use bellrock::openflow::GroupType;
 use bellrock::packet::arp_request;
 use bellrock::prelude::*;
-use bellrock::{BucketEntry, Change, GroupEntry};
 
 /// The virtual address, and its Ethernet address.
 const VIP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 100);

@@ -13,7 +13,6 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-use bellrock::Scope;
 use bellrock::cluster::{ClusterSettings, etcd};
 use bellrock::prelude::*;
 

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use bellrock::Change;
 use bellrock::prelude::*;
 
 // ANCHOR: app

@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use bellrock::openflow::{
-    Bytes, ConfigFlags, FromSwitch, List, Out, PacketInMessage, PacketOut, SwitchConfig, frame,
+    Bytes, ConfigFlags, EncodeError, FromSwitch, List, Out, PacketInMessage, PacketOut,
+    SwitchConfig, frame,
 };
-use bellrock::{
-    Action, Controller, EncodeError, FlowMod, MacAddr, Match, Port, RawConnection, RawEvent,
-    RawOwner, ToSwitch, Version,
-};
+use bellrock::raw::{RawConnection, RawEvent, RawOwner};
+use bellrock::{Action, Controller, FlowMod, MacAddr, Match, Port, ToSwitch, Version};
 
 /// Space for the answers to one event. What does not fit is lost, like a packet.
 const ANSWER_BYTES: usize = 1 << 20;

@@ -2,7 +2,6 @@
 //!
 //! `cargo run -p bellrock --features lab --example routing`
 
-use bellrock::Needs;
 use bellrock::prelude::*;
 use bellrock::services::paths::paths;
 

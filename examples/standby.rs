@@ -19,7 +19,8 @@ use std::error::Error;
 use std::io::{self, BufRead, Write};
 
 use bellrock::apps::Learning;
-use bellrock::{Controller, Dpid, RoleOrder};
+use bellrock::role::RoleOrder;
+use bellrock::{Controller, Dpid};
 
 const USAGE: &str = "one of: master GENERATION, slave, equal, show";
 

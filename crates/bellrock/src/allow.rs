@@ -23,7 +23,7 @@ impl ControllerBuilder {
     /// # use bellrock::prelude::*;
     /// # struct Nothing;
     /// # impl Handler for Nothing {}
-    /// use bellrock::{Allowance, AllowedWrites};
+    /// use bellrock::app::{Allowance, AllowedWrites};
     ///
     /// let reads = Allowance { write: AllowedWrites::None, ..Allowance::default() };
     /// let app = per_switch("statistics", |_| Nothing);

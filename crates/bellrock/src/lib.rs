@@ -1,8 +1,8 @@
 //! Bellrock, an OpenFlow controller: the library for authors of apps.
 //!
 //! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). The
-//! types that an app uses come from `bellrock-api`, and [`prelude`] has them all. [`run`] runs a
-//! controller with one app. [`Controller::builder`] takes several apps, and all settings:
+//! names of most apps are here and in [`prelude`], all others in modules by subject. [`run`] runs
+//! a controller with one app. [`Controller::builder`] takes several apps, and all settings:
 //!
 //! ```no_run
 #![doc = include_str!("../../../examples/hub.rs")]
@@ -10,61 +10,60 @@
 //!
 //! | To | see |
 //! |---|---|
-//! | react to events | [`App`], [`Handler`], [`per_switch`], [`Switch`], [`PacketIn`], [`Verdict`] |
-//! | say what a flow matches and does | [`Flow`], [`Match`], [`Action`], [`Actions`]; [`FlowMod`] borrows |
+//! | react to events | [`App`], [`Handler`], [`per_switch`], [`Switch`], [`PacketIn`], [`Verdict`]; [`app`] |
+//! | say what a flow matches and does | [`Flow`], [`Match`], [`Action`], [`Actions`]; [`FlowMod`] borrows; [`flow`] |
 //! | keep flows in switches | [`Desired`], [`DesiredEntry`]; once, confirmed: [`Plan`], [`FlowProgramming`] |
-//! | know the network | [`Network`], [`Topology`], [`Hosts`], [`services::paths`] |
+//! | know the network | [`Network`], [`network::Topology`], [`network::Hosts`], [`services::paths`]; [`network`] |
+//! | read and build packets | [`PacketIn`], [`packet`] |
+//! | report what happened | [`Event`], [`AppEvent`]; [`event`] |
 //! | wait for a change | [`Watch`], [`either`], [`Network::sleep`], [`Network::spawn`] |
-//! | change variables together | [`TVar`], [`atomically`] |
+//! | change variables together | [`TVar`], [`atomically`]; [`transaction`] |
+//! | be one of several controllers | [`Scope`], [`role`] |
 //!
 //! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
-//! What only runtimes call is the module `runtime` of `bellrock_api`, which is private here:
+//! # The book
+//! It explains what is only described here. These links lead to the sources that this crate is built
+//! from:
 //!
-//! ```compile_fail,E0603
+#![doc = concat!("- [Write an app](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/write-an-app.md): start here")]
+#![doc = concat!("- [Test an app](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/test-an-app.md)")]
+#![doc = concat!("- [Program flows](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/program-flows.md): at once, confirmed, or kept")]
+#![doc = concat!("- [Rewrite and answer packets](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/rewrite-and-answer.md)")]
+#![doc = concat!("- [From Ryu or POX](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/from-ryu-or-pox.md)")]
+#![doc = concat!("- [All pages](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/SUMMARY.md)")]
+//!
+//! What only runtimes and services use is in `bellrock_api`, and not here:
+//!
+//! ```compile_fail,E0432
 //! use bellrock::runtime::Runtime;
 //! ```
 //!
 //! # What it is not
 //! The command `bellrock`, for operators, is the crate `bellrock-cli`, a client of this one.
 
-#[expect(
-    hidden_glob_reexports,
-    unused_imports,
-    reason = "what only runtimes call is not for apps"
-)]
-use bellrock_api::runtime;
-pub use bellrock_api::*;
-/// What runtimes and services use. Apps hardly need it.
-#[doc(hidden)]
-pub use bellrock_api::{AppGuard, Backoff, OwnFlow, RateLimit, RefusedFlows, Repeats};
+/// Header parser of [`PacketIn::headers`].
+pub use bellrock_api::etherparse;
+pub use bellrock_api::{counters, openflow};
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
 #[cfg(feature = "cluster")]
 pub use bellrock_cluster as cluster;
 #[cfg(feature = "config")]
 pub use bellrock_config as config;
-pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
 #[cfg(feature = "http")]
 pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
 pub use bellrock_query as query;
 pub use bellrock_services as services;
-pub use bellrock_services::desired::{Desired, DesiredEntry, DesiredFlows};
-pub use bellrock_services::programming::{FlowProgramming, Plan};
 pub use controller::{Controller, ControllerBuilder, run};
-#[cfg(feature = "control")]
-pub use file_store::FileStoreError;
-#[cfg(feature = "control")]
-pub use handles::NamesHandle;
-#[cfg(feature = "tls")]
-pub use handles::TlsHandle;
-pub use handles::{LimitsHandle, Liveness};
 pub use log::log_to_stderr;
-#[cfg(feature = "control")]
-pub use operator::{ReloadFn, StaticStore, StaticStoreError};
-pub use per_switch::{PerSwitch, per_switch};
+#[doc(inline)]
+pub use modules::common::*;
+#[cfg(feature = "tls")]
+pub use modules::tls;
+pub use modules::{app, event, flow, names, network, packet, raw, role, settings, transaction};
 pub use run_error::{Result, RunError};
 pub use signals::{Signal, Signals};
 
@@ -88,6 +87,7 @@ mod http_face;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod log;
+mod modules;
 mod once;
 #[cfg(feature = "control")]
 mod operator;
@@ -96,7 +96,7 @@ mod per_switch;
 mod pin_file;
 #[cfg(feature = "control")]
 mod port_watch;
-mod raw;
+mod raw_owner;
 mod run_error;
 mod signals;
 #[cfg(any(feature = "control", feature = "tls"))]
@@ -106,27 +106,8 @@ mod table_log;
 #[cfg(feature = "config")]
 mod threaded_file_store;
 
-/// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).
-#[cfg(feature = "tls")]
-pub mod tls {
-    pub use crate::pin_file::{PinFileError, identities_with_file};
-    pub use bellrock_engine::{
-        Identities, IdentityMap, MAX_PINS, MAX_PINS_PER_KEY, Pin, Pins, PinsChanged, TlsFileError,
-        TlsFiles, TlsServer, TlsSettings, UnnamedIdentity,
-    };
-}
-
 /// Everything that most apps name: `use bellrock::prelude::*`.
 pub mod prelude {
-    pub use crate::per_switch;
-    pub use bellrock_api::{
-        Abort, Action, Actions, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field,
-        FlowMod, FlowRemoved, FlowTemplate, Handler, HandlerError, HostEntry, Instruction,
-        Interrupt, MacAddr, Match, Network, PacketIn, Port, PortStatus, Publisher, ReplyBody,
-        Result, Switch, SwitchInfo, TVar, ToSwitch, Transaction, Verdict, Version, Watch, Xid,
-        atomically, try_atomically,
-    };
-    pub use bellrock_api::{EarlierFlows, Flow, FlowStats};
-    pub use bellrock_services::desired::{Desired, DesiredEntry, DesiredFlows};
-    pub use bellrock_services::programming::{FlowProgramming, Plan};
+    #[doc(no_inline)]
+    pub use crate::modules::common::*;
 }

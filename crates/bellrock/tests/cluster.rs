@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bellrock::names::Names;
 use bellrock::prelude::*;
 use bellrock::query::{
     AppScope, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow,
@@ -15,7 +16,7 @@ use bellrock::query::{
 };
 use bellrock::services::leadership::Leadership;
 use bellrock::services::store::MemoryStore;
-use bellrock::{Controller, ControllerBuilder, Names, Scope};
+use bellrock::{Controller, ControllerBuilder};
 
 struct Nothing;
 impl Handler for Nothing {}

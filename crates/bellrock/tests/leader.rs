@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bellrock::prelude::*;
-use bellrock::{AppEvent, Needs, Scope};
 
 /// Time between two counts.
 const EVERY: Duration = Duration::from_secs(60);
@@ -83,7 +82,6 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bellrock::Event;
 use bellrock::lab::{Lab, single};
 use bellrock::services::leadership::Leadership;
 use bellrock::services::store::{

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock::flow::CONFIRM_WITHIN;
 use bellrock::services::desired::{Desired, DesiredFlows};
-use bellrock::{CONFIRM_WITHIN, Dpid, Network};
+use bellrock::{Dpid, Network};
 use pyo3::prelude::*;
 
 use crate::argument::wrong_value;

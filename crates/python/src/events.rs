@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bellrock::{Event, EventRecord, Network, Subscription, SubscriptionItem, SwitchPort};
+use bellrock::event::{EventRecord, Subscription, SubscriptionItem};
+use bellrock::{Event, Network, SwitchPort};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

@@ -1,6 +1,7 @@
 //! Flows.
 
-use bellrock::{Flow, FlowFlags, FlowMod, PriorityBand};
+use bellrock::flow::{FlowFlags, PriorityBand};
+use bellrock::{Flow, FlowMod};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use bellrock::{Action, Error, Field, Flow, FlowCommand, MacAddr, Match, PacketIn, Port, Switch};
+use bellrock::flow::FlowCommand;
+use bellrock::{Action, Error, Field, Flow, MacAddr, Match, PacketIn, Port, Switch};
 use pyo3::prelude::*;
 
 use crate::argument::wrong_value;

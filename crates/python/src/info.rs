@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bellrock::{Host, Link, PortDesc, SwitchInfo};
+use bellrock::SwitchInfo;
+use bellrock::network::{Host, Link, PortDesc};
 use pyo3::prelude::*;
 
 use crate::action::PyAction;

@@ -1,7 +1,10 @@
 //! Messages of switches, other than packet_ins.
 
+use bellrock::app::AppId;
+use bellrock::flow::FlowRemovedReason;
+use bellrock::network::PortReason;
 use bellrock::openflow::FromSwitch;
-use bellrock::{AppId, ErrorMessage, FlowRemoved, FlowRemovedReason, PortReason, PortStatus};
+use bellrock::{ErrorMessage, FlowRemoved, PortStatus};
 use pyo3::prelude::*;
 
 use crate::argument::wrong_value;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bellrock::app::Term;
 use bellrock::openflow::{
     Element, FlowStatsRequest, Group, List, Meter, QueueStatsRequest, ReplyBody, RequestBody,
 };
 use bellrock::services::paths::{Hop, paths};
 use bellrock::services::programming::FlowProgramming;
-use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port, Term};
+use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -2,9 +2,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use bellrock::PacketIn;
 use bellrock::etherparse::{LaxNetSlice, TransportSlice};
 use bellrock::openflow::PacketInView;
-use bellrock::{PacketIn, PacketInReason};
+use bellrock::packet::PacketInReason;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bellrock::config::{Checked, Override, Sources, settings};
 use bellrock::configured::{Configured, LogLevel, RunOptions, start_log, start_log_to};
 use bellrock::openflow::frame;
-use bellrock::{RawConnection, RawEvent, RawOwner, RawSendError, RawUp};
+use bellrock::raw::{RawConnection, RawEvent, RawOwner, RawSendError, RawUp};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,9 +1,10 @@
 //! Counters of flows, tables, ports and queues, and the description of a switch.
 
+use bellrock::Network;
+use bellrock::app::AppId;
 use bellrock::openflow::{
     Aggregate, Desc, FlowStats, Instruction, PortStats, QueueStats, TableStats,
 };
-use bellrock::{AppId, Network};
 use pyo3::prelude::*;
 
 use crate::action::{PyAction, reported_actions};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bellrock::flow::{FlowCommand, FlowFlags, PriorityBand};
 use bellrock::openflow::xid::XidSource;
 use bellrock::{
-    Action, Error, Flow, FlowCommand, FlowFlags, FlowMod, FlowStats, MacAddr, Match, Network, Port,
-    PriorityBand, Switch, SwitchInfo,
+    Action, Error, Flow, FlowMod, FlowStats, MacAddr, Match, Network, Port, Switch, SwitchInfo,
 };
 use bellrock_detached::{SwitchLink, Writer};
 use pyo3::exceptions::{PyKeyError, PyValueError};

@@ -25,8 +25,9 @@ use super::reload::Parts;
 use super::switch_tls;
 use super::{NotRun, SharedTableKind};
 use crate::file_store::{self, NamedValues};
+use crate::settings::{StaticStore, StaticStoreError};
 use crate::threaded_file_store::ThreadedFileStore;
-use crate::{Controller, ControllerBuilder, StaticStore, StaticStoreError};
+use crate::{Controller, ControllerBuilder};
 
 /// Adds the apps of a file of Python to the end of the chain.
 pub(super) type AddPython<'a> =

@@ -71,9 +71,9 @@ pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
-use crate::{
-    Controller, ControllerBuilder, FileStoreError, RawOwner, RunError, Signals, StaticStoreError,
-};
+use crate::raw::RawOwner;
+use crate::settings::{FileStoreError, StaticStoreError};
+use crate::{Controller, ControllerBuilder, RunError, Signals};
 use reload::Reloader;
 use shared_config::SharedConfigNode;
 

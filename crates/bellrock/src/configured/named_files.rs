@@ -19,8 +19,8 @@ use super::builder::{
     static_store_path, tls_files,
 };
 use super::{cluster_files, switch_tls};
+use crate::settings::{FileStoreError, StaticStore, StaticStoreError};
 use crate::tls::TlsServer;
-use crate::{FileStoreError, StaticStore, StaticStoreError};
 
 /// Whether the file of static entries is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ use super::log::LogLevel;
 use super::named_files::{self, Store};
 use super::renewed::{NamedFiles, digest};
 use super::switch_tls;
-use crate::{LimitsHandle, NamesHandle, TlsHandle};
+use crate::settings::{LimitsHandle, NamesHandle, TlsHandle};
 
 /// Time between two looks whether the file has changed. It has to stay the same for that time, since
 /// half a file may be right too.

@@ -15,8 +15,9 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use bellrock::Controller;
 use bellrock::http::HttpSettings;
-use bellrock::{Controller, Pinning};
+use bellrock::settings::Pinning;
 use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
 use bellrock_emulator::live::{LiveNetwork, LiveSettings};
 use bellrock_emulator::topology::{LinkRate, TopologySpec};

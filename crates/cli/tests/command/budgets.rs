@@ -1,7 +1,8 @@
 //! Budgets of apps: `bellrock apps` shows which app has exceeded which, and an event names it.
 
+use bellrock::Controller;
+use bellrock::app::{Allowance, AllowedWrites};
 use bellrock::apps::{Learning, LearningSettings};
-use bellrock::{Allowance, AllowedWrites, Controller};
 use bellrock_session::Versions;
 use bellrock_tables::Budget;
 use serde_json::Value;

@@ -2,7 +2,8 @@
 
 use bellrock::apps::bandwidth::{Bandwidth, BandwidthSettings, Kbps, Reservations};
 use bellrock::apps::quarantine::{BlockLists, Quarantine};
-use bellrock::{Controller, Dpid, MacAddr, Names, Version};
+use bellrock::names::Names;
+use bellrock::{Controller, Dpid, MacAddr, Version};
 use bellrock_emulator::live::LiveNetwork;
 use bellrock_session::Versions;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! A controller that stands by, and what `bellrock switches` lists of it.
 
-use bellrock::{Controller, Dpid, RoleOrder, Version};
+use bellrock::role::{ControllerRole, RoleOrder};
+use bellrock::{Controller, Dpid, Version};
 use bellrock_emulator::live::LiveNetwork;
 use bellrock_session::Versions;
 
@@ -16,7 +17,7 @@ fn a_standby_is_listed_with_its_role_and_comes_up_as_master() {
         let controller = asked.controller(Controller::builder().standby(), address);
         // The role that the switch has confirmed.
         let is_slave = |_: &LiveNetwork| {
-            controller.standbys().iter().any(|info| info.role == bellrock::ControllerRole::Slave)
+            controller.standbys().iter().any(|info| info.role == ControllerRole::Slave)
         };
         assert!(asked.net.run_until(PATIENCE, is_slave).unwrap(), "it does not become slave");
 

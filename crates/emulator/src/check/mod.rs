@@ -5,7 +5,7 @@
 //! - [`Analysis`]: without traffic. It follows a packet through copies of the switches' tables, and
 //!   reports loops, black holes and paths.
 //! - [`paths`] and [`duplicates`]: what happened to packets that were sent.
-//! - [`dump_flows`]: flow tables as text.
+//! - [`dump_flows`], [`dump_groups`]: flow tables and groups as text.
 //! - [`MessageLog`]: messages between switches and controllers.
 //!
 //! # What it is not
@@ -23,4 +23,4 @@ pub use crate::network::{LoggedMessage, MAX_KEPT_BYTES, MessageDirection, Messag
 pub use analysis::{Analysis, MAX_LOOPS, MAX_STEPS, PathFault, StepOutcome, Trace, TraceStep};
 pub use delivery::{duplicates, paths};
 pub use reachability::{Matrix, Reachability};
-pub use text::{dump_flows, dump_table};
+pub use text::{dump_flows, dump_groups, dump_table};

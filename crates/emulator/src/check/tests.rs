@@ -1,6 +1,9 @@
 //! The checks, on networks that are right and on networks that are wrong.
 
-use bellrock_openflow::{Field, FlowMod, Match, Port, ToSwitch, Version};
+use bellrock_openflow::{
+    Action, Bucket, Field, FlowMod, Group, GroupCommand, GroupMod, GroupType, List, Match, Port,
+    ToSwitch, Version,
+};
 
 use super::*;
 use crate::host::PingSettings;
@@ -117,11 +120,11 @@ fn a_packet_that_the_controller_sends_on_keeps_its_path() {
     let said = std::mem::take(&mut driven.said[0]);
     let message = bellrock_openflow::FromSwitch::decode(&said).unwrap();
     let bellrock_openflow::FromSwitch::PacketIn(packet) = message.body else { panic!("{message}") };
-    let actions = [bellrock_openflow::Action::output(Port(2))];
+    let actions = [Action::output(Port(2))];
     let out = bellrock_openflow::PacketOut {
         buffer_id: packet.buffer_id,
         in_port: packet.in_port(),
-        actions: bellrock_openflow::List::of(&actions),
+        actions: List::of(&actions),
         data: packet.data,
     };
     driven.tell(s1, &ToSwitch::PacketOut(out));
@@ -141,6 +144,29 @@ fn flows_are_shown_by_table_priority_and_match() {
     assert_eq!(lines.len(), 4);
     assert!(lines[0].starts_with("table=0 priority=32768 ") && lines[0].contains(":01 "), "{text}");
     assert!(lines[3].starts_with("table=0 priority=0 "), "{text}");
+}
+
+#[test]
+fn groups_are_shown_by_number_with_their_buckets() {
+    let mut driven = Driven::new("single:2", settings(), Version::V1_3);
+    let output = [Action::output(Port(1)), Action::DecNwTtl];
+    let bucket = |weight, actions| Bucket {
+        weight,
+        watch_port: Port::ANY,
+        watch_group: Group::ANY,
+        actions: List::of(actions),
+    };
+    let select = [bucket(2, &output[..1]), bucket(1, &output)];
+    for (group, kind, buckets) in [(9, GroupType::All, &[][..]), (7, GroupType::Select, &select)] {
+        let command = GroupCommand::Add;
+        let group = GroupMod { command, kind, group, buckets: List::of(buckets) };
+        driven.tell(SwitchIndex(0), &ToSwitch::GroupMod(group));
+    }
+    assert_eq!(
+        dump_groups(driven.network.switch(SwitchIndex(0))),
+        "group_id=7,type=select,bucket=weight:2,actions=output:1,bucket=weight:1,actions=output:1,dec_nw_ttl\n\
+         group_id=9,type=all\n"
+    );
 }
 
 #[test]

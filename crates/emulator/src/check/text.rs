@@ -1,4 +1,4 @@
-//! Flow tables as text.
+//! Flow tables and groups as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -22,6 +22,21 @@ pub fn dump_table(number: u8, table: &FlowTable, now: Duration) -> String {
     let mut lines: Vec<_> = table.flows().map(|(_, flow)| line(number, flow, now)).collect();
     lines.sort_by(|(a, a_match, _), (b, b_match, _)| b.cmp(a).then_with(|| a_match.cmp(b_match)));
     lines.into_iter().map(|(_, _, line)| line + "\n").collect()
+}
+
+/// The groups of a switch, one a line, much as `ovs-ofctl dump-groups` shows them, by number.
+#[must_use]
+pub fn dump_groups(switch: &EmulatedSwitch) -> String {
+    let mut text = String::new();
+    for (number, group) in switch.datapath().groups().iter() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "group_id={number},type={}", group.kind);
+        for bucket in &group.buckets {
+            let _ = write!(text, ",{}", bucket.bucket());
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// A flow's priority, match and line.

@@ -113,6 +113,17 @@ impl Lab {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// The groups of a switch as text, one a line, much as `ovs-ofctl dump-groups` shows them:
+    /// `group_id=7,type=select,bucket=weight:1,actions=output:2`.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn groups(&self, switch: &str) -> Vec<String> {
+        check::dump_groups(self.switch(switch)).lines().map(str::to_owned).collect()
+    }
+
     /// The paths of unicast packets from one host to another, each path once, as names of nodes.
     /// They come from the last [`REMEMBERED_HOPS`](super::REMEMBERED_HOPS) hops.
     ///
