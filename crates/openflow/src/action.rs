@@ -116,7 +116,54 @@ pub enum Action<'a> {
     },
 }
 
-impl Action<'_> {
+impl<'a> Action<'a> {
+    /// Returns the bytes that the action borrows: the data of an experimenter, the value of an
+    /// unknown field, the body of an unknown action. Others have none.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        match *self {
+            Action::SetUnknownField { value: Bytes(bytes), .. }
+            | Action::Experimenter { data: Bytes(bytes), .. }
+            | Action::Unknown { body: Bytes(bytes), .. } => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Returns the action with other [bytes](Action::bytes), if it borrows any.
+    #[must_use]
+    pub fn with_bytes(self, bytes: &[u8]) -> Action<'_> {
+        match self {
+            Action::Output { port, max_len } => Action::Output { port, max_len },
+            Action::SetVlanVid(vid) => Action::SetVlanVid(vid),
+            Action::SetVlanPcp(pcp) => Action::SetVlanPcp(pcp),
+            Action::SetTpSrc(port) => Action::SetTpSrc(port),
+            Action::SetTpDst(port) => Action::SetTpDst(port),
+            Action::Enqueue { port, queue } => Action::Enqueue { port, queue },
+            Action::CopyTtlOut => Action::CopyTtlOut,
+            Action::CopyTtlIn => Action::CopyTtlIn,
+            Action::SetMplsTtl(ttl) => Action::SetMplsTtl(ttl),
+            Action::DecMplsTtl => Action::DecMplsTtl,
+            Action::PushVlan(eth_type) => Action::PushVlan(eth_type),
+            Action::PopVlan => Action::PopVlan,
+            Action::PushMpls(eth_type) => Action::PushMpls(eth_type),
+            Action::PopMpls(eth_type) => Action::PopMpls(eth_type),
+            Action::SetQueue(queue) => Action::SetQueue(queue),
+            Action::Group(group) => Action::Group(group),
+            Action::SetNwTtl(ttl) => Action::SetNwTtl(ttl),
+            Action::DecNwTtl => Action::DecNwTtl,
+            Action::SetField(field, value) => Action::SetField(field, value),
+            Action::SetUnknownField { header, value: _ } => {
+                Action::SetUnknownField { header, value: Bytes(bytes) }
+            }
+            Action::PushPbb(eth_type) => Action::PushPbb(eth_type),
+            Action::PopPbb => Action::PopPbb,
+            Action::Experimenter { experimenter, data: _ } => {
+                Action::Experimenter { experimenter, data: Bytes(bytes) }
+            }
+            Action::Unknown { kind, body: _ } => Action::Unknown { kind, body: Bytes(bytes) },
+        }
+    }
+
     /// `max_len` for the whole packet, unbuffered (`OFPCML_NO_BUFFER`; in 1.0 just the maximum
     /// length).
     pub const NO_BUFFER: u16 = 0xffff;

@@ -152,7 +152,8 @@ enum Knowledge<T> {
     /// The match leaves it open: an action cannot rely on it.
     Open,
     Value(T),
-    /// A tag was removed, and the match does not say what is under it: only the controller knows.
+    /// A tag was removed, and the match does not say what is under it, or an action without a
+    /// meaning here was carried out: only the controller knows.
     Uncovered,
 }
 
@@ -265,6 +266,8 @@ impl KnownHeaders {
             Action::SetField(Field::Icmpv6Type, value) => {
                 self.icmpv6_type = Knowledge::Value(value as u16);
             }
+            // It may change anything.
+            Action::Experimenter { .. } | Action::Unknown { .. } => *self = UNCOVERED,
             _ => {}
         }
     }

@@ -230,8 +230,12 @@ pub(crate) fn actions_of(actions: &[PyAction]) -> PyResult<Vec<Action<'static>>>
 }
 
 /// The actions of an app, as it gets them back.
-pub(crate) fn own_actions(actions: &[Action<'static>]) -> Vec<PyAction> {
-    actions.iter().copied().map(PyAction::from).collect()
+pub(crate) fn own_actions(actions: &[Action<'_>]) -> Vec<PyAction> {
+    let own = actions.iter().map(|action| match action.bytes() {
+        [] => Form::Known(action.with_bytes(&[])),
+        _ => Form::Kept(KeptAction::of(action)),
+    });
+    own.map(PyAction).collect()
 }
 
 /// The actions that a switch reports, in the form in which a program makes them: without lengths that mean

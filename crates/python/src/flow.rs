@@ -104,7 +104,7 @@ impl PyFlow {
     /// Actions that are applied at once, in order.
     #[getter]
     fn actions(&self) -> Vec<PyAction> {
-        own_actions(self.0.applied())
+        own_actions(&self.0.applied())
     }
 
     /// Number of its table.

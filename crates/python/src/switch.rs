@@ -232,7 +232,7 @@ impl PySwitch {
             flow.with_flow_mod(FlowCommand::Add, install)
         })?;
         if let Some(view) = view.filter(|view| view.buffer_id().is_none()) {
-            self.write(|switch| switch.packet_out_whole(&view, flow.applied()))?;
+            self.write(|switch| switch.packet_out_whole(&view, &flow.applied()))?;
         }
         Ok(xid.0)
     }

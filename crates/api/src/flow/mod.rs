@@ -2,12 +2,14 @@
 
 mod as_flow_mod;
 mod change;
+mod owned_actions;
 mod parse;
 mod possible;
 mod reported;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, List, Match, Port};
@@ -24,6 +26,7 @@ pub use possible::{
 pub use reported::{Deviation, FlowKey, FlowNormalizer, ReportedFlow};
 
 use crate::PriorityBand;
+use owned_actions::OwnedActions;
 
 /// A flow of an app, owned and comparable. The switch and the OpenFlow version are not part of it.
 ///
@@ -57,8 +60,8 @@ pub struct Flow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Treatment {
     meter: Option<u32>,
-    apply: Vec<Action<'static>>,
-    write: Vec<Action<'static>>,
+    apply: OwnedActions,
+    write: OwnedActions,
     metadata: Option<(u64, u64)>,
     goto_table: Option<u8>,
 }
@@ -115,16 +118,30 @@ impl Flow {
         Flow { flags, ..self }
     }
 
-    /// Appends actions.
+    /// Appends actions. The flow owns them: it copies the bytes of those of experimenters.
+    ///
+    /// ```
+    /// use bellrock_api::openflow::Bytes;
+    /// use bellrock_api::{Action, Flow, Match};
+    ///
+    /// /// Nicira's `resubmit` to a table.
+    /// fn resubmit(table: u8) -> Flow {
+    ///     let data = [0, 14, 0xff, 0xf8, table, 0, 0, 0];
+    ///     let action = Action::Experimenter { experimenter: 0x2320, data: Bytes(&data) };
+    ///     Flow::new(Match::any()).actions(&[action])
+    /// }
+    /// let printed = resubmit(7).to_string();
+    /// assert_eq!(printed, "any priority=2048 experimenter(0x00002320,000efff807000000)");
+    /// ```
     #[must_use]
-    pub fn actions(mut self, actions: &[Action<'static>]) -> Self {
-        self.treatment.apply.extend_from_slice(actions);
+    pub fn actions(mut self, actions: &[Action<'_>]) -> Self {
+        self.treatment.apply.extend(actions);
         self
     }
 
     /// Inserts actions before all others.
-    pub fn prepend(&mut self, actions: &[Action<'static>]) {
-        self.treatment.apply.splice(0..0, actions.iter().copied());
+    pub fn prepend(&mut self, actions: &[Action<'_>]) {
+        self.treatment.apply.prepend(actions);
     }
 
     /// Sends packets out of this port.
@@ -161,8 +178,8 @@ impl Flow {
 
     /// Merges these into the action set (1.3).
     #[must_use]
-    pub fn write_actions(mut self, actions: &[Action<'static>]) -> Self {
-        self.treatment.write.extend_from_slice(actions);
+    pub fn write_actions(mut self, actions: &[Action<'_>]) -> Self {
+        self.treatment.write.extend(actions);
         self
     }
 
@@ -182,13 +199,13 @@ impl Flow {
 
     /// Actions that are applied at once, in order.
     #[must_use]
-    pub fn applied(&self) -> &[Action<'static>] {
-        &self.treatment.apply
+    pub fn applied(&self) -> Cow<'_, [Action<'_>]> {
+        self.treatment.apply.all()
     }
 
     /// The ports that applied actions send packets to.
     pub fn outputs(&self) -> impl Iterator<Item = Port> + '_ {
-        self.treatment.apply.iter().filter_map(|action| match action {
+        self.treatment.apply.without_bytes().iter().filter_map(|action| match action {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
             _ => None,
         })
@@ -202,10 +219,11 @@ impl Flow {
         call: impl FnOnce(&FlowMod<'_>) -> T,
     ) -> T {
         let Treatment { meter, apply, write, metadata, goto_table } = &self.treatment;
+        let (apply, write) = (apply.all(), write.all());
         let instructions: Vec<Instruction<'_>> = [
             meter.map(Instruction::Meter),
-            (!apply.is_empty()).then(|| Instruction::ApplyActions(List::of(apply))),
-            (!write.is_empty()).then(|| Instruction::WriteActions(List::of(write))),
+            (!apply.is_empty()).then(|| Instruction::ApplyActions(List::of(&apply))),
+            (!write.is_empty()).then(|| Instruction::WriteActions(List::of(&write))),
             metadata.map(|(metadata, mask)| Instruction::WriteMetadata { metadata, mask }),
             goto_table.map(Instruction::GotoTable),
         ]
@@ -237,10 +255,10 @@ impl fmt::Display for Flow {
         if let Some(meter) = meter {
             write!(f, " meter:{meter}")?;
         }
-        for action in apply {
+        for action in &*apply.all() {
             write!(f, " {action}")?;
         }
-        for action in write {
+        for action in &*write.all() {
             write!(f, " write:{action}")?;
         }
         if let Some((metadata, mask)) = metadata {

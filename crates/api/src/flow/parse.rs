@@ -1,7 +1,9 @@
 //! Reads what a flow does with packets from text, in the form in which switches' flows print:
 //! `meter:3,set_field:10.0.0.7->ipv4_dst,output:3,goto_table:1`.
 
-use bellrock_openflow::Action;
+use std::sync::Arc;
+
+use bellrock_openflow::{Action, Bytes};
 
 use super::{Flow, Treatment};
 
@@ -32,6 +34,13 @@ pub enum InstructionPart {
     Meter(u32),
     /// Applies an action at once.
     Apply(Action<'static>),
+    /// Applies an action of an experimenter at once.
+    Experimenter {
+        /// The experimenter's id.
+        experimenter: u32,
+        /// The bytes after the id, padding included.
+        data: Arc<[u8]>,
+    },
     /// Merges actions into the action set.
     Write(Vec<Action<'static>>),
     /// Writes the masked bits of the metadata. `None`: no bit.
@@ -40,10 +49,23 @@ pub enum InstructionPart {
     GotoTable(u8),
 }
 
+impl InstructionPart {
+    /// The action, if it is one that is applied at once.
+    pub(super) fn applied(&self) -> Option<Action<'_>> {
+        match self {
+            InstructionPart::Apply(action) => Some(*action),
+            InstructionPart::Experimenter { experimenter, data } => {
+                Some(Action::Experimenter { experimenter: *experimenter, data: Bytes(data) })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Flow {
     /// Replaces what the flow does with packets. `text` has commas between its parts: actions, as
-    /// [`Action`] reads them, which are applied at once, in order; and the instructions
-    /// `meter:NUMBER`, `write_actions(ACTIONS)`, `write_metadata:VALUE[/MASK]` and
+    /// [`Action`] reads them, and `experimenter(ID,BYTES)`, which are applied at once, in order; and
+    /// the instructions `meter:NUMBER`, `write_actions(ACTIONS)`, `write_metadata:VALUE[/MASK]` and
     /// `goto_table:TABLE` (1.3.5 §7.2.4). `drop` or an empty text is for nothing.
     ///
     /// ```
@@ -65,10 +87,13 @@ impl Flow {
     pub fn with_parts(self, parts: &[InstructionPart]) -> Self {
         let mut treatment = Treatment::default();
         for part in parts {
+            if let Some(action) = part.applied() {
+                treatment.apply.push(&action);
+            }
             match part {
+                InstructionPart::Apply(_) | InstructionPart::Experimenter { .. } => {}
                 InstructionPart::Meter(meter) => treatment.meter = Some(*meter),
-                InstructionPart::Apply(action) => treatment.apply.push(*action),
-                InstructionPart::Write(actions) => treatment.write.clone_from(actions),
+                InstructionPart::Write(actions) => treatment.write.extend(actions),
                 InstructionPart::Metadata(metadata) => treatment.metadata = *metadata,
                 InstructionPart::GotoTable(table) => treatment.goto_table = Some(*table),
             }
@@ -109,7 +134,7 @@ pub fn parse_instructions(text: &str) -> Result<Vec<InstructionPart>, ParseInstr
         let is_same = |other: &InstructionPart| {
             std::mem::discriminant(other) == std::mem::discriminant(&part)
         };
-        if !matches!(part, InstructionPart::Apply(_)) && read.iter().any(is_same) {
+        if part.applied().is_none() && read.iter().any(is_same) {
             let why = format!("{text:?}: give this instruction once");
             return Err(ParseInstructionsError::at(index)(why));
         }
@@ -123,6 +148,9 @@ fn part(text: &str) -> Result<InstructionPart, String> {
         let actions = actions.strip_suffix(')').unwrap_or(actions);
         let actions = parse_actions(actions).map_err(|error| error.to_string())?;
         return Ok(InstructionPart::Write(actions));
+    }
+    if let Some(action) = text.strip_prefix("experimenter(") {
+        return experimenter(text, action.strip_suffix(')').unwrap_or(action));
     }
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     Ok(match name {
@@ -139,6 +167,27 @@ fn part(text: &str) -> Result<InstructionPart, String> {
             text.parse().map_err(|error: bellrock_openflow::ParseActionError| error.to_string())?,
         ),
     })
+}
+
+/// Actions begin at multiples of so many bytes (1.3.5 §7.2.5).
+const ALIGNED_BYTES: usize = 8;
+
+/// Reads the id and the bytes of an action of an experimenter, in hexadecimal. Zeros pad it.
+fn experimenter(part: &str, action: &str) -> Result<InstructionPart, String> {
+    let (id, digits) = action.split_once(',').unwrap_or((action, ""));
+    let form = "write experimenter(ID,BYTES) with its bytes in hexadecimal, such as \
+                experimenter(0x2320,000efff807000000)";
+    let wrong = || format!("{part:?}: {form}");
+    let experimenter = unsigned(id).and_then(|id| u32::try_from(id).ok()).ok_or_else(wrong)?;
+    let (pairs, odd) = digits.trim().as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)
+    };
+    let data: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    let mut data = data.filter(|_| odd.is_empty()).ok_or_else(wrong)?;
+    data.resize(data.len().next_multiple_of(ALIGNED_BYTES), 0);
+    Ok(InstructionPart::Experimenter { experimenter, data: data.into() })
 }
 
 /// Splits at commas outside parentheses.
@@ -204,6 +253,7 @@ mod tests {
             "write_actions(group:7,output:2),write_metadata:0x10/0xf0",
             "write_metadata:0x10",
             "push_vlan:0x8100,set_field:0x1064->vlan_vid,CONTROLLER:128",
+            "experimenter(0x00002320,000efff807000000),output:3",
         ] {
             let flow = Flow::new(Match::any()).instructions(text).unwrap();
             let printed =
@@ -212,6 +262,8 @@ mod tests {
         }
         let spaced = Flow::new(Match::any()).instructions(" dec_nw_ttl , output:3 ").unwrap();
         assert_eq!(spaced.applied().len(), 2);
+        let short = Flow::new(Match::any()).instructions("experimenter(0x2320, 000e)").unwrap();
+        assert_eq!(short.applied()[0].bytes(), [0, 14, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -225,6 +277,9 @@ mod tests {
             ("write_actions(output:1", "do not match"),
             ("write_metadata:0x10/0x01", "outside its mask"),
             ("clear_actions", "not supported"),
+            ("experimenter(0x2320,00f)", "with its bytes in hexadecimal"),
+            ("experimenter(0x2320,zz)", "such as experimenter(0x2320,000efff807000000)"),
+            ("experimenter(nicira,00)", "write experimenter(ID,BYTES)"),
         ];
         for (text, part) in cases {
             let message = Flow::new(Match::any()).instructions(text).unwrap_err().to_string();

@@ -64,21 +64,19 @@ pub fn check_instructions(
     version: Option<Version>,
 ) -> Result<(), ImpossibleInstruction> {
     let of_match = KnownHeaders::of(matching);
-    let applied = || {
-        parts.iter().enumerate().filter_map(|(index, part)| match part {
-            InstructionPart::Apply(action) => Some((index, action)),
-            _ => None,
-        })
-    };
+    let applied =
+        || parts.iter().enumerate().filter_map(|(index, part)| Some((index, part.applied()?)));
     let mut known = of_match;
     for (part, action) in applied() {
-        let check = check_action(action).and_then(|()| check_fit(&known, action, version));
+        let check = check_action(&action).and_then(|()| check_fit(&known, &action, version));
         check.map_err(|why| ImpossibleInstruction { part, why })?;
-        known.apply(action);
+        known.apply(&action);
     }
     for (part, instruction) in parts.iter().enumerate() {
         let check = match instruction {
-            InstructionPart::Apply(_) | InstructionPart::Metadata(_) => Ok(()),
+            InstructionPart::Apply(_)
+            | InstructionPart::Experimenter { .. }
+            | InstructionPart::Metadata(_) => Ok(()),
             InstructionPart::Write(actions) => check_set(actions, &[known, of_match], version),
             InstructionPart::Meter(meter) => match (1..=Meter::MAX).contains(meter) {
                 true => Ok(()),
@@ -264,6 +262,8 @@ mod tests {
             ("vlan_vid=0x1005", "pop_vlan,write_actions(set_field:0x1006->vlan_vid)"),
             ("eth_type=0x86dd", "dec_nw_ttl,output:FLOOD"),
             ("any", "output:4294967040,meter:0xffff0000"),
+            // Only the program knows what it does.
+            ("any", "experimenter(0x2320,000efff807000000),pop_vlan,dec_nw_ttl,output:1"),
         ] {
             assert_eq!(wrong(matching, text, V13), None, "{matching} {text}");
         }

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use bellrock_openflow::{
-    Action, Field, FlowCommand, FlowFlags, FlowMod, FlowStats, Instruction, Instructions, List,
-    Match, MatchView, Out, Port, ToSwitch, Version,
+    Action, Bytes, Field, FlowCommand, FlowFlags, FlowMod, FlowStats, Instruction, Instructions,
+    List, Match, MatchView, Out, Port, ToSwitch, Version,
 };
 
 use super::*;
@@ -39,6 +39,47 @@ fn told<'t>(flow: &Flow, matching: &'t Match, instructions: Instructions<'t>) ->
         matching: MatchView::from(matching),
         instructions,
     }
+}
+
+/// Actions with bytes, which a caller may drop when the flow is made.
+fn with_bytes() -> Flow {
+    let (resubmit, value) = (vec![0, 14, 0xff, 0xf8, 7, 0, 0, 0], vec![1, 2, 3, 4]);
+    let nicira = Action::Experimenter { experimenter: 0x2320, data: Bytes(&resubmit) };
+    let field = Action::SetUnknownField { header: 0x7fff_0204, value: Bytes(&value) };
+    let mut flow = Flow::new(web()).output(Port(1)).actions(&[nicira]).write_actions(&[nicira]);
+    flow.prepend(&[field, Action::DecNwTtl]);
+    flow.output(Port(2))
+}
+
+#[test]
+fn a_flow_owns_the_bytes_of_its_actions_and_a_switch_may_report_them() {
+    let flow = with_bytes();
+    assert_eq!(flow, with_bytes());
+    assert_eq!(
+        flow.applied().iter().map(Action::to_string).collect::<Vec<_>>(),
+        [
+            "set_field:01020304->oxm(0x7fff0204)",
+            "dec_nw_ttl",
+            "output:1",
+            "experimenter(0x00002320,000efff807000000)",
+            "output:2"
+        ]
+    );
+    assert_eq!(flow.outputs().collect::<Vec<_>>(), [Port(1), Port(2)]);
+    assert!(flow.to_string().contains(" write:experimenter(0x00002320,000efff807000000)"));
+    let mut form = FlowNormalizer::new(Version::V1_3);
+    let wanted = form.of_flow(app(), &flow).unwrap();
+    let mut reported = |flow: &Flow| {
+        let (apply, write) = (flow.applied(), flow.treatment.write.all());
+        let list = [
+            Instruction::ApplyActions(List::of(&apply)),
+            Instruction::WriteActions(List::of(&write)),
+        ];
+        form.of_stats(&told(flow, &web(), Instructions::of(&list))).unwrap()
+    };
+    assert_eq!(reported(&flow), wanted);
+    let other = Action::Experimenter { experimenter: 0x2320, data: Bytes(&[1; 8]) };
+    assert_ne!(reported(&Flow::new(web()).actions(&[other])), wanted);
 }
 
 #[test]

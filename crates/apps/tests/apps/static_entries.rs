@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{GroupType, MessageKind};
 use bellrock_api::{
-    BucketEntry, Dpid, Flow, FlowMod, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
+    Action, BucketEntry, Dpid, Flow, FlowMod, GroupEntry, Match, MeterEntry, Port, ToSwitch,
+    Version,
 };
 use bellrock_apps::static_entries::{
     Static, StaticChange, StaticEntries, StaticEntry, StaticOrder,
@@ -233,7 +234,7 @@ fn groups_and_meters_come_before_the_flows_that_use_them() {
     let entries = StaticEntries::default();
     let mut lab = lab(Version::V1_3, &entries);
     let bucket = |port| {
-        let actions = Flow::new(Match::any()).output(Port(port)).applied().to_vec();
+        let actions = [Action::output(Port(port))];
         BucketEntry::of(&actions).weight(1)
     };
     let group = GroupEntry::new(7, GroupType::Select).bucket(bucket(1)).bucket(bucket(2));
