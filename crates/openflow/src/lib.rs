@@ -52,6 +52,7 @@ mod port;
 mod possible;
 mod prerequisite;
 mod print;
+mod property;
 mod reader;
 mod request;
 mod template;
@@ -83,6 +84,7 @@ pub use port::{
 };
 pub use possible::{ImpossibleAction, KnownHeaders, NeededHeader};
 pub use prerequisite::Prerequisite;
+pub use property::Property;
 pub use reader::Strictness;
 pub use request::RequestKind;
 pub use template::{Filling, FlowModTemplate, MAX_TEMPLATE_LEN};

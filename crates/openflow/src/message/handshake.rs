@@ -7,7 +7,7 @@ use crate::reader::{Reader, Strictness};
 use crate::wire::{self, Tlv, U16, U32, U64, v10, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, Family, HEADER_LEN, Header, Out, PortDesc, Reason,
-    Version, Versions,
+    Version, Versions, property,
 };
 
 /// The first message from each side (1.0 §5.5.1; 1.3.5 §7.5.1).
@@ -182,19 +182,14 @@ fn is_element(bytes: &[u8]) -> bool {
 
 impl<'a> Element<'a> for HelloElement<'a> {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let start = *reader;
-        let head: &Tlv = reader.fixed("hello element")?;
-        let length = usize::from(head.length.get());
-        // With a length of zero, a reader that trusts it would loop for ever.
-        let body_len = length
-            .checked_sub(size_of::<Tlv>())
-            .ok_or_else(|| start.bad_length("hello element length", length))?;
-        let body = Bytes(reader.take(body_len, "hello element")?);
+        let (kind, body) = property::read_unpadded(reader, "hello element")?;
+        let body = Bytes(body.peek());
+        let length = size_of::<Tlv>() + body.len();
         let padding = (length.next_multiple_of(8) - length).min(reader.len());
         if !is_unpadded(reader.peek(), padding) {
             reader.take(padding, "hello element")?;
         }
-        Ok(match head.kind.get() {
+        Ok(match kind {
             VERSION_BITMAP => HelloElement::VersionBitmap(body),
             kind => HelloElement::Unknown { kind, body },
         })
@@ -205,11 +200,7 @@ impl<'a> Element<'a> for HelloElement<'a> {
             HelloElement::VersionBitmap(words) => (VERSION_BITMAP, words),
             HelloElement::Unknown { kind, body } => (*kind, body),
         };
-        let start = out.len();
-        out.put(&Tlv { kind: U16::new(kind), length: U16::ZERO })?;
-        out.append(body)?;
-        out.patch_length(start, 2, "hello element")?;
-        out.pad8(start)
+        property::write(kind, "hello element", out, |out| out.append(body))
     }
 }
 

@@ -4,7 +4,7 @@ use super::Body;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{self, U16, U32, v10, v13};
-use crate::{Bytes, DecodeError, EncodeError, Family, Out, Port, Version};
+use crate::{Bytes, DecodeError, EncodeError, Family, Out, Port, Version, property};
 
 /// A property of a queue (`ofp_queue_properties`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,17 @@ const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 const EXPERIMENTER: u16 = 0xffff;
 
+/// Padding before the content of a property (`ofp_queue_prop_header`).
+const PAD: [u8; 4] = [0; 4];
+
 impl<'a> Element<'a> for QueueProperty<'a> {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let start = *reader;
-        let head: &wire::QueueProperty = reader.fixed("queue property")?;
-        let length = usize::from(head.length.get());
-        let body_len = length
-            .checked_sub(size_of::<wire::QueueProperty>())
-            .ok_or_else(|| start.bad_length("queue property length", length))?;
-        let mut body = reader.sub(body_len, "queue property")?;
+        let (kind, mut body) = property::read(reader, "queue property")?;
+        body.take(PAD.len(), "queue property padding")?;
         let rate = |body: &mut Reader<'_>| {
             body.fixed::<wire::QueueRate>("queue rate").map(|wire| wire.rate.get())
         };
-        let property = match head.kind.get() {
+        let property = match kind {
             MIN_RATE => QueueProperty::MinRate(rate(&mut body)?),
             MAX_RATE => QueueProperty::MaxRate(rate(&mut body)?),
             EXPERIMENTER => {
@@ -62,32 +60,26 @@ impl<'a> Element<'a> for QueueProperty<'a> {
     }
 
     fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
-        let start = out.len();
-        let mut head = |kind| {
-            let (kind, length) = (U16::new(kind), U16::ZERO);
-            out.put(&wire::QueueProperty { kind, length, pad: [0; 4] })
+        let kind = match *self {
+            QueueProperty::MinRate(_) => MIN_RATE,
+            QueueProperty::MaxRate(_) => MAX_RATE,
+            QueueProperty::Experimenter { .. } => EXPERIMENTER,
+            QueueProperty::Unknown { kind, .. } => kind,
         };
-        match *self {
-            QueueProperty::MinRate(rate) => {
-                head(MIN_RATE)?;
-                out.put(&wire::QueueRate { rate: U16::new(rate), pad: [0; 6] })?;
+        property::write(kind, "queue property", out, |out| {
+            out.append(&PAD)?;
+            match *self {
+                QueueProperty::MinRate(rate) | QueueProperty::MaxRate(rate) => {
+                    out.put(&wire::QueueRate { rate: U16::new(rate), pad: [0; 6] })
+                }
+                QueueProperty::Experimenter { experimenter, data } => {
+                    let experimenter = U32::new(experimenter);
+                    out.put(&wire::QueueExperimenter { experimenter, pad: [0; 4] })?;
+                    out.append(&data)
+                }
+                QueueProperty::Unknown { body, .. } => out.append(&body),
             }
-            QueueProperty::MaxRate(rate) => {
-                head(MAX_RATE)?;
-                out.put(&wire::QueueRate { rate: U16::new(rate), pad: [0; 6] })?;
-            }
-            QueueProperty::Experimenter { experimenter, data } => {
-                head(EXPERIMENTER)?;
-                let experimenter = U32::new(experimenter);
-                out.put(&wire::QueueExperimenter { experimenter, pad: [0; 4] })?;
-                out.append(&data)?;
-            }
-            QueueProperty::Unknown { kind, body } => {
-                head(kind)?;
-                out.append(&body)?;
-            }
-        }
-        out.patch_length(start, 2, "queue property")
+        })
     }
 }
 

@@ -78,9 +78,6 @@ wire! {
     /// `ofp_packet_queue` of 1.3 (1.3.5 §7.2.2).
     Queue13: 16 { queue_id: U32, port: U32, length: U16, pad: [u8; 6], }
 
-    /// `ofp_queue_prop_header` (1.0 §5.2.2; 1.3.5 §7.2.2).
-    QueueProperty: 8 { kind: U16, length: U16, pad: [u8; 4], }
-
     /// The rest of `ofp_queue_prop_min_rate` and `_max_rate`.
     QueueRate: 8 { rate: U16, pad: [u8; 6], }
 

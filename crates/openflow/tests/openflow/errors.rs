@@ -107,8 +107,8 @@ fn bytes_left_over_and_bytes_missing() {
 #[rustfmt::skip]
 fn hello_elements() {
     refused(vec![
-        (From, "0400", "0001000000000000".into(), "hello element length", 8, Length(0), RequestBadLength),
-        (From, "0400", "0001000300000000".into(), "hello element length", 8, Length(3), RequestBadLength),
+        (From, "0400", "0001000000000000".into(), "hello element", 8, Length(0), RequestBadLength),
+        (From, "0400", "0001000300000000".into(), "hello element", 8, Length(3), RequestBadLength),
         (To, "0400", "0001000c00000012".into(), "hello element", 12, Truncated { need: 8, have: 4 }, RequestBadLength),
         (To, "0400", "0001".into(), "hello element", 8, Truncated { need: 4, have: 2 }, RequestBadLength),
     ]);
@@ -187,7 +187,7 @@ fn groups_meters_and_queues() {
         (To, "041d", meter("0001 0000 00000001 00000000 00000000"), "meter band length", 16, Length(0), RequestBadLength),
         (To, "041d", meter("0001 0014 00000001 00000000 00000000 00000000"), "meter band length", 16, Length(20), RequestBadLength),
         (From, "0417", "00000001 00000000 00000000 00000001 0000 000000000000".into(), "queue length", 16, Length(0), RequestBadLength),
-        (From, "0417", "00000001 00000000 00000000 00000001 0018 000000000000 0001 0000 00000000".into(), "queue property length", 32, Length(0), RequestBadLength),
+        (From, "0417", "00000001 00000000 00000000 00000001 0018 000000000000 0001 0000 00000000".into(), "queue property", 32, Length(0), RequestBadLength),
         (From, "0115", "0001 000000000000 00000000 0010 0000 0001 0008 00000000".into(), "queue rate", 32, Truncated { need: 8, have: 0 }, RequestBadLength),
     ]);
 }
@@ -213,9 +213,9 @@ fn multipart() {
         (From, "0413", format!("0006 0000 00000000 0027 {}", "00".repeat(38)), "entry length", 16, Length(39), RequestBadLength),
         (From, "0413", "ffff 0000 00000000 00002320".into(), "experimenter type", 20, Truncated { need: 4, have: 0 }, RequestBadLength),
         (From, "0413", table("0000", ""), "entry length", 16, Length(0), RequestBadLength),
-        (From, "0413", table("0048", "0000000000000000"), "entry length", 80, Length(0), TableFeaturesBadLength),
+        (From, "0413", table("0048", "0000000000000000"), "table property", 80, Length(0), TableFeaturesBadLength),
         (From, "0413", table("0048", "0008000600000000"), "oxm id", 84, Truncated { need: 4, have: 2 }, TableFeaturesBadLength),
         (From, "0413", table("0048", "00080008ffff0206"), "oxm experimenter", 88, Truncated { need: 4, have: 0 }, TableFeaturesBadLength),
-        (From, "0413", table("0048", "0000000800010000"), "entry length", 84, Length(0), TableFeaturesBadLength),
+        (From, "0413", table("0048", "0000000800010000"), "instruction id", 84, Length(0), TableFeaturesBadLength),
     ]);
 }

@@ -3,9 +3,10 @@
 use super::flow::entry;
 use crate::list::{Element, List};
 use crate::reader::Reader;
-use crate::wire::{Tlv, U16, U32, U64, v10, v13};
+use crate::wire::{U16, U32, U64, v10, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, Family, Field, FixedStr, Out, Version, oxm,
+    property,
 };
 
 /// Counters of a table.
@@ -258,17 +259,12 @@ macro_rules! ids {
 
         impl<'a> Element<'a> for $name<'a> {
             fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-                let start = *reader;
-                let head: &Tlv = reader.fixed($what)?;
-                let body = entry(&start, reader, head.length.get(), size_of::<Tlv>())?;
-                Ok($name { kind: head.kind.get(), body: Bytes(body.peek()) })
+                let (kind, body) = property::read_unpadded(reader, $what)?;
+                Ok($name { kind, body: Bytes(body.peek()) })
             }
 
             fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
-                let start = out.len();
-                out.put(&Tlv { kind: U16::new(self.kind), length: U16::ZERO })?;
-                out.append(&self.body)?;
-                out.patch_length(start, 2, $what)
+                property::write_unpadded(self.kind, $what, out, |out| out.append(&self.body))
             }
         }
     )*};
@@ -283,12 +279,7 @@ ids! {
 
 impl<'a> Element<'a> for TableProperty<'a> {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let start = *reader;
-        let head: &Tlv = reader.fixed("table property")?;
-        let length = usize::from(head.length.get());
-        let body = entry(&start, reader, head.length.get(), size_of::<Tlv>())?;
-        reader.take(length.next_multiple_of(8) - length, "table property padding")?;
-        let kind = head.kind.get();
+        let (kind, body) = property::read(reader, "table property")?;
         // Each even type is followed by the same type for the table-miss entry.
         let miss = kind % 2 == 1;
         Ok(match kind {
@@ -309,23 +300,18 @@ impl<'a> Element<'a> for TableProperty<'a> {
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        let start = out.len();
-        let kind = self.wire_kind();
-        out.put(&Tlv { kind: U16::new(kind), length: U16::ZERO })?;
-        match self {
-            TableProperty::Instructions { ids, .. } => ids.encode(version, out)?,
-            TableProperty::NextTables { tables, .. } => out.append(tables)?,
+        property::write(self.wire_kind(), "table property", out, |out| match self {
+            TableProperty::Instructions { ids, .. } => ids.encode(version, out),
+            TableProperty::NextTables { tables: body, .. }
+            | TableProperty::Unknown { body, .. } => out.append(body),
             TableProperty::WriteActions { ids, .. } | TableProperty::ApplyActions { ids, .. } => {
-                ids.encode(version, out)?;
+                ids.encode(version, out)
             }
             TableProperty::Match { oxm }
             | TableProperty::Wildcards { oxm }
             | TableProperty::WriteSetField { oxm, .. }
-            | TableProperty::ApplySetField { oxm, .. } => oxm.encode(version, out)?,
-            TableProperty::Unknown { body, .. } => out.append(body)?,
-        }
-        out.patch_length(start, 2, "table property")?;
-        out.pad8(start)
+            | TableProperty::ApplySetField { oxm, .. } => oxm.encode(version, out),
+        })
     }
 }
 
