@@ -1,6 +1,7 @@
 //! Messages: their contents, in both directions.
 
 mod body;
+mod bundle;
 mod excerpt;
 mod flow;
 mod group;
@@ -14,6 +15,7 @@ mod role;
 mod stats;
 
 pub(crate) use body::Body;
+pub use bundle::{BundleAdd, BundleFlags, EnclosedMessage};
 pub use excerpt::Excerpt;
 pub use flow::{FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason};
 pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};

@@ -6,10 +6,10 @@ use super::{Bits, Hex, ITEM, SUBITEM, VersionName, commas, count, dump, lines};
 use crate::bytes::escaped;
 use crate::message::bitmap_versions;
 use crate::{
-    AsyncConfig, AsyncMasks, Bytes, ErrorCode, ErrorMessage, Experimenter, Features, Header, Hello,
-    HelloElement, MessageKind, PortDesc, PortFeatures, PortMod, PortReason, PortStatus, Queue,
-    QueueConfig, QueueProperty, RoleExtension, RoleKind, RoleMessage, RoleReason, RoleStatus,
-    SwitchConfig, TableMod, Version,
+    AsyncConfig, AsyncMasks, BundleAdd, Bytes, ErrorCode, ErrorMessage, Experimenter, Features,
+    Header, Hello, HelloElement, Message, MessageKind, PortDesc, PortFeatures, PortMod, PortReason,
+    PortStatus, Property, Queue, QueueConfig, QueueProperty, RoleExtension, RoleKind, RoleMessage,
+    RoleReason, RoleStatus, SwitchConfig, TableMod, Version,
 };
 
 /// Prints the versions in a hello.
@@ -47,7 +47,7 @@ impl Display for HelloElement<'_> {
 /// Prints its elements. In a hello before 1.3 these are bytes without a meaning.
 impl Display for Hello<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        any_hello(self, Version::V1_3.wire(), f)
+        any_hello(self, Version::HIGHEST.wire(), f)
     }
 }
 
@@ -117,6 +117,22 @@ impl Display for ErrorMessage<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         error(self, None, f)
     }
+}
+
+/// Prints a message to a switch, with the one inside if it has one.
+pub(super) fn experimenter(
+    message: &Experimenter<'_>,
+    version: Version,
+    xid: u32,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    let Some(Ok(add)) = BundleAdd::read(message, version, xid) else { return message.fmt(f) };
+    let BundleAdd { bundle, flags, message: inside, properties } = add;
+    write!(f, "bundle_add bundle={bundle} flags={flags}")?;
+    for Property { kind, content } in properties {
+        write!(f, " property({kind},{})", Hex(&content))?;
+    }
+    write!(f, "{ITEM}{}", Message { version, xid, body: inside.body() })
 }
 
 impl Display for Experimenter<'_> {

@@ -65,6 +65,10 @@ impl Display for Message<ToSwitch<'_>> {
                 head(self, MessageKind::Error, f)?;
                 control::error(error, Some(self.version), f)
             }
+            ToSwitch::Experimenter(message) => {
+                head(self, MessageKind::Experimenter, f)?;
+                control::experimenter(message, self.version, self.xid, f)
+            }
             ToSwitch::MultipartRequest(request) => {
                 let name = request.body.kind().name(self.version);
                 write!(f, "{name} request (OF{}) (xid={:#x})", self.version, self.xid)?;

@@ -202,6 +202,9 @@ wire! {
     /// `ofp_role_request` (§7.3.9).
     Role: 16 { role: U32, pad: [u8; 4], generation_id: U64, }
 
+    /// `onf_bundle_add_msg` after its header, before the message (ONF extension 230).
+    BundleAdd: 8 { bundle_id: U32, pad: [u8; 2], flags: U16, }
+
     /// `ofp_async_config` (§7.3.10): each mask for master and equal, then for slave.
     Async: 24 { packet_in: [U32; 2], port_status: [U32; 2], flow_removed: [U32; 2], }
 
