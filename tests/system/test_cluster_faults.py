@@ -316,8 +316,9 @@ class Two(Faults):
                 "protocols=OpenFlow13", f"other-config:datapath-id={OTHER_SWITCH}")
         self.elections.add(self.connect("other", OTHER_NUMBER, second))
         until(lambda: self.masters().get("other") in second, LIMIT_S, "it has a master of its cluster")
-        self.assertEqual([row["dpid"] for row in second["d"].ask("cluster", "--switches")], [OTHER_SWITCH])
-        self.assertEqual(len(self.nodes["a"].ask("cluster", "--switches")), len(self.net.switches))
+        shown = lambda node: [row["dpid"] for row in node.ask("cluster", "--switches")]
+        until(lambda: shown(second["d"]) == [OTHER_SWITCH], LIMIT_S, "the other cluster shows its switch, and no other")
+        until(lambda: len(shown(self.nodes["a"])) == len(self.net.switches), LIMIT_S, "this cluster shows its own switches")
         lost = self.masters()["other"]
         second[lost].kill()
         until(lambda: self.masters().get("other") in set(second) - {lost}, LIMIT_S, "it has another one")

@@ -171,7 +171,7 @@ class Protected(SystemTest):
                         pass
                 except ConnectionError:
                     pass
-        self.assertGreater(self.run.text().count("refused"), 0)
+        until(lambda: "refused" in self.run.text(), LIMIT_S, "a line about a refusal")
         network = self.network(Line(), version)
         self.assertEqual(network.unreachable(), [])
         # A controller that cannot speak TLS does not start without it.

@@ -53,7 +53,7 @@ class Orphans(SystemTest):
         self.assertEqual(controller.ask("clean", "--yes")["removed"], 0)
         drops = self.drops(network)
         self.assertEqual(len(drops), 2 * len(FOREIGN), drops)
-        self.assertIn("clean_flows", controller.text(), "the order is in the log")
+        until(lambda: "clean_flows" in controller.text(), SOON_S, "the order is in the log")
         until(lambda: network.ping_all() == 0, SOON_S, "the hosts reach each other")
 
         # An app of one's own has no other place where its name is known.

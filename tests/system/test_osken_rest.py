@@ -178,7 +178,7 @@ class Rest(OsKenTest):
         self.assertEqual(sorted(self.rest("/stats/switches")), [1, 2, 3])
         self.assertEqual(self.rest(f"/simpleswitch/mactable/{S1}")[macs[0]], 2)
         self.rest(f"/simpleswitch/mactable/{S1}", {"mac": "00:00:00:00:00:99", "port": 77}, "PUT")
-        self.assertTrue(any("dl_dst=00:00:00:00:00:99" in flow for flow in network.flows("s1")), network.flows("s1"))
+        until(lambda: any("dl_dst=00:00:00:00:00:99" in flow for flow in network.flows("s1")), LIMIT_S, "a flow for the new host")
         self.logged(program, "event description Open vSwitch", "event no datapath 99")
 
     @runs("ofctl_rest", what="With OpenFlow 1.0 and 1.3: statistics and descriptions of all kinds; "

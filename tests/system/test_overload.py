@@ -50,4 +50,4 @@ class Overload(SystemTest):
         self.assertGreater(app["refused"], 0, app)
         flows = [line for line in network.flows("s1") if "actions=CONTROLLER" not in line]
         self.assertEqual(flows, [], "flows besides the table-miss entry")
-        self.assertIn("the app learning is not allowed to", json.dumps(controller.ask("events")))
+        until(lambda: "the app learning is not allowed to" in json.dumps(controller.ask("events")), LIMIT_S, "an event names the app")

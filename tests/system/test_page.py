@@ -92,7 +92,7 @@ class PageByTls(PageTest):
         until(lambda: f"{identity['protocol']}, {identity['cipher']}" in browser.text("#detail"), LIMIT_S, "the session")
         ends = time.strftime("%Y-%m-%d", time.gmtime(identity["expiry"]))
         for text in (identity["name"], identity["key"], ends):
-            self.assertIn(text, browser.text("#detail"))
+            until(lambda text=text: text in browser.text("#detail"), LIMIT_S, text)
         self.assert_clean(browser)
 
 
@@ -151,7 +151,7 @@ class Page(PageTest):
         browser.press("Let back", "#detail")
         browser.submit()
         until(lambda: not network.unreachable(pair), LIMIT_S, "its ping comes back")
-        self.assertIn("token operator ordered block", controller.text())
+        until(lambda: "token operator ordered block" in controller.text(), LIMIT_S, "the log has the order")
         browser.go("hosts")
         rows = lambda: browser.run("return [...document.querySelectorAll('#list-view tbody tr')].map((row) => row.textContent)")
         until(lambda: len(rows()) == 4, LIMIT_S, "all hosts are listed")
@@ -171,7 +171,7 @@ class Page(PageTest):
         browser.one("dialog [type=submit]").click()
         wrong = "return document.querySelector('dialog [aria-invalid=true]')?.name"
         until(lambda: browser.run(wrong) == "match", LIMIT_S, "the wrong field is marked")
-        self.assertIn("nonsense", browser.text("dialog .bad"))
+        until(lambda: "nonsense" in browser.text("dialog .bad"), LIMIT_S, "the problem is named")
         # The refusal is a line of the console; nothing else may be.
         self.assertEqual(len(browser.console_errors()), 1)
         browser.fill(match="in_port=9")
@@ -195,7 +195,7 @@ class Page(PageTest):
         browser.sign_in(self.token)
         browser.go("static")
         browser.press("Change", "#list-view")
-        self.assertIn("planner", browser.text("dialog"))
+        until(lambda: "planner" in browser.text("dialog"), LIMIT_S, "the dialog names the owner")
         browser.fill(actions="output:3")
         browser.submit()
         [entry] = controller.ask("static", "list")
@@ -355,7 +355,7 @@ class Page(PageTest):
         browser.submit()
         pair = [("h1", "h2")]
         until(lambda: network.unreachable(pair) == pair, LIMIT_S, "its ping stops")
-        self.assertIn("token operator ordered block", controller.text())
+        until(lambda: "token operator ordered block" in controller.text(), LIMIT_S, "the log has the order")
         self.assertEqual(browser.foreign_requests(), [])
 
     def test_a_thousand_switches_stay_usable(self):

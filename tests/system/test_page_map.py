@@ -45,7 +45,7 @@ class PageMap(PageTest):
         until(lambda: browser.map()["away"] == 1, LIMIT_S, "the switch is drawn as lost")
         until(lambda: browser.map()["lost"] == 2, LIMIT_S, "its links are drawn as lost")
         self.assertEqual(browser.map()["switches"], 4)
-        self.assertIn("1 not connected", browser.text("#summary"))
+        until(lambda: "1 not connected" in browser.text("#summary"), LIMIT_S, "the summary counts it")
         browser.click_on_map("switch", EAST)
         until(lambda: "It is not connected." in browser.text("#detail"), LIMIT_S, "its details")
         browser.go("switches")
@@ -69,7 +69,7 @@ class PageMap(PageTest):
         until(lambda: self.hash(browser) == "#/hosts/circuit/blue", LIMIT_S, "another view, with the circuit")
         browser.run(click, "nav a", "Map")
         until(lambda: self.hash(browser) == "#/map/circuit/blue", LIMIT_S, "the map again")
-        self.assertTrue(browser.text("#path").startswith("north:"))
+        until(lambda: browser.text("#path").startswith("north:"), LIMIT_S, "its path is there again")
         self.assert_clean(browser)
 
     def test_the_search_lists_what_it_finds_openflow13(self):

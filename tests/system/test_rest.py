@@ -122,8 +122,8 @@ class Rest(SystemTest):
             told = controller.ask(*words)
             same = [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
             self.assertEqual(same, [{key: value for key, value in row.items() if "seconds" not in key} for row in told], path)
-        flows = self.ask("/v1/switches/left/flows?limit=10000")[1]
-        self.assertEqual(flows["total"], len(network.flows("s1")))
+        total = lambda: self.ask("/v1/switches/left/flows?limit=10000")[1]["total"]
+        until(lambda: total() == len(network.flows("s1")), LIMIT_S, "as many flows as the switch has")
         for path, reason in NOT_HERE.items():
             self.assertEqual(self.ask(path)[1]["type"], f"urn:bellrock:{reason}")
 
@@ -195,7 +195,7 @@ class Rest(SystemTest):
         self.assertEqual(self.ask(path, "POST", order, self.read)[0], 403)
         status, answer = self.ask(path, "POST", order, self.write)
         self.assertEqual(status, 200, answer)
-        self.assertIn("cookie=0x1234", " ".join(network.flows("s1")))
+        until(lambda: "cookie=0x1234" in " ".join(network.flows("s1")), LIMIT_S, "the flow is in the switch")
         self.assertEqual(self.ask(path, "POST", {"messages": ["04"]}, self.write)[0], 400)
         self.assertEqual(self.ask("/v1/reload", "POST", {}, self.read)[0], 403)
         config = json.loads(controller.config_file.read_text())
@@ -219,7 +219,7 @@ class Rest(SystemTest):
         status, problem = self.ask("/v1/reservations", "POST", order, self.write)
         self.assertEqual((status, problem["type"]), (409, "urn:bellrock:refused"), problem)
         self.assertEqual(self.ask(f"/v1/reservations/{row['id']}", "DELETE", token=self.write)[0], 200)
-        self.assertNotIn("rate=2000", command(*meters))
+        until(lambda: "rate=2000" not in command(*meters), LIMIT_S, "the meter is gone")
         config = json.loads(controller.config_file.read_text())
         apps = [{"bandwidth": {"rate": "1M"}} if app == "bandwidth" else app for app in config["apps"]]
         controller.write_config(config | {"apps": apps})

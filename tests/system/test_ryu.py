@@ -184,5 +184,4 @@ class Ryu(SystemTest):
         status, answer = ask({"method": "POST", "path": "/stats/flowentry/add", "body": body})
         self.assertEqual(status, 400)
         self.assertIn("belong to the app hub", answer)
-        log = controller.text()
-        self.assertIn("a client of the interface of Ryu ordered send_messages", log)
+        until(lambda: "a client of the interface of Ryu ordered send_messages" in controller.text(), LIMIT_S, "the log has the order")

@@ -205,7 +205,7 @@ class Identities(SystemTest):
         while revoked.recv(1 << 16):
             pass
         until(lambda: len(controller.ask("switches")) == 1, LIMIT_S, "the revoked switch is gone")
-        self.assertIn("its certificate is revoked by `tls.crl`", controller.text())
+        until(lambda: "its certificate is revoked by `tls.crl`" in controller.text(), LIMIT_S, "the log says why")
         self.assertIsNone(Switch(self.pki, (certificate, key)).connect(), "revoked")
         shown = Switch(self.pki, self.pki.make("next")).connect().getpeercert()
         self.assertIn((("commonName", "renewed"),), shown["subject"])
