@@ -137,9 +137,10 @@ class Shared(LocalCluster):
         self.share("a", second)
         self.agree(2, ["core-1", "core-2"], ["blue", "red"], ("a", "b"))
         until(lambda: self.shared("c")["generation"] == 2, LIMIT_S, "c knows it")
-        self.assertIn("2 circuits need 16 VLANs, but `vlans` has only 8", self.shared("c")["trouble"])
-        events = [row["text"] for row in self.nodes["c"].ask("events", "--kind", "app_event")]
-        self.assertTrue(any("generation 2 of what nodes share" in text and "not in force here" in text for text in events), events)
+        why = "2 circuits need 16 VLANs, but `vlans` has only 8"
+        until(lambda: why in (self.shared("c")["trouble"] or ""), LIMIT_S, "c says why it is not in force")
+        events = lambda: [row["text"] for row in self.nodes["c"].ask("events", "--kind", "app_event")]
+        until(lambda: any("generation 2 of what nodes share" in text and "not in force here" in text for text in events()), LIMIT_S, "an alarm")
         # Its file is put right, and a reload takes both.
         self.kill("c")
         self.nodes["c"].write_config(config)

@@ -63,7 +63,7 @@ pub use static_store::{StaticStore, StaticStoreError};
 pub(crate) use wait::wait_until;
 
 /// Time limit for an order that an app carries out. Clients wait a little longer.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const ORDER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The handles of apps that take orders, if they are in the chain.
 #[derive(Clone, Default)]

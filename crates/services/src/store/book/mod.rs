@@ -257,6 +257,21 @@ impl<M: BookModel> EntryBook<M> {
         self.known().is_read
     }
 
+    /// Returns why no order can be carried out: the store is not read yet, or it has an entry that this
+    /// release cannot read.
+    #[must_use]
+    pub fn unusable(&self) -> Option<String> {
+        self.known().unusable()
+    }
+
+    /// Returns why the entries may be old, or cannot be changed: as [`unusable`](Self::unusable), or the
+    /// store does not answer.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let known = self.known();
+        known.unusable().or_else(|| known.trouble.clone())
+    }
+
     /// Whether this controller is the leader, as far as it knows. An order asks
     /// [`Draft::is_leader`].
     #[must_use]
@@ -370,6 +385,17 @@ impl<M: BookModel> EntryBook<M> {
 }
 
 impl<M: BookModel> Known<M> {
+    fn unusable(&self) -> Option<String> {
+        if !self.is_read {
+            let why = self.trouble.as_deref().unwrap_or_default();
+            return Some(format!("the store is not read yet: {why}"));
+        }
+        let name = self.unreadable.first()?;
+        Some(format!(
+            "the entry {name} is of a newer release, or damaged, and this controller cannot read it"
+        ))
+    }
+
     fn is_leader(&self, node: Option<&str>) -> bool {
         node.is_none_or(|node| {
             self.leader.as_deref() == Some(node)
@@ -470,14 +496,8 @@ impl<M: BookModel> Task<M> {
         (most, bytes): (usize, usize),
     ) -> Result<Vec<StoreChange>, NotStored> {
         let known = self.book.known();
-        if !known.is_read {
-            let why = known.trouble.clone().unwrap_or_default();
-            return Err(NotStored::Unavailable(format!("the store is not read yet: {why}")));
-        }
-        if let Some(name) = known.unreadable.first() {
-            return Err(NotStored::Unavailable(format!(
-                "the entry {name} is of a newer release, or damaged, and this controller cannot read it"
-            )));
+        if let Some(why) = known.unusable() {
+            return Err(NotStored::Unavailable(why));
         }
         let mut draft = Draft::new(&known, self.book.0.node.as_deref());
         let mut index = 0;
