@@ -1,7 +1,8 @@
 //! `bellrock new`: makes a project with an app, its test, and what to do next.
 //!
 //! `names` decides which names a project can have, and `library` where a project in Rust gets Bellrock from. The folders
-//! `python` and `rust` have the files, in which `NAME` stands for the name of the project.
+//! `python` and `rust` have the files, in which `NAME` stands for the name of the project. Other words that are replaced
+//! have braces, so that no name contains one.
 
 mod library;
 mod names;
@@ -64,7 +65,7 @@ const PYTHON: &[Template] = &[
 const RUST: &[Template] = &[
     ("src/main.rs", include_str!("rust/learning.rs")),
     ("Cargo.toml", include_str!("rust/Cargo.toml")),
-    ("Cargo.lock", "TESTED_VERSIONS"),
+    ("Cargo.lock", "{TESTED_VERSIONS}"),
     ("README.md", include_str!("rust/README.md")),
     (".gitignore", "/target\n"),
 ];
@@ -78,9 +79,9 @@ pub(super) fn run(args: &NewArgs) -> Result<(), Failure> {
         let Library { dependency, comment, tested_versions } = library.map_err(Failure::Wrong)?;
         let words = [
             ("NAME", name),
-            ("WHERE", comment),
-            ("LIBRARY", dependency),
-            ("TESTED_VERSIONS", tested_versions),
+            ("{WHERE}", comment),
+            ("{LIBRARY}", dependency),
+            ("{TESTED_VERSIONS}", tested_versions),
         ];
         (RUST, Vec::from(words))
     } else {
@@ -141,7 +142,7 @@ mod tests {
     fn made(name: &str, files: &[Template]) -> PathBuf {
         let place = crate::test_directory(name);
         fs::remove_dir_all(&place).unwrap();
-        let words = ["NAME", "VERSION", "WHERE", "LIBRARY", "TESTED_VERSIONS"];
+        let words = ["NAME", "VERSION", "{WHERE}", "{LIBRARY}", "{TESTED_VERSIONS}"];
         write(&place, files, &words.map(|word| (word, "my_app".into()))).unwrap();
         place
     }

@@ -65,13 +65,15 @@ fn a_project_in_rust_is_one_for_cargo_and_finds_the_library() {
     for (arguments, project) in [
         (["new", "my-app", "--rust", "--sources", SOURCES], "my-app"),
         (["new", "apps/new/my-app", "--rust", "--sources", "bellrock"], "apps/new/my-app"),
+        // A word of the templates.
+        (["new", "LIBRARY", "--rust", "--sources", SOURCES], "LIBRARY"),
     ] {
         let (status, text, error) = run(&folder, &arguments);
         assert_eq!((status, &*error), (0, ""), "an empty folder may be there");
         let said = format!("{project}: a project in Rust; `cargo run` runs it");
         assert!(text.starts_with(&said), "{text}");
         let package = package(&place.file(&format!("{project}/Cargo.toml")));
-        assert_eq!(package["name"], "my-app");
+        assert_eq!(package["name"], project.rsplit('/').next().unwrap());
         let dependencies = package["dependencies"].as_array().unwrap();
         assert_eq!(dependencies.len(), 2, "for the program and for its tests");
         for dependency in dependencies {
