@@ -198,6 +198,29 @@ def test_messages_are_gathered_in_order_and_bounded() -> None:
     ]
 
 
+UNKNOWN_VERSION = """
+from types import SimpleNamespace
+from bellrock.osken.controller import BellrockController
+
+class Connection:
+    id, version, closed = 1, 5, None
+    def close(self, why):
+        self.closed = why
+
+controller = BellrockController.__new__(BellrockController)
+controller._datapaths = {}
+connection = Connection()
+controller._handle(SimpleNamespace(kind="up", connection=connection, peer=None, hello=b""))
+print(connection.closed, controller._datapaths)
+"""
+
+
+def test_a_connection_of_an_unknown_version_ends() -> None:
+    """Its messages are not read as those of 1.3."""
+    assert _run("-c", UNKNOWN_VERSION).stdout.splitlines() == [
+        "no messages of OpenFlow with the version byte 5 are read here; those of 1, 4 are {}"]
+
+
 def test_lines_of_apps_are_those_of_logging(tmp_path: Path) -> None:
     text = ("import logging, sys\n"
             "if sys.argv[1:]:\n"

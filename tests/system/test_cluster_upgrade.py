@@ -77,7 +77,7 @@ class Upgrade(ClusterTest):
 class Version(ClusterTest):
     """A node whose messages to other nodes have another version."""
 
-    OTHER = 2
+    OTHER = 1
 
     def hello(self, version):
         """What a peer of this version says first to node a, in the name of c."""
@@ -120,7 +120,7 @@ class Version(ClusterTest):
         self.assertIn(f"version {self.OTHER}", refused)
         self.assertIn("upgrade the older one", refused)
         until(lambda: "upgrade the older one" in self.nodes["a"].text(), LIMIT_S, "node a says so")
-        self.assertIsNone(self.greet(1), "the version is what was wrong")
+        self.assertIsNone(self.greet(2), "the version is what was wrong")
         # As a server that old nodes connect to.
         self.refuse_as_c()
         until(lambda: f"it refuses this node: {REFUSAL}" in self.nodes["b"].text(), LIMIT_S, "node b says so")

@@ -5,11 +5,15 @@
 //! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or
 //! `<!-- code: examples/routing.rs:app -->` for the part between `// ANCHOR: app` and
 //! `// ANCHOR_END: app`. Examples in Python are shown whole: `<!-- code: python/examples/hub.py -->`.
+//!
+//! Also compares the lists of OpenFlow's versions in texts with those that are spoken.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use bellrock::Version;
 
 const MARK: &str = "<!-- code: ";
 
@@ -19,20 +23,58 @@ fn root() -> PathBuf {
 
 /// All pages of the manual, and the README.
 fn pages() -> Vec<PathBuf> {
-    let mut pages = vec![root().join("README.md")];
-    let mut folders = vec![root().join("docs/book/src")];
+    let mut pages = files("docs/book/src", &["md"]);
+    pages.push(root().join("README.md"));
+    pages
+}
+
+/// The files of a folder with these extensions, without tests.
+fn files(folder: &str, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
+                let name = path.file_name().unwrap().to_string_lossy();
+                folders.extend((!name.contains("tests")).then_some(path));
+            } else if path
+                .extension()
+                .is_some_and(|it| extensions.contains(&&*it.to_string_lossy()))
+            {
+                files.push(path);
             }
         }
     }
-    pages.sort();
-    pages
+    files.sort();
+    files
+}
+
+/// The lists of two and more versions in a text, such as "OpenFlow 1.0 and 1.3".
+fn lists_of_versions(text: &str) -> Vec<Vec<&str>> {
+    let starts = ["OpenFlow ", "speak ", "speaks ", "Literal["];
+    let rests = starts.iter().flat_map(|start| text.split(start).skip(1));
+    let lists = rests.map(|rest| {
+        let mut versions = Vec::new();
+        for word in rest.split_whitespace() {
+            // What is in brackets is about something else.
+            if word.starts_with('(') {
+                break;
+            }
+            let number = word.trim_matches(|letter: char| !letter.is_ascii_digit());
+            match number.get(..3) {
+                Some(version) if version.starts_with("1.") => versions.push(version),
+                // A line of a comment may end within a list.
+                _ if ["and", "or", "///", "//!", "//", "#"].contains(&word) => {}
+                _ => break,
+            }
+            if word.ends_with(['.', ';', ')', ']']) {
+                break;
+            }
+        }
+        versions
+    });
+    lists.filter(|versions| versions.len() > 1).collect()
 }
 
 /// The code that a comment names: a file without its anchors, or an unindented part.
@@ -104,6 +146,23 @@ fn the_code_in_the_pages_is_that_of_the_examples() {
         );
     }
     assert!(count > 15, "{count} blocks are compared");
+}
+
+#[test]
+fn lists_of_versions_are_all_that_are_spoken_or_none() {
+    let spoken = Version::ALL.map(Version::name);
+    let sources =
+        ["crates", "examples", "python"].map(|folder| files(folder, &["rs", "py", "pyi"]));
+    let mut count = 0;
+    for path in pages().into_iter().chain(sources.into_iter().flatten()) {
+        let text = fs::read_to_string(&path).unwrap();
+        for listed in lists_of_versions(&text) {
+            let is_none = listed.iter().all(|version| !spoken.contains(version));
+            assert!(is_none || listed == spoken, "{}: {listed:?}; {spoken:?} are", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count} lists are compared");
 }
 
 #[test]

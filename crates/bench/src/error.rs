@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bellrock_openflow::Versions;
 use bellrock_session::CloseReason;
 
 /// Error in a [`crate::Load`].
@@ -61,7 +62,7 @@ pub enum BenchError {
         error: io::Error,
     },
     /// The listener speaks another version, or no OpenFlow.
-    #[error("switch {dpid}: {close}; --of 1.0 or --of 1.3 chooses the version of the switches")]
+    #[error("switch {dpid}: {close}; --of VERSION chooses that of the switches: {all}", all = Versions::ALL)]
     Protocol {
         /// Datapath id of the switch that noticed.
         dpid: u32,

@@ -15,18 +15,15 @@
 //! addresses and ports are the same in all packets, as in cbench.
 
 use bellrock_openflow::{
-    Bytes, EncodeError, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, Port, Version,
-    by_constant_version,
+    Bytes, EncodeError, Family, FromSwitch, MatchView, Out, PacketInMessage, PacketInReason, Port,
+    Version, by_constant_version,
 };
 
 /// Length of each frame, in bytes.
 pub const FRAME_LEN: usize = 64;
 
-/// Length of a packet_in of 1.0, in bytes, as in cbench.
-pub(crate) const PACKET_IN_10_LEN: usize = packet_in_len(Version::V1_0);
-
-/// Length of the longest packet_in (1.3), in bytes.
-pub const MAX_PACKET_IN_LEN: usize = packet_in_len(Version::V1_3);
+/// Length of the longest packet_in, in bytes.
+pub const MAX_PACKET_IN_LEN: usize = frame_at(Family::Oxm) + FRAME_LEN;
 
 /// Number of ports with hosts. They are ports 1 to 4; host `h` is at port `1 + h % 4`.
 pub const HOST_PORTS: u32 = 4;
@@ -253,13 +250,15 @@ impl PacketTemplate {
             }
             LoadPacketKind::Buffered => by_constant_version!(self.version, VERSION => {
                 const LEN: usize = packet_in_len(VERSION);
-                const OFFSETS: (usize, usize) = offsets(VERSION);
-                patch_all::<LEN, { OFFSETS.0 }, { OFFSETS.1 }, true>(messages, packets);
+                const PORT: usize = in_port_at(VERSION.family());
+                const FRAME: usize = frame_at(VERSION.family());
+                patch_all::<LEN, PORT, FRAME, true>(messages, packets);
             }),
             LoadPacketKind::Unbuffered => by_constant_version!(self.version, VERSION => {
                 const LEN: usize = packet_in_len(VERSION);
-                const OFFSETS: (usize, usize) = offsets(VERSION);
-                patch_all::<LEN, { OFFSETS.0 }, { OFFSETS.1 }, false>(messages, packets);
+                const PORT: usize = in_port_at(VERSION.family());
+                const FRAME: usize = frame_at(VERSION.family());
+                patch_all::<LEN, PORT, FRAME, false>(messages, packets);
             }),
         }
     }
@@ -273,9 +272,9 @@ impl PacketTemplate {
 
     /// Turns `message`, a copy of [`PacketTemplate::arp`], into that of a host.
     pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: MacNumber) {
-        let (in_port_at, frame_at) = offsets(self.version);
-        message[in_port_at] = port as u8;
-        let frame = &mut message[frame_at..];
+        let family = self.version.family();
+        message[in_port_at(family)] = port as u8;
+        let frame = &mut message[frame_at(family)..];
         frame[SRC_AT..SRC_AT + 6].copy_from_slice(&mac.bytes());
         frame[ARP_SENDER_AT..ARP_SENDER_AT + 6].copy_from_slice(&mac.bytes());
     }
@@ -283,7 +282,7 @@ impl PacketTemplate {
 
 /// Length of a packet_in in bytes.
 pub(crate) const fn packet_in_len(version: Version) -> usize {
-    offsets(version).1 + FRAME_LEN
+    frame_at(version.family()) + FRAME_LEN
 }
 
 #[inline(always)]
@@ -306,13 +305,22 @@ fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const B
     }
 }
 
-/// Offsets of the last byte of the in_port, and of the frame, in a packet_in.
-pub(crate) const fn offsets(version: Version) -> (usize, usize) {
-    match version {
-        // Header, buffer_id, total_len, then in_port, reason, padding.
-        Version::V1_0 => (8 + 4 + 2 + 1, 8 + 10),
-        // Header and fixed part, then the match: its head, one field of four bytes, padding.
-        Version::V1_3 => (8 + 16 + 4 + 4 + 3, 8 + 16 + 16 + 2),
+/// Offset of the last byte of the in_port in a packet_in.
+const fn in_port_at(family: Family) -> usize {
+    match family {
+        // Header, buffer_id, total_len.
+        Family::Fixed => 8 + 4 + 2 + 1,
+        // Header and fixed part, then the match: its head, and that of its field.
+        Family::Oxm => 8 + 16 + 4 + 4 + 3,
+    }
+}
+
+/// Offset of the frame in a packet_in.
+pub(crate) const fn frame_at(family: Family) -> usize {
+    match family {
+        Family::Fixed => 8 + 10,
+        // Header, fixed part, match, padding.
+        Family::Oxm => 8 + 16 + 16 + 2,
     }
 }
 
@@ -418,8 +426,12 @@ mod tests {
 
     #[test]
     fn a_packet_in_has_the_size_of_cbench() {
-        assert_eq!(PacketTemplate::new(Version::V1_0, true).unwrap().len(), PACKET_IN_10_LEN);
-        assert_eq!(PacketTemplate::new(Version::V1_3, true).unwrap().len(), MAX_PACKET_IN_LEN);
+        for version in VERSIONS {
+            let template = PacketTemplate::new(version, true).unwrap();
+            assert_eq!(template.len(), packet_in_len(version));
+            assert!(template.len() <= MAX_PACKET_IN_LEN);
+        }
+        assert_eq!(packet_in_len(Version::V1_0), 82);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use bellrock_config::settings::{self, GROUPS};
 use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
+use bellrock_openflow::Versions;
 use bellrock_query::SwitchRef;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
@@ -36,12 +37,15 @@ use super::replay::ReplayArgs;
 use super::start::SharedTable;
 use super::token::TokenArgs;
 
-/// An OpenFlow controller.
-///
-/// Bellrock speaks OpenFlow 1.0 and 1.3 with switches, and runs apps that decide what they do with
-/// packets. `bellrock run` is the controller; the others ask it, test it, or decode.
+/// An OpenFlow controller
 #[derive(Debug, Parser)]
 #[command(name = "bellrock", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(long_about = format!(
+    "An OpenFlow controller.\n\nBellrock speaks OpenFlow {} with switches, and runs apps that decide \
+     what they do with packets. `bellrock run` is the controller; the others ask it, test it, or \
+     decode.",
+    Versions::ALL,
+))]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,

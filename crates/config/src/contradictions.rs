@@ -272,18 +272,22 @@ impl Config {
         let no_rates = self.apps.iter().filter_map(move |app| {
             let AppChoice::Bandwidth(settings, _) = app else { return None };
             (!has_meters && settings.queues.is_empty()).then(|| {
-                let text = "the app \"bandwidth\" cannot keep a rate: OpenFlow 1.0 has no meters, and no queue is set; add \
-                            1.3 to `versions`, or name queues";
-                warning(&["versions", "apps.bandwidth"], text.to_owned())
+                let text = format!(
+                    "the app \"bandwidth\" cannot keep a rate: OpenFlow {versions} has no meters, and no queue is set; add \
+                     {} to `versions`, or name queues",
+                    Version::HIGHEST,
+                );
+                warning(&["versions", "apps.bandwidth"], text)
             })
         });
         let default = SessionSettings::default().miss_send_len;
         let is_idle = versions.iter().all(Version::has_table_miss_entries)
             && self.session.miss_send_len != default;
         let no_miss_send_len = is_idle.then(|| {
-            let text =
-                "`miss_send_len` has no effect, since `versions` has no 1.0; leave the line out";
-            warning(&["miss_send_len"], text.to_owned())
+            let text = format!(
+                "`miss_send_len` has no effect, since table-miss flows say it in OpenFlow {versions}; leave the line out"
+            );
+            warning(&["miss_send_len"], text)
         });
         no_rates.chain(no_miss_send_len)
     }

@@ -62,8 +62,8 @@ const NETWORK: &[Setting<Config>] = &[
     Setting {
         key: "versions",
         value: "VERSION",
-        about: "OpenFlow versions: 1.0, 1.3 or both. With both, a switch that supports both uses \
-                1.3.",
+        about: "OpenFlow versions that are spoken. A switch that supports several of them uses the \
+                highest.",
         change: Change::Restart,
         form: Form::Many {
             set: |config, texts| {

@@ -73,7 +73,9 @@ pub(crate) fn set_listen(config: &mut Config, texts: &[&str]) -> Result<(), Wron
             (_, Err(())) => wrong.push(WrongItem {
                 item,
                 expected: format!(
-                    "OpenFlow versions behind the {AT}, such as {address}{AT}1.0 or {address}{AT}1.0+1.3"
+                    "OpenFlow versions behind the {AT}, such as {address}{AT}{} or {address}{AT}{}",
+                    Versions::ALL.lowest(),
+                    Version::ALL.map(Version::name).join("+"),
                 ),
             }),
         }

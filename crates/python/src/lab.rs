@@ -128,7 +128,7 @@ impl NativeLab {
         if let Some(version) = version {
             let version: Version = version
                 .parse()
-                .map_err(|_| PyValueError::new_err("version is \"1.0\" or \"1.3\""))?;
+                .map_err(|error| PyValueError::new_err(format!("version: {error}")))?;
             builder = builder.version(version);
         }
         let bell = Arc::new(Doorbell::default());

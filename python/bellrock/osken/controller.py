@@ -11,7 +11,7 @@ from os_ken.lib import hub
 
 from .._cores import Placement
 from .._native import Error, RawController, RawEvent
-from .datapath import RETRY_S, BellrockDatapath
+from .datapath import RETRY_S, BellrockDatapath, UnknownVersion
 from .engine_log import ENGINE_LOG
 from .settings import OptionError, settings
 
@@ -88,7 +88,12 @@ class BellrockController:
     def _handle(self, event: RawEvent) -> None:
         connection = event.connection
         if event.kind == "up":
-            datapath = BellrockDatapath(connection, event.peer or ("", 0), event.hello)
+            try:
+                datapath = BellrockDatapath(connection, event.peer or ("", 0), event.hello)
+            except UnknownVersion as error:
+                LOG.error("switch at %s: the connection ends: %s", event.peer, error)
+                connection.close(str(error))
+                return
             self._datapaths[connection.id] = datapath
             # It may wait for the queue of an app, so it has a thread of its own, as with os-ken.
             hub.spawn(datapath.serve, lambda: self._datapaths.pop(connection.id, None))

@@ -13,7 +13,7 @@ from os_ken.controller import controller, ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
 from os_ken.lib import hub
 from os_ken.lib.dpid import dpid_to_str
-from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0
+from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0, ofproto_v1_3
 
 from .._native import Error, RawClosed, RawConnection, RawFull
 from . import lengths
@@ -39,11 +39,21 @@ MAX_UNSENT_BYTES = 4 << 10
 GATHERED = (13, 14)
 """Types of the messages that are gathered, in all versions: packet_out and flow_mod."""
 
+PACKET_IN = {ofproto_v1_0.OFP_VERSION: messages.packet_in_10, ofproto_v1_3.OFP_VERSION: messages.packet_in_13}
+"""What parses the packet_ins of each version."""
+
+
+class UnknownVersion(Exception):
+    """A version of OpenFlow whose messages are not read here."""
+
 
 class BellrockDatapath(controller.Datapath):
     """Has all that os-ken's own has, except the socket."""
 
     def __init__(self, connection: RawConnection, address: tuple[str, int], hello: bytes) -> None:
+        if connection.version not in PACKET_IN:
+            known = ", ".join(map(str, PACKET_IN))
+            raise UnknownVersion(f"no messages of OpenFlow with the version byte {connection.version} are read here; those of {known} are")
         # That of os-ken's own wants a socket, so its place is taken by that of its base class.
         ofproto_protocol.ProtocolDesc.__init__(self)
         self.address = address
@@ -67,7 +77,7 @@ class BellrockDatapath(controller.Datapath):
         self._taken_bytes = 0
         self._handled_bytes = 0
         self._is_paused = False
-        self._packet_in = messages.packet_in_10 if self._version == ofproto_v1_0.OFP_VERSION else messages.packet_in_13
+        self._packet_in = PACKET_IN[self._version]
         # The hub of the green threads that gather messages. Threads send each message at once.
         self._hub = events.hub_of_green_threads()
         self._unsent = bytearray()

@@ -41,7 +41,7 @@ def check(message: bytes) -> None:
         _walk(message, HEADER_BYTES, len(message), 2)
     elif kind > ECHO_REPLY and version not in (V10, V13):
         # os-ken's parsers of other versions would read it, and read lists as those here do.
-        raise Endless(f"a message of version {version} and type {kind}; the connection has 1.0 or 1.3")
+        raise Endless(f"a message of version {version} and type {kind}; messages of versions {V10} and {V13} are read")
     elif kind == FLOW_MOD:
         # The only message of controllers that os-ken parses, with lists of the same kind.
         raise Endless("a flow_mod, which only controllers send")

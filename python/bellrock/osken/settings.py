@@ -44,7 +44,7 @@ def restrict_versions() -> list[str]:
     """Leaves apps the versions that Bellrock speaks too, and returns their names."""
     supported = set(ofproto_protocol.ProtocolDesc().supported_ofp_version)
     if not supported & set(VERSIONS):
-        raise OptionError("the apps want other versions than OpenFlow 1.0 and 1.3, which are those of Bellrock")
+        raise OptionError(f"the apps want other versions than OpenFlow {' and '.join(VERSIONS.values())}, which are those of Bellrock")
     ofproto_protocol.set_app_supported_versions(VERSIONS)
     return [name for version, name in VERSIONS.items() if version in supported]
 

@@ -34,7 +34,7 @@ pub(super) fn ask(
     query: &AskSwitch,
 ) -> Result<SwitchReply, QueryError> {
     let request = decode(info, &query.request, "request")?;
-    check_request(&request).map_err(|why| QueryError::invalid("request", why))?;
+    check_request(&request, info.version).map_err(|why| QueryError::invalid("request", why))?;
     let reply = reply(network.send_request(info.dpid, &request)).map_err(|(kind, why)| {
         QueryError::new(kind, format!("switch {}: {why}", query.switch)).at("request")
     })?;
@@ -124,7 +124,7 @@ fn decode<'m>(
 }
 
 /// Why an operator may not send this request.
-fn check_request(message: &ToSwitch<'_>) -> Result<(), String> {
+fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
     match message {
         ToSwitch::MultipartRequest(request) if request.more => {
             Err("it is only a part of a request; give the whole request in one message".to_owned())
@@ -136,7 +136,7 @@ fn check_request(message: &ToSwitch<'_>) -> Result<(), String> {
             _ => Ok(()),
         },
         message if RequestKind::of(message).is_none() => {
-            let name = message.kind().name(Version::V1_3);
+            let name = message.kind().name(version);
             Err(format!(
                 "a switch does not answer a message of the type {name}; `bellrock send` sends changes"
             ))

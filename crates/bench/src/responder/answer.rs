@@ -7,32 +7,27 @@
 //! builds the answers beforehand; the loop does not use it.
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, FlowMod, List, MacAddr, Match, Out, PacketOut, Port, ToSwitch,
-    Version,
+    Action, ByVersion, Bytes, EncodeError, Family, FlowMod, List, MacAddr, Match, MessageKind, Out,
+    PacketOut, Port, ToSwitch, Version,
 };
 
 use crate::packet::{
-    ETH_IPV4, FRAME_LEN, IP_DST, IP_SRC, MAX_PACKET_IN_LEN, NO_BUFFER, PACKET_IN_10_LEN, PROTO_UDP,
-    UDP_DST, UDP_SRC,
+    ETH_IPV4, FRAME_LEN, IP_DST, IP_SRC, NO_BUFFER, PROTO_UDP, UDP_DST, UDP_SRC, frame_at,
 };
 
-/// Length of a packet_in of 1.0 and of 1.3, in bytes.
-const IN_10: usize = PACKET_IN_10_LEN;
-const IN_13: usize = MAX_PACKET_IN_LEN;
+/// Length of a packet_in of each family, in bytes.
+const IN_FIXED: usize = FRAME_FIXED + FRAME_LEN;
+const IN_OXM: usize = FRAME_OXM + FRAME_LEN;
 
 /// Length of the answers in bytes: a flow_mod, followed by a packet_out if the packet was not
 /// buffered.
-const FLOW_10: usize = 80;
-const FLOW_13: usize = 160;
-const BOTH_10: usize = FLOW_10 + 24 + FRAME_LEN;
-const BOTH_13: usize = FLOW_13 + 40 + FRAME_LEN;
-
-/// First bytes of a packet_in of the load: version, type, length.
-const HEAD_10: [u8; 4] = [1, 10, 0, IN_10 as u8];
-const HEAD_13: [u8; 4] = [4, 10, 0, IN_13 as u8];
+const FLOW_FIXED: usize = 80;
+const FLOW_OXM: usize = 160;
+const BOTH_FIXED: usize = FLOW_FIXED + 24 + FRAME_LEN;
+const BOTH_OXM: usize = FLOW_OXM + 40 + FRAME_LEN;
 
 /// Maximum number of packet_ins per call: those in 64 KiB, and one that began before.
-const RUN: usize = 64 * 1024 / IN_10 + 2;
+const RUN: usize = 64 * 1024 / IN_FIXED + 2;
 
 /// Idle timeout of the flows, in seconds.
 const IDLE_TIMEOUT_S: u16 = 60;
@@ -40,10 +35,10 @@ const IDLE_TIMEOUT_S: u16 = 60;
 /// Prepared answers, for each kind of packet_in.
 #[derive(Debug)]
 pub struct Answerer {
-    flows_10: Vec<u8>,
-    flows_13: Vec<u8>,
-    both_10: Vec<u8>,
-    both_13: Vec<u8>,
+    /// Answers to buffered packets.
+    flows: ByVersion<Vec<u8>>,
+    /// Answers to whole packets.
+    both: ByVersion<Vec<u8>>,
 }
 
 impl Answerer {
@@ -52,13 +47,12 @@ impl Answerer {
     /// # Errors
     /// Passes on the codec's errors; none can occur.
     pub fn new() -> Result<Self, EncodeError> {
-        let flow = |version, buffered| answers(version, buffered);
-        Ok(Answerer {
-            flows_10: flow(Version::V1_0, true)?,
-            flows_13: flow(Version::V1_3, true)?,
-            both_10: flow(Version::V1_0, false)?,
-            both_13: flow(Version::V1_3, false)?,
-        })
+        let mut answerer = Answerer { flows: ByVersion::default(), both: ByVersion::default() };
+        for version in Version::ALL {
+            answerer.flows[version] = answers(version, true)?;
+            answerer.both[version] = answers(version, false)?;
+        }
+        Ok(answerer)
     }
 
     /// Answers the packet_ins at the start of `input` that are of one kind. Returns their length in
@@ -66,15 +60,17 @@ impl Answerer {
     /// an incomplete packet_in.
     #[inline]
     pub fn answer(&mut self, input: &[u8]) -> (usize, &[u8]) {
-        let head: Option<&[u8; 12]> = input.first_chunk();
-        let Some([head @ .., _, _, _, _, b3, b2, b1, b0]) = head else { return (0, &[]) };
-        let buffered = [*b3, *b2, *b1, *b0] != NO_BUFFER.to_be_bytes();
-        match (*head, buffered) {
-            (HEAD_10, true) => run(input, &mut self.flows_10, HEAD_10, true, flow_10::<FLOW_10>),
-            (HEAD_10, false) => run(input, &mut self.both_10, HEAD_10, false, both_10),
-            (HEAD_13, true) => run(input, &mut self.flows_13, HEAD_13, true, flow_13::<FLOW_13>),
-            (HEAD_13, false) => run(input, &mut self.both_13, HEAD_13, false, both_13),
-            _ => (0, &[]),
+        let Some(&[wire, _, _, _, _, _, _, _, ref id @ ..]) = input.first_chunk::<12>() else {
+            return (0, &[]);
+        };
+        let Some(version) = Version::from_wire(wire) else { return (0, &[]) };
+        let buffered = *id != NO_BUFFER.to_be_bytes();
+        let ready = if buffered { &mut self.flows[version] } else { &mut self.both[version] };
+        match (version.family(), buffered) {
+            (Family::Fixed, true) => run(input, ready, version, true, fixed_flow::<FLOW_FIXED>),
+            (Family::Fixed, false) => run(input, ready, version, false, fixed_both),
+            (Family::Oxm, true) => run(input, ready, version, true, oxm_flow::<FLOW_OXM>),
+            (Family::Oxm, false) => run(input, ready, version, false, oxm_both),
         }
     }
 }
@@ -83,10 +79,13 @@ impl Answerer {
 fn run<'a, const IN: usize, const OUT: usize>(
     input: &[u8],
     answers: &'a mut [u8],
-    head: [u8; 4],
+    version: Version,
     buffered: bool,
     patch: impl Fn(&[u8; IN], &mut [u8; OUT]),
 ) -> (usize, &'a [u8]) {
+    // First bytes of a packet_in of the load: version, type, length.
+    let kind = MessageKind::PacketIn.wire(version).unwrap_or_default();
+    let head = [version.wire(), kind, 0, IN as u8];
     let (packet_ins, _) = input.as_chunks::<IN>();
     let (ready, _) = answers.as_chunks_mut::<OUT>();
     let mut answered = 0;
@@ -119,47 +118,47 @@ fn copy<const IN: usize, const OUT: usize, const N: usize>(
 }
 
 /// Offsets of the frame and of the in_port in a packet_in.
-const FRAME_10: usize = 18;
-const FRAME_13: usize = 42;
-const PORT_10: usize = 14;
-const PORT_13: usize = 32;
+const FRAME_FIXED: usize = frame_at(Family::Fixed);
+const FRAME_OXM: usize = frame_at(Family::Oxm);
+const PORT_FIXED: usize = 14;
+const PORT_OXM: usize = 32;
 
 #[inline(always)]
-fn flow_10<const OUT: usize>(from: &[u8; IN_10], to: &mut [u8; OUT]) {
-    copy::<IN_10, OUT, 4>((from, 4), (to, 4));
-    copy::<IN_10, OUT, 2>((from, PORT_10), (to, 12));
-    copy::<IN_10, OUT, 6>((from, FRAME_10 + 6), (to, 14));
-    copy::<IN_10, OUT, 6>((from, FRAME_10), (to, 20));
-    copy::<IN_10, OUT, 4>((from, 8), (to, 64));
-    to[77] = from[FRAME_10] >> 2;
+fn fixed_flow<const OUT: usize>(from: &[u8; IN_FIXED], to: &mut [u8; OUT]) {
+    copy::<IN_FIXED, OUT, 4>((from, 4), (to, 4));
+    copy::<IN_FIXED, OUT, 2>((from, PORT_FIXED), (to, 12));
+    copy::<IN_FIXED, OUT, 6>((from, FRAME_FIXED + 6), (to, 14));
+    copy::<IN_FIXED, OUT, 6>((from, FRAME_FIXED), (to, 20));
+    copy::<IN_FIXED, OUT, 4>((from, 8), (to, 64));
+    to[77] = from[FRAME_FIXED] >> 2;
 }
 
 #[inline(always)]
-fn both_10(from: &[u8; IN_10], to: &mut [u8; BOTH_10]) {
-    flow_10(from, to);
-    copy::<IN_10, BOTH_10, 4>((from, 4), (to, FLOW_10 + 4));
-    copy::<IN_10, BOTH_10, 2>((from, PORT_10), (to, FLOW_10 + 12));
-    to[FLOW_10 + 21] = from[FRAME_10] >> 2;
-    copy::<IN_10, BOTH_10, FRAME_LEN>((from, FRAME_10), (to, FLOW_10 + 24));
+fn fixed_both(from: &[u8; IN_FIXED], to: &mut [u8; BOTH_FIXED]) {
+    fixed_flow(from, to);
+    copy::<IN_FIXED, BOTH_FIXED, 4>((from, 4), (to, FLOW_FIXED + 4));
+    copy::<IN_FIXED, BOTH_FIXED, 2>((from, PORT_FIXED), (to, FLOW_FIXED + 12));
+    to[FLOW_FIXED + 21] = from[FRAME_FIXED] >> 2;
+    copy::<IN_FIXED, BOTH_FIXED, FRAME_LEN>((from, FRAME_FIXED), (to, FLOW_FIXED + 24));
 }
 
 #[inline(always)]
-fn flow_13<const OUT: usize>(from: &[u8; IN_13], to: &mut [u8; OUT]) {
-    copy::<IN_13, OUT, 4>((from, 4), (to, 4));
-    copy::<IN_13, OUT, 4>((from, 8), (to, 32));
-    copy::<IN_13, OUT, 4>((from, PORT_13), (to, 56));
-    copy::<IN_13, OUT, 6>((from, FRAME_13), (to, 64));
-    copy::<IN_13, OUT, 6>((from, FRAME_13 + 6), (to, 74));
-    to[151] = from[FRAME_13] >> 2;
+fn oxm_flow<const OUT: usize>(from: &[u8; IN_OXM], to: &mut [u8; OUT]) {
+    copy::<IN_OXM, OUT, 4>((from, 4), (to, 4));
+    copy::<IN_OXM, OUT, 4>((from, 8), (to, 32));
+    copy::<IN_OXM, OUT, 4>((from, PORT_OXM), (to, 56));
+    copy::<IN_OXM, OUT, 6>((from, FRAME_OXM), (to, 64));
+    copy::<IN_OXM, OUT, 6>((from, FRAME_OXM + 6), (to, 74));
+    to[151] = from[FRAME_OXM] >> 2;
 }
 
 #[inline(always)]
-fn both_13(from: &[u8; IN_13], to: &mut [u8; BOTH_13]) {
-    flow_13(from, to);
-    copy::<IN_13, BOTH_13, 4>((from, 4), (to, FLOW_13 + 4));
-    copy::<IN_13, BOTH_13, 4>((from, PORT_13), (to, FLOW_13 + 12));
-    to[FLOW_13 + 31] = from[FRAME_13] >> 2;
-    copy::<IN_13, BOTH_13, FRAME_LEN>((from, FRAME_13), (to, FLOW_13 + 40));
+fn oxm_both(from: &[u8; IN_OXM], to: &mut [u8; BOTH_OXM]) {
+    oxm_flow(from, to);
+    copy::<IN_OXM, BOTH_OXM, 4>((from, 4), (to, FLOW_OXM + 4));
+    copy::<IN_OXM, BOTH_OXM, 4>((from, PORT_OXM), (to, FLOW_OXM + 12));
+    to[FLOW_OXM + 31] = from[FRAME_OXM] >> 2;
+    copy::<IN_OXM, BOTH_OXM, FRAME_LEN>((from, FRAME_OXM), (to, FLOW_OXM + 40));
 }
 
 /// Fills a buffer with answers, still without the fields of a packet.
@@ -178,7 +177,7 @@ fn answers(version: Version, buffered: bool) -> Result<Vec<u8>, EncodeError> {
         .udp_dst(UDP_DST);
     let actions = [Action::output(Port(1))];
     let flow = FlowMod::add(&matching).idle_timeout(IDLE_TIMEOUT_S).actions(&actions);
-    let mut out = Out::with_capacity(BOTH_13);
+    let mut out = Out::with_capacity(BOTH_OXM);
     ToSwitch::FlowMod(flow.buffer_id(buffered.then_some(0))).encode(version, 0, &mut out)?;
     if !buffered {
         let data = Bytes(&[0; FRAME_LEN]);
@@ -201,10 +200,10 @@ mod tests {
     #[test]
     fn the_answers_have_the_sizes_that_the_loop_goes_by() {
         for (version, buffered, len) in [
-            (Version::V1_0, true, FLOW_10),
-            (Version::V1_0, false, BOTH_10),
-            (Version::V1_3, true, FLOW_13),
-            (Version::V1_3, false, BOTH_13),
+            (Version::V1_0, true, FLOW_FIXED),
+            (Version::V1_0, false, BOTH_FIXED),
+            (Version::V1_3, true, FLOW_OXM),
+            (Version::V1_3, false, BOTH_OXM),
         ] {
             assert_eq!(answers(version, buffered).unwrap().len(), len * RUN);
         }
@@ -255,9 +254,9 @@ mod tests {
         input.extend_from_slice(&template(false).as_slice()[..81]);
         let mut answerer = Answerer::new().unwrap();
         let (used, answers) = answerer.answer(&input);
-        assert_eq!((used, answers.len()), (2 * IN_10, 2 * FLOW_10));
-        let (used, answers) = answerer.answer(&input[2 * IN_10..]);
-        assert_eq!((used, answers.len()), (IN_10, BOTH_10));
-        assert_eq!(answerer.answer(&input[3 * IN_10..]).0, 0);
+        assert_eq!((used, answers.len()), (2 * IN_FIXED, 2 * FLOW_FIXED));
+        let (used, answers) = answerer.answer(&input[2 * IN_FIXED..]);
+        assert_eq!((used, answers.len()), (IN_FIXED, BOTH_FIXED));
+        assert_eq!(answerer.answer(&input[3 * IN_FIXED..]).0, 0);
     }
 }

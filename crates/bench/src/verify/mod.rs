@@ -459,7 +459,7 @@ fn count(answer: AnswerKind, tally: &mut AnswerTally) {
 #[inline]
 fn buffer_id(flow_mod: &[u8], version: Version) -> Option<u32> {
     flow_mod
-        .get(shape::flow_mod_buffer_at(version)..)?
+        .get(shape::flow_mod_buffer_at(version.family())..)?
         .first_chunk()
         .copied()
         .map(u32::from_be_bytes)

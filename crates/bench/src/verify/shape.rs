@@ -7,17 +7,17 @@
 //! these fields with the packet, and all other bytes with the right answer. A message for which
 //! this is not enough has no shape, and is decoded fully each time.
 
-use bellrock_openflow::Version;
+use bellrock_openflow::{Family, Version};
 
 use super::number_in;
 use crate::packet::{DST_AT, FRAME_LEN, LoadPacket, NO_BUFFER, NUMBER_AT, SRC_AT, XID_AT};
 
-pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
-    match version {
+pub(super) const fn flow_mod_buffer_at(family: Family) -> usize {
+    match family {
         // Header, match, cookie, command, idle_timeout, hard_timeout, priority.
-        Version::V1_0 => 8 + 40 + 8 + 8,
+        Family::Fixed => 8 + 40 + 8 + 8,
         // Header, cookie, its mask, table, command, idle_timeout, hard_timeout, priority.
-        Version::V1_3 => 8 + 16 + 8,
+        Family::Oxm => 8 + 16 + 8,
     }
 }
 
@@ -116,9 +116,9 @@ impl AnswerShape {
         version: Version,
         packet: &LoadPacket,
     ) -> Option<Self> {
-        let places = match version {
-            Version::V1_0 => MessagePlaces::of_flow_mod_10(message)?,
-            Version::V1_3 => MessagePlaces::of_flow_mod_13(message)?,
+        let places = match version.family() {
+            Family::Fixed => MessagePlaces::of_fixed_flow_mod(message)?,
+            Family::Oxm => MessagePlaces::of_oxm_flow_mod(message)?,
         };
         AnswerShape::with(&places, message, packet)
     }
@@ -130,10 +130,10 @@ impl AnswerShape {
         version: Version,
         packet: &LoadPacket,
     ) -> Option<Self> {
-        // Header, buffer_id, in_port, length of the actions, padding in 1.3; then the actions.
-        let (in_port_at, head, action, out_port) = match version {
-            Version::V1_0 => (13, 16, 8, 5),
-            Version::V1_3 => (15, 24, 16, 7),
+        // Header, buffer_id, in_port, length of the actions, padding; then the actions.
+        let (in_port_at, head, action, out_port) = match version.family() {
+            Family::Fixed => (13, 16, 8, 5),
+            Family::Oxm => (15, 24, 16, 7),
         };
         let frame_at = head + action;
         let has_frame = message.len() == frame_at + FRAME_LEN;
@@ -230,7 +230,7 @@ impl AnswerShape {
 }
 
 impl MessagePlaces {
-    fn of_flow_mod_10(message: &[u8]) -> Option<Self> {
+    fn of_fixed_flow_mod(message: &[u8]) -> Option<Self> {
         const LEN: usize = 80;
         const IN_PORT: u32 = 1;
         const DL_SRC: u32 = 1 << 2;
@@ -242,7 +242,7 @@ impl MessagePlaces {
         let counts = |bit: u32, at: usize| (wildcards & bit == 0).then_some(at);
         Some(MessagePlaces {
             cookie_at: Some(48),
-            buffer_at: flow_mod_buffer_at(Version::V1_0),
+            buffer_at: flow_mod_buffer_at(Family::Fixed),
             buffer: BufferField::Either,
             in_port_at: counts(IN_PORT, 13),
             src_at: counts(DL_SRC, 14),
@@ -253,7 +253,7 @@ impl MessagePlaces {
     }
 
     /// Walks through the match. One `apply_actions` with one `output` has to follow.
-    fn of_flow_mod_13(message: &[u8]) -> Option<Self> {
+    fn of_oxm_flow_mod(message: &[u8]) -> Option<Self> {
         const MATCH_AT: usize = 48;
         const IN_PORT: [u8; 4] = [0x80, 0, 0, 4];
         const ETH_DST: [u8; 4] = [0x80, 0, 3 << 1, 6];
@@ -263,7 +263,7 @@ impl MessagePlaces {
         const ACTION: [u8; 4] = [0, 0, 0, 16];
         let mut places = MessagePlaces {
             cookie_at: Some(8),
-            buffer_at: flow_mod_buffer_at(Version::V1_3),
+            buffer_at: flow_mod_buffer_at(Family::Oxm),
             buffer: BufferField::Either,
             in_port_at: None,
             src_at: None,

@@ -13,8 +13,8 @@ use bellrock_openflow::Version;
 
 /// Measure a controller: emulate switches, and verify every answer
 ///
-/// It works with any learning switch for OpenFlow 1.0 or 1.3. A flow set-up counts only if
-/// buffer_id, match, output port and, for unbuffered packets, the returned frame are right.
+/// It works with any controller that is a learning switch. A flow set-up counts only if buffer_id,
+/// match, output port and, for unbuffered packets, the returned frame are right.
 ///
 /// The default is cbench's load: 16 switches, 1,000 MACs each, one destination, 1.0, throughput.
 #[derive(Debug, Args)]

@@ -45,8 +45,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) http: Option<SocketAddr>,
 
-    /// OpenFlow version of the switches [default: both]
-    #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]
+    /// OpenFlow version of the switches [default: all]
+    #[arg(long, value_name = "VERSION", value_parser = version_parser())]
     pub(super) version: Option<Version>,
 
     /// Print lines instead of the display, on a terminal too

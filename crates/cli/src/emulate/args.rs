@@ -53,8 +53,8 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub(super) tls_ca: Option<PathBuf>,
 
-    /// OpenFlow version of the switches [default: both]
-    #[arg(long, value_name = "1.0|1.3", value_parser = version_parser())]
+    /// OpenFlow version of the switches [default: all]
+    #[arg(long, value_name = "VERSION", value_parser = version_parser())]
     pub(super) version: Option<Version>,
 
     /// Time limit for the first connections

@@ -37,7 +37,7 @@ impl Greeting {
         // All connections of a recording speak the version of their switch; the first one decides
         // the hello, and a switch of another version says so.
         let versions = recording.iter().map(|connection| connection.version);
-        let version = versions.max_by_key(|version| version.wire()).unwrap_or(Version::V1_3);
+        let version = versions.max().unwrap_or(Version::HIGHEST);
         wire.send(&[version.wire(), 0, 0, HEADER_LEN as u8, 0, 0, 0, 1]);
         Greeting { version, xid, since: Instant::now() }
     }

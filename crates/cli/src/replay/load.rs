@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use bellrock_openflow::{MessageKind, Version};
+use bellrock_openflow::{MessageKind, Version, Versions};
 use flate2::read::MultiGzDecoder;
 
 use super::super::decode::peers::{Peers, Sender, kind};
@@ -206,8 +206,8 @@ fn playable(connection: LoadedConnection) -> Result<RecordedConnection, String> 
     let dpid = peer.dpid;
     let wire = messages.iter().find(|(_, _, bytes)| bytes.get(1) != Some(&0));
     let wire = wire.and_then(|(_, _, bytes)| bytes.first().copied()).ok_or(unknown)?;
-    let version =
-        Version::from_wire(wire).ok_or("left out: replay speaks OpenFlow 1.0 and 1.3 only")?;
+    let version = Version::from_wire(wire)
+        .ok_or_else(|| format!("left out: replay speaks OpenFlow {} only", Versions::ALL))?;
     let message = |(src, time, bytes): (SocketAddr, Duration, Box<[u8]>)| RecordedMessage {
         time,
         sender: if src == switch { Sender::Switch } else { Sender::Controller },

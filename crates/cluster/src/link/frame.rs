@@ -21,7 +21,7 @@ use crate::record::Generation;
 use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Maximum length of a message, in bytes: a list of some 25,000 switches with generations, or 50,000
 /// without.
 pub(crate) const MAX_FRAME_BYTES: usize = 1 << 20;

@@ -4,11 +4,11 @@
 //! cannot happen to a message that was encoded for the switch's version.
 
 use bellrock_api::openflow::{DecodeError, ErrorCode, Reason};
-use bellrock_api::{ChangeOutcome, Dpid, Error, NoConfirmation, Refusal, RequestError, Version};
+use bellrock_api::{ChangeOutcome, Dpid, Error, NoConfirmation, Refusal, RequestError};
 use serde::{Deserialize, Serialize};
 
 /// A [`ChangeOutcome`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WireChange {
     /// It is installed.
     Installed,
@@ -24,13 +24,15 @@ pub enum WireChange {
     TimedOut,
 }
 
-/// A [`Refusal`]: the numbers of the error in a version, or those of an experimenter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A [`Refusal`]: an error by its name, which is that of all versions, or by numbers without a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WireRefusal {
-    /// Type and code in OpenFlow 1.0.
-    V1_0(u16, u16),
-    /// Type and code in OpenFlow 1.3.
-    V1_3(u16, u16),
+    /// The name of the error ([`ErrorCode::name`]).
+    Named(String),
+    /// Type and code.
+    Unknown(u16, u16),
+    /// Vendor, type and code.
+    UnknownOfVendor(u32, u16, u16),
     /// Experimenter and type.
     Experimenter(u32, u16),
 }
@@ -51,7 +53,7 @@ pub enum WireError {
 }
 
 /// A [`RequestError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WireRequestError {
     /// It was not sent.
     NotSent(WireError),
@@ -101,11 +103,14 @@ impl From<Refusal> for WireRefusal {
             Refusal::Experimenter { experimenter, kind } => {
                 WireRefusal::Experimenter(experimenter, kind)
             }
-            Refusal::Standard(code) => match (code.wire(Version::V1_3), code.wire(Version::V1_0)) {
-                (Some((kind, code)), _) => WireRefusal::V1_3(kind, code),
-                (None, Some((kind, code))) => WireRefusal::V1_0(kind, code),
-                // Every code is one of a version.
-                (None, None) => WireRefusal::V1_3(u16::MAX, u16::MAX),
+            Refusal::Standard(error) => match (error.name(), error) {
+                (Some(name), _) => WireRefusal::Named(name.to_owned()),
+                (None, ErrorCode::Unknown { kind, code }) => WireRefusal::Unknown(kind, code),
+                (None, ErrorCode::UnknownOfVendor { vendor, kind, code }) => {
+                    WireRefusal::UnknownOfVendor(vendor, kind, code)
+                }
+                // Every other error has a name.
+                (None, _) => WireRefusal::Unknown(u16::MAX, u16::MAX),
             },
         }
     }
@@ -114,11 +119,15 @@ impl From<Refusal> for WireRefusal {
 impl From<WireRefusal> for Refusal {
     fn from(wire: WireRefusal) -> Self {
         match wire {
-            WireRefusal::V1_0(kind, code) => {
-                Refusal::Standard(ErrorCode::from_wire(Version::V1_0, kind, code))
+            WireRefusal::Named(name) => {
+                let unknown = ErrorCode::Unknown { kind: u16::MAX, code: u16::MAX };
+                Refusal::Standard(ErrorCode::from_name(&name).unwrap_or(unknown))
             }
-            WireRefusal::V1_3(kind, code) => {
-                Refusal::Standard(ErrorCode::from_wire(Version::V1_3, kind, code))
+            WireRefusal::Unknown(kind, code) => {
+                Refusal::Standard(ErrorCode::Unknown { kind, code })
+            }
+            WireRefusal::UnknownOfVendor(vendor, kind, code) => {
+                Refusal::Standard(ErrorCode::UnknownOfVendor { vendor, kind, code })
             }
             WireRefusal::Experimenter(experimenter, kind) => {
                 Refusal::Experimenter { experimenter, kind }
@@ -229,7 +238,11 @@ mod tests {
     fn outcomes_come_back_as_they_were() {
         let refusals = [
             Refusal::Standard(ErrorCode::FlowModTableFull),
+            // Of 1.0 alone, and of vendors alone.
+            Refusal::Standard(ErrorCode::FlowModBadEmergencyTimeout),
+            Refusal::Standard(ErrorCode::BundleMessageFailed),
             Refusal::Standard(ErrorCode::Unknown { kind: 77, code: 8 }),
+            Refusal::Standard(ErrorCode::UnknownOfVendor { vendor: 7, kind: 77, code: 8 }),
             Refusal::Experimenter { experimenter: 0x4f4e_4600, kind: 3 },
         ];
         let errors = [
@@ -265,12 +278,5 @@ mod tests {
         }
         let unreadable = RequestError::from(WireRequestError::Unreadable(17));
         assert!(unreadable.is_none() && unreadable.to_string().contains("at byte 17"));
-    }
-
-    #[test]
-    fn an_error_of_openflow_1_0_alone_keeps_its_name() {
-        let only_1_0 = ErrorCode::from_wire(Version::V1_0, 3, 1);
-        let wire = WireRefusal::from(Refusal::Standard(only_1_0));
-        assert_eq!(Refusal::from(wire), Refusal::Standard(only_1_0));
     }
 }

@@ -1,7 +1,7 @@
-//! Tests for both versions of OpenFlow.
+//! Tests for all versions of OpenFlow.
 
-/// Makes two tests of each function: one calls it with OpenFlow 1.0, one with 1.3. For `reach` they
-/// are `reach::on_1_0` and `reach::on_1_3`.
+/// Makes a test of each function for each version of OpenFlow. For `reach` they are `reach::on_1_0`
+/// and `reach::on_1_3`.
 ///
 /// ```
 /// use bellrock_apps::Learning;
@@ -18,7 +18,12 @@
 /// ```
 #[macro_export]
 macro_rules! on_both_versions {
-    ($($test:ident),* $(,)?) => {$(
+    ($($test:ident),* $(,)?) => {
+        // A version without a test below does not compile.
+        const _: fn($crate::lab::Version) = |version| match version {
+            $crate::lab::Version::V1_0 | $crate::lab::Version::V1_3 => {}
+        };
+        $(
         mod $test {
             #[test]
             fn on_1_0() {
@@ -30,5 +35,6 @@ macro_rules! on_both_versions {
                 super::$test($crate::lab::Version::V1_3);
             }
         }
-    )*};
+        )*
+    };
 }

@@ -407,6 +407,12 @@ impl ErrorCode {
         TABLE.iter().find(|row| row.0 == self).map(|row| row.1)
     }
 
+    /// Returns the error with this name: the inverse of [`Self::name`].
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<ErrorCode> {
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
     /// Returns the name of an error type, such as `OFPET_BAD_REQUEST`.
     #[must_use]
     pub fn kind_name(version: Version, kind: u16) -> Option<&'static str> {
@@ -448,6 +454,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_error_is_found_by_its_name() {
+        for row in TABLE {
+            assert_eq!(row.0.name().and_then(ErrorCode::from_name), Some(row.0));
+        }
+        assert_eq!(ErrorCode::from_name("OFPBRC"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-"""`OFPMatch` of OpenFlow 1.3 and 1.0.
+"""`OFPMatch` of OpenFlow 1.0 and 1.3.
 
 os-ken's match of 1.3 has two interfaces, and makes the values of both. Those of the old one are made here when they are asked for.
 """
