@@ -243,7 +243,7 @@ impl<'a> Element<'a> for Action<'a> {
         }
         match version.family() {
             Family::Fixed => encode_v10(self, out),
-            Family::Oxm => encode_v13(self, out),
+            Family::Oxm => encode_v13(self, version, out),
         }
     }
 
@@ -428,7 +428,7 @@ fn encode_v10(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
     }
 }
 
-fn encode_v13(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
+fn encode_v13(action: &Action<'_>, version: Version, out: &mut Out) -> Result<(), EncodeError> {
     let bare = |out: &mut Out, kind| put(out, kind, |out| out.zeros(4));
     let u8_arg = |out: &mut Out, kind, value| {
         put(out, kind, |out| out.put(&v13::ActionU8 { value, pad: [0; 3] }))
@@ -471,16 +471,13 @@ fn encode_v13(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
         Action::PopPbb => bare(out, 27),
         Action::Experimenter { experimenter, data } => put_experimenter(out, experimenter, data),
         Action::Unknown { kind, body } => put(out, kind, |out| out.append(&body)),
-        Action::SetVlanVid(_) | Action::SetVlanPcp(_) => Err(unsupported(
-            "set_vlan that adds a tag (use push_vlan and set_field)",
-            Version::V1_3,
-        )),
+        Action::SetVlanVid(_) | Action::SetVlanPcp(_) => {
+            Err(unsupported("set_vlan that adds a tag (use push_vlan and set_field)", version))
+        }
         Action::SetTpSrc(_) | Action::SetTpDst(_) => {
-            Err(unsupported("set_tp without a protocol (use set_field)", Version::V1_3))
+            Err(unsupported("set_tp without a protocol (use set_field)", version))
         }
-        Action::Enqueue { .. } => {
-            Err(unsupported("enqueue (use set_queue and output)", Version::V1_3))
-        }
+        Action::Enqueue { .. } => Err(unsupported("enqueue (use set_queue and output)", version)),
     }
 }
 

@@ -371,7 +371,7 @@ fn put_head(
     version: Version,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
-    let unsupported = EncodeError::Unsupported { what: kind.name(Version::V1_3), version };
+    let unsupported = EncodeError::Unsupported { what: kind.name(version), version };
     let number = kind.wire(version).ok_or(unsupported)?;
     let flags = U16::new(if more { MORE } else { 0 });
     out.put(&wire::Multipart { kind: U16::new(number), flags })?;

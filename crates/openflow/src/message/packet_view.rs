@@ -8,11 +8,18 @@ use super::packet::{PacketInMessage, PacketInReason, buffer_from_wire};
 use super::{FromSwitch, Message};
 use crate::template::InPort;
 use crate::wire::{v10, v13};
-use crate::{Family, MAX_MESSAGE_LEN, Port, Version, frame};
+use crate::{Family, MAX_MESSAGE_LEN, MessageKind, Port, Version, frame};
 
-/// The first four bytes of a packet_in with a length of zero: version, type and length.
-const V10_PACKET_IN: u32 = u32::from_be_bytes([1, 10, 0, 0]);
-const V13_PACKET_IN: u32 = u32::from_be_bytes([4, 10, 0, 0]);
+/// The type of a packet_in, which is that of all versions.
+const PACKET_IN: u8 = 10;
+
+const _: () = {
+    let mut place = 0;
+    while place < Version::ALL.len() {
+        assert!(matches!(MessageKind::PacketIn.wire(Version::ALL[place]), Some(PACKET_IN)));
+        place += 1;
+    }
+};
 
 /// A match of 1.3 (type OXM, 12 bytes) with only an ingress port: the bytes before the port.
 const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
@@ -21,6 +28,7 @@ const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
 /// pays for three. They equal those of the [`PacketInMessage`] that [`FromSwitch::decode`] returns.
 #[derive(Clone, Copy)]
 pub struct PacketInView<'a> {
+    version: Version,
     head: Head<'a>,
     /// The whole message.
     message: &'a [u8],
@@ -49,18 +57,19 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn split_common(version: Version, stream: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let (head_len, packet_in) = match version.family() {
-            Family::Fixed => (size_of::<v10::PacketInHead>(), V10_PACKET_IN),
+        let head_len = match version.family() {
+            Family::Fixed => size_of::<v10::PacketInHead>(),
             Family::Oxm => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(stream).ok()?;
                 if head.match_head != MATCH_IN_PORT {
                     return None;
                 }
-                (size_of_val(head), V13_PACKET_IN)
+                size_of_val(head)
             }
         };
         // With the right version and type, the length remains; otherwise the number is no valid
         // length.
+        let packet_in = u32::from_be_bytes([version.wire(), PACKET_IN, 0, 0]);
         let len = u32::from_be_bytes(*stream.first_chunk()?).wrapping_sub(packet_in) as usize;
         if (head_len..=MAX_MESSAGE_LEN).contains(&len) {
             stream.split_at_checked(len)
@@ -84,7 +93,7 @@ impl<'a> PacketInView<'a> {
                 Head::V13(head)
             }
         };
-        Some(PacketInView { head, message })
+        Some(PacketInView { version, head, message })
     }
 
     /// Views the packet_in at the start of a stream, with any match. `None` if there is none, or an
@@ -104,7 +113,7 @@ impl<'a> PacketInView<'a> {
                 Head::Other { fixed, in_port: packet.in_port(), data: packet.data.0 }
             }
         };
-        Some(PacketInView { head, message })
+        Some(PacketInView { version, head, message })
     }
 
     /// The fields of 1.0. The length check is here, so that callers that have checked the length of
@@ -132,10 +141,7 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn version(&self) -> Version {
-        match self.head {
-            Head::V10 => Version::V1_0,
-            Head::V13(_) | Head::Other { .. } => Version::V1_3,
-        }
+        self.version
     }
 
     /// Returns the ingress port in the form of a flow_mod of the same version.
@@ -283,9 +289,9 @@ mod tests {
 
     fn packets(version: Version) -> Vec<Vec<u8>> {
         let more = Match::any().in_port(Port(5)).metadata(9);
-        let (cookie, table) = match version {
-            Version::V1_0 => (PacketInMessage::NO_COOKIE, 0),
-            Version::V1_3 => (0x1234_5678_9abc_def0, 3),
+        let (cookie, table) = match version.family() {
+            Family::Fixed => (PacketInMessage::NO_COOKIE, 0),
+            Family::Oxm => (0x1234_5678_9abc_def0, 3),
         };
         let mut all = Vec::new();
         for matching in [MatchView::port(Port(3)), MatchView::port(Port::LOCAL), (&more).into()] {
@@ -318,8 +324,8 @@ mod tests {
                 stream.extend([0xa5; 7]);
                 let any = PacketInView::of_any_form(&stream).unwrap();
                 let split = PacketInView::split_common(version, &stream);
-                // 1.0 has no other form.
-                let is_common = version == Version::V1_0 || nth < 8;
+                // A match of fixed fields has no other form.
+                let is_common = version.family() == Family::Fixed || nth < 8;
                 assert_eq!(split.is_some(), is_common, "{version} {nth}");
                 let common = PacketInView::common(version, &stream[..len]);
                 assert_eq!(common.is_some(), is_common, "{version} {nth}");

@@ -16,8 +16,8 @@ use std::mem::offset_of;
 use crate::field::FIELDS;
 use crate::wire::{self, v10, v13};
 use crate::{
-    Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView, Port,
-    ToSwitch, Version, xid,
+    Action, EncodeError, Family, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView,
+    Port, ToSwitch, Version, xid,
 };
 
 /// Maximum length of a template in bytes, and of the data copied at a time.
@@ -68,8 +68,8 @@ pub struct FlowModTemplate {
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// Things without a place in the message: a [`bit`] per field, [`OUTPUT`], [`PORTS`], the other
-    /// version, and [`OTHER_LEN`].
+    /// Things without a place in the message: a [`bit`] per field, [`OUTPUT`], [`PORTS`], other
+    /// versions, and [`OTHER_LEN`].
     missing: u64,
     /// Offset of each field's value; 0 for fields without a place.
     places: [u8; FIELDS],
@@ -111,12 +111,12 @@ impl FlowModTemplate {
         if ends_with_output(flow) {
             fields |= OUTPUT;
             output_at = len
-                - match version {
-                    Version::V1_0 => size_of::<v10::Output>() - offset_of!(v10::Output, port),
-                    Version::V1_3 => size_of::<v13::Output>() - offset_of!(v13::Output, port),
+                - match version.family() {
+                    Family::Fixed => size_of::<v10::Output>() - offset_of!(v10::Output, port),
+                    Family::Oxm => size_of::<v13::Output>() - offset_of!(v13::Output, port),
                 };
         }
-        if version == Version::V1_3 || len == V10_LEN {
+        if version.family() == Family::Oxm || len == V10_LEN {
             fields |= OTHER_LEN;
         }
         Ok(FlowModTemplate {
@@ -183,10 +183,10 @@ impl FlowModTemplate {
         let mut copy = |from: usize, to: usize| {
             message[from..to].copy_from_slice(&self.message[from..to]);
         };
-        match version {
+        match version.family() {
             // Flows with other actions get the bytes after that when they are finished.
-            Version::V1_0 => copy(0, V10_LEN),
-            Version::V1_3 => {
+            Family::Fixed => copy(0, V10_LEN),
+            Family::Oxm => {
                 copy(0, V13_LINK_LEN);
                 if self.len > V13_LINK_LEN {
                     copy(V13_LINK_LEN, V13_LEN);
@@ -264,20 +264,17 @@ pub struct Filling<'f> {
 const OUTPUT: u64 = 1 << 0;
 /// Bit of both transport ports.
 const PORTS: u64 = 1 << 1;
-/// Bits of the two versions.
-const VERSIONS: u64 = version_bit(Version::V1_0) | version_bit(Version::V1_3);
 /// Bit of the length. It is missing in a template of 1.0 whose length is not [`V10_LEN`]. It is
 /// always set in `filled`.
-const OTHER_LEN: u64 = 1 << 4;
-const OTHER_BITS: u32 = 5;
+const OTHER_LEN: u64 = 1 << 2;
+/// Bits of the versions.
+const VERSIONS: u64 = ((1 << Version::ALL.len()) - 1) << 3;
+const OTHER_BITS: u32 = 3 + Version::ALL.len() as u32;
 const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
 
-/// Bit of a version. Values written as one version are not a message of the other.
+/// Bit of a version. Values written as one version are not a message of another.
 const fn version_bit(version: Version) -> u64 {
-    match version {
-        Version::V1_0 => 1 << 2,
-        Version::V1_3 => 1 << 3,
-    }
+    1 << (3 + version as u32)
 }
 
 const fn bit(field: Field) -> u64 {
@@ -305,7 +302,8 @@ impl Filling<'_> {
         let at = self.place(field);
         // 1.0 has two fields in another form (§5.2.3): the DSCP in the upper bits of its byte, and
         // the VLAN id without the "tagged" bit. For all other fields the compiler removes this.
-        if matches!(field, Field::IpDscp | Field::VlanVid) && self.version == Version::V1_0 {
+        if matches!(field, Field::IpDscp | Field::VlanVid) && self.version.family() == Family::Fixed
+        {
             return self.put(at, &v10_value(field, *value));
         }
         self.put(at, value);
@@ -317,11 +315,11 @@ impl Filling<'_> {
         self.filled |= bit(Field::EthSrc) | bit(Field::EthDst);
         let (src_at, dst_at) = (self.place(Field::EthSrc), self.place(Field::EthDst));
         let (dst, src_and_type) = header.split_at(ETH_ADDRESS_LEN);
-        match self.version {
+        match self.version.family() {
             // Eight bytes are one move, six are two. The two extra bytes belong to the destination,
             // which follows the source in 1.0 and is written next.
-            Version::V1_0 => self.put_slice(src_at, src_and_type),
-            Version::V1_3 => self.put_slice(src_at, &src_and_type[..ETH_ADDRESS_LEN]),
+            Family::Fixed => self.put_slice(src_at, src_and_type),
+            Family::Oxm => self.put_slice(src_at, &src_and_type[..ETH_ADDRESS_LEN]),
         }
         self.put_slice(dst_at, dst);
     }
@@ -339,9 +337,9 @@ impl Filling<'_> {
     #[inline(always)]
     pub fn set_ports(&mut self, ports: &[u8; 4]) {
         self.filled |= PORTS;
-        let at = match self.version {
-            Version::V1_0 => [self.place(Field::TcpSrc), self.place(Field::TcpDst)],
-            Version::V1_3 => self.template.ports_at,
+        let at = match self.version.family() {
+            Family::Fixed => [self.place(Field::TcpSrc), self.place(Field::TcpDst)],
+            Family::Oxm => self.template.ports_at,
         };
         self.pair(at, ports);
     }
@@ -349,7 +347,8 @@ impl Filling<'_> {
     /// Writes two values that are adjacent in a packet and in a match of 1.0.
     #[inline(always)]
     fn pair<const N: usize>(&mut self, [first_at, second_at]: [u8; 2], values: &[u8; N]) {
-        if self.version == Version::V1_0 && usize::from(first_at) + N / 2 == usize::from(second_at)
+        if self.version.family() == Family::Fixed
+            && usize::from(first_at) + N / 2 == usize::from(second_at)
         {
             return self.put(first_at, values);
         }
@@ -391,11 +390,11 @@ impl Filling<'_> {
     pub fn output(&mut self, port: Port) -> Result<(), EncodeError> {
         self.filled |= OUTPUT;
         let at = self.template.output_at;
-        match self.version {
+        match self.version.family() {
             // The controller is a reserved port.
-            Version::V1_0 if port.is_physical_v10() => self.put(at, &(port.0 as u16).to_be_bytes()),
-            Version::V1_3 if port != Port::CONTROLLER => self.put(at, &port.0.to_be_bytes()),
-            version => self.put(at, &reserved_v10(version, port)?),
+            Family::Fixed if port.is_physical_v10() => self.put(at, &(port.0 as u16).to_be_bytes()),
+            Family::Oxm if port != Port::CONTROLLER => self.put(at, &port.0.to_be_bytes()),
+            _ => self.put(at, &reserved_v10(self.version, port)?),
         }
         Ok(())
     }
@@ -411,15 +410,16 @@ impl Filling<'_> {
             return template.finish_other(filled, message, out_len);
         }
         // In 1.0 the length is constant, see `OTHER_LEN`.
-        *self.out_len += if self.version == Version::V1_0 { V10_LEN } else { self.template.len };
+        *self.out_len +=
+            if self.version.family() == Family::Fixed { V10_LEN } else { self.template.len };
         Ok(())
     }
 
     #[inline(always)]
     fn port(&mut self, at: u8, port: Port) -> Result<(), EncodeError> {
-        match self.version {
-            Version::V1_3 => self.put(at, &port.0.to_be_bytes()),
-            Version::V1_0 => self.put(at, &port.to_v10()?.to_be_bytes()),
+        match self.version.family() {
+            Family::Oxm => self.put(at, &port.0.to_be_bytes()),
+            Family::Fixed => self.put(at, &port.to_v10()?.to_be_bytes()),
         }
         Ok(())
     }
@@ -427,9 +427,9 @@ impl Filling<'_> {
     /// Offset of a field's value. Without a place it is arbitrary, and [`Filling::finish`] fails.
     #[inline(always)]
     fn place(&self, field: Field) -> u8 {
-        match self.version {
-            Version::V1_0 => v10_place(field).unwrap_or(0) as u8,
-            Version::V1_3 => self.template.places[field as usize],
+        match self.version.family() {
+            Family::Fixed => v10_place(field).unwrap_or(0) as u8,
+            Family::Oxm => self.template.places[field as usize],
         }
     }
 
@@ -458,9 +458,9 @@ const OXM_HEADER_LEN: usize = 4;
 const V10_FLOW_AT: usize = HEADER_LEN + size_of::<v10::Match>();
 
 const fn buffer_at(version: Version) -> u8 {
-    match version {
-        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, buffer_id)) as u8,
-        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, buffer_id)) as u8,
+    match version.family() {
+        Family::Fixed => (V10_FLOW_AT + offset_of!(v10::FlowMod, buffer_id)) as u8,
+        Family::Oxm => (HEADER_LEN + offset_of!(v13::FlowMod, buffer_id)) as u8,
     }
 }
 
@@ -493,9 +493,9 @@ fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
     let mut oxm_at = HEADER_LEN + size_of::<v13::FlowMod>() + size_of::<v13::Match>();
     for field in matching.fields() {
         let masked = matching.is_masked(field);
-        let place = match version {
-            Version::V1_0 => v10_place(field),
-            Version::V1_3 => Some(oxm_at + OXM_HEADER_LEN),
+        let place = match version.family() {
+            Family::Fixed => v10_place(field),
+            Family::Oxm => Some(oxm_at + OXM_HEADER_LEN),
         };
         oxm_at += OXM_HEADER_LEN + field.bytes() * if masked { 2 } else { 1 };
         if let Some(place) = place.filter(|_| !masked) {
