@@ -111,7 +111,7 @@ class Static(SystemTest):
         try:
             def events(kind):
                 return controller.ask("events", "--kind", kind)
-            until(lambda: events("wanted_altered"), AUDIT_S, "the first audit finds it")
+            until(lambda: events("wanted_altered"), SOON_S, "it is found when the flow is read back")
             states = []
 
             def is_named():
@@ -124,6 +124,10 @@ class Static(SystemTest):
             self.assertEqual(row["state"], "not_kept", row)
             self.assertIn("wall", json.dumps(row))
             self.assertEqual(len(events("wanted_not_kept")), 1)
+            missing = {row["name"]: row["missing_entries"] for row in controller.ask("switches")}
+            self.assertEqual([problem["app"] for problem in missing["left"]], ["static"])
+            self.assertIn("does not keep it", missing["left"][0]["reason"])
+            self.assertEqual(missing["right"], [])
         finally:
             ends.set()
             other.join()

@@ -164,6 +164,7 @@ function switchParts(dpid) {
       ["Serial number", row.serial_number], ["Calls itself", row.description],
     ]),
     row.refused_flows.map(({ flow, reason }) => el("p", { class: "bad" }, `The switch refuses ${flow}: ${reason}`)),
+    row.missing_entries.map(({ app, reason }) => el("p", { class: "bad" }, `Entries of ${app} are missing: ${reason}`)),
     more.problem && el("p", { class: "bad" }, more.problem.message),
     el("h3", {}, "Ports"),
     ports(row),

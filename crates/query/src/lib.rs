@@ -90,4 +90,6 @@ pub use static_entries::{
     StaticProblem, StaticRow, StaticState,
 };
 pub use status::{GetStatus, MissingSwitch, Status, TableMemory};
-pub use switches::{IdentityRow, ListSwitches, PortRow, RefusedFlowRow, SwitchRef, SwitchRow};
+pub use switches::{
+    IdentityRow, ListSwitches, MissingEntriesRow, PortRow, RefusedFlowRow, SwitchRef, SwitchRow,
+};

@@ -115,6 +115,10 @@ pub struct SwitchRow {
     /// The controller's own flows that the switch refuses. It needs them to be useful.
     #[serde(default)]
     pub refused_flows: Vec<RefusedFlowRow>,
+    /// The apps with entries that the switch does not have: it refuses them, cannot express them, or
+    /// confirms them and does not keep them.
+    #[serde(default)]
+    pub missing_entries: Vec<MissingEntriesRow>,
     /// Numbers of the ports where the switch refuses announcements: no link is found there.
     #[serde(default)]
     pub unannounced_ports: Vec<String>,
@@ -170,6 +174,16 @@ pub struct PortRow {
     /// Packet-ins that came in here and were dropped, over all connections of the switch.
     #[serde(default)]
     pub packet_ins_dropped: u64,
+}
+
+/// An app with entries that a switch does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MissingEntriesRow {
+    /// The app.
+    pub app: String,
+    /// Why the switch does not have one of them.
+    pub reason: String,
 }
 
 /// One of the controller's own flows, which a switch refuses.

@@ -67,8 +67,10 @@ impl CircuitProgress {
     pub(super) fn observe(&mut self, state: &DesiredState, is_shared: bool, now: Duration) {
         let Some(last) = &self.last else { return };
         // The flows of a disconnected switch are read when it returns.
-        let is_gone =
-            matches!(last.commit.state_in(state), IntentState::Settled | IntentState::Left(_));
+        let is_gone = matches!(
+            last.commit.state_in(state),
+            IntentState::Settled | IntentState::Left(_) | IntentState::Restored(_)
+        );
         if is_gone && (!is_shared || now >= last.since + SETTLE_WITHIN) {
             self.old_generations = 0;
         }
@@ -171,7 +173,10 @@ impl CircuitProgress {
         let last = self.last.as_mut().filter(|last| !last.is_measured)?;
         let is_confirmed = matches!(
             last.commit.state_in(state),
-            IntentState::Settled | IntentState::Leaving | IntentState::Left(_)
+            IntentState::Settled
+                | IntentState::Leaving
+                | IntentState::Left(_)
+                | IntentState::Restored(_)
         );
         last.is_measured = is_confirmed;
         is_confirmed.then(|| now.saturating_sub(last.since))
@@ -197,12 +202,10 @@ impl CircuitProgress {
                     CircuitState::Down(NotCommitted::Refused(dpid, why).to_string())
                 }
                 IntentState::Away(dpid) => CircuitState::Down(NotCommitted::Away(dpid).to_string()),
-                IntentState::Due => CircuitState::Installing,
+                // A restored entry was not there: the next report shows whether it is now.
+                IntentState::Due | IntentState::Restored(_) => CircuitState::Installing,
                 _ if self.is_waiting() => CircuitState::Installing,
-                IntentState::Settled
-                | IntentState::Leaving
-                | IntentState::Left(_)
-                | IntentState::Restored(_) => {
+                IntentState::Settled | IntentState::Leaving | IntentState::Left(_) => {
                     CircuitState::Up { bare_links: last.layout.unprotected.len() }
                 }
             },
@@ -238,11 +241,6 @@ impl CircuitProgress {
     /// Whether the circuit is down, and has been so since the controller started.
     pub(super) fn was_never_up(&self, stored: &StoredCircuit) -> bool {
         self.reported.is_none() && matches!(self.state(stored), CircuitState::Down(_))
-    }
-
-    /// Whether a change of the circuit is still to be reported, once it is installed.
-    pub(super) fn is_changing(&self, stored: &StoredCircuit) -> bool {
-        matches!(self.state(stored), CircuitState::Installing)
     }
 
     /// Output ports of the links that carry it, or would.

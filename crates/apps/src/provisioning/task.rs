@@ -89,7 +89,7 @@ impl Circuits {
             }
             let now = network.now();
             self.lay_stored(&stored, &desired, (&state, &latencies), now);
-            let (mut retry_at, mut is_changing) = (None, false);
+            let mut retry_at = None;
             if paths.is_settled() {
                 let since = *memory.settled_at.get_or_insert(now);
                 memory.see_links(&stored, &paths);
@@ -129,8 +129,7 @@ impl Circuits {
                 }
                 let waits =
                     self.progress().iter().filter_map(CircuitProgress::next_layout_at).min();
-                let (reports_at, changing) = self.report(&stored, &network, since);
-                is_changing = changing;
+                let reports_at = self.report(&stored, &network, since);
                 let differs_at = self.report_differences(&mut memory, &circuits, &stored, &network);
                 let keep_until = since + KEEP_EARLIER_FLOWS;
                 if !memory.is_complete
@@ -154,13 +153,9 @@ impl Circuits {
                 let store = async { _ = changes.newer(change.version()).await };
                 store.or(async { _ = configured.newer(circuits.version()).await }).await;
             };
-            let all_changes = network_changes.or(time).or(own_changes);
-            let is_waiting = is_changing || self.progress().iter().any(CircuitProgress::is_waiting);
-            if is_waiting {
-                all_changes.or(async { _ = desired_state.newer(state.version()).await }).await;
-            } else {
-                all_changes.await;
-            }
+            // Also while all circuits are up: a switch may not keep the flows of one.
+            let flow_changes = async { _ = desired_state.newer(state.version()).await };
+            network_changes.or(time).or(own_changes).or(flow_changes).await;
         }
     }
 
@@ -260,27 +255,26 @@ impl Circuits {
     }
 
     /// Publishes which circuits are up, down, or on another path. Returns when circuits are next
-    /// reported that are down since the start, and whether a circuit is being installed.
+    /// reported that are down since the start.
     fn report(
         &self,
         stored: &StoredCircuits,
         network: &Network,
         settled_at: Duration,
-    ) -> (Option<Duration>, bool) {
+    ) -> Option<Duration> {
         let mut progress = self.progress();
         let first_down_at = settled_at + FIRST_DOWN_AFTER;
         let is_early = network.now() < first_down_at;
-        let (mut has_hidden, mut is_changing) = (false, false);
+        let mut has_hidden = false;
         for (number, circuit) in stored {
             let Some(progress) = progress.get_mut(*number) else { continue };
-            is_changing |= progress.is_changing(circuit);
             if is_early && progress.was_never_up(circuit) {
                 has_hidden = true;
             } else if let Some(event) = progress.change(circuit) {
                 network.publish(event);
             }
         }
-        (has_hidden.then_some(first_down_at), is_changing)
+        has_hidden.then_some(first_down_at)
     }
 
     /// Publishes which circuits the settings of this controller and of the leader have differently,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, Event, EventRecord, Version};
 use bellrock_apps::Learning;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
-use bellrock_emulator::lab::{FaultKind, Faults, Lab};
+use bellrock_emulator::lab::{FaultKind, Faults, Lab, Misreport};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{
     NamedTopology, fat_tree, leaf_spine, linear, ring, single, tree,
@@ -537,4 +537,34 @@ fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
 fn second(circuits: &Circuits) -> &'static str {
     let path = &circuits.list()[0].path;
     if path.iter().any(|port| port.dpid.0 == 2) { "s2" } else { "s4" }
+}
+
+/// A report without the flows of a circuit shows that it is not up, and the next one that it is.
+#[test]
+fn a_circuit_is_not_up_while_a_switch_does_not_keep_its_flows() {
+    const REPORTED: Duration = Duration::from_secs(62);
+    const NOT_KEPT: Duration = Duration::from_secs(40);
+    const KEPT: Duration = Duration::from_secs(600);
+    for version in VERSIONS {
+        let all = circuits(&["blue 1:1 3:1"]);
+        let mut lab = lab(ring(4, 1), version, &all);
+        assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+        lab.misreports("s1", Some(Misreport::Cookies));
+        let is_installing = |_: &Lab| states(&all) == [CircuitState::Installing];
+        assert!(lab.run_until(REPORTED, is_installing), "{version} {:?}", all.list());
+        let mut was_up = false;
+        let is_down = |_: &Lab| {
+            was_up |= is_up(&states(&all)[0]);
+            matches!(states(&all)[..], [CircuitState::Down(_)])
+        };
+        assert!(lab.run_until(NOT_KEPT, is_down) && !was_up, "{version} {:?}", all.list());
+        assert!(down(&states(&all)[0]).contains("does not keep it"), "{version} {:?}", all.list());
+        let is_told = |lab: &Lab, event| circuit_events(lab).last().is_some_and(|it| it == event);
+        let soon = Duration::from_secs(1);
+        assert!(lab.run_until(soon, |lab| is_told(lab, "circuit_down")), "{version}");
+        lab.misreports("s1", None);
+        let is_up_again = |_: &Lab| is_up(&states(&all)[0]);
+        assert!(lab.run_until(KEPT, is_up_again), "{version} {:?}", all.list());
+        assert!(lab.run_until(soon, |lab| is_told(lab, "circuit_up")), "{version}");
+    }
 }

@@ -48,10 +48,11 @@ use bellrock_engine::{
 use bellrock_engine::{Identities, TlsServer};
 use bellrock_query::{
     Answer, AppRow, AppScope, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters,
-    ErrorKind, IdentityRow, ListApps, Operator, PortRef, PortRow, QueryError, RefusedFlowRow,
-    Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status, SwitchCounterRow, SwitchRef,
-    SwitchRow, TableMemory, TaskRow, TaskState,
+    ErrorKind, IdentityRow, ListApps, MissingEntriesRow, Operator, PortRef, PortRow, QueryError,
+    RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status,
+    SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
 };
+use bellrock_services::desired::faults_of_switch;
 use bellrock_services::discovery::RefusedAnnouncements;
 use bellrock_services::leadership::Leadership;
 use bellrock_tables::Budget;
@@ -414,6 +415,13 @@ impl ControllerOperator {
                 description: info.description.datapath.to_string(),
                 ports: info.ports.iter().map(|desc| port_row(desc, &packet_ins)).collect(),
                 refused_flows: refused.of_switch(info.dpid).into_iter().map(refused_row).collect(),
+                missing_entries: faults_of_switch(&self.network, info.dpid)
+                    .into_iter()
+                    .map(|(app, why)| MissingEntriesRow {
+                        app: app.to_owned(),
+                        reason: why.to_string(),
+                    })
+                    .collect(),
                 unannounced_ports: unannounced
                     .of_switch(info.dpid)
                     .iter()

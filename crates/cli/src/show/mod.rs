@@ -213,6 +213,9 @@ const EXPIRY_AHEAD_S: i64 = 30 * 86_400;
 fn problems(switch: &SwitchRow) -> String {
     let refused = switch.refused_flows.iter();
     let refused = refused.map(|it| printable(&format!("{} refused: {}", it.flow, it.reason)));
+    let missing = switch.missing_entries.iter();
+    let missing =
+        missing.map(|it| printable(&format!("entries of {} missing: {}", it.app, it.reason)));
     let now = time::OffsetDateTime::now_utc().unix_timestamp();
     let expires = |identity: &&IdentityRow| identity.expiry < now.saturating_add(EXPIRY_AHEAD_S);
     let expires = switch.identity.as_ref().filter(expires);
@@ -222,7 +225,7 @@ fn problems(switch: &SwitchRow) -> String {
         [port] => format!("announcements refused at port {}", printable(port)),
         _ => format!("announcements refused at {} ports", ports.len()),
     });
-    let all: Vec<String> = refused.chain(unannounced).chain(expires).collect();
+    let all: Vec<String> = refused.chain(missing).chain(unannounced).chain(expires).collect();
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
@@ -429,6 +432,8 @@ pub(crate) fn json(value: &serde_json::Value) -> serde_json::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use bellrock_query::{MissingEntriesRow, RefusedFlowRow};
+
     use super::*;
 
     #[test]
@@ -458,6 +463,28 @@ mod tests {
                         x       0000000000000005  not seen since the controller started\n";
         assert_eq!(switches(&[], &rows), expected);
         assert_eq!(switches(&[], &[]), "no switch is connected\n");
+    }
+
+    #[test]
+    fn the_problems_of_a_switch_name_refused_flows_missing_entries_and_ports() {
+        let row = serde_json::json!({
+            "dpid": "0000000000000001", "version": "1.3", "role": "master", "standby": false,
+            "peer": "127.0.0.1:40000", "up_seconds": 7, "n_tables": 4, "n_buffers": 0,
+            "manufacturer": "", "hardware": "", "software": "", "serial_number": "",
+            "description": "", "ports": [],
+        });
+        let mut row: SwitchRow = serde_json::from_value(row).unwrap();
+        assert_eq!(problems(&row), "-");
+        row.refused_flows =
+            vec![RefusedFlowRow { flow: "table-miss".into(), reason: "its table is full".into() }];
+        let reason = "the switch does not keep it".to_owned();
+        row.missing_entries = vec![MissingEntriesRow { app: "static".into(), reason }];
+        row.unannounced_ports = vec!["7".into()];
+        assert_eq!(
+            problems(&row),
+            "table-miss refused: its table is full, entries of static missing: the switch does not \
+             keep it, announcements refused at port 7"
+        );
     }
 
     #[test]

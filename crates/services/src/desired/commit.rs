@@ -59,7 +59,13 @@ impl Commit {
     /// [`NotCommitted`].
     pub async fn confirmed(&self, network: &Network, within: Duration) -> Result<(), NotCommitted> {
         self.wait_for(network, within, |state| {
-            matches!(state, IntentState::Settled | IntentState::Leaving | IntentState::Left(_))
+            matches!(
+                state,
+                IntentState::Settled
+                    | IntentState::Leaving
+                    | IntentState::Left(_)
+                    | IntentState::Restored(_)
+            )
         })
         .await
     }
@@ -70,7 +76,9 @@ impl Commit {
     /// # Errors
     /// [`NotCommitted`].
     pub async fn settled(&self, network: &Network, within: Duration) -> Result<(), NotCommitted> {
-        self.wait_for(network, within, |state| state == IntentState::Settled).await
+        let is_done =
+            |state: IntentState| matches!(state, IntentState::Settled | IntentState::Restored(_));
+        self.wait_for(network, within, is_done).await
     }
 
     async fn wait_for(

@@ -30,7 +30,8 @@
 //!
 //! # Audit
 //! Other programs, and people, can change a switch. So the tables of each are read every
-//! [`AUDIT_EVERY`]. Removed or changed flows are restored, and flows that were added under a cookie
+//! [`AUDIT_EVERY`], and [`VERIFY_AFTER`] a confirmed change: only a report shows whether an entry is
+//! there. Large tables are read back later ([`READ_BACK_PER_SECOND`]). Removed or changed flows are restored, and flows that were added under a cookie
 //! of the app are removed. The event [`bellrock_api::Event::WantedAltered`] reports it. After an
 //! order of an operator that may change a switch ([`OperatorChange`]) its tables are read at once,
 //! and until then its entries count as unconfirmed.
@@ -92,6 +93,10 @@ pub const REFUSAL_REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// Interval at which the tables of each switch are audited for changes by others.
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
+
+/// Maximum number of flows that a switch reports in a second because of confirmed changes of one app.
+/// They are read back after [`VERIFY_AFTER`], and in larger tables later, up to [`AUDIT_EVERY`].
+pub const READ_BACK_PER_SECOND: usize = 200;
 
 /// Maximum extra time to wait for a change because of the changes before it.
 pub const MAX_QUEUE_TIME: Duration = Duration::from_secs(60);
@@ -171,6 +176,15 @@ pub fn wanted_flow_counts(network: &Network, dpid: Dpid) -> Vec<(&'static str, u
     apps.iter().map(|(app, desired)| (*app, desired.book().flows_in(dpid))).collect()
 }
 
+/// Returns each app whose entries a switch does not have through its own fault, and why.
+#[must_use]
+pub fn faults_of_switch(network: &Network, dpid: Dpid) -> Vec<(&'static str, MissingReason)> {
+    let all = network.extension::<DesiredByApp>();
+    let apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let why = |desired: &Desired| desired.state().load().faults.get(&dpid).copied();
+    apps.iter().filter_map(|(app, desired)| Some((*app, why(desired)?))).collect()
+}
+
 /// The desired state of an app.
 #[derive(Clone)]
 pub struct Desired(Arc<DesiredShared>);
@@ -208,6 +222,9 @@ pub struct DesiredState {
     pub unread_switches: usize,
     /// Switches that cannot have all wanted entries, and why.
     pub refused: BTreeMap<Dpid, MissingReason>,
+    /// Switches at fault for entries that are missing: they refuse an entry, cannot express it, or
+    /// confirm it and do not keep it.
+    pub faults: BTreeMap<Dpid, MissingReason>,
     /// Number of refusals since the switch came up, for each switch that is up and has refused.
     pub refusals: BTreeMap<Dpid, u64>,
     /// Number of changes sent since the controller started.
@@ -235,8 +252,7 @@ pub enum IntentState {
     /// This switch cannot have all its entries.
     Refused(Dpid, MissingReason),
     /// This switch has reported its entries otherwise, or not at all. They were restored, and its next
-    /// report shows whether they are there. Only [`Desired::unsettled`] and [`Desired::decided`]
-    /// have this state.
+    /// report shows whether they are there.
     Restored(Dpid),
 }
 

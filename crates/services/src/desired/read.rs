@@ -26,6 +26,8 @@ pub(super) struct KnownEntries {
     pub(super) meters: BTreeMap<u32, String>,
     /// Number of flows of no app.
     pub(super) foreign: usize,
+    /// Number of flows in the report, of any owner.
+    pub(super) in_report: usize,
     /// Flows under other cookies with keys of [`FlowSelection::AllAnd`].
     pub(super) strangers: HashMap<FlowKey, ReportedFlow>,
     /// Why the switch does not report its flows, if it does not.
@@ -171,6 +173,7 @@ impl KnownEntries {
         };
         let mut normalizer = FlowNormalizer::new(version);
         for flow in stats {
+            self.in_report += 1;
             // An own flow that cannot be compared counts as foreign. The other flows stay known.
             let is_own = network.cookie().owns_flow(&flow);
             match is_own.then(|| normalizer.of_stats(&flow)) {

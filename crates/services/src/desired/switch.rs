@@ -11,8 +11,8 @@ use super::order::MissingEntries;
 use super::read::KnownEntries;
 use super::wanted::WantedEntries;
 use super::{
-    AUDIT_EVERY, IncludedOrders, MissingReason, OrderCounts, READ_AGAIN, REFUSED_AGAIN,
-    SwitchOrders,
+    AUDIT_EVERY, IncludedOrders, MissingReason, OrderCounts, READ_AGAIN, READ_BACK_PER_SECOND,
+    REFUSED_AGAIN, SwitchOrders,
 };
 use crate::programming::DRAIN;
 
@@ -48,6 +48,8 @@ pub(super) struct DesiredSwitch {
     pub(super) refused_until: Option<Duration>,
     /// Changes that it confirms and does not keep.
     pub(super) not_kept: NotKept,
+    /// It has confirmed changes since its last report.
+    has_unread_changes: bool,
     /// Number of refusals.
     pub(super) refusals: u64,
     /// Why its version cannot express a wanted entry.
@@ -149,6 +151,7 @@ impl DesiredSwitch {
             refused: RefusedChanges::default(),
             refused_until: None,
             not_kept: NotKept::default(),
+            has_unread_changes: false,
             refusals: 0,
             unsupported: None,
             wanted: 0,
@@ -208,7 +211,34 @@ impl DesiredSwitch {
     fn plan_audit(&mut self, now: Duration, pause: Duration) {
         self.earliest_audit = now + pause;
         self.audit = Audit::At(now + AUDIT_EVERY);
+        self.plan_read_back(now);
         self.hasten_audit();
+    }
+
+    /// Plans when confirmed changes are read back, corrections sooner.
+    fn plan_read_back(&mut self, now: Duration) {
+        let after = match (self.has_unread_changes, self.not_kept.needs_report()) {
+            (false, _) => return,
+            (true, true) => VERIFY_AFTER,
+            (true, false) => self.read_back_after(),
+        };
+        self.audit_by(now + after);
+    }
+
+    /// Brings the next audit forward to this time at the latest, but not before the pause after the
+    /// last one: a table may have been too large.
+    fn audit_by(&mut self, time: Duration) {
+        if let Audit::At(at) = self.audit {
+            self.audit = Audit::At(at.min(time.max(self.earliest_audit)));
+        }
+    }
+
+    /// Returns the time after which confirmed changes are read back. It grows with the tables, so that
+    /// a switch which is changed all the time reports at most [`READ_BACK_PER_SECOND`] flows a second.
+    fn read_back_after(&self) -> Duration {
+        let flows = self.known.as_ref().map_or(0, |known| known.in_report.max(known.flows.len()));
+        Duration::from_secs(flows.div_ceil(READ_BACK_PER_SECOND) as u64)
+            .clamp(VERIFY_AFTER, AUDIT_EVERY)
     }
 
     /// Changes that are not to be sent at `now`.
@@ -310,6 +340,7 @@ impl DesiredSwitch {
         }
         self.known = Some(known);
         self.unconfirmed.clear();
+        self.has_unread_changes = false;
         self.included_orders.add_report(self.orders_at_read);
         self.plan_audit(now, READ_AGAIN);
     }
@@ -336,6 +367,12 @@ impl DesiredSwitch {
     /// Returns the intents with entries that were restored after the last report.
     pub(super) fn unverified(&self) -> impl Iterator<Item = u32> {
         self.not_kept.unverified()
+    }
+
+    /// Why the switch cannot have an entry of some intent. An intent in the way of another is no fault
+    /// of the switch.
+    pub(super) fn fault(&self) -> Option<MissingReason> {
+        self.impossible.values().find(|why| **why != MissingReason::Shadowed).copied()
     }
 
     /// Returns the intents with entries that the switch cannot have, and why.
@@ -428,6 +465,8 @@ impl DesiredSwitch {
         let is_unreported = |reported: &KnownEntries| reported.unreported.is_some();
         self.is_unreported &= reported.as_ref().map_or(true, is_unreported);
         let is_too_large = matches!(reported, Err(RequestError::TooLarge));
+        // A switch that does not answer is not asked again sooner for that.
+        self.has_unread_changes &= reported.is_ok();
         let report = match (reported, self.known.take()) {
             (Ok(mut reported), Some(known)) if is_whole => {
                 let report = match reported.unreported {
@@ -438,6 +477,7 @@ impl DesiredSwitch {
                 };
                 self.keep_unreported(&mut reported, known, self.orders_at_audit);
                 self.known = Some(reported);
+                self.has_unread_changes = false;
                 self.included_orders.add_report(self.orders_at_audit);
                 report
             }
@@ -466,6 +506,7 @@ impl DesiredSwitch {
                 ChangeOutcome::Installed => {
                     result.needs_comparison |=
                         self.not_kept.note_confirmed(&due, previous.as_ref());
+                    self.has_unread_changes = true;
                     if due.result.is_entry() {
                         self.installed += 1;
                         result.installed.insert((due.intent, distance));
@@ -500,11 +541,7 @@ impl DesiredSwitch {
                 entries.insert(known);
             }
         }
-        if let Audit::At(at) = self.audit
-            && self.not_kept.needs_report()
-        {
-            self.audit = Audit::At(at.min(now + VERIFY_AFTER));
-        }
+        self.plan_read_back(now);
         result
     }
 }

@@ -14,6 +14,7 @@ mod not_kept;
 mod odd;
 mod paths;
 mod programming;
+mod read_back;
 mod store;
 #[path = "shared/store_suite.rs"]
 mod suite;

@@ -10,7 +10,7 @@ use bellrock_emulator::lab::{Lab, Misreport};
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
     AUDIT_EVERY, Desired, DesiredFlows, IntentState, KEPT_AFTER, MissingReason, NOT_KEPT_AFTER,
-    NOT_KEPT_AGAIN, VERIFY_AFTER,
+    NOT_KEPT_AGAIN, VERIFY_AFTER, faults_of_switch,
 };
 
 /// Time between the audit that finds a deviation and the one that finds that its correction has no
@@ -88,7 +88,7 @@ fn kept() -> Flow {
 #[test]
 fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
     use Misreport::{ClearActions, Cookies, Flags, Lengths, MaskedAddresses, WrittenActions};
-    let both = [Version::V1_0, Version::V1_3];
+    let both = Version::ALL;
     let ways: [(Misreport, &[Version], Deviation, &str); 6] = [
         (ClearActions, &both[1..], Deviation::Contents, "instead of"),
         (Cookies, &both, Deviation::Cookie, "cookie 0x0 instead of 0x"),
@@ -107,9 +107,11 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
             let (mut lab, hand) = lab(*version);
             lab.misreports("s1", Some(how));
             let desired = hand.network().desired();
-            desired.set(1, [(Dpid(1), wanted())]);
-            // Until the first audit the switch's word counts.
-            lab.run_for(ROUND);
+            let commit = desired.commit(1, [(Dpid(1), wanted())]);
+            // Until it is read back the switch's word counts.
+            lab.run_for(Duration::from_secs(1));
+            assert_eq!(commit.state(), IntentState::Settled, "{how:?} {version}");
+            lab.run_for(VERIFIED);
             for round in 1..=NOT_KEPT_AFTER {
                 assert_eq!(
                     names(&hand),
@@ -118,6 +120,8 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
                 );
                 let restored = [(1, IntentState::Restored(Dpid(1)))];
                 assert_eq!(unsettled(&mut lab, &hand, &desired), restored, "{how:?} {version}");
+                assert_eq!(commit.state(), IntentState::Restored(Dpid(1)), "{how:?} {version}");
+                assert!(faults_of_switch(&hand.network(), Dpid(1)).is_empty(), "not yet");
                 lab.run_for(VERIFIED);
             }
             let told = events(&hand);
@@ -132,6 +136,8 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
                 "{how:?}: {example}"
             );
             assert!(event.is_alarming());
+            let fault = (NAME, MissingReason::NotKept(why));
+            assert_eq!(faults_of_switch(&hand.network(), Dpid(1)), [fault]);
             assert_eq!(unsettled(&mut lab, &hand, &desired), [not_kept(1, why)]);
             let sent = flow_mods_in(&mut lab, 60);
             // After 2, 4, 8 and 16 minutes, and after 30.
@@ -145,6 +151,7 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
             lab.run_for(31 * ROUND + KEPT_AFTER * ROUND);
             assert_eq!(names(&hand).last(), Some(&"wanted_kept"), "{how:?} {version}");
             assert!(unsettled(&mut lab, &hand, &desired).is_empty());
+            assert!(faults_of_switch(&hand.network(), Dpid(1)).is_empty());
         }
     }
 }

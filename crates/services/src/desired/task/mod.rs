@@ -144,7 +144,6 @@ impl DesiredTask {
         self.take_orders(orders);
         self.take_tables(tables);
         self.read_tables();
-        self.audit();
         self.clear_refusals();
         let desired = self.desired.clone();
         let mut book = desired.book();
@@ -161,6 +160,8 @@ impl DesiredTask {
         self.send(&book);
         let intents = self.intents(&mut book);
         drop(book);
+        // A change sent now would make an audit begun before worthless.
+        self.audit();
         self.publish(writes, intents);
         self.answer_questions();
     }

@@ -46,6 +46,13 @@ impl DesiredTask {
         }
         let settled = intents.iter().filter(|(_, state)| **state == IntentState::Settled);
         settled.for_each(|(intent, _)| book.remove_unwanted_switches(*intent));
+        for (dpid, switch) in &self.switches {
+            for intent in switch.unverified() {
+                if let Some(state @ IntentState::Settled) = intents.get_mut(&intent) {
+                    *state = IntentState::Restored(*dpid);
+                }
+            }
+        }
         intents
     }
 
@@ -129,6 +136,11 @@ impl DesiredTask {
                 .count(),
             refused: refused
                 .filter_map(|(dpid, switch)| Some((*dpid, switch.missing_reason()?)))
+                .collect(),
+            faults: self
+                .switches
+                .iter()
+                .filter_map(|(dpid, switch)| Some((*dpid, switch.fault()?)))
                 .collect(),
             refusals: self
                 .switches
