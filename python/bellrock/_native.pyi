@@ -1118,6 +1118,20 @@ class QueueStats:
         """Packets dropped because the queue was full."""
 
 @final
+class Reply:
+    """The reply of a switch to a request that was given as bytes."""
+    @property
+    def version(self) -> str:
+        """OpenFlow version of the switch: "1.0" or "1.3"."""
+    @property
+    def data(self) -> bytes:
+        """The message, from its header on. Of a multipart reply: the bodies of all its parts, joined."""
+    @property
+    def text(self) -> str:
+        """What it says, as it prints."""
+    def __bytes__(self) -> bytes: ...
+
+@final
 class Description:
     """What a switch says of itself."""
     @property
@@ -1653,6 +1667,16 @@ class Network:
         """Requests the meters of a switch as they are there, or one of them, of all apps (1.3)."""
     async def description(self, dpid: int) -> Description:
         """Requests what a switch says of itself."""
+    async def request(self, dpid: int, message: bytes) -> Reply:
+        """Sends a request of any kind as bytes, and waits for the reply: a whole message of the switch's OpenFlow
+        version, such as that of an experimenter. Its transaction id is replaced. Raises `Error` if the switch
+        refuses or does not answer it, and `ValueError` for a message that is no request.
+        """
+    async def send(self, dpid: int, message: bytes) -> None:
+        """Sends a message as bytes that no switch answers, and waits until the switch has processed it: a whole
+        message of the switch's OpenFlow version. Its transaction id is replaced. Raises `Error` if the switch
+        refuses it, and `ValueError` for a message that the controller sends itself, or that installs flows.
+        """
     def publish(self, name: str, text: str, *, alarming: bool = False) -> None:
         """Publishes an event of the app's own. Operators see it in the log and by `bellrock events`."""
     def events(self, *names: _EventName) -> EventStream:

@@ -174,7 +174,7 @@ impl Network {
         let Some((remote, info)) = self.remote(to) else {
             return self.runtime().request(to, request);
         };
-        let Some(kind) = RequestKind::of(request) else {
+        let Some(kind) = RequestKind::awaited_by(request) else {
             return RequestFuture::not_sent(Error::NotARequest);
         };
         let mut out = Out::with_capacity(MAX_MESSAGE_LEN);

@@ -76,7 +76,9 @@ mod cluster_start;
 pub mod configured;
 mod control_place;
 mod controller;
+pub mod encoded;
 mod event_log;
+mod experimenter;
 #[cfg(feature = "tls")]
 mod expiry_log;
 #[cfg(feature = "control")]

@@ -51,6 +51,16 @@ impl RequestKind {
         REPLIES.iter().find(|(request, _, _)| *request == kind).map(|(_, it, _)| *it)
     }
 
+    /// Returns the kind of request of a message whose sender awaits a reply: as [`RequestKind::of`],
+    /// and an experimenter's message is a request too. `None`: no switch answers it.
+    #[must_use]
+    pub fn awaited_by(message: &ToSwitch<'_>) -> Option<Self> {
+        match message {
+            ToSwitch::Experimenter(_) => Some(RequestKind::Experimenter),
+            message => RequestKind::of(message),
+        }
+    }
+
     /// Returns the kind of request that a message answers; `None` if it is no reply. A multipart
     /// reply is not covered: it answers its request with its last part.
     #[must_use]
@@ -102,6 +112,7 @@ mod tests {
             (ToSwitch::FlowMod(FlowMod::delete(&any)), None),
         ] {
             assert_eq!(RequestKind::of(&message), kind, "{message:?}");
+            assert_eq!(RequestKind::awaited_by(&message), kind, "{message:?}");
         }
         for (message, kind) in [
             (FromSwitch::BarrierReply, Some(RequestKind::Barrier)),

@@ -22,6 +22,7 @@ mod changes;
 mod command_run;
 mod controller;
 mod desired;
+mod encoded;
 mod entry;
 mod entry_stats;
 mod error;
@@ -70,6 +71,8 @@ mod _native {
     use crate::controller::NativeController;
     #[pymodule_export]
     use crate::desired::PyDesired;
+    #[pymodule_export]
+    use crate::encoded::PyReply;
     #[pymodule_export]
     use crate::entry::{PyBucket, PyGroup, PyMeter};
     #[pymodule_export]

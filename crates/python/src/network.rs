@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bellrock::app::Term;
+use bellrock::encoded;
 use bellrock::openflow::{
     Element, FlowStatsRequest, Group, List, Meter, QueueStatsRequest, ReplyBody, RequestBody,
 };
@@ -18,6 +19,7 @@ use pyo3::types::PyTuple;
 use crate::argument::{Arg, wrong_value};
 use crate::changes::Changes;
 use crate::desired::PyDesired;
+use crate::encoded::{PyReply, confirmed, not_sent};
 use crate::entry_stats::{PyGroupDesc, PyGroupStats, PyMeterConfig, PyMeterStats};
 use crate::error::Error;
 use crate::events::EventStream;
@@ -353,6 +355,33 @@ impl PyNetwork {
         self.request(py, dpid, RequestBody::Desc, |py, _, reply| match reply {
             ReplyBody::Desc(desc) => PyDescription::from(&desc).into_py_any(py),
             _ => Err(other_reply()),
+        })
+    }
+
+    /// Sends a request of any kind as bytes, and waits for the reply: a whole message of the switch's OpenFlow
+    /// version, such as that of an experimenter. Its transaction id is replaced. Raises `Error` if the switch
+    /// refuses or does not answer it, and `ValueError` for a message that is no request.
+    #[pyo3(name = "request")]
+    fn request_encoded<'py>(
+        &self,
+        py: Python<'py>,
+        dpid: u64,
+        message: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reply = encoded::request(&self.network, Dpid(dpid), message).map_err(not_sent)?;
+        self.shared.awaitable(py, (&self.network, "request"), reply, |py, reply| match reply {
+            Ok(reply) => PyReply(reply).into_py_any(py),
+            Err(error) => Err(Error::new_err(error.to_string())),
+        })
+    }
+
+    /// Sends a message as bytes that no switch answers, and waits until the switch has processed it: a whole
+    /// message of the switch's OpenFlow version. Its transaction id is replaced. Raises `Error` if the switch
+    /// refuses it, and `ValueError` for a message that the controller sends itself, or that installs flows.
+    fn send<'py>(&self, py: Python<'py>, dpid: u64, message: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let sent = encoded::send(&self.network, Dpid(dpid), message).map_err(not_sent)?;
+        self.shared.awaitable(py, (&self.network, "send"), sent, |py, outcomes| {
+            confirmed(&outcomes).map(|()| py.None())
         })
     }
 

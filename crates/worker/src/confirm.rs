@@ -225,7 +225,7 @@ pub(crate) fn post_request(
     version: Version,
     post: impl FnOnce(PostedRequest) -> std::result::Result<(), PostedRequest>,
 ) -> RequestFuture {
-    let Some(kind) = RequestKind::of(message) else {
+    let Some(kind) = RequestKind::awaited_by(message) else {
         return RequestFuture::not_sent(Error::NotARequest);
     };
     let written = draft(|out| message.encode(version, 0, out).map(|()| Box::from(out.as_slice())));

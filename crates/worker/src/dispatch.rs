@@ -343,6 +343,9 @@ impl Worker {
             }
             // Whether an experimenter's message expects a reply, only its sender knows.
             SessionEvent::Experimenter { xid, message, .. } => {
+                if is_confirms(xid) {
+                    return self.handle_message_reply(key, xid, &FromSwitch::Experimenter(message));
+                }
                 if self.handle_role_failure(
                     key,
                     xid,

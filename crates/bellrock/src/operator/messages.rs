@@ -3,9 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
-use bellrock_api::openflow::{
-    FlowMod, Header, Message, MessageKind, RequestBody, RequestKind, Strictness,
-};
+use bellrock_api::openflow::{FlowMod, MessageKind, RequestBody, RequestKind, RoleKind};
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
     ChangeOutcome, Names, Network, Reply, RequestError, RequestFuture, SwitchInfo, ToSwitch,
@@ -18,7 +16,8 @@ use bellrock_query::{
 use bellrock_services::desired::OperatorChange;
 
 use super::wait::wait_until;
-use super::{ORDER_TIMEOUT, experimenter, name_of};
+use super::{ORDER_TIMEOUT, name_of};
+use crate::{encoded, experimenter};
 
 /// Time limit for the reply of a switch. Clients wait a little longer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -101,26 +100,7 @@ fn decode<'m>(
     bytes: &'m MessageBytes,
     field: &str,
 ) -> Result<ToSwitch<'m>, QueryError> {
-    let wrong = |why: String| QueryError::invalid(field, why);
-    if let Some(Header { length, .. }) = Header::read(&bytes.0)
-        && usize::from(length) != bytes.0.len()
-    {
-        let given = bytes.0.len();
-        return Err(wrong(format!(
-            "its header states a length of {length} bytes, and it has {given}"
-        )));
-    }
-    // The switch judges what the controller need not understand.
-    let decoded = ToSwitch::decode_as(&bytes.0, Strictness::Liberal);
-    let Message { version, body, .. } =
-        decoded.map_err(|error| wrong(format!("this is no message to a switch: {error}")))?;
-    if version != info.version {
-        let spoken = info.version;
-        return Err(wrong(format!(
-            "it is a message of OpenFlow {version}, and the switch speaks {spoken}"
-        )));
-    }
-    Ok(body)
+    encoded::decode(&bytes.0, info.version).map_err(|why| QueryError::invalid(field, why))
 }
 
 /// Why an operator may not send this request.
@@ -133,8 +113,14 @@ fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String>
             RequestBody::TableFeatures(tables) if !tables.is_empty() => {
                 Err("it changes the tables of the switch; leave out the tables to ask".to_owned())
             }
+            RequestBody::Experimenter { experimenter, data } => {
+                experimenter::check_multipart(experimenter, &data)
+            }
             _ => Ok(()),
         },
+        ToSwitch::RoleRequest(role) if role.role != RoleKind::NoChange => {
+            Err("the controller decides its role itself; to ask for it, send NOCHANGE".to_owned())
+        }
         message if RequestKind::of(message).is_none() => {
             let name = message.kind().name(version);
             Err(format!(

@@ -4,7 +4,6 @@ mod ask;
 mod bandwidth;
 mod cluster;
 mod events;
-mod experimenter;
 mod flows;
 mod groups;
 mod hosts;

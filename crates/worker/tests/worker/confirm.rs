@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::lab::{Lab, SwitchId};
 use bellrock_api::openflow::{
-    EncodeError, FlowCommand, FlowMod, FlowStatsRequest, FromSwitch, Hello, Message, MultipartKind,
-    MultipartRequest, Out, RequestBody, RequestKind, RoleKind, RoleMessage,
+    Bytes, EncodeError, Experimenter, FlowCommand, FlowMod, FlowStatsRequest, FromSwitch, Hello,
+    Message, MultipartKind, MultipartRequest, Out, RequestBody, RequestKind, RoleKind, RoleMessage,
 };
 use bellrock_api::runtime::{DynApp, RawMessages};
 use bellrock_api::{
@@ -193,6 +193,44 @@ fn an_operator_gets_the_reply_to_a_request_of_any_kind() {
     ] {
         let refused = poll(&mut network.send_request(SWITCH, &message));
         assert_eq!(refused, Poll::Ready(Err(RequestError::NotSent(why))));
+    }
+}
+
+/// Whether an experimenter's message expects a reply, only its sender knows.
+#[test]
+fn a_message_of_an_experimenter_is_a_request_if_its_sender_awaits_a_reply() {
+    for version in VERSIONS {
+        let (mut lab, s, network, _) = lab(1, version);
+        let kind = version.has_roles().then_some(9);
+        let message = |data| Experimenter { experimenter: 0x1234, kind, data: Bytes(data) };
+        lab.switches[s].received.clear();
+        let mut asked = network.send_request(SWITCH, &ToSwitch::Experimenter(message(b"ask!")));
+        let mut silent = network.send_request(SWITCH, &ToSwitch::Experimenter(message(b"mute")));
+        lab.switches[s].ignored_barriers = Some(Vec::new());
+        lab.run();
+        let sent: Vec<_> =
+            lab.switches[s].received.iter().map(|bytes| ToSwitch::decode(bytes).unwrap()).collect();
+        let xids: Vec<_> = sent
+            .iter()
+            .filter(|sent| matches!(sent.body, ToSwitch::Experimenter(_)))
+            .map(|sent| sent.xid)
+            .collect();
+        assert_eq!(xids.len(), 2, "{version}");
+        assert!(poll(&mut asked).is_pending() && poll(&mut silent).is_pending());
+        let mut out = Out::with_capacity(1024);
+        let answer = FromSwitch::Experimenter(message(b"told"));
+        answer.encode(version, xids[0], &mut out).unwrap();
+        for barrier in lab.switches[s].ignored_barriers.take().unwrap() {
+            FromSwitch::BarrierReply.encode(version, barrier, &mut out).unwrap();
+        }
+        let bytes = out.as_slice().to_vec();
+        lab.send_bytes(s, &bytes);
+        lab.run();
+        let Poll::Ready(Ok(reply)) = poll(&mut asked) else { panic!("{version}: it is answered") };
+        assert_eq!(reply.kind(), RequestKind::Experimenter);
+        assert_eq!(reply.message(), Ok(answer));
+        // The switch has answered the barrier behind it, and not the message.
+        assert_eq!(poll(&mut silent), Poll::Ready(Err(RequestError::Silent)), "{version}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which messages of experimenters an operator may send.
+//! Which messages of experimenters operators and apps may send.
 //!
 //! What they do is the switch's affair, except where they do what the controller does itself, or what it
 //! would check in a message of OpenFlow.
@@ -22,17 +22,36 @@ const REFUSED: &[(u32, u32, &str, &str)] = &[
     (ONF, 2301, "ONFT_BUNDLE_ADD_MESSAGE", WRAPPED),
 ];
 
-/// Why an operator may not send this message.
-pub(super) fn check(message: &Experimenter<'_>) -> Result<(), String> {
+/// Multipart requests of the same: the switch sends updates for ever.
+const REFUSED_MULTIPARTS: &[(u32, u32, &str, &str)] = &[
+    (NICIRA, 2, "NXST_FLOW_MONITOR", OF_THE_CONNECTION),
+    (ONF, 1870, "ONFST_FLOW_MONITOR", OF_THE_CONNECTION),
+];
+
+/// Why nobody may send this multipart request but the controller. Its data starts with the type in both versions.
+pub(crate) fn check_multipart(experimenter: u32, data: &[u8]) -> Result<(), String> {
+    let kind = data.first_chunk().map(|kind| u32::from_be_bytes(*kind));
+    refuse(REFUSED_MULTIPARTS, experimenter, kind)
+}
+
+/// Why nobody may send this message but the controller.
+pub(crate) fn check(message: &Experimenter<'_>) -> Result<(), String> {
     if RoleExtension::read(message).is_some() {
         return Err("the controller decides its role itself".to_owned());
     }
     // 1.0 has the kind in the data.
     let in_data = || message.data.first_chunk().map(|kind| u32::from_be_bytes(*kind));
-    let Some(kind) = message.kind.or_else(in_data) else { return Ok(()) };
+    refuse(REFUSED, message.experimenter, message.kind.or_else(in_data))
+}
+
+fn refuse(
+    refused: &[(u32, u32, &str, &str)],
+    experimenter: u32,
+    kind: Option<u32>,
+) -> Result<(), String> {
     let is_it =
-        |&&(id, number, ..): &&(u32, u32, &str, &str)| (id, number) == (message.experimenter, kind);
-    match REFUSED.iter().find(is_it) {
+        |&&(id, number, ..): &&(u32, u32, &str, &str)| (id, Some(number)) == (experimenter, kind);
+    match refused.iter().find(is_it) {
         Some((.., name, why)) => Err(format!("it is {name}: {why}")),
         None => Ok(()),
     }
@@ -59,6 +78,17 @@ mod tests {
                 assert!(refused.unwrap_err().contains(name));
             }
         }
+    }
+
+    #[test]
+    fn a_request_for_updates_is_refused() {
+        for &(id, number, name, _) in REFUSED_MULTIPARTS {
+            let data = [&number.to_be_bytes()[..], &[0; 20]].concat();
+            assert!(check_multipart(id, &data).unwrap_err().contains(name));
+        }
+        // NXST_FLOW, and one without a type.
+        check_multipart(NICIRA, &[0; 8]).unwrap();
+        check_multipart(ONF, &[7]).unwrap();
     }
 
     #[test]
