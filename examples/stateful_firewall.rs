@@ -116,7 +116,7 @@ mod tests {
     // ANCHOR: test
     #[test]
     fn flows_of_the_app_behind_carry_no_connection_past_the_firewall() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             let mut lab = lab(version);
             assert!(!tcp(&mut lab, "h2", "h1"), "{version}: outside opens");
             assert!(tcp(&mut lab, "h1", "h2"), "{version}: inside opens");
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn switches_forward_what_is_allowed_until_its_time_is_over() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             let mut lab = lab(version);
             assert!(lab.ping("h1", "h2"));
             let before = lab.counter("packet_ins");

@@ -171,6 +171,8 @@ class Match:
         pbb_isid: _Number = ...,
         tunnel_id: _Number = ...,
         ipv6_exthdr: _Number = ...,
+        tcp_flags: _Number = ...,
+        reg0: _Number = ...,
     ) -> Match: ...
     @staticmethod
     def parse(text: str) -> Match:

@@ -20,7 +20,7 @@ use bellrock_detached::{
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{linear, single};
 
-const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 
 /// Number of actions of a large flow, and of the flows installed at a tick.
 const LARGE_ACTIONS: usize = 1000;

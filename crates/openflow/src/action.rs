@@ -460,7 +460,7 @@ fn encode_v13(action: &Action<'_>, version: Version, out: &mut Out) -> Result<()
         Action::SetNwTtl(ttl) => u8_arg(out, 23, ttl),
         Action::DecNwTtl => bare(out, 24),
         Action::SetField(field, value) => put(out, SET_FIELD, |out| {
-            out.put(&U32::new(oxm::header(field, false)))?;
+            oxm::put_header(field, false, out)?;
             out.append(value.to_be_bytes().get(16 - field.bytes()..).unwrap_or(&[]))
         }),
         Action::SetUnknownField { header, value } => put(out, SET_FIELD, |out| {

@@ -1,4 +1,8 @@
-//! The match fields: the 40 basic ones of OpenFlow 1.3 (1.3.5 §7.2.3.7, tables 11 and 12).
+//! The match fields: the 40 basic ones of OpenFlow 1.3 (1.3.5 §7.2.3.7, tables 11 and 12), and some
+//! of vendors.
+//!
+//! A field is a row. Basic fields come first, and have places in a [`crate::Match`]. The others are
+//! few in a match, so it has a list of them: a row of a vendor costs nothing where it is not used.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,8 +21,8 @@ pub(crate) enum Style {
     Ipv6,
 }
 
-/// One row per field: variant, OXM class and number, the first minor version that has it, bytes,
-/// bits, whether it allows a mask, format, the fields that it depends on, name.
+/// One row per field: variant, OXM class ([`Class`]) and number, the first minor version that has it,
+/// bytes, bits, whether it allows a mask, format, the fields that it depends on, name.
 macro_rules! fields {
     ($($variant:ident $class:ident $number:literal $since:literal $bytes:literal $bits:literal
        $mask:literal $style:ident $needs:ident $name:literal $doc:literal;)*) => {
@@ -28,8 +32,9 @@ macro_rules! fields {
         pub enum Field { $(#[doc = $doc] $variant,)* }
 
         struct Row {
-            class: u16,
+            class: Class,
             number: u8,
+            header: u32,
             since: u8,
             bytes: u8,
             bits: u8,
@@ -44,6 +49,7 @@ macro_rules! fields {
             Row {
                 class: $class,
                 number: $number,
+                header: $class.header($number, $bytes),
                 since: $since,
                 bytes: $bytes,
                 bits: $bits,
@@ -62,8 +68,36 @@ macro_rules! fields {
     };
 }
 
-/// The class of the basic fields, `OFPXMC_OPENFLOW_BASIC`.
-const BASIC: u16 = 0x8000;
+/// A class of fields (1.3.5 §7.2.3.3).
+#[derive(Clone, Copy)]
+struct Class {
+    number: u16,
+    /// The experimenter's number, if the class is `OFPXMC_EXPERIMENTER`.
+    experimenter: Option<u32>,
+}
+
+impl Class {
+    /// The first 32 bits of the header of a field without a mask (1.3.5 §7.2.3.2): class, number and
+    /// length.
+    const fn header(self, number: u8, bytes: u8) -> u32 {
+        let head = if self.experimenter.is_some() { EXPERIMENTER_LEN } else { 0 };
+        (self.number as u32) << 16 | (number as u32) << 9 | (head as u32 + bytes as u32)
+    }
+}
+
+/// Length of the number of an experimenter, in bytes. The length in the header counts it.
+pub(crate) const EXPERIMENTER_LEN: usize = 4;
+
+/// `OFPXMC_EXPERIMENTER`. The number of the experimenter follows the header, which so has 64 bits.
+pub(crate) const EXPERIMENTER_CLASS: u16 = 0xffff;
+
+/// `OFPXMC_OPENFLOW_BASIC`.
+const BASIC: Class = Class { number: 0x8000, experimenter: None };
+/// `OFPXMC_NXM_1`: fields that Nicira has added (Open vSwitch's `meta-flow.h`). `OFPXMC_NXM_0` has
+/// those of OpenFlow 1.0 again, which have basic fields.
+const NXM_1: Class = Class { number: 0x0001, experimenter: None };
+/// Fields of later versions, for 1.3 (ONF extensions).
+const ONF: Class = Class { number: EXPERIMENTER_CLASS, experimenter: Some(crate::ONF) };
 
 /// Number of OXM numbers in a class.
 const NUMBERS: usize = 1 << 7;
@@ -109,15 +143,31 @@ fields! {
     PbbIsid BASIC 37 3 3 24 true Hex PBB "pbb_isid" "PBB service id.";
     TunnelId BASIC 38 3 8 64 true Hex NOTHING "tunnel_id" "Logical port's metadata, such as a tunnel key.";
     Ipv6Exthdr BASIC 39 3 2 9 true Hex IPV6 "ipv6_exthdr" "Flags of the IPv6 extension headers.";
+    TcpFlags ONF 42 2 2 12 true Hex TCP "tcp_flags" "TCP flags, in an extension of the ONF (Open vSwitch has it).";
+    Reg0 NXM_1 0 2 4 32 true Hex NOTHING "reg0" "Register 0 of Open vSwitch, passed between tables.";
 }
 
 pub(crate) const FIELDS: usize = TABLE.len();
 
-/// Offset of each field's value in a [`crate::Match`]: the sum of the sizes before it.
-const OFFSETS: [usize; FIELDS + 1] = {
-    let mut offsets = [0; FIELDS + 1];
+/// Number of basic fields, which come first.
+pub(crate) const BASICS: usize = {
+    let mut count = 0;
+    while count < FIELDS && TABLE[count].class.number == BASIC.number {
+        count += 1;
+    }
+    let mut place = count;
+    while place < FIELDS {
+        assert!(TABLE[place].class.number != BASIC.number, "basic fields come first");
+        place += 1;
+    }
+    count
+};
+
+/// Offset of each basic field's value in a [`crate::Match`]: the sum of the sizes before it.
+const OFFSETS: [usize; BASICS + 1] = {
+    let mut offsets = [0; BASICS + 1];
     let mut i = 0;
-    while i < FIELDS {
+    while i < BASICS {
         offsets[i + 1] = offsets[i] + TABLE[i].bytes as usize;
         i += 1;
     }
@@ -125,36 +175,60 @@ const OFFSETS: [usize; FIELDS + 1] = {
 };
 
 /// Length of all values, in bytes.
-pub(crate) const VALUES_LEN: usize = OFFSETS[FIELDS];
+pub(crate) const VALUES_LEN: usize = OFFSETS[BASICS];
 
 impl Field {
+    /// The fields of the specification's own class.
+    pub const BASIC: &'static [Field] = Field::ALL.split_at(BASICS).0;
+
     /// The basic fields by number.
-    const BASIC: [Option<Field>; NUMBERS] = {
+    const BY_NUMBER: [Option<Field>; NUMBERS] = {
         let (mut fields, mut place) = ([None; NUMBERS], 0);
-        while place < FIELDS {
-            if TABLE[place].class == BASIC {
-                fields[TABLE[place].number as usize] = Some(Field::ALL[place]);
-            }
+        while place < BASICS {
+            fields[TABLE[place].number as usize] = Some(Field::ALL[place]);
             place += 1;
         }
         fields
     };
 
-    /// Returns the field with this OXM class and number, if it is one of [`Field::ALL`].
+    /// Returns the field with this OXM class, experimenter (in class 0xffff) and number, if it is one
+    /// of [`Field::ALL`].
     #[must_use]
-    pub fn from_oxm(class: u16, number: u8) -> Option<Field> {
-        if class == BASIC {
-            return Field::BASIC.get(usize::from(number)).copied().flatten();
+    pub fn from_oxm(class: u16, experimenter: Option<u32>, number: u8) -> Option<Field> {
+        if class == BASIC.number {
+            return Field::BY_NUMBER.get(usize::from(number)).copied().flatten();
         }
-        let is_it = |field: &Field| (field.class(), field.number()) == (class, number);
-        Field::ALL.iter().copied().find(is_it)
+        let rest = Field::ALL.get(BASICS..).unwrap_or(&[]);
+        rest.iter().copied().find(|field| {
+            (field.class(), field.experimenter(), field.number()) == (class, experimenter, number)
+        })
     }
 
     /// Its OXM class (1.3.5 §7.2.3.3).
     #[must_use]
     #[inline]
     pub const fn class(self) -> u16 {
-        TABLE[self as usize].class
+        TABLE[self as usize].class.number
+    }
+
+    /// The experimenter that its class belongs to: its header has 64 bits then, otherwise 32.
+    #[must_use]
+    #[inline]
+    pub const fn experimenter(self) -> Option<u32> {
+        TABLE[self as usize].class.experimenter
+    }
+
+    /// The first 32 bits of its header without a mask.
+    #[inline]
+    pub(crate) const fn header(self) -> u32 {
+        TABLE[self as usize].header
+    }
+
+    /// Returns whether it is one of [`Field::BASIC`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_basic(self) -> bool {
+        (self as usize) < BASICS
     }
 
     /// Its OXM number within the class.
@@ -215,15 +289,20 @@ impl Field {
         TABLE[self as usize].set_name
     }
 
-    /// Place of its value in a [`crate::Match`].
+    /// Place of a basic field's value in a [`crate::Match`].
     #[inline]
     pub(crate) const fn slot(self) -> std::ops::Range<usize> {
         OFFSETS[self as usize]..OFFSETS[self as usize + 1]
     }
 
-    /// Its bit in a set of fields.
+    /// Its bit in a set of basic fields; none if it is not basic.
     #[inline]
     pub(crate) const fn bit(self) -> u64 {
+        if self.is_basic() { 1 << self as u8 } else { 0 }
+    }
+
+    /// Its bit in a set of any fields.
+    pub(crate) const fn bit_of_all(self) -> u128 {
         1 << self as u8
     }
 
@@ -301,7 +380,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_specification() {
-        assert_eq!(FIELDS, 40);
+        assert_eq!(Field::BASIC.len(), 40);
         for (field, number) in [
             (Field::InPort, 0),
             (Field::EthType, 5),
@@ -312,9 +391,13 @@ mod tests {
             (Field::PbbIsid, 37),
             (Field::Ipv6Exthdr, 39),
         ] {
-            assert_eq!(Field::from_oxm(BASIC, number), Some(field));
+            assert_eq!(Field::from_oxm(0x8000, None, number), Some(field));
         }
-        assert_eq!(Field::from_oxm(BASIC, 40), None);
+        assert_eq!(Field::from_oxm(0x8000, None, 40), None);
+        assert_eq!(Field::from_oxm(0xffff, Some(crate::ONF), 42), Some(Field::TcpFlags));
+        assert_eq!(Field::from_oxm(0xffff, Some(crate::NICIRA), 42), None);
+        assert_eq!(Field::from_oxm(1, None, 0), Some(Field::Reg0));
+        assert_eq!(Field::from_oxm(0, None, 0), None);
     }
 
     #[test]
@@ -324,7 +407,8 @@ mod tests {
             assert!(
                 field.bits() as usize > (field.bytes() - 1) * 8
                     || *field == Field::Ipv6Flabel
-                    || *field == Field::MplsLabel,
+                    || *field == Field::MplsLabel
+                    || *field == Field::TcpFlags,
                 "{field}"
             );
         }

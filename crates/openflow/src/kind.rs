@@ -70,8 +70,8 @@ kinds! {
     MultipartReply { 0 => 17, "OFPT_STATS_REPLY"; 1.. => 19, "OFPT_MULTIPART_REPLY" }
     BarrierRequest { 0 => 18, "OFPT_BARRIER_REQUEST"; 1.. => 20, "OFPT_BARRIER_REQUEST" }
     BarrierReply { 0 => 19, "OFPT_BARRIER_REPLY"; 1.. => 21, "OFPT_BARRIER_REPLY" }
-    QueueGetConfigRequest { 0 => 20, "OFPT_QUEUE_GET_CONFIG_REQUEST"; 1.. => 22, "OFPT_QUEUE_GET_CONFIG_REQUEST" }
-    QueueGetConfigReply { 0 => 21, "OFPT_QUEUE_GET_CONFIG_REPLY"; 1.. => 23, "OFPT_QUEUE_GET_CONFIG_REPLY" }
+    QueueGetConfigRequest { 0 => 20, "OFPT_QUEUE_GET_CONFIG_REQUEST"; 1..=3 => 22, "OFPT_QUEUE_GET_CONFIG_REQUEST" }
+    QueueGetConfigReply { 0 => 21, "OFPT_QUEUE_GET_CONFIG_REPLY"; 1..=3 => 23, "OFPT_QUEUE_GET_CONFIG_REPLY" }
     RoleRequest { 2.. => 24, "OFPT_ROLE_REQUEST" }
     RoleReply { 2.. => 25, "OFPT_ROLE_REPLY" }
     GetAsyncRequest { 3.. => 26, "OFPT_GET_ASYNC_REQUEST" }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::field::VALUES_LEN;
+use crate::field::{BASICS, VALUES_LEN};
 use crate::wire::U16;
 use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 
@@ -12,8 +12,8 @@ use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 /// (1.0 §5.2.3; 1.3.5 §7.2.3).
 ///
 /// Each meaning has one form: a mask of all ones is stored as no mask, a mask of all zeros as no
-/// field, and bits outside a mask are zero. Values have fixed places, so building a match needs no
-/// allocation.
+/// field, and bits outside a mask are zero. Values of basic fields have fixed places, so building a
+/// match of them needs no allocation.
 ///
 /// ```
 /// use bellrock_openflow::{Match, Port};
@@ -26,29 +26,40 @@ pub struct Match {
     masked: u64,
     values: [u8; VALUES_LEN],
     masks: [u8; VALUES_LEN],
-    odd: Option<Box<Odd>>,
+    /// Never empty.
+    rare: Option<Box<Rare>>,
 }
 
-/// Parts of a match from a switch that have no meaning here.
+/// Parts that few matches have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Odd {
-    /// Fields as received: header, value, mask.
+struct Rare {
+    /// Fields that are not basic, by number.
+    sparse: Vec<Sparse>,
+    /// Fields without a meaning here, as received: header, value, mask.
     fields: Vec<u8>,
     /// Bytes after the last field that could be framed.
     unread: Vec<u8>,
+}
+
+/// A field that is not basic. Without a mask it is exact, and its mask is not all ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sparse {
+    pub(crate) field: Field,
+    pub(crate) value: u128,
+    pub(crate) mask: Option<u128>,
 }
 
 /// Hashes only the fields that it has: tables of flows hash many, and most have few fields.
 impl Hash for Match {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.present, self.masked).hash(state);
-        for field in self.fields() {
+        for field in self.basic_fields() {
             state.write(self.value_bytes(field));
             if self.is_masked(field) {
                 state.write(self.mask_bytes(field));
             }
         }
-        self.odd.hash(state);
+        self.rare.hash(state);
     }
 }
 
@@ -133,7 +144,7 @@ impl Match {
     #[must_use]
     #[inline]
     pub fn any() -> Self {
-        Match { present: 0, masked: 0, values: [0; VALUES_LEN], masks: [0; VALUES_LEN], odd: None }
+        Match { present: 0, masked: 0, values: [0; VALUES_LEN], masks: [0; VALUES_LEN], rare: None }
     }
 
     /// Matches packets with `value` in `field`. Bits beyond the field are cut off.
@@ -147,6 +158,9 @@ impl Match {
     // If the field is known at compile time, all of this is one or two moves.
     #[inline(always)]
     pub fn set(&mut self, field: Field, value: u128) {
+        if !field.is_basic() {
+            return self.set_sparse(Sparse { field, value: value & field.max(), mask: None });
+        }
         if self.is_masked(field) {
             self.clear(field);
         }
@@ -178,6 +192,9 @@ impl Match {
     /// Returns the value of a field, if it is matched. Bits outside its mask are zero.
     #[must_use]
     pub fn value(&self, field: Field) -> Option<u128> {
+        if !field.is_basic() {
+            return self.find(field).map(|sparse| sparse.value);
+        }
         self.has(field).then(|| oxm::number(self.value_bytes(field)))
     }
 
@@ -185,6 +202,9 @@ impl Match {
     /// matched.
     #[must_use]
     pub fn mask(&self, field: Field) -> Option<u128> {
+        if !field.is_basic() {
+            return self.find(field).map(|sparse| sparse.mask.unwrap_or(field.max()));
+        }
         match (self.has(field), self.is_masked(field)) {
             (false, _) => None,
             (true, false) => Some(field.max()),
@@ -196,14 +216,17 @@ impl Match {
     #[must_use]
     #[inline]
     pub fn has(&self, field: Field) -> bool {
-        self.present & field.bit() != 0
+        if field.is_basic() { self.present & field.bit() != 0 } else { self.find(field).is_some() }
     }
 
     /// Returns whether a field is matched with a mask.
     #[must_use]
     #[inline]
     pub fn is_masked(&self, field: Field) -> bool {
-        self.masked & field.bit() != 0
+        match field.is_basic() {
+            true => self.masked & field.bit() != 0,
+            false => self.find(field).is_some_and(|sparse| sparse.mask.is_some()),
+        }
     }
 
     /// Returns the match of the packets that both match. `None`: there are none.
@@ -211,7 +234,8 @@ impl Match {
     /// Parts without a meaning here ([`Match::unknown`], [`Match::unread`]) are left out.
     #[must_use]
     pub fn intersection(&self, other: &Match) -> Option<Match> {
-        let mut both = Match { odd: None, ..self.clone() };
+        let mut both = Match { rare: None, ..self.clone() };
+        self.sparse().iter().for_each(|sparse| both.set_sparse(*sparse));
         for field in other.fields() {
             let (value, mask) = (other.value(field)?, other.mask(field)?);
             let (own, own_mask) = (both.value(field).unwrap_or(0), both.mask(field).unwrap_or(0));
@@ -225,33 +249,61 @@ impl Match {
 
     /// Returns the matched fields, by number.
     pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
-        let mut left = self.present;
-        std::iter::from_fn(move || {
-            let number = left.trailing_zeros();
-            left &= left.wrapping_sub(1);
-            Field::ALL.get(number as usize).copied()
-        })
+        let bit = |sparse: &Sparse| 1_u64 << (sparse.field as usize - BASICS);
+        let sparse = self.sparse().iter().fold(0, |bits, sparse| bits | bit(sparse));
+        let rest = Field::ALL.get(BASICS..).unwrap_or(&[]);
+        self.basic_fields().chain(of_bits(rest, sparse))
+    }
+
+    /// As [`Match::fields`], of basic fields only.
+    pub(crate) fn basic_fields(&self) -> impl Iterator<Item = Field> + use<> {
+        of_bits(Field::BASIC, self.present)
+    }
+
+    /// The fields that are not basic.
+    pub(crate) fn sparse(&self) -> &[Sparse] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.sparse)
+    }
+
+    /// Returns whether it consists of basic fields alone.
+    #[inline]
+    pub(crate) fn is_basic(&self) -> bool {
+        self.rare.is_none()
+    }
+
+    #[cold]
+    fn find(&self, field: Field) -> Option<Sparse> {
+        self.sparse().iter().copied().find(|sparse| sparse.field == field)
+    }
+
+    #[cold]
+    fn set_sparse(&mut self, sparse: Sparse) {
+        let all = &mut self.rare.get_or_insert_default().sparse;
+        match all.binary_search_by_key(&sparse.field, |other| other.field) {
+            Ok(place) => all[place] = sparse,
+            Err(place) => all.insert(place, sparse),
+        }
     }
 
     /// Returns whether it matches every packet.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.present == 0 && self.odd.is_none()
+        self.present == 0 && self.rare.is_none()
     }
 
-    /// Returns fields without a meaning here, as on the wire: of other classes (experimenters',
-    /// later versions'), and, from a switch, fields that occur twice or have a wrong length or
+    /// Returns fields without a meaning here, as on the wire: unknown ones (of experimenters and of
+    /// later versions), and, from a switch, fields that occur twice or have a wrong length or
     /// mask.
     #[must_use]
     pub fn unknown(&self) -> &[u8] {
-        self.odd.as_ref().map_or(&[], |odd| &odd.fields)
+        self.rare.as_ref().map_or(&[], |rare| &rare.fields)
     }
 
     /// Returns the unreadable bytes of a match from a switch: the whole match if its type is not
     /// `OFPMT_OXM`, or the rest from a field on that is longer than the match.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
-        self.odd.as_ref().map_or(&[], |odd| &odd.unread)
+        self.rare.as_ref().map_or(&[], |rare| &rare.unread)
     }
 
     /// Returns whether every part has a meaning here, and every field the fields that it depends
@@ -259,7 +311,7 @@ impl Match {
     /// switch.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
-        self.odd.is_none() && self.check().is_ok()
+        self.unknown().is_empty() && self.unread().is_empty() && self.check().is_ok()
     }
 
     /// Checks that every field has the fields that it depends on (1.3.5 §7.2.3.8). Otherwise a
@@ -269,7 +321,8 @@ impl Match {
     /// [`EncodeError::Prerequisite`] for the first field that lacks one.
     #[inline]
     pub fn check(&self) -> Result<(), EncodeError> {
-        if self.present & prerequisite::DEPENDENT == 0 { Ok(()) } else { prerequisite::check(self) }
+        let is_free = self.present & prerequisite::DEPENDENT == 0 && self.rare.is_none();
+        if is_free { Ok(()) } else { prerequisite::check(self) }
     }
 
     /// As [`Match::with_masked`], in place. Stores each meaning in its one form.
@@ -278,6 +331,10 @@ impl Match {
         self.clear(field);
         if mask == 0 {
             return;
+        }
+        if !field.is_basic() {
+            let (value, mask) = (value & mask, (mask != field.max()).then_some(mask));
+            return self.set_sparse(Sparse { field, value, mask });
         }
         self.set(field, value & mask);
         if mask != field.max() {
@@ -295,14 +352,14 @@ impl Match {
     }
 
     pub(crate) fn push_unknown(&mut self, header: u32, payload: &[u8]) {
-        let fields = &mut self.odd.get_or_insert_default().fields;
+        let fields = &mut self.rare.get_or_insert_default().fields;
         fields.extend_from_slice(&header.to_be_bytes());
         fields.extend_from_slice(payload);
     }
 
     pub(crate) fn push_unread(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.odd.get_or_insert_default().unread.extend_from_slice(bytes);
+            self.rare.get_or_insert_default().unread.extend_from_slice(bytes);
         }
     }
 
@@ -361,11 +418,27 @@ impl Match {
 
     #[cold]
     fn clear(&mut self, field: Field) {
+        if !field.is_basic() {
+            if let Some(rare) = &mut self.rare {
+                rare.sparse.retain(|sparse| sparse.field != field);
+                self.rare.take_if(|rare| **rare == Rare::default());
+            }
+            return;
+        }
         self.present &= !field.bit();
         self.masked &= !field.bit();
         self.values[field.slot()].fill(0);
         self.masks[field.slot()].fill(0);
     }
+}
+
+/// Returns the fields whose bits are set.
+fn of_bits(fields: &'static [Field], mut bits: u64) -> impl Iterator<Item = Field> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        fields.get(place as usize).copied()
+    })
 }
 
 /// Returns the mask of the first `bits` bits of an IPv4 address; all 32 for more.
@@ -405,13 +478,13 @@ impl fmt::Display for Match {
 impl Match {
     /// Prints the value of a matched field, with its mask if it has one.
     pub(crate) fn format_field(&self, field: Field, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = oxm::number(self.value_bytes(field));
+        let value = self.value(field).unwrap_or_default();
         if !self.is_masked(field) {
             return field.format(value, f);
         }
         field.format_masked(value, f)?;
         f.write_str("/")?;
-        field.format_mask(oxm::number(self.mask_bytes(field)), f)
+        field.format_mask(self.mask(field).unwrap_or_default(), f)
     }
 }
 
@@ -434,7 +507,7 @@ impl serde::Serialize for Match {
             if self.is_masked(field) {
                 map.serialize_value(&fmt::from_fn(|f| self.format_field(field, f)).to_string())?;
             } else {
-                let value = oxm::number(self.value_bytes(field));
+                let value = self.value(field).unwrap_or_default();
                 map.serialize_value(&crate::field::Value { field, value })?;
             }
         }
@@ -461,6 +534,35 @@ mod tests {
         let net = Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 1, 2, 3), 8);
         assert_eq!(net, Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 9, 9, 9), 8));
         assert_eq!(net.ipv4_src(Ipv4Addr::new(10, 1, 2, 3)), exact);
+    }
+
+    #[test]
+    fn fields_of_vendors_are_as_others() {
+        let tcp = || Match::any().eth_type(0x0800).ip_proto(6);
+        let both = tcp().with(Field::Reg0, 7).with_masked(Field::TcpFlags, 0x12, 0x12);
+        assert_eq!(both.to_string(), "eth_type=0x0800,ip_proto=6,tcp_flags=0x12/0x12,reg0=0x7");
+        assert_eq!(both, tcp().with_masked(Field::TcpFlags, 0xf12, 0x12).with(Field::Reg0, 7));
+        assert!(both.is_well_formed() && both.has(Field::Reg0) && !both.is_masked(Field::Reg0));
+        assert_eq!(both.mask(Field::TcpFlags), Some(0x12));
+        assert_eq!(both.fields().count(), 4);
+        assert!(!Match::any().with(Field::TcpFlags, 1).is_well_formed(), "it needs TCP");
+        // Without it, the match is as if it had never been there.
+        assert_eq!(
+            both.clone().with_masked(Field::Reg0, 0, 0).with_masked(Field::TcpFlags, 0, 0),
+            tcp()
+        );
+        assert_eq!(
+            Match::any().with_masked(Field::Reg0, 5, u128::MAX),
+            Match::any().with(Field::Reg0, 5)
+        );
+        assert_eq!(
+            Match::any().with(Field::Reg0, 1).with(Field::Reg0, 2).value(Field::Reg0),
+            Some(2)
+        );
+        let low = Match::any().with_masked(Field::Reg0, 7, 0xff);
+        assert_eq!(low.intersection(&both), Some(both.clone()));
+        assert_eq!(both.intersection(&low), Some(both.clone()));
+        assert_eq!(both.intersection(&Match::any().with(Field::Reg0, 8)), None);
     }
 
     #[test]

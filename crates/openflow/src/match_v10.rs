@@ -181,11 +181,7 @@ const MASKABLE: u64 = Field::VlanVid.bit()
 /// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot express.
 #[inline]
 pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
-    if m.present() & !SAYABLE != 0
-        || m.masked() & !MASKABLE != 0
-        || !m.unknown().is_empty()
-        || !m.unread().is_empty()
-    {
+    if m.present() & !SAYABLE != 0 || m.masked() & !MASKABLE != 0 || !m.is_basic() {
         return Err(unsayable(m));
     }
     let mut wire = v10::Match::default();

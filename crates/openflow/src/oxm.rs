@@ -5,34 +5,51 @@
 //! |             class             |    field    |M|    length     | value [mask]
 //! +-------------------------------+-------------+-+---------------+----------------...
 //! ```
+//!
+//! The value of class 0xffff begins with the number of an experimenter, which its length counts: with
+//! it, the header has 64 bits.
 
-use crate::field::Field;
+use crate::field::{EXPERIMENTER_CLASS, EXPERIMENTER_LEN, Field};
+use crate::r#match::Sparse;
 use crate::reader::Reader;
 use crate::wire::U32;
 use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason, prerequisite};
 
-/// The header of a field (1.3.5 §7.2.3.2): class, number, whether it has a mask, and length.
+/// The bit of a header that says that a mask follows the value.
+const HAS_MASK: u32 = 1 << 8;
+
+/// The first 32 bits of the header of a field (1.3.5 §7.2.3.2): class, number, whether it has a mask,
+/// and length.
 #[inline]
 pub(crate) const fn header(field: Field, masked: bool) -> u32 {
-    let length = if masked { field.bytes() * 2 } else { field.bytes() };
-    (field.class() as u32) << 16
-        | (field.number() as u32) << 9
-        | (masked as u32) << 8
-        | length as u32
+    field.header() + if masked { HAS_MASK + field.bytes() as u32 } else { 0 }
 }
 
-pub(crate) fn field(header: u32) -> Option<Field> {
-    Field::from_oxm((header >> 16) as u16, (header >> 9 & 0x7f) as u8)
+/// Writes the header of a field, of 32 or 64 bits.
+pub(crate) fn put_header(field: Field, masked: bool, out: &mut Out) -> Result<(), EncodeError> {
+    out.put(&U32::new(header(field, masked)))?;
+    field.experimenter().map_or(Ok(()), |experimenter| out.put(&U32::new(experimenter)))
+}
+
+/// Returns the field of a header; `None` for unknown fields.
+pub(crate) fn field(header: u32, experimenter: Option<u32>) -> Option<Field> {
+    Field::from_oxm((header >> 16) as u16, experimenter, (header >> 9 & 0x7f) as u8)
+}
+
+/// Returns whether an experimenter's number belongs to a header.
+pub(crate) const fn has_experimenter(header: u32) -> bool {
+    header >> 16 == EXPERIMENTER_CLASS as u32
 }
 
 pub(crate) const fn has_mask(header: u32) -> bool {
-    header & 0x100 != 0
+    header & HAS_MASK != 0
 }
 
 /// One type-length-value. Its length is checked, its value is not.
 #[derive(Clone, Copy)]
 pub(crate) struct Tlv<'a> {
     pub(crate) header: u32,
+    /// What is behind it: the experimenter's number, value, mask.
     pub(crate) payload: &'a [u8],
     /// Offset in the message, for errors.
     pub(crate) offset: usize,
@@ -46,23 +63,25 @@ impl<'a> Tlv<'a> {
         Ok(Tlv { header, payload, offset })
     }
 
-    /// Returns its basic field; `None` for other classes and unknown fields.
+    /// Returns its field; `None` for unknown ones.
     pub(crate) fn field(&self) -> Option<Field> {
-        field(self.header)
+        let experimenter = || self.payload.first_chunk().copied().map(u32::from_be_bytes);
+        field(self.header, has_experimenter(self.header).then(experimenter).flatten())
     }
 
     pub(crate) fn has_mask(&self) -> bool {
         has_mask(self.header)
     }
 
-    /// Checks and returns the value of a basic field, with its mask if it has one.
+    /// Checks and returns the value of its field, with its mask if it has one.
     pub(crate) fn value(&self, field: Field) -> Result<(u128, Option<u128>), DecodeError> {
         let expected = header(field, self.has_mask()) & 0xff;
         if self.payload.len() != expected as usize {
             let reason = Reason::Length(self.payload.len());
             return Err(self.error(field.name(), reason, ErrorCode::MatchBadLength));
         }
-        let (value, mask) = self.payload.split_at(field.bytes());
+        let head = if field.experimenter().is_some() { EXPERIMENTER_LEN } else { 0 };
+        let (value, mask) = self.payload[head..].split_at(field.bytes());
         let value = number(value);
         if value > field.max() {
             let reason = Reason::Value(value as u64);
@@ -96,7 +115,7 @@ pub(crate) fn number(bytes: &[u8]) -> u128 {
 /// Fields read so far, as prerequisites need them.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    fields: u64,
+    fields: u128,
     eth_type: u16,
     ip_proto: u8,
     icmpv6_type: u8,
@@ -105,7 +124,7 @@ struct Seen {
 
 impl Seen {
     fn value(&self, field: Field) -> Option<u16> {
-        (self.fields & field.bit() != 0).then_some(match field {
+        (self.fields & field.bit_of_all() != 0).then_some(match field {
             Field::EthType => self.eth_type,
             Field::IpProto => self.ip_proto.into(),
             Field::Icmpv6Type => self.icmpv6_type.into(),
@@ -129,7 +148,7 @@ pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
         let tlv = Tlv::read(&mut reader)?;
         let Some(field) = tlv.field() else { continue };
         let (value, _) = tlv.value(field)?;
-        if seen.fields & field.bit() != 0 {
+        if seen.fields & field.bit_of_all() != 0 {
             return Err(tlv.error(field.name(), Reason::Duplicate, ErrorCode::MatchDuplicateField));
         }
         if prerequisite::missing(field, |field| seen.value(field)) != 0 {
@@ -139,7 +158,7 @@ pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
                 ErrorCode::MatchBadPrerequisite,
             ));
         }
-        seen.fields |= field.bit();
+        seen.fields |= field.bit_of_all();
         match field {
             Field::EthType => seen.eth_type = value as u16,
             Field::IpProto => seen.ip_proto = value as u8,
@@ -162,8 +181,8 @@ pub(crate) fn whole_fields(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Collects a run of fields into a match. Fields without a meaning are kept as bytes: fields of
-/// other classes, fields with a wrong length, value or mask, and repeated fields.
+/// Collects a run of fields into a match. Fields without a meaning are kept as bytes: unknown
+/// fields, fields with a wrong length, value or mask, and repeated fields.
 pub(crate) fn collect(bytes: &[u8]) -> Match {
     let mut all = Match::any();
     let mut reader = Reader::new(bytes);
@@ -191,9 +210,10 @@ struct Exact<const N: usize> {
     value: [u8; N],
 }
 
-/// Writes the fields of a match, by number. This order satisfies every prerequisite.
+/// Writes the fields of a match, by their places in [`Field::ALL`]. This order satisfies every
+/// prerequisite.
 pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
-    for field in fields.fields() {
+    for field in fields.basic_fields() {
         let masked = fields.is_masked(field);
         let head = U32::new(header(field, masked));
         // With lengths known at compile time, each of these is a few moves.
@@ -209,6 +229,12 @@ pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
         }
         if masked {
             out.append(fields.mask_bytes(field))?;
+        }
+    }
+    for Sparse { field, value, mask } in fields.sparse() {
+        put_header(*field, mask.is_some(), out)?;
+        for part in [Some(*value), *mask].into_iter().flatten() {
+            out.append(part.to_be_bytes().get(16 - field.bytes()..).unwrap_or(&[]))?;
         }
     }
     if !fields.unread().is_empty() {

@@ -164,7 +164,7 @@ fn hosts_are_known_after_a_restart_by_the_flows_that_lead_to_them() {
 /// No packet is missed between two flows, and a hardware switch is spared the work.
 #[test]
 fn flows_of_services_are_replaced_and_not_deleted() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(version).run(app(Reactive));
         lab.run_for(SETTLED);
         lab.stop_controller();

@@ -112,7 +112,7 @@ fn routing(mode: RoutingMode) -> Routing {
 #[test]
 fn routing_reaches_hosts_beyond_and_on_a_segment() {
     for cables in [&["u1", "u2"][..], &["u1", "u2", "u3"]] {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             for mode in [RoutingMode::Reactive, RoutingMode::Proactive] {
                 let lldp = LldpHandling::ByAddress;
                 check(routing(mode), version, Needs::empty(), cables, lldp);
@@ -134,7 +134,7 @@ fn routing_reaches_hosts_where_a_cheap_switch_forwards_lldp_to_several_switches(
 /// is said once.
 #[test]
 fn hosts_at_a_cheap_switch_between_two_switches_are_reported() {
-    for version in [Version::V1_0, Version::V1_3] {
+    for version in Version::ALL {
         for mode in [RoutingMode::Reactive, RoutingMode::Proactive] {
             let mut lab = Lab::seeded(5).topology(islands()).version(version).run(routing(mode));
             let mut ordinary = OrdinarySwitch::new(&mut lab, &["u1", "u2"], LldpHandling::Pass);

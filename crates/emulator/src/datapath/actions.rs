@@ -105,7 +105,10 @@ impl Checker<'_> {
             Action::PushVlan(eth_type) => Action::PushVlan(eth_type),
             Action::PushMpls(eth_type) => Action::PushMpls(eth_type),
             Action::PushPbb(eth_type) => Action::PushPbb(eth_type),
-            Action::SetField(field, value) => Action::SetField(field, value),
+            Action::SetField(field, value) => {
+                require(field.is_basic(), ErrorCode::ActionBadSetType)?;
+                Action::SetField(field, value)
+            }
             Action::SetUnknownField { .. } => return Err(ErrorCode::ActionBadSetType),
             Action::Experimenter { .. } => return Err(ErrorCode::ActionBadExperimenter),
             Action::Unknown { .. } => return Err(ErrorCode::ActionBadType),

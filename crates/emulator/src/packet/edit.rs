@@ -84,6 +84,8 @@ impl Packet {
             PbbIsid => self.merge32(l3, number, 0x00ff_ffff),
             // It only summarises the headers.
             Ipv6Exthdr => return,
+            // The switch refuses these, and no packet has them.
+            TcpFlags | Reg0 => return,
         }
         self.key.put(field, value);
     }

@@ -63,6 +63,8 @@ const fn place(field: Field) -> BitPosition {
         Field::Ipv6NdTarget => at(12, 0),
         // A solicitation has the first, an advertisement the second.
         Field::Ipv6NdSll | Field::Ipv6NdTll => at(14, 0),
+        // Packets here do not have them: `KeyPattern::of` ignores them.
+        Field::TcpFlags | Field::Reg0 => at(0, 0),
     }
 }
 
@@ -153,12 +155,12 @@ pub struct KeyPattern {
 }
 
 impl KeyPattern {
-    /// The pattern of a match. It ignores fields of other classes ([`Match::unknown`]): the code
-    /// that takes a match from a controller must refuse them first.
+    /// The pattern of a match. It ignores fields that are not basic, and unknown ones
+    /// ([`Match::unknown`]): the code that takes a match from a controller must refuse them first.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
         let mut pattern = KeyPattern::default();
-        for field in matching.fields() {
+        for field in matching.fields().filter(|field| field.is_basic()) {
             let (value, mask) = (matching.value(field), matching.mask(field));
             pattern.value.put(field, value.unwrap_or_default());
             // Not `put`: fields that share a position must keep each other's bits of the mask.
@@ -172,7 +174,7 @@ impl KeyPattern {
     #[must_use]
     pub fn to_match(&self) -> Match {
         let mut matching = Match::any();
-        for field in Field::ALL.iter().copied().filter(|field| self.mask.has(*field)) {
+        for field in Field::BASIC.iter().copied().filter(|field| self.mask.has(*field)) {
             matching.set_masked(field, self.value.read(field), self.mask.read(field));
         }
         matching
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_field_keeps_its_value() {
-        for field in Field::ALL.iter().copied() {
+        for field in Field::BASIC.iter().copied() {
             let mut key = PacketKey::default();
             key.put(field, Field::max(field) / 3);
             assert_eq!(key.value(field), Some(Field::max(field) / 3), "{field}");

@@ -43,9 +43,9 @@ pub(super) fn features(
     let (_, last_instructions) = instructions.split_at(1);
     let actions = ACTIONS.map(|kind| ActionId { kind, body: Bytes(&[]) });
     let matched: Vec<_> =
-        Field::ALL.iter().map(|field| OxmId::of(*field, field.maskable())).collect();
-    let wildcarded: Vec<_> = Field::ALL.iter().map(|field| OxmId::of(*field, false)).collect();
-    let settable = Field::ALL.iter().filter(|field| field.is_settable());
+        Field::BASIC.iter().map(|field| OxmId::of(*field, field.maskable())).collect();
+    let wildcarded: Vec<_> = Field::BASIC.iter().map(|field| OxmId::of(*field, false)).collect();
+    let settable = Field::BASIC.iter().filter(|field| field.is_settable());
     let set: Vec<_> = settable.map(|field| OxmId::of(*field, false)).collect();
     let count = datapath.tables().len();
     let numbers: Vec<u8> = (0..count).collect();

@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn drop_alone_is_no_action_at_all() {
-        for version in [Version::V1_0, Version::V1_3] {
+        for version in Version::ALL {
             let drop = json!({"type": "DROP"});
             assert_eq!(shown(version, &json!([drop])).unwrap(), json!([]));
             let both = json!([{"type": "OUTPUT", "port": 1}, drop]);

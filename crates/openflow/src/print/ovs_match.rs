@@ -43,8 +43,10 @@ pub(crate) struct OvsMatch<'a> {
 impl Display for OvsMatch<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let matching = self.matching;
-        let mut out = Writer { matching, f, comma: "", left: matching.present() };
+        let mut out = Writer { matching, f, comma: "", left: 0 };
+        out.left = matching.fields().fold(0, |left, field| left | field.bit_of_all());
         out.protocol()?;
+        out.field("reg0", Field::Reg0)?;
         out.field("tun_id", Field::TunnelId)?;
         out.field("metadata", Field::Metadata)?;
         out.field("in_port", Field::InPort)?;
@@ -64,12 +66,12 @@ struct Writer<'a, 'f, 'b> {
     f: &'f mut Formatter<'b>,
     comma: &'static str,
     /// Fields that are not printed yet, one bit each.
-    left: u64,
+    left: u128,
 }
 
 impl Writer<'_, '_, '_> {
     fn has(&self, field: Field) -> bool {
-        self.left & field.bit() != 0
+        self.left & field.bit_of_all() != 0
     }
 
     fn is(&self, field: Field, value: u128) -> bool {
@@ -77,7 +79,7 @@ impl Writer<'_, '_, '_> {
     }
 
     fn done(&mut self, field: Field) {
-        self.left &= !field.bit();
+        self.left &= !field.bit_of_all();
     }
 
     fn text(&mut self, text: fmt::Arguments<'_>) -> fmt::Result {
@@ -249,7 +251,7 @@ impl Writer<'_, '_, '_> {
                 self.field("tp_dst", destination)?;
             }
         }
-        Ok(())
+        self.field("tcp_flags", Field::TcpFlags)
     }
 
     /// Prints fields without a name in Open vSwitch.

@@ -154,8 +154,8 @@ impl Display for InstructionId<'_> {
     }
 }
 
-/// Prints the name of the field, with `/mask` if masks are supported; the header if it is not a
-/// basic field.
+/// Prints the name of the field, with `/mask` if masks are supported; the header of an
+/// unknown field.
 impl Display for OxmId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (self.field(), self.experimenter) {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::hint::cold_path;
 use std::mem::offset_of;
 
-use crate::field::FIELDS;
+use crate::field::BASICS;
 use crate::wire::{self, v10, v13};
 use crate::{
     Action, EncodeError, Family, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView,
@@ -72,7 +72,7 @@ pub struct FlowModTemplate {
     /// versions, and [`OTHER_LEN`].
     missing: u64,
     /// Offset of each field's value; 0 for fields without a place.
-    places: [u8; FIELDS],
+    places: [u8; BASICS],
     /// Offsets of the ports of the transport protocol that it matches.
     ports_at: [u8; 2],
     /// Offset of the port in the output action at the end of the message, if any.
@@ -270,7 +270,9 @@ const OTHER_LEN: u64 = 1 << 2;
 /// Bits of the versions.
 const VERSIONS: u64 = ((1 << Version::ALL.len()) - 1) << 3;
 const OTHER_BITS: u32 = 3 + Version::ALL.len() as u32;
-const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
+/// Bit of the fields that are not basic: no template has a place for them.
+const NOT_BASIC: u64 = 1 << 63;
+const _: () = assert!(BASICS + OTHER_BITS as usize <= 63);
 
 /// Bit of a version. Values written as one version are not a message of another.
 const fn version_bit(version: Version) -> u64 {
@@ -278,7 +280,7 @@ const fn version_bit(version: Version) -> u64 {
 }
 
 const fn bit(field: Field) -> u64 {
-    field.bit() << OTHER_BITS
+    if field.is_basic() { field.bit() << OTHER_BITS } else { NOT_BASIC }
 }
 
 impl Filling<'_> {
@@ -429,7 +431,7 @@ impl Filling<'_> {
     fn place(&self, field: Field) -> u8 {
         match self.version.family() {
             Family::Fixed => v10_place(field).unwrap_or(0) as u8,
-            Family::Oxm => self.template.places[field as usize],
+            Family::Oxm => self.template.places.get(field as usize).copied().unwrap_or(0),
         }
     }
 
@@ -488,10 +490,11 @@ fn reserved_v10(version: Version, port: Port) -> Result<[u8; V10_PORT_LEN], Enco
 }
 
 /// Returns the fields whose values can be replaced, one bit each, and the offset of each value.
-fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
-    let (mut fields, mut places) = (0, [0; FIELDS]);
+fn places(version: Version, matching: &Match) -> (u64, [u8; BASICS]) {
+    let (mut fields, mut places) = (0, [0; BASICS]);
     let mut oxm_at = HEADER_LEN + size_of::<v13::FlowMod>() + size_of::<v13::Match>();
-    for field in matching.fields() {
+    // Other fields are behind them.
+    for field in matching.basic_fields() {
         let masked = matching.is_masked(field);
         let place = match version.family() {
             Family::Fixed => v10_place(field),

@@ -3,7 +3,6 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::Family;
 use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketInMessage, PacketInReason};
 
 const BOTH: [Version; Version::ALL.len()] = Version::ALL;
@@ -236,4 +235,22 @@ fn a_flow_of_any_length_is_what_the_encoder_writes() {
             assert_eq!(out.as_slice(), both, "{version} {count}, not filled in");
         }
     }
+}
+
+#[test]
+fn a_field_of_a_vendor_keeps_its_value_in_a_template() {
+    let matching = tcp(1, 1).with(Field::Reg0, 7);
+    let flow = FlowMod::add(&matching).actions(TO_ONE);
+    let template = FlowModTemplate::new(Version::V1_3, OWNER, &flow).unwrap();
+    let mut out = dirty();
+    let mut filling = template.fill(9, &mut out).unwrap();
+    filling.in_port(Port(2)).unwrap();
+    filling.finish().unwrap();
+    let expected = matching.clone().in_port(Port(2));
+    let flow = FlowMod::add(&expected).actions(TO_ONE);
+    assert_eq!(out.as_slice(), written(Version::V1_3, flow));
+    // It has no place there.
+    let mut filling = template.fill(9, &mut out).unwrap();
+    filling.set(Field::Reg0, &[0, 0, 0, 8]);
+    assert!(matches!(filling.finish(), Err(EncodeError::Unsupported { .. })));
 }

@@ -57,7 +57,7 @@ fn values_that_do_not_fit_are_named() {
         assert_eq!(unwritable(&flow, version), EncodeError::Range { what: "ip_dscp" });
     }
     let value = Bytes(&[1, 2]);
-    let action = [Action::SetUnknownField { header: 0x0001_0004, value }];
+    let action = [Action::SetUnknownField { header: 0x0002_0004, value }];
     let flow = ToSwitch::FlowMod(FlowMod::add(&any).actions(&action));
     assert!(matches!(unwritable(&flow, Version::V1_3), EncodeError::Range { .. }));
     let packet = |data: &'static [u8], buffer_id| {

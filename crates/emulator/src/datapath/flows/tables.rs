@@ -290,7 +290,7 @@ fn check_flags(version: Version, request: &FlowMod<'_>) -> Result<(), ErrorCode>
 
 /// Checks a match beyond what the codec has checked.
 fn check_match(matching: &Match) -> Result<(), ErrorCode> {
-    if !matching.unknown().is_empty() {
+    if !matching.unknown().is_empty() || !matching.fields().all(Field::is_basic) {
         return Err(ErrorCode::MatchBadField);
     }
     if matching.fields().any(|field| matching.is_masked(field) && !field.maskable()) {

@@ -66,6 +66,8 @@ fn what_is_not_known_is_refused() {
     refused(V13, &any, &[Action::Unknown { kind: 99, body: data }], ErrorCode::ActionBadType);
     let action = Action::SetUnknownField { header: 0x0001_0204, value: data };
     refused(V13, &any, &[action], ErrorCode::ActionBadSetType);
+    refused(V13, &any, &[Action::SetField(Field::Reg0, 1)], ErrorCode::ActionBadSetType);
+    refused(V13, &any.with(Field::Reg0, 1), &[], ErrorCode::MatchBadField);
 }
 
 #[test]

@@ -195,16 +195,16 @@ pub struct OxmId {
 }
 
 impl OxmId {
-    /// Makes the header of a basic field, with or without a mask.
+    /// Makes the header of a field, with or without a mask.
     #[must_use]
     pub const fn of(field: Field, masked: bool) -> Self {
-        OxmId { header: oxm::header(field, masked), experimenter: None }
+        OxmId { header: oxm::header(field, masked), experimenter: field.experimenter() }
     }
 
-    /// Returns its basic field; `None` for other classes, and for fields that 1.3 does not have.
+    /// Returns its field; `None` for unknown ones.
     #[must_use]
     pub fn field(self) -> Option<Field> {
-        oxm::field(self.header)
+        oxm::field(self.header, self.experimenter)
     }
 
     /// Returns whether its mask bit is set.
@@ -217,15 +217,15 @@ impl OxmId {
 impl<'a> Element<'a> for OxmId {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let header = reader.fixed::<U32>("oxm id")?.get();
-        let experimenter = match header >> 16 {
-            CLASS_EXPERIMENTER => Some(reader.fixed::<U32>("oxm experimenter")?.get()),
-            _ => None,
+        let experimenter = match oxm::has_experimenter(header) {
+            true => Some(reader.fixed::<U32>("oxm experimenter")?.get()),
+            false => None,
         };
         Ok(OxmId { header, experimenter })
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
-        if (self.header >> 16 == CLASS_EXPERIMENTER) != self.experimenter.is_some() {
+        if oxm::has_experimenter(self.header) != self.experimenter.is_some() {
             let what = "an OXM class with or without an experimenter";
             return Err(EncodeError::Unsupported { what, version });
         }
@@ -233,9 +233,6 @@ impl<'a> Element<'a> for OxmId {
         self.experimenter.map_or(Ok(()), |experimenter| out.put(&U32::new(experimenter)))
     }
 }
-
-/// `OFPXMC_EXPERIMENTER`.
-const CLASS_EXPERIMENTER: u32 = 0xffff;
 
 /// Serialises as it prints: `eth_dst/mask`.
 #[cfg(feature = "serde")]

@@ -117,9 +117,9 @@ fn set_field(fields: Vec<Field>) -> impl Strategy<Value = Action<'static>> {
 }
 
 fn set_unknown_field() -> impl Strategy<Value = Action<'static>> {
-    // A class other than basic, or a basic field after the last one.
+    // A class without known fields, or a basic field after the last one.
     let head = prop_oneof![
-        (0_u32..0x8000).prop_map(|class| class << 16),
+        (2_u32..0x8000).prop_map(|class| class << 16),
         (40_u32..0x80).prop_map(|field| 0x8000 << 16 | field << 9),
     ];
     (head, bytes()).prop_map(|(head, value)| Action::SetUnknownField {

@@ -23,7 +23,7 @@ const PACKETS: &[(&[Needed], &[Field])] = {
         (&[(EthType, 0x88e7)], &[PbbIsid]),
         (&[IPV4], &[IpDscp, IpEcn, Ipv4Src, Ipv4Dst]),
         (&[IPV4, (IpProto, 1)], &[Ipv4Src, Icmpv4Type, Icmpv4Code]),
-        (&[IPV4, (IpProto, 6)], &[IpDscp, Ipv4Src, Ipv4Dst, TcpSrc, TcpDst]),
+        (&[IPV4, (IpProto, 6)], &[IpDscp, Ipv4Src, Ipv4Dst, TcpSrc, TcpDst, TcpFlags]),
         (&[IPV4, (IpProto, 17)], &[Ipv4Dst, UdpSrc, UdpDst]),
         (&[IPV4, (IpProto, 132)], &[SctpSrc, SctpDst]),
         (&[IPV6], &[IpDscp, IpEcn, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr]),
@@ -35,8 +35,10 @@ const PACKETS: &[(&[Needed], &[Field])] = {
 };
 
 /// Fields without prerequisites.
-const FREE: [Field; 5] =
-    [Field::InPort, Field::Metadata, Field::EthDst, Field::EthSrc, Field::TunnelId];
+const FREE: [Field; 6] = {
+    use Field::*;
+    [InPort, Metadata, EthDst, EthSrc, TunnelId, Reg0]
+};
 
 pub fn matching(version: Version) -> BoxedStrategy<MatchView<'static>> {
     let m = match version {
