@@ -1,15 +1,22 @@
 //! Storms: a loop in the network brings flooded frames back, and each copy is flooded again.
 //!
-//! Apps ask a [`StormGuard`] before they flood. It detects a storm, reports it once as an event,
-//! and slows it down until it is over.
+//! Apps ask a [`StormGuard`] before they flood. A frame that was flooded and comes in again by
+//! another port is a copy: it is not flooded, and its source is not learnt there. So a loop with few
+//! packets does no harm. The guard detects a storm, reports it once as an event, and slows it down
+//! until it is over.
 //!
 //! # Signs of a storm
-//! - **Returns.** A flooded frame comes in again at another port. On a tree this cannot happen.
+//! - **Returns.** Flooded frames come in again at other ports. On a tree this cannot happen.
 //! - **Copies.** A group frame comes in very often at one port: there is a loop behind that port.
 //! - **Moves.** Hosts move back and forth between ports, many times a second.
 //!
-//! A high rate of floods alone is no sign: a benchmark has it without a loop. But frames are
-//! compared only at a high rate, so ordinary floods cost a count and a comparison.
+//! A high rate of floods alone is no sign: a benchmark has it without a loop. Above a rate, frames
+//! are not compared: most of them would find no space.
+//!
+//! # Why not the memory of `routing`
+//! [`RecentFloods`](bellrock_services::outside_loops::RecentFloods) is one table for all switches: an
+//! app that sends a frame to all edge ports at once floods it once in the network. Here each switch
+//! floods each frame itself. So each has a memory of its own, which no other worker writes.
 //!
 //! # During a storm
 //! All switches of the controller flood each frame once within [`REMEMBERED`], and do not learn
@@ -18,8 +25,9 @@
 //! over when no switch has seen a sign for [`CALM`].
 //!
 //! # Cost
-//! A switch that floods much uses 3 KiB. All switches share two numbers, which are written about
-//! once a second during a storm.
+//! A flooded frame costs a digest, and a search among at most [`MAX_FRAMES`]. Packets between known
+//! hosts cost nothing. A switch that floods uses up to 4 KiB. All switches share two numbers, which
+//! are written about once a second during a storm.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -28,9 +36,6 @@ use std::time::Duration;
 
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{Event, Network, PacketIn, Port, StormSign, Switch, SwitchPort};
-
-/// Floods of a switch in one second from which on frames are compared.
-const LOOK_FROM: u32 = 32;
 
 /// Floods of a switch in one second up to which frames are compared outside a storm: a cost limit.
 const LOOK_UP_TO: u32 = 4096;
@@ -42,8 +47,12 @@ const REMEMBERED: Duration = Duration::from_millis(800);
 /// different frames that a switch floods within [`REMEMBERED`].
 const MAX_FRAMES: usize = 100;
 
-/// Returned frames at a switch within a second that show a storm. A host that moves causes one.
+/// Returned frames at a switch that show a storm, without [`RETURNS_KEPT`] between two of them. A host
+/// that moves causes one.
 const RETURNS_TO_STORM: u32 = 16;
+
+/// Time without a returned frame after which earlier ones do not count any more.
+const RETURNS_KEPT: Duration = Duration::from_secs(10);
 
 /// Copies of a group frame within [`REMEMBERED`] that show a storm: no host repeats one so often.
 const COPIES_TO_STORM: u32 = 1000;
@@ -74,11 +83,15 @@ struct Storm {
 pub(crate) struct StormGuard {
     network: Network,
     storm: Arc<Storm>,
-    /// The second of the controller's clock in which the next three numbers were counted.
+    /// The second of the controller's clock in which the next two numbers were counted.
     second: u64,
     floods: u32,
-    returns: u32,
     moves: u32,
+    /// Returned frames, and the time of the last.
+    returns: u32,
+    last_return: Duration,
+    /// Time until which `frames` has a frame that is not too old.
+    remembers_until: Duration,
     /// Time until which this switch takes part in the storm.
     involved_until: Duration,
     /// Whether the app has learnt of the storm ([`StormGuard::is_new_storm`]).
@@ -97,6 +110,8 @@ struct FloodedFrame {
     /// Port of its last arrival.
     port: Port,
     copies: u32,
+    /// It came in by another port than before: each arrival is a copy.
+    has_returned: bool,
 }
 
 /// The entry of a frame, or a free entry for it.
@@ -114,8 +129,10 @@ impl StormGuard {
             storm: network.extension(),
             second: 0,
             floods: 0,
-            returns: 0,
             moves: 0,
+            returns: 0,
+            last_return: Duration::ZERO,
+            remembers_until: Duration::ZERO,
             involved_until: Duration::ZERO,
             is_known: false,
             frames: Vec::new(),
@@ -130,21 +147,17 @@ impl StormGuard {
         self.count_in(now);
         self.floods = self.floods.saturating_add(1);
         let in_storm = self.is_on();
-        if !in_storm && !(LOOK_FROM..LOOK_UP_TO).contains(&self.floods) {
+        if !in_storm && self.floods >= LOOK_UP_TO {
             return false;
         }
         let digest = digest(packet);
         let is_held = match self.slot(digest, now) {
-            FrameSlot::Known(slot) => {
-                self.record_return(switch, packet, slot);
-                // This copy may have started a storm.
-                self.is_on()
-            }
+            // This copy may have started a storm.
+            FrameSlot::Known(slot) => self.record_arrival(switch, packet, slot) || self.is_on(),
             FrameSlot::Free(slot) => {
-                self.insert_frame(
-                    slot,
-                    FloodedFrame { digest, at: now, port: packet.in_port(), copies: 1 },
-                );
+                let port = packet.in_port();
+                let frame = FloodedFrame { digest, at: now, port, copies: 1, has_returned: false };
+                self.insert_frame(slot, frame);
                 false
             }
             FrameSlot::None => in_storm && now < self.involved_until,
@@ -153,15 +166,28 @@ impl StormGuard {
         is_held
     }
 
-    /// Returns whether a packet is a copy in a storm: the app must neither learn from it nor send
-    /// it.
-    pub(crate) fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
-        if !self.is_on() {
+    /// Returns whether a packet is a copy of a flooded frame: the app must neither learn from it nor
+    /// send it. `may_be_copy`: whether it can be one outside a storm, if anything is remembered. Only
+    /// then its bytes are looked at.
+    pub(crate) fn is_copy(
+        &mut self,
+        switch: &Switch<'_>,
+        packet: &PacketIn<'_>,
+        may_be_copy: impl FnOnce() -> bool,
+    ) -> bool {
+        let now = switch.now();
+        self.count_in(now);
+        let in_storm = self.is_on();
+        let remembers = self.floods < LOOK_UP_TO && now < self.remembers_until;
+        let is_looked_at = in_storm || (remembers && may_be_copy());
+        if !is_looked_at {
             return false;
         }
-        self.count_in(switch.now());
-        let FrameSlot::Known(slot) = self.slot(digest(packet), switch.now()) else { return false };
-        self.record_return(switch, packet, slot);
+        let FrameSlot::Known(slot) = self.slot(digest(packet), now) else { return false };
+        if !in_storm && !self.is_return(packet, slot) {
+            return false;
+        }
+        self.record_arrival(switch, packet, slot);
         self.floods_held += 1;
         true
     }
@@ -211,7 +237,7 @@ impl StormGuard {
     /// Name and meaning of each of its counters.
     pub(crate) const COUNTERS: [(&str, &str); 2] = [
         ("storms", "Storms that this switch detected first."),
-        ("floods_held", "Floods that were held back in a storm."),
+        ("floods_held", "Packets not flooded: copies that came back, and others in a storm."),
     ];
 
     /// Reports the counters.
@@ -227,7 +253,7 @@ impl StormGuard {
     /// Restarts the counts in each second.
     fn count_in(&mut self, now: Duration) {
         if self.second != now.as_secs() {
-            (self.second, self.floods, self.returns, self.moves) = (now.as_secs(), 0, 0, 0);
+            (self.second, self.floods, self.moves) = (now.as_secs(), 0, 0);
         }
     }
 
@@ -249,6 +275,7 @@ impl StormGuard {
     }
 
     fn insert_frame(&mut self, slot: usize, frame: FloodedFrame) {
+        self.remembers_until = frame.at + REMEMBERED;
         if let Some(old) = self.frames.get_mut(slot) {
             *old = frame;
             return;
@@ -258,22 +285,38 @@ impl StormGuard {
         self.frames.push(frame);
     }
 
-    /// Records that a remembered frame has come in again.
-    fn record_return(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) {
-        let Some(frame) = self.frames.get_mut(slot) else { return };
+    /// Whether a remembered frame has come back: by another port now, or before.
+    fn is_return(&self, packet: &PacketIn<'_>, slot: usize) -> bool {
+        let frame = self.frames.get(slot);
+        frame.is_some_and(|frame| frame.has_returned || frame.port != packet.in_port())
+    }
+
+    /// Records that a remembered frame has come in again. Returns whether it has come back by another
+    /// port, now or before.
+    fn record_arrival(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) -> bool {
+        let Some(frame) = self.frames.get_mut(slot) else { return false };
         frame.copies = frame.copies.saturating_add(1);
         let (copies, from) = (frame.copies, frame.port);
         frame.port = packet.in_port();
         let at = SwitchPort { dpid: switch.dpid(), port: packet.in_port() };
-        if from != packet.in_port() {
-            self.returns = self.returns.saturating_add(1);
-            // During a storm, one returning frame shows that the loop still exists.
-            if self.returns >= RETURNS_TO_STORM || self.is_on() {
-                self.record_sign(switch.now(), at, StormSign::Returns { from });
+        if from == packet.in_port() {
+            let has_returned = frame.has_returned;
+            if copies >= COPIES_TO_STORM && is_to_group(packet) {
+                self.record_sign(switch.now(), at, StormSign::Copies);
             }
-        } else if copies >= COPIES_TO_STORM && is_to_group(packet) {
-            self.record_sign(switch.now(), at, StormSign::Copies);
+            return has_returned;
         }
+        frame.has_returned = true;
+        let now = switch.now();
+        if now >= self.last_return + RETURNS_KEPT {
+            self.returns = 0;
+        }
+        (self.returns, self.last_return) = (self.returns.saturating_add(1), now);
+        // During a storm, one returning frame shows that the loop still exists.
+        if self.returns >= RETURNS_TO_STORM || self.is_on() {
+            self.record_sign(now, at, StormSign::Returns { from });
+        }
+        true
     }
 
     /// Records a sign of a storm, which starts or prolongs it.

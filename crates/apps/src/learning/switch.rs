@@ -190,7 +190,12 @@ impl<H: HostTable> LearningSwitch<H> {
             return self.drop(switch, packet);
         }
         self.handle_storm(switch)?;
-        if self.storm.is_copy(switch, packet) {
+        // A copy comes in where its source is not.
+        let may_be_copy = || match self.hosts.find(src, self.now_s) {
+            Destination::At(place) => place.port() != packet.in_port(),
+            _ => frame.is_to_group(),
+        };
+        if self.storm.is_copy(switch, packet, may_be_copy) {
             return self.drop(switch, packet);
         }
         let from = match self.storm.is_young(switch.now()) {

@@ -14,6 +14,9 @@ use bellrock_tables::Budget;
 const NONE: [&str; 0] = [];
 const UDP_LEN: usize = 14 + 20 + 8 + 200;
 
+/// Time after which a flooded frame that comes in by another port is no copy.
+const COPY_TIME: Duration = Duration::from_secs(1);
+
 fn settings() -> LearningSettings {
     LearningSettings::default()
 }
@@ -195,6 +198,7 @@ fn a_host_that_moves_takes_its_flows_with_it() {
         lab.see(1, A, B);
         lab.see(2, B, A);
         lab.see(1, A, B);
+        lab.now += COPY_TIME;
         let [to, from] = removal(A, 1);
         let sent = lab.see(3, A, B);
         assert_eq!(sent[..2], [to, from]);
@@ -222,6 +226,7 @@ fn a_move_in_a_vlan_removes_flows_of_that_vlan_only() {
 fn a_host_without_flows_moves_without_a_message_about_it() {
     on_both(|mut lab| {
         lab.see(1, A, B);
+        lab.now += COPY_TIME;
         assert_eq!(lab.see(3, A, B), [format!("packet {UDP_LEN} bytes from 3 to FLOOD")]);
         assert_eq!(lab.counter("moves"), 1);
     });
@@ -368,6 +373,7 @@ fn a_port_has_no_more_hosts_than_it_may_and_forwards_for_others_all_the_same() {
         // No flow from an unknown host: it would hide the host's port from the controller.
         assert_eq!(lab.see(1, A, B), [format!("packet {UDP_LEN} bytes from 1 to 2")]);
         // A host that comes from another port is forgotten.
+        lab.now += COPY_TIME;
         assert_eq!(lab.see(1, B, A).len(), 1);
         assert_eq!((lab.hosts().len(), lab.counter("moves")), (2, 0));
         // The limit has space again when the port's hosts are forgotten.

@@ -1,13 +1,14 @@
-//! Routing beside ordinary switches: loops outside of the network.
+//! Apps beside ordinary switches: loops outside of the network.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bellrock_api::packet::arp_request;
-use bellrock_api::{Dpid, Event, MacAddr, Port, SwitchPort, Version};
-use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
-use bellrock_emulator::lab::{Lab, LldpHandling, OrdinarySwitch};
+use bellrock_api::{App, Dpid, Event, MacAddr, Port, StormSign, SwitchPort, Version};
+use bellrock_apps::{GlobalLearning, Hub, Learning, Routing, RoutingMode, RoutingSettings};
+use bellrock_emulator::lab::{Lab, LldpHandling, OrdinarySwitch, on_both_versions};
 use bellrock_emulator::topology::TopologySpec;
+use bellrock_tables::SharedTable;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -86,5 +87,73 @@ fn a_loop_outside_multiplies_nothing_and_is_reported_with_its_ports_and_its_end(
             matches!(events[1..], [Event::OutsideLoopOver { at: over, .. }] if over == at(2, 9)),
             "{version} {mode:?}: {events:?}"
         );
+    }
+}
+
+mod of_apps_that_know_no_links {
+    use super::*;
+
+    on_both_versions!(learning, global_learning, hub);
+
+    fn learning(version: Version) {
+        let mut lab = multiplies_nothing(version, "learning", Learning::default());
+        assert_eq!(lab.app_counter("learning", "moves"), Some(0), "hosts stay where they are");
+    }
+
+    fn global_learning(version: Version) {
+        let app = GlobalLearning::<SharedTable>::default();
+        let mut lab = multiplies_nothing(version, "global_learning", app);
+        // The first frame of the host outside comes to two switches at once.
+        assert!(
+            lab.app_counter("global_learning", "moves") <= Some(1),
+            "hosts stay where they are"
+        );
+    }
+
+    fn hub(version: Version) {
+        multiplies_nothing(version, "hub", Hub);
+    }
+
+    /// One broadcast every two seconds reaches each host once, and is no load. One alarm names two
+    /// ports, and has an end.
+    fn multiplies_nothing(version: Version, name: &'static str, app: impl App) -> Lab {
+        let mut lab = Lab::seeded(1).topology(network()).version(version).run(app);
+        let mut outside = OrdinarySwitch::new(&mut lab, &["u1", "u2"], LldpHandling::ByAddress);
+        outside.run_for(&mut lab, SECOND);
+        let h1 = mac(&lab, "h1");
+        lab.capture("h2");
+        let packet_ins = lab.counter("packet_ins");
+        for nth in 0..12 {
+            outside.send(&mut lab, &question(OUTSIDE, nth));
+            outside.run_for(&mut lab, SECOND);
+            lab.send_frame("h1", &question(h1, 100 + nth));
+            outside.run_for(&mut lab, SECOND);
+        }
+        let heard = lab.capture("h2");
+        for nth in 0..12 {
+            for frame in [question(OUTSIDE, nth), question(h1, 100 + nth)] {
+                let copies = heard.iter().filter(|it| it.starts_with(&frame[..42])).count();
+                assert_eq!(copies, 1, "{name} {version} {nth}");
+            }
+        }
+        let each = (lab.counter("packet_ins") - packet_ins).div_ceil(24);
+        assert!(each <= 5, "{each} packet-ins for each broadcast: a few copies to two switches");
+        let storms = |lab: &Lab| -> Vec<Event> {
+            let events = lab.controller().unwrap().events().latest(usize::MAX).into_iter();
+            let is_storm = |it: &Event| matches!(it, Event::Storm { .. } | Event::StormOver { .. });
+            events.map(|it| it.event).filter(is_storm).collect()
+        };
+        let told = storms(&lab);
+        let [event @ Event::Storm { app, at, sign: StormSign::Returns { from } }] = &told[..]
+        else {
+            panic!("{name} {version}: {told:?}")
+        };
+        assert!(*app == name && at.port != *from && event.is_alarming(), "{event}");
+        assert!(lab.app_counter(name, "floods_held").unwrap() >= 24, "{name} {version}");
+
+        outside.unplug("u2");
+        outside.run_for(&mut lab, SECOND * 32);
+        assert!(matches!(storms(&lab)[1..], [Event::StormOver { .. }]), "{name} {version}");
+        lab
     }
 }

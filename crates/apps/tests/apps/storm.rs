@@ -27,9 +27,12 @@ fn reports(network: &Network) -> Vec<Event> {
 mod on_a_ring {
     use super::*;
 
-    /// Maximum number of packet-ins of four switches until each has detected the storm, including
-    /// frames under way then. Without detection, the storm causes 9,000 a second.
-    const MAX_PACKET_INS_TO_NOTICE: u64 = 1_000;
+    /// Broadcasts, one a second, after which the storm is known: 16 that return would do.
+    const BROADCASTS_TO_NOTICE: u64 = 30;
+
+    /// Maximum number of packet-ins of four switches for each broadcast: two at each switch.
+    /// Without a memory of floods, one broadcast causes 9,000 a second.
+    const MAX_PACKET_INS: u64 = 8;
 
     on_both_versions!(learning, global_learning, hub);
 
@@ -47,18 +50,16 @@ mod on_a_ring {
 
     fn slowed_down(version: Version, name: &str, app: impl App) -> Network {
         let mut network = Network::seeded(SEED).version(version).topology(ring(4, 1)).run(app);
-        network.announce("h1");
-        network.run_for(Duration::from_secs(10));
-        let noticed = network.counter("packet_ins");
-        assert!(noticed < MAX_PACKET_INS_TO_NOTICE, "{noticed} packet-ins in 10 s");
-
-        // Broadcasts still arrive, each only once.
-        for _ in 0..10 {
-            network.announce("h3");
-            network.run_for(Duration::from_secs(1));
+        // Broadcasts arrive before the storm is known and afterwards, each only once.
+        for (host, broadcasts) in [("h1", BROADCASTS_TO_NOTICE), ("h3", 10)] {
+            let before = network.counter("packet_ins");
+            for _ in 0..broadcasts {
+                network.announce(host);
+                network.run_for(Duration::from_secs(1));
+            }
+            let each = (network.counter("packet_ins") - before).div_ceil(broadcasts);
+            assert!(each <= MAX_PACKET_INS, "{each} packet-ins for each broadcast of {host}");
         }
-        let each = (network.counter("packet_ins") - noticed) / 10;
-        assert!(each <= 8, "{each} packet-ins for each broadcast: two at each switch would do");
 
         let said = reports(&network);
         let [Event::Storm { app, sign: StormSign::Returns { .. }, .. }] = said[..] else {
@@ -73,7 +74,7 @@ mod on_a_ring {
         network.run_for(CALM + Duration::from_secs(2));
         let said = reports(&network);
         let [_, Event::StormOver { duration: lasted, .. }] = said[..] else { panic!("{said:?}") };
-        assert!((9..=21).contains(&lasted.as_secs()), "{lasted:?}");
+        assert!((20..=30).contains(&lasted.as_secs()), "{lasted:?}");
 
         // The loop is gone: the network works like a tree.
         assert!(network.ping_all().is_complete());
@@ -88,8 +89,10 @@ mod on_a_ring {
         network.run_for(Duration::from_secs(2));
         network.link_up("s1", "s2");
         // A frame of another host; the two pinging hosts have flows.
-        network.announce("h2");
-        network.run_for(Duration::from_secs(10));
+        for _ in 0..20 {
+            network.announce("h2");
+            network.run_for(Duration::from_secs(1));
+        }
         assert_eq!(reports(&network).len(), 3, "{:?}", reports(&network));
         let before = network.statistics(&pings).received;
         network.run_for(Duration::from_secs(10));
@@ -196,7 +199,7 @@ fn one_broadcast_over_and_over_is_a_storm_and_its_copies_free_their_buffers() {
             lab.counter("storms") == 0
         });
         let copies = copies.count();
-        assert!((1_000..1_100).contains(&copies), "{copies}");
+        assert_eq!(copies, 999, "the thousandth shows it");
         assert_eq!(lab.packet_in(&frame().buffered(7)), ["packet buffer 7 from 2 to nowhere"]);
         assert!(lab.packet_in(&frame()).is_empty());
         // Another frame passes.
