@@ -60,6 +60,7 @@ __all__ = [
     "RawController",
     "RawEvent",
     "RawFull",
+    "Reply",
     "Switch",
     "SwitchInfo",
     "TableStats",
