@@ -31,7 +31,7 @@ impl Sink for Counts {
 
 fuzz_target!(|input: &[u8]| {
     let mut counts = Counts::default();
-    if let Ok(summary) = read_capture(input, &[], None, &mut counts) {
+    if let Ok(summary) = read_capture(input, &[], &mut counts) {
         assert_eq!(summary.messages as usize, counts.messages);
     }
     assert!(counts.messages <= MAX_MESSAGES && counts.messages <= input.len());

@@ -22,7 +22,6 @@ use super::find::USUAL_PORTS;
 use super::headers::Headers;
 use super::hex::{self, HexError};
 use super::peers::{Peers, Sender, only_sender};
-use super::tls::KeyLog;
 use super::{CaptureProblem, CaptureSummary, Sink, StreamId, StreamMessage, read_capture};
 
 /// Print the OpenFlow messages of a capture, or of lines of hex
@@ -43,13 +42,6 @@ pub(crate) struct DecodeArgs {
     /// Default: connections with a hello from both ends, and those on ports 6653 and 6633.
     #[arg(long = "port", value_name = "PORT")]
     ports: Vec<u16>,
-
-    /// The keys of TLS sessions, to decrypt them: the file of SSLKEYLOGFILE
-    ///
-    /// The capture must have the beginning of each session. Other ports than 6653 and 6633 need
-    /// --port.
-    #[arg(long, value_name = "FILE")]
-    keys: Option<PathBuf>,
 
     /// Origin of times
     #[arg(long, value_name = "FROM", default_value = "relative")]
@@ -74,7 +66,6 @@ Examples:
   bellrock decode channel.pcap                    all messages in it
   bellrock decode channel.pcap.gz --type packet_in,packet_out --time absolute
   bellrock decode channel.pcap --switch a1        messages of one switch, by its datapath id
-  bellrock decode channel.pcap --keys keys.log    messages of connections by TLS too
   tcpdump -i any -U -w - tcp | bellrock decode -  messages as they arrive
   echo 0100000800000001 | bellrock decode         lines of hex
 
@@ -100,14 +91,6 @@ pub(crate) enum DecodeFailure {
         /// The file.
         path: PathBuf,
         /// Why it cannot be opened.
-        source: io::Error,
-    },
-    /// The key log cannot be used.
-    #[error("the keys in {path}: {source}")]
-    Keys {
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be used.
         source: io::Error,
     },
     /// Reading standard input or the file failed.
@@ -294,11 +277,7 @@ impl MessagePosition {
 impl<W: Write> Printer<'_, W> {
     /// Reads a capture.
     fn capture(&mut self, input: impl Read + Send) -> Result<(), DecodeFailure> {
-        let read = |path: &PathBuf| {
-            KeyLog::read(path).map_err(|source| DecodeFailure::Keys { path: path.clone(), source })
-        };
-        let keys = self.arguments.keys.as_ref().map(read).transpose()?;
-        let summary = read_capture(input, &self.arguments.ports, keys.as_ref(), self)
+        let summary = read_capture(input, &self.arguments.ports, self)
             .map_err(DecodeFailure::Capture)?;
         let unknown = self.held.unknown();
         if unknown > 0 {

@@ -3,8 +3,7 @@
 //! [`read_capture`] reads the packets of a pcap or pcapng file ([`capture`]), finds the connections
 //! that carry OpenFlow ([`find`]), reassembles their TCP streams ([`tcp`]), cuts them into messages
 //! and passes each one to a [`Sink`]. [`hex`] reads one message per line. A part that cannot be
-//! read is a [`CaptureProblem`], and reading continues after it. Connections by TLS are decrypted with
-//! a log of their keys ([`tls`]).
+//! read is a [`CaptureProblem`], and reading continues after it.
 //!
 //! All of these look only at the header of a message. [`command`] decodes and prints messages;
 //! `filter` selects messages, `clock` prints times, and `headers` prints packets.
@@ -29,7 +28,6 @@ pub(crate) mod hex;
 #[cfg(not(fuzzing))]
 pub(crate) mod peers;
 pub(crate) mod tcp;
-pub(crate) mod tls;
 
 pub(crate) use capture::CaptureError;
 use find::{Finder, ServerPorts};
@@ -127,15 +125,6 @@ pub(crate) enum CaptureProblem {
         /// The bytes in place of the header.
         header: [u8; HEADER_BYTES],
     },
-    /// A connection by TLS cannot be decrypted from here on.
-    Encrypted {
-        /// The stream.
-        stream: StreamId,
-        /// Offset in it.
-        offset: u64,
-        /// Why.
-        why: tls::TlsProblem,
-    },
     /// The stream ended inside a message.
     Unfinished {
         /// The stream that ended.
@@ -211,14 +200,11 @@ impl fmt::Display for CaptureProblem {
                 header.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
                 match header.starts_with(&TLS_HANDSHAKE) {
                     true => f.write_str(
-                        " (this is TLS: give the keys of the sessions, which the controller writes to the \
-                         file of SSLKEYLOGFILE, with --keys)",
+                        " (this is TLS: tshark decrypts it with the keys of SSLKEYLOGFILE; the guide to \
+                         TLS has the command)",
                     ),
                     false => Ok(()),
                 }
-            }
-            Self::Encrypted { stream, offset, why } => {
-                write!(f, "{stream}: TLS cannot be decrypted from offset {offset} on: {why}")
             }
             Self::Unfinished { stream, offset, have } => {
                 write!(f, "{stream}: the stream ends {have} bytes into the message at {offset}")
@@ -261,8 +247,7 @@ pub(crate) struct CaptureSummary {
 const SUMMARY_PORTS: usize = 8;
 
 /// Reads a pcap or pcapng file and passes its OpenFlow messages to `sink`. Reads connections with
-/// one of these ports, or all that carry OpenFlow if `ports` is empty. Those by TLS are decrypted
-/// with `keys`.
+/// one of these ports, or all that carry OpenFlow if `ports` is empty.
 ///
 /// # Errors
 ///
@@ -271,29 +256,27 @@ const SUMMARY_PORTS: usize = 8;
 pub(crate) fn read_capture(
     input: impl Read + Send,
     ports: &[u16],
-    keys: Option<&tls::KeyLog>,
     sink: &mut impl Sink,
 ) -> Result<CaptureSummary, CaptureError> {
-    let framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
-    let mut receiver = tls::Decryptor::new(framer, keys);
+    let mut framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
     let mut streams = tcp::Reassembler::default();
     let mut tally = capture::CaptureTally::default();
     let mut finder = Finder::new(ports);
     let mut segments = 0;
     let result = capture::read(input, &mut tally, |segment, tally| {
-        receiver.framer.start = tally.start.unwrap_or_default();
+        framer.start = tally.start.unwrap_or_default();
         finder.segment(&segment, |segment| {
             segments += 1;
-            streams.segment(segment, &mut receiver);
+            streams.segment(segment, &mut framer);
         });
-        receiver.framer.sink.wants_more()
+        framer.sink.wants_more()
     });
     finder.finish(|segment| {
         segments += 1;
-        streams.segment(segment, &mut receiver);
+        streams.segment(segment, &mut framer);
     });
-    streams.finish(&mut receiver);
-    let messages = receiver.framer.messages;
+    streams.finish(&mut framer);
+    let messages = framer.messages;
     tally.problems().for_each(|problem| sink.problem(problem));
     result?;
     let ports = ServerPorts::busiest(finder.seen(), SUMMARY_PORTS);

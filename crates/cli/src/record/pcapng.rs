@@ -281,7 +281,7 @@ mod tests {
             file.close(&mut flow, time(9), Sender::Controller).unwrap();
             assert_eq!(file.written(), file.out.len() as u64);
             let mut seen = Seen::default();
-            let summary = read_capture(&file.out[..], &[], None, &mut seen).unwrap();
+            let summary = read_capture(&file.out[..], &[], &mut seen).unwrap();
             assert_eq!(seen.problems, []);
             // The largest message needs two segments.
             assert_eq!((summary.packets, summary.messages), (9, 4));

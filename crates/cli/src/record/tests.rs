@@ -82,7 +82,7 @@ fn both_directions_pass_unchanged_and_are_in_the_file_in_order() {
     assert_eq!((writer.messages, writer.connections.len()), (6, 0));
     let mut seen = Seen::default();
     let file = std::fs::File::open(&path).unwrap();
-    read_capture(file, &[], None, &mut seen).unwrap();
+    read_capture(file, &[], &mut seen).unwrap();
     assert_eq!(seen.problems, []);
     assert!(seen.messages == [&up[..], &down, &[message(20, 8)]].concat());
 }

@@ -44,10 +44,6 @@ pub(crate) struct ReplayArgs {
     /// Exit with status 1 if messages differ
     #[arg(long)]
     pub(super) check: bool,
-
-    /// The keys of TLS sessions of a capture: the file of SSLKEYLOGFILE
-    #[arg(long, value_name = "FILE")]
-    pub(super) keys: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\

@@ -11,7 +11,6 @@ use bellrock_openflow::{MessageKind, Version, Versions};
 use flate2::read::MultiGzDecoder;
 
 use super::super::decode::peers::{Peers, Sender, kind};
-use super::super::decode::tls::KeyLog;
 use super::super::decode::{CaptureProblem, Sink, StreamId, StreamMessage, read_capture};
 
 /// Maximum bytes of the messages of a recording, which are all in memory, with [`ENTRY_BYTES`] for each.
@@ -75,12 +74,8 @@ pub(super) struct Recorded {
 ///
 /// # Errors
 /// A sentence: the file cannot be read, or has nothing to play.
-pub(super) fn load(path: &Path, keys: Option<&Path>) -> Result<Recorded, String> {
+pub(super) fn load(path: &Path) -> Result<Recorded, String> {
     let name = path.display();
-    let keys = keys.map(|path| {
-        KeyLog::read(path).map_err(|error| format!("the keys in {}: {error}", path.display()))
-    });
-    let keys = keys.transpose()?;
     let file = File::open(path).map_err(|error| format!("cannot open {name}: {error}"))?;
     let mut input = BufReader::new(file);
     let mut first = Vec::new();
@@ -90,8 +85,8 @@ pub(super) fn load(path: &Path, keys: Option<&Path>) -> Result<Recorded, String>
     let input = std::io::Cursor::new(first).chain(input);
     let mut loader = Loader::default();
     let result = match is_gzip {
-        true => read_capture(MultiGzDecoder::new(input), &[], keys.as_ref(), &mut loader),
-        false => read_capture(input, &[], keys.as_ref(), &mut loader),
+        true => read_capture(MultiGzDecoder::new(input), &[], &mut loader),
+        false => read_capture(input, &[], &mut loader),
     };
     let summary = result.map_err(|error| format!("{name}: {error}"))?;
     if loader.bytes > MAX_BYTES {

@@ -56,7 +56,7 @@ impl ReplayOutcome {
 
 /// Plays a file, and prints what differs.
 pub(super) fn run(args: &ReplayArgs) -> Result<ReplayOutcome, Failure> {
-    let mut recorded = load(&args.file, args.keys.as_deref()).map_err(Failure::Failed)?;
+    let mut recorded = load(&args.file).map_err(Failure::Failed)?;
     recorded.problems.iter().for_each(|problem| eprintln!("bellrock: {problem}"));
     let is_wanted = |connection: &RecordedConnection| {
         let dpid = connection.dpid.map(bellrock_api::Dpid);

@@ -67,7 +67,6 @@ fn args(file: &Path) -> ReplayArgs {
         switches: Vec::new(),
         fast: false,
         check: true,
-        keys: None,
     }
 }
 
@@ -96,7 +95,7 @@ fn talk(mut stream: TcpStream, steps: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
 #[test]
 fn the_recording_is_read_with_its_senders_and_times() {
     let path = recording("replay-load", &conversation());
-    let recorded = load(&path, None).unwrap();
+    let recorded = load(&path).unwrap();
     assert_eq!(recorded.problems, Vec::<String>::new());
     let [connection] = &recorded.connections[..] else { panic!() };
     assert_eq!(connection.dpid, Some(0xa1));
@@ -111,16 +110,16 @@ fn the_recording_is_read_with_its_senders_and_times() {
     assert_eq!(connection.messages, expected.collect::<Vec<_>>());
     for (content, part) in [(&b""[..], "empty"), (b"nonsense of some length", "neither a pcap")] {
         std::fs::write(&path, content).unwrap();
-        let error = load(&path, None).err().unwrap();
+        let error = load(&path).err().unwrap();
         assert!(error.contains(part), "{error}");
     }
-    assert!(load(Path::new("/no/such/file"), None).is_err());
+    assert!(load(Path::new("/no/such/file")).is_err());
 }
 
 #[test]
 fn a_second_connection_between_the_same_ports_is_another_one() {
     let twice = [conversation(), conversation()].concat();
-    let recorded = load(&recording("replay-twice", &twice), None).unwrap();
+    let recorded = load(&recording("replay-twice", &twice)).unwrap();
     let lengths: Vec<_> = recorded.connections.iter().map(|one| one.messages.len()).collect();
     assert_eq!(lengths, [conversation().len(), conversation().len()]);
 }
@@ -156,7 +155,7 @@ fn a_switch_answers_a_controller_with_other_xids_as_it_did_before() {
         );
     });
     let args = args(&path);
-    let recorded = load(&path, None).unwrap().connections;
+    let recorded = load(&path).unwrap().connections;
     let ending = Ending::default();
     let plays = play_switches(&args, &address.to_string(), recorded, &ending).unwrap();
     controller.join().unwrap();
@@ -209,7 +208,7 @@ fn a_controller_plays_at_a_switch_and_its_answers_are_compared() {
         );
     });
     let args = args(&path);
-    let recorded = load(&path, None).unwrap().connections;
+    let recorded = load(&path).unwrap().connections;
     let plays = play_controller(&args, address, recorded, &Ending::default()).unwrap();
     switch.join().unwrap();
     let outcome = report(&args, &plays).unwrap();
@@ -224,7 +223,7 @@ fn a_controller_that_is_not_there_or_leaves_is_reported() {
     let leaving = thread::spawn(move || drop(listener.accept().unwrap()));
     let args = args(&path);
     let play = || {
-        let recorded = load(&path, None).unwrap().connections;
+        let recorded = load(&path).unwrap().connections;
         play_switches(&args, &address.to_string(), recorded, &Ending::default()).unwrap()
     };
     let left = play();

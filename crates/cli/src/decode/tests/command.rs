@@ -272,7 +272,7 @@ fn nothing_is_never_a_success() {
     assert!(error.starts_with("no OpenFlow in 2 packets; TCP ports and their packets: 443 (2)"));
     assert!(error.contains("--port PORT reads"), "{error}");
     let (printed, outcome) = run(&["--port", "443"], &web);
-    assert!(printed.contains("(this is TLS: give the keys"), "{printed}");
+    assert!(printed.contains("(this is TLS: tshark decrypts it"), "{printed}");
     assert_eq!(outcome.messages, 0);
 }
 

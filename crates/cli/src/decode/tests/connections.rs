@@ -23,7 +23,7 @@ fn to(port: u16, segment: Seg) -> Vec<u8> {
 /// Reads these packets without a list of ports.
 fn look(packets: impl IntoIterator<Item = Vec<u8>>) -> Record {
     let mut record = Record::default();
-    read_capture(&pcap(RAW, packets)[..], &[], None, &mut record).unwrap();
+    read_capture(&pcap(RAW, packets)[..], &[], &mut record).unwrap();
     record
 }
 

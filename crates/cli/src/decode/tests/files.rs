@@ -202,7 +202,7 @@ fn an_input_that_gives_a_byte_at_a_time_is_read() {
         [section(false, 101), enhanced(false, 1, &seg(1, &hello).ipv4())].concat(),
     ] {
         let mut record = Record::default();
-        assert!(read_capture(Dribble(&file), &[CONTROLLER], None, &mut record).is_ok());
+        assert!(read_capture(Dribble(&file), &[CONTROLLER], &mut record).is_ok());
         assert_eq!(record.bytes(), std::slice::from_ref(&hello));
     }
 }
@@ -224,7 +224,7 @@ fn an_input_that_fails_is_an_error_with_its_cause() {
         }
     }
     let mut record = Record::default();
-    let result = read_capture(Failing(24), &[CONTROLLER], None, &mut record);
+    let result = read_capture(Failing(24), &[CONTROLLER], &mut record);
     let Err(CaptureError::Io(error)) = result else { panic!("{result:?}") };
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }

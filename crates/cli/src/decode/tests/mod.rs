@@ -10,7 +10,6 @@ mod command;
 mod connections;
 mod files;
 mod streams;
-mod tls;
 
 const CONTROLLER: u16 = 6653;
 const SWITCH: u16 = 40_000;
@@ -178,7 +177,7 @@ impl Record {
 
 fn read(file: &[u8]) -> (Record, Result<CaptureSummary, CaptureError>) {
     let mut record = Record::default();
-    let result = read_capture(file, &[CONTROLLER, 6633], None, &mut record);
+    let result = read_capture(file, &[CONTROLLER, 6633], &mut record);
     (record, result)
 }
 
