@@ -195,7 +195,7 @@ def test_a_file_of_options_and_one_of_bellrock(tmp_path: Path) -> None:
     (["--ofp-listen-host", "nowhere"], "is no address"),
     (["--bellrock-config", "missing.yaml"], "missing.yaml"),
 ])
-def test_what_bellrock_does_not_take_ends_the_start_with_the_reason(arguments: list[str], text: str) -> None:
+def test_a_refused_option_ends_the_start_with_the_reason(arguments: list[str], text: str) -> None:
     manager = Manager("eventlet", [*arguments, str(APPS / "order.py")])
     assert manager.ended() in (1, 2)
     assert manager.lines[-1].startswith("osken-manager: ") and text in manager.lines[-1], "".join(manager.lines)

@@ -78,7 +78,7 @@ def test_a_message_without_a_reply_is_sent_and_confirmed(version: Version) -> No
     done_in_lab(version, job)
 
 
-def test_what_the_switch_refuses_is_an_error(version: Version) -> None:
+def test_a_message_refused_by_the_switch_is_an_error(version: Version) -> None:
     unknown = message(version, EXPERIMENTER, struct.pack("!II", OF_NOBODY, 1))
 
     async def job(network: Network, dpid: int) -> None:

@@ -414,7 +414,7 @@ def test_faults_are_drawn_from_a_seed() -> None:
     assert lab.ping("h1", "h2") and lab.exceptions == []
 
 
-def test_what_a_version_cannot_express_is_an_error() -> None:
+def test_an_action_that_the_version_lacks_is_an_error() -> None:
     class Wants(App):
         def switch_up(self, network: Network, switch: Switch) -> None:
             switch.install(Flow(Match(in_port=1), Action.push_vlan(0x8100)))
@@ -564,7 +564,7 @@ def test_an_app_that_sees_packets_gets_them_after_an_app_behind_has_flows(versio
     assert lab.exceptions == [] and lab.warnings == []
 
 
-def test_what_an_app_allows_is_over_when_it_drops_it(version: Version) -> None:
+def test_an_allowed_match_ends_when_the_app_drops_it(version: Version) -> None:
     tcp = Match(eth_type=0x0800, ip_proto=6)
 
     class Allows(App):
@@ -634,7 +634,7 @@ def test_an_app_that_passes_packets_on_is_a_warning_until_it_says_what_it_sees(
     assert Lab(single(1), Monitor(), Firewall(), "learning").warnings == []
 
 
-def test_what_an_app_does_not_need_is_an_error_that_names_it() -> None:
+def test_an_undeclared_need_is_an_error_that_names_it() -> None:
     class Reads(App):
         def start(self, network: Network) -> None:
             self.network = network

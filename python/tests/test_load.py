@@ -126,7 +126,7 @@ def test_a_name_that_is_taken_is_an_error(tmp_path: Path) -> None:
         _load(tmp_path, "", "bellrock.py")
 
 
-def test_what_a_file_raises_comes_through_and_leaves_no_module(tmp_path: Path) -> None:
+def test_an_exception_of_a_file_comes_through_and_leaves_no_module(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         _load(tmp_path, "1 / 0")
     assert "an_app" not in sys.modules

@@ -77,7 +77,7 @@ def test_a_close_comes_after_what_was_sent(controller: RawController) -> None:
         assert "it is enough" in _next(controller, "down").reason
 
 
-def test_what_is_no_message_is_an_error(controller: RawController) -> None:
+def test_a_malformed_message_is_an_error(controller: RawController) -> None:
     with SwitchEnd(controller.addresses[0]):
         connection = _next(controller, "up").connection
         with pytest.raises(Error, match="not whole"):

@@ -74,7 +74,7 @@ def test_workers_go_on_while_a_handler_blocks() -> None:
     asyncio.run(_with(blocks, body))
 
 
-def test_what_is_written_outside_of_an_event_is_sent_at_once() -> None:
+def test_a_message_written_outside_of_an_event_is_sent_at_once() -> None:
     class Later(App):
         def packet_in(self, switch: Switch, packet: PacketIn) -> None:
             self.spawn(self.run(switch, packet))

@@ -158,7 +158,7 @@ def test_groups_and_meters() -> None:
 
 
 @pytest.mark.parametrize("name", ["group_stats", "group_descs", "meter_stats", "meter_configs"])
-def test_what_the_version_does_not_have_is_an_error(name: str) -> None:
+def test_statistics_that_the_version_lacks_are_an_error(name: str) -> None:
     async def ask(network: Network, dpid: int) -> str:
         with pytest.raises(bellrock.Error) as error:
             await getattr(network, name)(dpid)

@@ -174,7 +174,7 @@ class Bandwidth(SystemTest):
         self.assertEqual(controller.ask("release", "1")["id"], 1)
         until(lambda: not any("meter:1" in line for line in network.flows("s1")), FOUND_S, "its flow is removed")
 
-    def test_what_cannot_be_kept_is_refused_openflow10(self):
+    def test_an_impossible_reservation_is_refused_openflow10(self):
         controller, network = self.start("OpenFlow10")
         before = {switch.name: len(network.flows(switch.name)) for switch in network.switches}
         with self.assertRaisesRegex(AssertionError, "unsupported: switch 0000000000000001 speaks OpenFlow 1.0"):

@@ -140,7 +140,7 @@ class RemoteSwitches(LocalCluster):
         drop = re.compile(r'"(rx|tx|duration|packet|byte|flow|ref)_?[a-z_]*": ?\d+,? ?')
         return drop.sub("", json.dumps(answer, sort_keys=True))
 
-    def test_what_is_confirmed_is_in_the_switch_while_the_switch_moves(self):
+    def test_confirmed_flows_are_in_the_switch_while_it_moves(self):
         """One flow after the other, sent at a node, while the switch goes from master to master."""
         targets = ["b", "c", "a", "b"]
         confirmed = set()

@@ -259,7 +259,7 @@ class Package(SystemTest):
         sections = command("readelf", "--sections", "--wide", str(self.root / "usr/bin/bellrock"))
         self.assertNotRegex(sections, r"\.symtab|\.debug_info")
 
-    def test_what_users_look_for_is_there(self):
+    def test_manual_pages_completions_and_configuration_are_installed(self):
         """Manual pages, completions, a bill of materials, and a configuration that an upgrade keeps."""
         self.install()
         self.check_bill_of_materials()

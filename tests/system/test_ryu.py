@@ -95,7 +95,7 @@ class Ryu(SystemTest):
             before = tables(version)
 
     @on_both_versions
-    def what_public_scripts_send_is_taken(self, version):
+    def requests_of_public_scripts_are_taken(self, version):
         """`DROP`, comments beside the fields, a type in buckets. A slip of the pen is refused, with the right name."""
         controller, _ = self.start(version, ["hub"])
         drop = {"dpid": 1, "name": "r1", "comment": "no telnet", "priority": 61, "match": {"in_port": 1}, "actions": [{"type": "DROP"}]}

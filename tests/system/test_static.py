@@ -138,7 +138,7 @@ class Static(SystemTest):
         until(lambda: controller.ask("static", "list")[0]["state"] == "installed", AUDIT_S, "a report has it")
 
     @on_both_versions
-    def what_is_wrong_changes_nothing_and_names_the_field(self, version):
+    def a_wrong_entry_changes_nothing_and_names_the_field(self, version):
         """Unknown fields, actions of another version, a list with one wrong entry."""
         controller, network = self.start(version)
         before = len(network.flows("s1"))
@@ -184,7 +184,7 @@ class Static(SystemTest):
         self.assertEqual(network.ping_all(), 100)
 
     @on_both_versions
-    def what_an_operator_deletes_is_put_back_at_once(self, version):
+    def flows_deleted_by_an_operator_are_put_back_at_once(self, version):
         """By an order to the controller: nobody waits for the next audit, and the list does not say "installed" meanwhile."""
         controller, network = self.start(version)
         controller.ask("static", "add", "wall", "left", "--match", DROP, "--actions", "drop")
@@ -201,7 +201,7 @@ class Static(SystemTest):
         until(lambda: len(self.drops(network)) == 1, SOON_AFTER_ORDER_S, "the flow is put back at once")
         until(lambda: network.ping_all() == 100, SOON_S, "it drops again")
 
-    def test_what_another_entry_uses_stays(self):
+    def test_an_entry_used_by_another_stays(self):
         """A group or meter cannot be removed, changed into another, or left out of a file, while a flow uses it."""
         controller, network = self.start("OpenFlow13")
         servers = {"name": "servers", "switch": "left", "group": {"id": 7, "type": "indirect", "buckets": [{"actions": "output:1"}]}}
@@ -233,7 +233,7 @@ class Static(SystemTest):
         status, problem = self.rest("/v1/static", "POST", {"entries": [web]})
         self.assertEqual(status, 409, "what is removed is not used again")
 
-    def test_what_no_switch_can_do_names_the_part(self):
+    def test_an_impossible_entry_is_an_error_that_names_the_part(self):
         """Open vSwitch takes what is not refused here."""
         controller, network = self.start("OpenFlow13")
         for body, field in (

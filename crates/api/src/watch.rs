@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_once_and_gets_the_latest() {
+    fn a_waiting_task_is_woken_once_and_gets_the_latest_value() {
         let publisher = Publisher::new(1);
         let watch = publisher.watch();
         let woken = Arc::new(Count::default());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_longer_leaves_nothing_behind() {
+    fn a_dropped_wait_leaves_no_waker_behind() {
         let publisher = Publisher::new(1);
         let watch = publisher.watch();
         let woken = Arc::new(Count::default());

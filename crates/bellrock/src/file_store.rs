@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_not_committed() {
+    fn a_failed_write_is_not_committed() {
         let place = directory("full");
         let path = place.join("store.json");
         let store = FileStore::create(path.clone(), vec![("k".into(), "1".into())]).unwrap();

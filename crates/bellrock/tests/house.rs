@@ -1,5 +1,6 @@
 //! House rules that the compiler does not check: the dependencies of each crate, where `unsafe` may
-//! be, licences, the form of modules, and the length of files. docs/adr/0002 gives the reasons.
+//! be, licences, the form of modules, the length of files, and names of tests. docs/adr/0002 gives
+//! the reasons.
 //!
 //! The tests read the manifests, `cargo metadata` and `cargo tree` (both offline), and the sources.
 //! A new crate needs a row here.
@@ -103,6 +104,9 @@ const IMPURE_WORDS: &[&str] = &[
 
 /// Folders of unit tests, which may use threads and print.
 const TEST_FOLDERS: &[&str] = &["tests", "simulation"];
+
+/// Beginnings of a test's name that put its subject into a clause.
+const NO_SUBJECT: &[&str] = &["what_", "who_"];
 
 /// Crates whose sources may contain `unsafe`.
 const UNSAFE: &[&str] = &["engine", "tables", "python"];
@@ -337,6 +341,37 @@ fn a_module_with_modules_below_it_is_in_their_folder() {
         );
     }
     assert!(folders > 50, "the modules were found");
+}
+
+#[test]
+fn names_of_tests_begin_with_their_subject() {
+    let crates = House::read().root.join("crates");
+    let mut seen = 0;
+    for (path, text) in sources(&crates) {
+        let path = path.strip_prefix(&crates).expect("a source of a crate").with_extension("");
+        let is_test = path.iter().any(|part| TEST_FOLDERS.iter().any(|folder| part == *folder));
+        let product_lines = if is_test { 0 } else { code_lines(&text).count() };
+        for (number, line) in text.lines().enumerate().skip(product_lines) {
+            let Some(name) = function(line) else { continue };
+            seen += 1;
+            assert!(
+                !NO_SUBJECT.iter().any(|start| name.starts_with(start)),
+                "{}.rs:{}: `{name}`; the subject first: an_unusual_chain_is_a_warning",
+                path.display(),
+                number + 1
+            );
+        }
+    }
+    assert!(seen > 1000, "the tests were found");
+    assert_eq!(function("    async fn what_is_no_name() {"), Some("what_is_no_name"));
+    assert_eq!(function("    // A fn what_is_no_function()"), None);
+}
+
+/// The name of the function that a line declares.
+fn function(line: &str) -> Option<&str> {
+    let (before, name) = line.split_once("fn ")?;
+    let is_keyword = |word: &str| word.starts_with("pub") || ["async", "const"].contains(&word);
+    before.split_whitespace().all(is_keyword).then(|| name.split(['(', '<']).next())?
 }
 
 #[test]

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_out_of_range_is_named_with_the_range() {
+    fn a_value_out_of_range_is_an_error_with_the_range() {
         let wrong = |load: Load| load.check().unwrap_err().to_string();
         let default = Load::default;
         assert_eq!(default().check(), Ok(()));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_is_bounded_in_all() {
+    fn packets_in_flight_are_bounded_in_total() {
         for switches in [1, 16, 128, 5_000, 10_000] {
             let load = Load { switches, ..Load::default() };
             assert!(u64::from(load.in_flight()) * u64::from(switches) <= 1 << 21);

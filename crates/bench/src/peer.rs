@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_peer_is_told() {
+    fn a_wrong_peer_is_an_error() {
         assert!(wrong("nox").contains("built-in peer: ovs-testcontroller, os-ken"));
         assert!(wrong("=x").contains("cannot be called \"\""));
         assert!(wrong("responder=x").contains("are taken"));

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_is_given_up_in_time() {
+    fn missing_answers_are_given_up_in_time() {
         let mut window = Window::new(8);
         window.sent(4, 100);
         window.sent(1, 900);

@@ -181,7 +181,7 @@ fn a_thousand_switches_fit_one_thread() {
 }
 
 #[test]
-fn what_a_test_costs_is_in_the_report() {
+fn the_costs_of_a_test_are_in_the_report() {
     let responder = responder();
     let load = Load { runs: 1, ..load(&responder) };
     let report = test(&load);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_or_late_is_a_problem_and_a_switch_that_is_away_is_none() {
+    fn refused_and_late_entries_are_problems_and_waiting_ones_are_not() {
         let problem = |name: &str, state| StaticProblem {
             name: Some(name.to_owned()),
             state,

@@ -125,7 +125,7 @@ fn is_missing(kind: &str, name: &str) -> bool {
 }
 
 #[test]
-fn what_the_manual_calls_missing_is_missing() {
+fn features_that_the_manual_lists_as_missing_are_missing() {
     let page = page("guide/operate.md");
     let table = page.split("## What is not there yet").nth(1).expect("the section is there");
     let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);

@@ -142,7 +142,7 @@ async fn nodes_hear_each_other_and_the_end_of_each_other() {
 }
 
 #[tokio::test]
-async fn what_a_node_knows_of_the_network_arrives_in_order() {
+async fn facts_about_the_network_arrive_in_order() {
     let nodes = addresses().await;
     let (a, mut a_events) = start(settings(&nodes, 0)).await;
     let (_b, mut b_events) = start(settings(&nodes, 1)).await;

@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_not_warned_of() {
+    fn usual_configurations_get_no_warning() {
         for text in [
             "",
             "listen: [127.0.0.1:6653, '[::1]:6653', 127.0.0.2:6653, 127.0.0.1:6654]",

@@ -189,7 +189,7 @@ apps:
 ";
 
     #[test]
-    fn what_is_shared_replaces_the_settings_of_the_file_and_leaves_the_others() {
+    fn shared_settings_replace_those_of_the_file_and_leave_the_others() {
         let shared = "\
 switches: {core-1: a1, core-2: a2}
 log_level: debug
@@ -227,7 +227,7 @@ apps:
     }
 
     #[test]
-    fn what_belongs_to_a_machine_is_refused_with_its_place() {
+    fn settings_of_one_machine_are_refused_with_their_place() {
         let error = |shared: &str| check(FILE, shared).unwrap_err();
         for (shared, said) in [
             (

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_reads_back() {
+    fn printed_sizes_and_times_read_back() {
         for bytes_ in [1, 1023, 1024, 1 << 20, (1 << 20) + 1, 3 << 30] {
             assert_eq!(bytes(&show_bytes(bytes_), 0..=u64::MAX), Ok(bytes_ as usize));
         }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_reads_back() {
+    fn printed_words_read_back() {
         for text in [
             "a b", "a:", "a: b", "#x", "-", "", "null", "Null", "a ", " a", "[::]:2", "'", "\"",
             "[", "a,b", "a1:4", "é",

@@ -208,7 +208,7 @@ fn ends_of_different_releases_refuse_each_other() {
 }
 
 #[test]
-fn what_a_killed_controller_with_the_same_process_id_left_stops_no_other() {
+fn directories_left_by_a_killed_controller_stop_no_other() {
     let place = Place::new("control-left");
     let left = |n: usize| match n {
         0 => place.0.join(format!(".bell{}", std::process::id())),
@@ -265,7 +265,7 @@ fn only_the_owner_has_access_at_every_moment() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_with_the_reason() {
+fn a_wrong_request_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
     let requests = "its requests are get_status, list_switches, ";

@@ -266,7 +266,7 @@ fn a_topology_that_is_none_or_has_a_cycle_is_refused() {
 }
 
 #[test]
-fn what_a_test_sends_by_itself_goes_out_at_once() {
+fn a_message_sent_by_the_test_goes_out_at_once() {
     let mut lab = Lab::seeded(5).topology(single(2)).run(Hub);
     lab.run_for(Duration::from_secs(1));
     let any = Match::any();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out_in_order_however_little_is_taken() {
+    fn bytes_leave_the_queue_in_order_in_writes_of_any_size() {
         let (mut queue, mut pipe) = (SendQueue::default(), Pipe { took: Vec::new(), room: 0 });
         let mut pushed = Vec::new();
         for step in 0..5000_usize {

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_read_more_than_the_share_lets_turns_go_by() {
+    fn a_connection_read_beyond_its_share_skips_turns() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();

@@ -171,7 +171,7 @@ fn a_spared_core_has_no_worker_unless_it_is_the_only_one() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn a_failed_start_reports_its_reason() {
     let running = start(1, |_| {});
     let taken = running.addresses()[0];
     let refusal = |change: &dyn Fn(&mut EngineSettings), apps: usize| {

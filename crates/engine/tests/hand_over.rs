@@ -106,7 +106,7 @@ fn packets_and_messages_keep_their_order_while_their_switches_go_round() {
 }
 
 #[test]
-fn what_waits_for_a_switch_that_reads_nothing_goes_with_it() {
+fn queued_bytes_move_with_a_switch_that_reads_nothing() {
     let engine = start(2, |settings| settings.worker.limits.stalled = Duration::from_secs(60));
     let mut peer = Peer::connect_narrow(engine.addresses()[0], Version::V1_3, 1).come_up(&engine);
     // More than the kernel takes: the worker queues bytes, and finally stops reading.

@@ -107,7 +107,7 @@ fn a_message_to_nobody_is_refused_and_so_is_one_too_many() {
 }
 
 #[test]
-fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop() {
+fn a_stop_sends_accepted_messages_first_and_no_switch_can_delay_it() {
     let engine = start(2, |settings| settings.worker.limits.stalled = Duration::from_secs(60));
     let address = engine.addresses()[0];
     let slow = Peer::connect_narrow(address, Version::V1_3, 1).come_up(&engine);

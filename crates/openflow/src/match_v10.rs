@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_1_0_can_say_round_trips() {
+    fn matches_of_openflow_1_0_round_trip() {
         round_trip(&Match::any());
         round_trip(&Match::any().in_port(Port::LOCAL).untagged());
         round_trip(&Match::any().vlan_id(0).vlan_pcp(7));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_1_0_cannot_say_is_named() {
+    fn the_error_names_the_part_that_openflow_1_0_lacks() {
         for (m, what) in [
             (Match::any().metadata(1), "metadata"),
             (Match::any().with_masked(Field::EthDst, 1 << 40, 1 << 40), "eth_dst"),

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_action_adds_is_there_for_the_next() {
+    fn headers_added_by_an_action_are_there_for_the_next() {
         let possible = |matching: &str, actions: &[&str]| {
             let mut known = KnownHeaders::of(&matching.parse().unwrap());
             actions.iter().all(|text| {

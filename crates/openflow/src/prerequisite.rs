@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_how_to_add_it() {
+    fn the_error_names_the_missing_prerequisite_and_how_to_add_it() {
         let any = Match::any;
         for (m, expected) in [
             (

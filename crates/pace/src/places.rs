@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_said_something_stays_longer_than_who_is_silent() {
+    fn connections_with_progress_stay_longer_than_silent_ones() {
         let mut places = filled(1..2);
         places.progress(&0, NOW);
         assert_eq!(places.take(1001, ip(1), NOW + QUIET), Ok(Some(1)));

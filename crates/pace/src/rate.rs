@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_asked_is_not_counted() {
+    fn a_check_of_the_limit_is_not_counted() {
         let limit = RateLimit::per_second(1);
         assert!(limit.allows(Duration::ZERO) && limit.allows(Duration::ZERO));
     }

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_names_and_real_lists_are_read_as_ever() {
+    fn lists_of_structures_with_named_fields_are_read_unchanged() {
         for value in [
             json!([
                 {"name": "web", "switch": "s1", "ttl_seconds": 9, "flow": {"priority": 7, "actions": "output:1"}},

@@ -169,7 +169,7 @@ fn every_request_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_a_newer_controller_adds_does_not_make_an_answer_unreadable() {
+fn an_answer_of_a_newer_controller_stays_readable() {
     let error = json!({"kind": "of_tomorrow", "message": "no", "hint": "yes"});
     let error: QueryError = serde_json::from_value(error).unwrap();
     assert_eq!((error.kind, &*error.message), (ErrorKind::Unknown, "no"));
@@ -180,7 +180,7 @@ fn what_a_newer_controller_adds_does_not_make_an_answer_unreadable() {
 }
 
 #[test]
-fn what_a_request_leaves_out_has_its_default() {
+fn fields_missing_from_a_request_have_their_defaults() {
     let read = |form| serde_json::from_value::<Request>(form);
     let flows = read(json!({"list_flows": {"switch": "core-1"}})).unwrap();
     let switch = SwitchRef::Name("core-1".to_owned());

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_deletes_is_put_back() {
+    fn a_deleted_flow_is_put_back() {
         let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
         let (own, lldp) = (Cookie::of_app("service").with(0), Match::any().eth_type(0x88cc));
         for (cookie, age_s, reason, messages) in [
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_room_is_sent_in_the_next_second() {
+    fn flows_without_room_are_sent_in_the_next_second() {
         let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
         assert!(event(&info, now, 8, |switch| flows.install(switch)).0.is_err());
         let (done, out) = event(&info, now, ROOM_BYTES, |switch| flows.tick(switch));

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_takes_nothing_from_what_is_here_again() {
+    fn the_removal_of_an_old_entry_leaves_the_new_one() {
         let registry = Registry::<u32>::default();
         let (first, second) = (registry.add(Dpid(1)), registry.add(Dpid(1)));
         registry.remove(Dpid(1), &first);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_or_a_huge_page_of_its_own_gets_no_slot() {
+    fn small_chunks_and_chunks_of_a_huge_page_get_no_slot() {
         for bytes in [0, MIN_SLOT_BYTES - 1, HUGE_PAGE_BYTES, usize::MAX] {
             assert!(SlabSlot::take(bytes).is_none(), "{bytes}");
         }

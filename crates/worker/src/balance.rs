@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_the_load_and_what_is_none_stays() {
+    fn a_switch_stays_when_its_move_would_not_balance_the_load() {
         assert_eq!(picked(&[10], 1000, 0), []);
         assert_eq!(picked(&[10, 0, 0], 1000, 0), []);
         assert_eq!(picked(&[10; 4], 950, 950), []);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_switch_brought_before_does_not_count() {
+    fn the_load_of_earlier_windows_does_not_count() {
         let (mut strain, mut burden) = (OverloadWindows::default(), SwitchLoad::default());
         burden.add(&strain, 100);
         strain.end_window(1000);

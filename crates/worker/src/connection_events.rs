@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_connects_in_vain_again_and_again_is_published_once_a_minute() {
+    fn repeated_failed_connections_are_published_once_a_minute() {
         let mut comings = ConnectionEvents::default();
         let [one, two] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
         let mut ended = |ip, reason, at| times(comings.record_end(ip, why(reason), s(at)));

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_switch_may_take_is_possible() {
+    fn valid_flows_are_possible() {
         for (matching, text) in [
             ("any", "output:1,push_vlan:0x8100,set_field:0x1005->vlan_vid,output:2,goto_table:3"),
             // An action set has an order of its own.
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_version_is_left_to_a_switch_of_unknown_version() {
+    fn checks_of_one_version_are_skipped_for_a_switch_of_unknown_version() {
         let set = "set_field:10.0.0.7->ipv4_dst,output:1";
         assert!(wrong("any", set, V13).is_some());
         assert_eq!(wrong("any", set, Some(Version::V1_0)), None);

@@ -83,7 +83,7 @@ fn a_flow_owns_the_bytes_of_its_actions_and_a_switch_may_report_them() {
 }
 
 #[test]
-fn what_a_switch_says_in_other_words_is_the_same() {
+fn equivalent_flow_stats_have_the_same_normal_form() {
     let flow = Flow::new(web())
         .priority(9)
         .number(5)

@@ -151,7 +151,7 @@ fn a_reply_keeps_the_tags_of_the_request() {
 }
 
 #[test]
-fn what_is_cut_off_or_something_else_is_no_arp() {
+fn truncated_and_other_packets_are_no_arp() {
     let request = arp_request(HOST, HOST_IP, VIP);
     for len in 0..42 {
         assert_eq!(Arp::read(&request[..len]), None, "{len}");

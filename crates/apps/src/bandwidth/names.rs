@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_told_what_would_be() {
+    fn a_wrong_host_name_is_an_error() {
         for text in ["", "h1", "10.0.0.1@0", "10.0.0.1@x", "a1:4@30", "ff:ff:ff:ff:ff:ff", "a1:"] {
             assert!(text.parse::<HostName>().is_err(), "{text}");
         }

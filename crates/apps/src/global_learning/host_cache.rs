@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_in_this_second_counts() {
+    fn cached_hosts_count_only_in_the_same_second() {
         let (mut cache, seed) = cache(&Budget::unlimited());
         let frame = frame(1, 2);
         let [from, to] = [frame.from(), frame.to()].map(|host| seed.hash(host.0));

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_to_a_station_by_the_noted_port_decides_nothing() {
+    fn a_unicast_packet_at_the_noted_port_decides_nothing() {
         let notes = noted();
         assert_eq!(notes.packet_seen(A, packet(2, 4), false, 10), NotedHost::AsNoted);
         assert_eq!(notes.place(A, SwitchNumber(1)), Some(note(1, 1).place));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_to_a_group_tells_where_a_host_is_attached() {
+    fn a_multicast_packet_shows_the_place_of_its_host() {
         let notes = noted();
         let others = vec![note(2, 4), note(3, 5)];
         assert_eq!(notes.packet_seen(A, note(1, 1), true, 10), NotedHost::Attached(others));

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_together_is_named() {
+    fn conflicting_circuits_are_named() {
         let told = |texts: &[&str]| {
             let circuits: Vec<Circuit> = texts.iter().map(|text| text.parse().unwrap()).collect();
             let told = |(index, conflict): (usize, Conflict)| (index, conflict.to_string());

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_prints_as_it_was() {
+    fn a_parsed_address_prints_as_it_was() {
         for text in ["00:1b:21:3c:9d:f8", "10.0.0.7", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32"]
         {
             assert_eq!(text.parse::<Blocked>().unwrap().to_string(), text);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_would_be_right() {
+    fn a_wrong_address_is_an_error_with_the_right_form() {
         assert!(
             problem("printer-3").starts_with("\"printer-3\" is not an address; give an Ethernet")
         );

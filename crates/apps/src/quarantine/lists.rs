@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_stands_in_the_file_is_let_back_there_only() {
+    fn hosts_in_the_file_are_unblocked_only_there() {
         let lists = BlockLists::default();
         let [host, guest, other]: [Blocked; 3] =
             ["00:00:00:00:00:01", "10.1.0.0/16", "10.1.0.1"].map(|text| text.parse().unwrap());

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_is_done_before_what_is_left() {
+    fn an_inserted_change_is_done_before_the_remaining_ones() {
         let mut changes = FlowChanges::default();
         let removal = |at| FlowEdit { at: Dpid(at), port: None };
         changes.begin(pair(1), [vec![add(1, 1)], vec![add(2, 1)], vec![removal(3)]]);

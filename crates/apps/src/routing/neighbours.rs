@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_known_or_asks_for_himself_gets_no_answer() {
+    fn requests_for_unknown_hosts_or_for_the_asker_get_no_answer() {
         let hosts = hosts(None);
         assert_eq!(
             answer(&request(ASKER, "10.0.0.1", "10.0.0.3", None), None, &hosts, nobody),

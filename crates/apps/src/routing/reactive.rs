@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_to_be_there_is_sent_again_or_removed() {
+    fn flows_of_unknown_state_are_sent_again_or_removed() {
         let (add_near, add_far, remove) = (edit(1, Some(1)), edit(2, Some(1)), edit(3, None));
         let mut route = route(&[1, 2], &[(3, Port(1))]);
         assert_eq!(route.stages(|_| true), [[add_near, add_far]]);

@@ -113,7 +113,7 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_and_nothing_is_half_done() {
+fn an_impossible_reservation_is_refused_and_leaves_nothing() {
     let (mut lab, book) = lab(Version::V1_0, BandwidthSettings::default());
     for (from, to, rate, queue, said) in [
         (
@@ -207,7 +207,7 @@ fn hosts_that_no_flow_would_join_are_refused() {
 
 /// Both releases have the same number; the second finds no reservation.
 #[test]
-fn who_releases_what_is_gone_meanwhile_is_told_so() {
+fn a_second_release_of_a_reservation_is_an_error() {
     let settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
     let (mut lab, book) = lab(Version::V1_3, settings);
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
@@ -227,7 +227,7 @@ fn who_releases_what_is_gone_meanwhile_is_told_so() {
 
 /// No path changes, and no host moves: a release is enough.
 #[test]
-fn what_is_lost_is_tried_again_when_another_is_released() {
+fn a_lost_reservation_is_tried_again_when_another_is_released() {
     let mut settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
     let hosts = (1..=4).map(|dpid| (SwitchPort::new(Dpid(dpid), Port(1)), "10G".parse().unwrap()));
     settings.lines.extend(hosts);
@@ -291,7 +291,7 @@ fn rates_change_while_the_controller_runs() {
 }
 
 #[test]
-fn what_a_line_carries_is_known_from_either_end() {
+fn the_rate_of_a_line_is_known_from_either_end() {
     let ends = [2, 3].map(|port| (SwitchPort::new(Dpid(3), Port(port)), "10M".parse().unwrap()));
     let settings = BandwidthSettings { lines: ends.into(), ..Default::default() };
     let (mut lab, book) = lab(Version::V1_3, settings);

@@ -90,7 +90,7 @@ fn a_host_whose_switch_reconnects_keeps_its_path() {
 }
 
 #[test]
-fn what_somebody_else_removes_is_put_back() {
+fn flows_removed_by_others_are_put_back() {
     let (mut lab, book) = line_lab();
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
     let any = Match::any();
@@ -254,7 +254,7 @@ fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
 }
 
 #[test]
-fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
+fn a_release_reports_flows_left_on_a_disconnected_switch() {
     let (mut lab, book) = line_lab();
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
     lab.disconnect("s1");

@@ -159,7 +159,7 @@ fn a_restart_leaves_a_circuit_to_a_host_that_only_its_flows_hear() {
 }
 
 #[test]
-fn what_a_circuit_has_stays_until_it_is_configured_otherwise() {
+fn flows_of_a_circuit_stay_until_it_is_configured_otherwise() {
     for version in VERSIONS {
         let all = circuits(&["blue 1:1 3:1"]);
         let mut lab = builder(ring(4, 1), version).run(Provisioning::new(&all));

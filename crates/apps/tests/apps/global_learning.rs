@@ -46,11 +46,11 @@ macro_rules! with_each_table {
 
 with_each_table!(
     all_reach_each_other_over_flows,
-    what_one_switch_knows_all_know,
+    hosts_known_to_one_switch_are_known_to_all,
     a_host_moves_to_another_switch,
     a_host_moves_while_its_old_link_goes_down,
     a_port_that_goes_down_takes_its_hosts_with_it,
-    who_is_silent_for_long_is_forgotten_everywhere,
+    silent_hosts_are_forgotten_everywhere,
     a_switch_that_comes_back_learns_the_ways_again,
     a_port_that_went_down_while_its_switch_was_away_has_no_hosts,
     several_workers_share_the_table
@@ -134,7 +134,7 @@ fn all_reach_each_other_over_flows<T: GlobalTable>(version: Version) {
 }
 
 /// One packet from a switch shows the way to all its hosts: fewer floods than with local learning.
-fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
+fn hosts_known_to_one_switch_are_known_to_all<T: GlobalTable>(version: Version) {
     fn flooded(app: impl App, version: Version) -> u64 {
         let name = app.name().to_owned();
         let mut lab = seeded().topology(line(4)).version(version).run(app);
@@ -213,7 +213,7 @@ fn a_port_that_goes_down_takes_its_hosts_with_it<T: GlobalTable>(version: Versio
     assert_eq!(counter(&mut lab, "moves"), 0);
 }
 
-fn who_is_silent_for_long_is_forgotten_everywhere<T: GlobalTable>(version: Version) {
+fn silent_hosts_are_forgotten_everywhere<T: GlobalTable>(version: Version) {
     let settings = LearningSettings { max_age_s: 5, idle_timeout_s: 0, ..Default::default() };
     let lab = seeded().topology(line(2)).version(version);
     let mut lab = lab.run(app::<T>(settings));

@@ -181,7 +181,7 @@ fn a_flow_of_a_port_that_is_down_or_gone_goes() {
 }
 
 #[test]
-fn what_no_learning_switch_has_installed_goes() {
+fn flows_unlike_those_of_a_learning_switch_are_not_adopted() {
     let link = || Match::any().in_port(Port(1)).eth_src(A).eth_dst(B).untagged();
     let group = MacAddr([3, 0, 0, 0, 0, 1]);
     let matches = [

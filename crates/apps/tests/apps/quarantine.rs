@@ -35,7 +35,7 @@ on_both_versions!(
     drops_that_somebody_removes_are_put_back,
     a_list_with_a_bad_line_changes_nothing,
     drops_are_above_flows_of_single_connections,
-    what_an_operator_deletes_is_put_back_at_once,
+    flows_deleted_by_an_operator_are_put_back_at_once,
     a_switch_that_has_not_confirmed_is_a_gap
 );
 
@@ -285,7 +285,7 @@ fn drops_that_somebody_removes_are_put_back(version: Version) {
 }
 
 /// An operator deletes all flows of a switch by an order to the controller.
-fn what_an_operator_deletes_is_put_back_at_once(version: Version) {
+fn flows_deleted_by_an_operator_are_put_back_at_once(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);
     lists.set_file(BlockList::parse("10.0.0.1\n10.0.0.2\n").unwrap());
@@ -373,7 +373,7 @@ fn drops_removed(lab: &Lab) -> usize {
 
 /// A full table refuses drops. They are listed, and installed when it has space.
 #[test]
-fn what_a_switch_refuses_is_told_and_tried_again() {
+fn refused_drops_are_listed_and_sent_again() {
     let lists = BlockLists::default();
     let settings = NetworkSettings { table_capacity: 9, ..NetworkSettings::default() };
     let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(Version::V1_3).network(settings);
@@ -406,7 +406,7 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
 /// In a table that stays full: refused flows are sent at growing intervals, are reported twice, and
 /// are installed as soon as there is space.
 #[test]
-fn what_a_full_table_refuses_is_sent_less_and_less_often() {
+fn drops_refused_by_a_full_table_are_sent_less_and_less_often() {
     const MINUTES: usize = 20;
     let lists = BlockLists::default();
     let settings =
@@ -518,7 +518,7 @@ fn stored<T>(lab: &mut Lab, order: impl Future<Output = T>) -> T {
 
 /// A store outlasts the controller: the host is cut off before the next run and after it.
 #[test]
-fn what_is_stored_stays_blocked_over_a_restart() {
+fn a_stored_host_stays_blocked_over_a_restart() {
     let store = Arc::new(MemoryStore::default());
     let lists = BlockLists::stored(store.clone());
     let mut lab = lab(Version::V1_3, &lists);

@@ -29,10 +29,10 @@ const BACK_WITHIN: Duration = Duration::from_secs(20);
 on_both_versions!(
     entries_are_confirmed_and_removed,
     entries_survive_restarts_without_a_gap,
-    what_others_change_is_put_back,
-    what_an_operator_deletes_is_put_back_at_once,
+    flows_deleted_by_others_are_put_back,
+    flows_deleted_by_an_operator_are_put_back_at_once,
     an_entry_ends_at_its_time,
-    what_a_switch_cannot_have_is_told
+    refused_and_waiting_entries_are_reported
 );
 
 fn lab(version: Version, entries: &StaticEntries) -> Lab {
@@ -132,7 +132,7 @@ fn entries_survive_restarts_without_a_gap(version: Version) {
     assert_eq!(decided(&mut lab, &next, BTreeSet::from([1, 2])), BTreeMap::new());
 }
 
-fn what_others_change_is_put_back(version: Version) {
+fn flows_deleted_by_others_are_put_back(version: Version) {
     let entries = StaticEntries::default();
     let mut lab = lab(version, &entries);
     change(&mut lab, &entries, vec![entry("f1", 1, flow(1))], &[]);
@@ -144,7 +144,7 @@ fn what_others_change_is_put_back(version: Version) {
 }
 
 /// An operator deletes all flows of a switch by an order to the controller.
-fn what_an_operator_deletes_is_put_back_at_once(version: Version) {
+fn flows_deleted_by_an_operator_are_put_back_at_once(version: Version) {
     let entries = StaticEntries::default();
     let mut lab = lab(version, &entries);
     let set = (1..=2).map(|n| entry(&format!("f{n}"), n, flow(1))).collect();
@@ -207,7 +207,7 @@ fn an_entry_ends_at_its_time(version: Version) {
     assert_eq!(left.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), ["long"]);
 }
 
-fn what_a_switch_cannot_have_is_told(version: Version) {
+fn refused_and_waiting_entries_are_reported(version: Version) {
     let entries = StaticEntries::default();
     let mut lab = lab(version, &entries);
     // A meter that does not exist, and a switch that does not.

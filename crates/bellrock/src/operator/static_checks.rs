@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_switch_can_do_names_the_field() {
+    fn an_impossible_entry_is_an_error_that_names_the_field() {
         let version = Some(Version::V1_3);
         for (text, field) in [
             (r#""flow": {"table": 255}"#, "flow.table"),

@@ -122,7 +122,7 @@ fn every_experiment_is_drawn_with_everybody_in_it() {
 }
 
 #[test]
-fn what_was_published_stands_there_with_study_year_and_hardware() {
+fn published_results_are_shown_with_study_year_and_hardware() {
     for (name, parts) in [
         ("threads", ["NUST 2013: 4 cores", "Primetime 2016: 16 cores", "McNettle 2012: 48 cores"]),
         ("switches", ["NUST 2013: 4 cores", "Primetime 2016: 16 cores", "McNettle 2012: 48 cores"]),

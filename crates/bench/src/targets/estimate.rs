@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_follows_what_it_took_so_far() {
+    fn the_remaining_time_follows_from_the_time_taken_so_far() {
         let clock =
             TimeEstimate { began: Instant::now(), seconds: vec![20.0, 60.0, 20.0], over: 1 };
         let (share, left) = clock.after(0.5, 40.0);

@@ -181,7 +181,7 @@ fn a_second_answer_is_extra() {
 }
 
 #[test]
-fn what_is_no_answer_is_not_judged() {
+fn other_messages_are_not_judged_as_answers() {
     for version in VERSIONS {
         let packet = pattern().packet(DPID, 0);
         let miss = flow(version, &Match::any(), None, Port::CONTROLLER.0);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_or_time_is_told() {
+    fn wrong_addresses_and_times_are_errors() {
         assert!(parse(&["--connect", "nowhere"]).unwrap_err().contains("give HOST:PORT"));
         assert!(parse(&["--duration", "-1"]).is_err());
         assert!(parse(&["--of", "1.4"]).is_err());

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_go_is_told_roughly() {
+    fn the_remaining_time_is_rounded() {
         let some = |seconds| some(Duration::from_secs(seconds));
         assert_eq!([some(0), some(7), some(89)], ["some 0 s", "some 10 s", "some 90 s"]);
         assert_eq!([some(90), some(121)], ["some 2 min", "some 3 min"]);

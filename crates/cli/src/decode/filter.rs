@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_counted() {
+    fn held_messages_are_bounded_and_counted() {
         let at = |port| SocketAddr::from(([10, 0, 0, 1], port));
         let message = |port, bytes| HeldMessage {
             stream: StreamId { src: at(port), dst: at(6653) },

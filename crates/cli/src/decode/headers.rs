@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_said() {
+    fn a_truncated_packet_is_shown_as_cut_off() {
         assert_eq!(line(&[1, 2, 3]), "3 bytes, too short for Ethernet");
         let cut = &arp(1)[..20];
         assert!(line(cut).ends_with(", ARP, cut off or broken behind this"), "{}", line(cut));

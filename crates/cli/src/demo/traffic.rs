@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_counted_for_each_stream() {
+    fn lost_datagrams_are_counted_for_each_stream() {
         // The third has received one more than counts as sent.
         let before = Datagrams { sent: 10, received: vec![10, 8, 11] };
         let now = Datagrams { sent: 30, received: vec![25, 28, 30] };

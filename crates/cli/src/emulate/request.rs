@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_would_be_right() {
+    fn a_wrong_command_is_an_error_with_the_right_form() {
         for (line, part) in [
             ("pign h1 h2", "no command \"pign\" (did you mean ping?); `help` lists all"),
             ("ping h1", "usage: ping HOST HOST [COUNT]"),

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_can_be_ordered_for_the_same_owner() {
+    fn listed_entries_can_be_ordered_again_for_the_same_owner() {
         let flow = StaticFlow { actions: "output:2".to_owned(), ..StaticFlow::default() };
         let bucket = StaticBucket {
             watch_port: Some("2".to_owned()),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_with_its_times_and_ends() {
+    fn a_written_capture_is_read_again_with_its_times_and_ends() {
         let time = |ms| Duration::from_secs(1_795_370_718) + Duration::from_millis(ms);
         for (switch, controller) in [
             ("192.0.2.7:40000", "192.0.2.1:6653"),

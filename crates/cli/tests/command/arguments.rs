@@ -152,7 +152,7 @@ fn it_runs_answers_and_stops_on_either_signal() {
 }
 
 #[test]
-fn what_nohup_has_ignored_stays_without_effect() {
+fn signals_ignored_by_nohup_stay_without_effect() {
     let place = Place::new("nohup");
     let mut controller = Controller::start_by(&place, with_signals("--ignore-signal"), &[]);
     controller.signal("HUP");
@@ -325,7 +325,7 @@ fn a_misspelled_variable_is_named() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_where_it_came_from() {
+fn wrong_settings_are_errors_with_their_source() {
     let place = Place::new("wrong");
     let file = place.file("bad.yaml");
     fs::write(&file, "write: coalesce\nworkes: 3\n").unwrap();
@@ -382,7 +382,7 @@ fn a_wrong_command_line_is_an_error_of_ours_in_two_lines_at_most() {
 }
 
 #[test]
-fn what_hardly_is_meant_is_a_warning_and_no_error() {
+fn an_unusual_chain_is_a_warning() {
     let place = Place::new("warnings");
     let file = place.file("bellrock.yaml");
     fs::write(&file, "apps: [quarantine]\nhost_max_age: 60s\n").unwrap();

@@ -165,7 +165,7 @@ fn a_peer_that_dies_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn who_does_not_learn_in_time_is_not_tried_with_more() {
+fn a_controller_that_learns_too_late_is_not_tried_with_more_macs() {
     let folder = Folder::new();
     let once = ["--quick", "--duration", "0.1", "--warm-up", "0", "--learn-timeout", "0.001"];
     let (status, _, error) = suite(&folder.0, &[&["macs"], &once[..]].concat());

@@ -70,7 +70,7 @@ fn full_tables_and_workers_are_what_their_commands_say() {
 }
 
 #[test]
-fn what_cannot_be_measured_says_why_and_the_others_go_on() {
+fn a_failed_measurement_reports_its_reason_and_the_others_go_on() {
     let rows = ["instructions-1.0", "uneven", "--uneven-bench", "echo 1.7 times"];
     let (status, page, error) = targets(&rows);
     assert_eq!(status, 0, "{error}");

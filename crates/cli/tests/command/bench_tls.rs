@@ -89,7 +89,7 @@ fn every_answer_is_right_in_every_mode() {
 }
 
 #[test]
-fn what_is_wrong_with_a_connection_by_tls_is_named() {
+fn a_failed_tls_connection_names_its_fault() {
     let (place, other) = (Place::new("bench-tls-wrong"), Place::new("bench-tls-other"));
     certificates(&place);
     certificates(&other);

@@ -100,7 +100,7 @@ fn on_a_terminal_it_shows_the_network_and_gives_the_terminal_back() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_arguments_are_refused_with_the_reason() {
     for (arguments, reason) in [
         (&["--app", "learning", "--topology", "ring:4"][..], "closes the cycle"),
         (&["--app", "hub"], "routing, learning"),

@@ -124,7 +124,7 @@ fn a_cycle_is_refused_where_it_must_not_be() {
 }
 
 #[test]
-fn what_is_no_topology_and_no_command_is_said_before_anything_is_done() {
+fn wrong_topologies_and_commands_are_refused_before_the_start() {
     for (arguments, reason) in [
         (&["--topology", "tree"][..], "no topology \"tree\""),
         (&["--topology", "no/such.topo"], "no/such.topo"),

@@ -118,7 +118,7 @@ fn a_project_can_be_made_in_another_folder() {
 }
 
 #[test]
-fn what_cannot_be_made_leaves_nothing() {
+fn a_project_with_an_error_leaves_no_files() {
     let place = Place::new("new-wrong");
     let folder = place.file("");
     for (arguments, status, why) in [

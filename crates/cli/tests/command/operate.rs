@@ -229,7 +229,7 @@ fn events_are_listed_by_kind_and_alarms_alone() {
 }
 
 #[test]
-fn what_is_missing_is_listed_and_a_duplicate_is_refused() {
+fn a_missing_switch_is_listed_and_a_duplicate_is_refused() {
     let place = Place::new("missing");
     let file = place.file("bellrock.yaml");
     fs::write(&file, "switches: {core: a1, spare: a2}\napps: [static, learning]\n").unwrap();

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn a_malformed_answer_is_refused() {
         for text in [
             "",
             "Not Found",

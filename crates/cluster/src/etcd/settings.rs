@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_safe_must_be_asked_for() {
+    fn unsafe_endpoints_are_refused_unless_allowed() {
         let mut remote = settings(&["http://192.0.2.1:2379"]);
         assert!(why(&remote).contains("is not encrypted"));
         remote.allow_plain = true;

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_etcd_would_refuse_is_not_sent() {
+    fn a_transaction_that_etcd_would_refuse_is_not_sent() {
         let many = |count: usize| {
             let keys = (0..count).map(|number| format!("k{number}"));
             keys.fold(Transaction::new(), |transaction, key| transaction.put(key, ""))

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_refuses_goes_to_the_next_master_before_what_came_later() {
+    fn refused_requests_go_to_the_next_master_before_later_ones() {
         let mut sender = Sender::new();
         let [one, two, three] = [1, 2, 3].map(|mark| sender.program(mark));
         let sent = sender.sent();

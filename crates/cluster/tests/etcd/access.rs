@@ -122,7 +122,7 @@ async fn users_need_a_password_and_a_role() {
 }
 
 #[tokio::test]
-async fn what_is_not_etcd_is_left_for_what_is() {
+async fn endpoints_that_are_no_etcd_are_skipped() {
     let cluster = Cluster::start(1).await;
     let mut settings = cluster.settings();
     // One accepts and is silent, one answers for another protocol, one as a web server does, one refuses.

@@ -86,7 +86,7 @@ fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
 }
 
 #[test]
-fn what_a_setting_of_an_app_shows_it_reads_back() {
+fn a_setting_of_an_app_reads_back_as_it_is_shown() {
     for known in KNOWN {
         for setting in known.settings {
             let (default, mut copy) = ((known.choice)(), (known.choice)());
@@ -223,7 +223,7 @@ fn times_of_apps_have_units_or_are_seconds() {
 }
 
 #[test]
-fn what_a_setting_shows_it_reads_back() {
+fn every_setting_reads_back_as_it_is_shown() {
     // A configuration where no setting has its default.
     let text = "\
 switches: {core-1: 0000000000000010, s.2: {dpid: 1e5}}

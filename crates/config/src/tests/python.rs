@@ -40,7 +40,7 @@ fn a_file_stands_once_in_a_chain_and_has_no_settings() {
 
 /// Their names, needs and places in the chain are known when Python has read them.
 #[test]
-fn what_only_the_file_knows_is_no_contradiction() {
+fn a_python_file_in_the_chain_is_no_contradiction() {
     let said = |text: &str| {
         let all = read(text).contradictions();
         all.into_iter().map(|one| one.text).collect::<Vec<_>>().join("; ")

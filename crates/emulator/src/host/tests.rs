@@ -142,7 +142,7 @@ fn a_unicast_frame_that_comes_twice_is_counted() {
 }
 
 #[test]
-fn what_is_for_others_is_not_taken() {
+fn frames_for_other_hosts_are_not_taken() {
     let mut wire = Wire::new();
     wire.hosts[1].mac = MacAddr([0, 0, 0, 0, 0, 9]);
     let mut frame = EthernetFrame::new();

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_writes_it_reads() {
+    fn written_frames_read_back() {
         let mut frame = EthernetFrame::new();
         ROUTE.udp(1000, 2000, b"odd", &mut frame);
         assert_eq!(frame.len(), MIN_FRAME_LEN);

@@ -414,7 +414,7 @@ link s1 edge:9
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_topology_is_read_again() {
         for topology in [TopologySpec::parse(FILE).unwrap(), waxman(12, 3).build().unwrap()] {
             assert_eq!(TopologySpec::parse(&topology.to_string()).unwrap(), topology);
         }

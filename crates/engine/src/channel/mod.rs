@@ -217,7 +217,7 @@ mod tests {
     use crate::listener::Listener;
 
     #[test]
-    fn what_the_kernel_keeps_of_a_connection_is_bounded_in_both_directions() {
+    fn socket_buffers_of_a_connection_are_bounded_in_both_directions() {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), ChannelKind::Plain).unwrap();
         let _peer = Peer::connect(listener.address()).unwrap();
         let channel = listener.wait();

@@ -212,7 +212,7 @@ fn pins_are_stored_and_taken_over_and_the_configuration_is_above_them() {
 }
 
 #[test]
-fn what_the_configuration_gives_to_a_certificate_is_not_pinned_to_another() {
+fn a_datapath_id_configured_for_one_certificate_is_not_pinned_to_another() {
     let lab = Lab::new(UnnamedIdentity::Pin, &[("third", &[0xa3])]);
     let text = lab.refused(&lab.named("unnamed"), 0xa3);
     assert!(text.contains("the configuration gives it to \"third\""), "{text}");

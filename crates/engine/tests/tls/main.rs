@@ -167,7 +167,7 @@ fn a_record_that_was_changed_on_the_way_ends_the_session_and_is_named() {
 }
 
 #[test]
-fn what_is_not_a_trusted_switch_is_refused_with_the_reason() {
+fn an_untrusted_switch_is_refused_with_the_reason() {
     let (pki, other, impostor) = (Pki::new(), Pki::named("another one"), Pki::new());
     type Trial<'t> = (&'t str, Box<dyn Fn(SocketAddr) + 't>, EndReason, &'t str);
     let by_tunnel = |client| {

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_is_refused_with_its_place() {
+    fn a_wrong_action_is_refused_with_its_place() {
         for (version, action, text) in [
             (Version::V1_3, json!({"type": "FLY"}), "actions[0].type: there is no action \"FLY\""),
             (

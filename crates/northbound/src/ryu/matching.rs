@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_match_is_refused_with_its_field() {
+    fn a_wrong_match_is_refused_with_its_field() {
         for (version, form, text) in [
             (Version::V1_3, json!({"nonsense": 1}), "match.nonsense: there is no such field"),
             (Version::V1_0, json!({"eth_type": 2048}), "match.eth_type: there is no such field"),

@@ -67,7 +67,7 @@ fn clients_that_take_no_answers_are_closed_and_counted() {
 }
 
 #[test]
-fn what_is_no_http_is_closed_and_others_go_on() {
+fn malformed_connections_are_closed_and_others_go_on() {
     let lab = Lab::new();
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
     for bytes in
@@ -404,7 +404,7 @@ fn orders_that_wait_for_a_silent_switch_delay_no_other_request() {
 }
 
 #[test]
-fn who_asks_silent_switches_delays_no_order() {
+fn requests_to_silent_switches_delay_no_order() {
     let lab = Lab::new();
     let ask = |lab: &Lab| {
         let mut stream = lab.connect();

@@ -53,7 +53,7 @@ fn each_file_is_served_as_it_is_and_with_its_policy() {
 }
 
 #[test]
-fn what_is_no_file_of_the_page_is_not_served() {
+fn unknown_files_of_the_page_are_not_served() {
     let lab = Lab::new();
     lab.get("/page/nothing.js").problem(404, "not_found");
     lab.get("/page/../tokens").problem(404, "not_found");

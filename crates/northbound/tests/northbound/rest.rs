@@ -242,7 +242,7 @@ fn static_entries_belong_to_their_token_unless_the_order_says_otherwise() {
 }
 
 #[test]
-fn what_is_wrong_is_a_problem_that_names_it() {
+fn a_wrong_request_gets_a_problem_that_names_the_mistake() {
     let lab = Lab::new();
     let detail = |problem: &Value| problem["detail"].as_str().unwrap().to_owned();
 

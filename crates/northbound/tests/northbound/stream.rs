@@ -91,7 +91,7 @@ fn a_client_that_was_away_for_long_gets_all_in_parts_and_in_order() {
 }
 
 #[test]
-fn what_is_wrong_is_a_problem_and_streams_are_bounded() {
+fn a_wrong_stream_request_gets_a_problem_and_streams_are_bounded() {
     let lab = Lab::new();
     let ask =
         |path: &str, headers: &[(&str, &str)]| -> Reply { lab.send("GET", path, headers, "") };

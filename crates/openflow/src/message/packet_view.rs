@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_packet_in_is_left_alone() {
+    fn truncated_and_other_messages_are_no_packet_in() {
         for version in Version::ALL {
             for message in packets(version) {
                 for len in 0..message.len() {

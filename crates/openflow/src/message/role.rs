@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_extension_cannot_say_is_an_error() {
+    fn a_message_that_the_extension_lacks_is_an_error() {
         let role = RoleMessage { role: RoleKind::Slave, generation_id: 1 };
         let status = RoleStatus { role, reason: RoleReason::MasterRequest };
         for message in [RoleExtension::Request(RoleKind::NoChange), RoleExtension::Status(status)] {

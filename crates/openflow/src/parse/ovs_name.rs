@@ -250,7 +250,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_flows_print_is_read_again_for_all_fields() {
+    fn printed_matches_are_read_again_for_all_fields() {
         let mut read = BTreeSet::new();
         for base in BASES {
             let base: Match = base.parse().unwrap_or_else(|error| panic!("{base}: {error}"));

@@ -66,7 +66,7 @@ fn a_filled_template_is_what_the_encoder_writes() {
 }
 
 #[test]
-fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
+fn unfilled_fields_stay_and_a_dropped_filling_writes_nothing() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1)).untagged();
         let flow = FlowMod::add(&matching).buffer_id(Some(8)).actions(TO_ONE);
@@ -84,7 +84,7 @@ fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
 }
 
 #[test]
-fn what_has_no_place_is_an_error_and_nothing_is_written() {
+fn values_without_a_place_are_errors_and_nothing_is_written() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1));
         let output = FlowModTemplate::new(version, OWNER, &FlowMod::add(&matching).actions(TO_ONE));

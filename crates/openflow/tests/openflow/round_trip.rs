@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn what_a_switch_says_round_trips(
+    fn messages_of_a_switch_round_trip(
         (version, message) in proptest::sample::select(&VERSIONS)
             .prop_flat_map(|version| (Just(version), from_switch(version))),
         xid: u32,
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_controller_says_round_trips(
+    fn messages_of_a_controller_round_trip(
         (version, message) in proptest::sample::select(&VERSIONS)
             .prop_flat_map(|version| (Just(version), to_switch(version))),
         xid: u32,

@@ -14,7 +14,7 @@ fn unwritable(message: &ToSwitch<'_>, version: Version) -> EncodeError {
 }
 
 #[test]
-fn what_a_version_cannot_say_is_named() {
+fn the_error_names_the_part_that_the_version_lacks() {
     let v10 = Version::V1_0;
     let any = Match::any();
     let ipv6 = Match::any().eth_type(0x86dd).with(Field::Ipv6Flabel, 7);

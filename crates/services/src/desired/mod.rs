@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_behind_many_changes_waits_longer_up_to_a_bound() {
+    fn the_queue_time_grows_with_the_longest_queue_up_to_a_bound() {
         let waits = |longest_queue| {
             let state = DesiredState { longest_queue, ..DesiredState::default() };
             state.queue_time().as_secs()

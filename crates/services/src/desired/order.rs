@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_next_is_freed_when_all_that_is_nearer_is_there() {
+    fn farther_flows_are_freed_when_all_nearer_flows_are_installed() {
         let mut lacking = MissingEntries::default();
         lacking.set(NEAR, lacks(&[(7, 0, LackCause::Due)]));
         lacking.set(MIDDLE, lacks(&[(7, 0, LackCause::Due), (7, 1, LackCause::Due)]));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_or_away_holds_what_is_farther_and_is_not_due() {
+    fn stuck_and_away_flows_hold_farther_flows_and_are_not_due() {
         let mut lacking = MissingEntries::default();
         for why in [LackCause::Stuck, LackCause::Away] {
             lacking.set(NEAR, lacks(&[(7, 0, LackCause::Due)]));

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_send_is_theirs() {
+    fn lldp_of_other_devices_is_foreign_and_an_imitation_is_forged() {
         let lldp =
             |tlvs: &[u8]| [&DESTINATION.0[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xcc], tlvs].concat();
         let host =

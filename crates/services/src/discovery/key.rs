@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn a_malformed_key_is_refused() {
         for text in ["", "0b", &"0b".repeat(15), &"0g".repeat(20), &"0b0".repeat(11)] {
             assert_eq!(DiscoveryKey::from_hex(text).err(), Some(ParseKeyError), "{text}");
         }

@@ -143,7 +143,7 @@ fn a_peer_that_does_not_apply_frames_gets_the_newest_state_later() {
 }
 
 #[test]
-fn what_comes_in_is_taken_in_order_only_and_counted_when_it_is_applied() {
+fn frames_are_taken_in_order_only_and_counted_when_they_are_applied() {
     let (network, a) = exchange(A);
     let (_, b) = exchange(B);
     a.set_switches(switches(&[1]), &Hosts::default());

@@ -95,7 +95,7 @@ fn a_restarted_controller_sends_the_difference_and_nothing_else() {
 }
 
 #[test]
-fn what_handlers_installed_is_adopted_and_flows_of_nobody_stay_and_are_reported() {
+fn flows_of_handlers_are_adopted_and_foreign_flows_stay_and_are_reported() {
     for version in VERSIONS {
         let (mut lab, hand) = lab(version, ring(3, 1));
         let band = hand.network().app_id().unwrap().band();
@@ -205,7 +205,7 @@ fn a_switch_that_comes_back_empty_is_filled_and_one_that_comes_back_whole_is_lef
 }
 
 #[test]
-fn what_somebody_else_has_changed_is_put_back() {
+fn changes_by_others_are_undone_at_the_next_audit() {
     for version in VERSIONS {
         let (mut lab, hand) = lab(version, ring(3, 1));
         let desired = hand.network().desired();
@@ -321,7 +321,7 @@ fn a_path_leads_to_its_end_while_what_it_has_left_drains_and_goes() {
 }
 
 #[test]
-fn what_changes_while_old_flows_drain_does_not_wait_for_them() {
+fn a_change_does_not_wait_for_draining_flows() {
     for version in VERSIONS {
         let (mut lab, hand) = lab(version, ring(4, 1));
         let desired = hand.network().desired();
@@ -420,7 +420,7 @@ fn whatever_goes_wrong_switches_come_to_what_is_wanted() {
 }
 
 #[test]
-fn what_is_farther_waits_for_what_is_nearer() {
+fn farther_flows_wait_for_nearer_flows() {
     let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
     lab.disconnect("s1");
     lab.run_for(Duration::from_secs(1));

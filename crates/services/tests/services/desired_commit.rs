@@ -94,7 +94,7 @@ fn it_is_due_from_an_operators_order_until_the_tables_are_read() {
 }
 
 #[test]
-fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
+fn a_refused_commit_returns_the_reason_and_can_be_repeated() {
     let (mut lab, hand) = lab(Version::V1_3);
     // There is no such meter until the other intent adds it.
     let metered = || [(Dpid(3), flow(1, 2)), (Dpid(2), flow(1, 2).meter(9)), (Dpid(1), flow(1, 2))];
@@ -145,7 +145,7 @@ fn a_switch_that_is_away_or_silent_is_told() {
 
 /// The app stops waiting while a switch has the flow and its reply is under way.
 #[test]
-fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
+fn a_withdrawal_is_settled_when_the_switches_have_confirmed_it() {
     let (mut lab, hand) = lab(Version::V1_3);
     let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
     assert!(lab.run_until(WITHIN, |lab| !flows_of(lab, NAME).is_empty()));
@@ -234,7 +234,7 @@ fn meters_are_confirmed_refused_and_away_as_flows_are() {
 
 /// A flow is not gone while its switch is away, nor before the switch has reported its tables.
 #[test]
-fn what_is_withdrawn_from_a_switch_that_is_away_or_just_back_is_not_told_to_be_gone() {
+fn a_withdrawal_is_not_settled_while_its_switch_is_away_or_just_back() {
     let (mut lab, hand) = lab(Version::V1_3);
     let desired = hand.network().desired();
     let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
@@ -338,7 +338,7 @@ fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
 
 /// At one distance, one flow is refused and another is installed. Farther flows wait for both.
 #[test]
-fn what_is_farther_waits_for_all_that_is_nearer_also_where_some_of_it_is_there() {
+fn farther_flows_wait_for_every_flow_at_a_nearer_distance() {
     let (mut lab, hand) = lab(Version::V1_3);
     let refused = flow(1, 2).meter(9);
     let nearer = [(Dpid(2), refused), (Dpid(2), flow(3, 2)), (Dpid(1), flow(1, 2))];

@@ -214,7 +214,7 @@ fn a_relay_between_hosts_that_keep_quiet_is_told_by_how_long_it_takes() {
 }
 
 #[test]
-fn what_others_say_by_lldp_is_theirs() {
+fn lldp_of_other_devices_is_counted_and_not_reported_as_forged() {
     let mut lab = up(Version::V1_3);
     settle(&mut lab);
     let frame = b"\x01\x80\xc2\x00\x00\x0e\x02\x00\x00\x00\x00\x01\x88\xcc\

@@ -157,7 +157,7 @@ fn a_flow_that_is_not_kept_is_named_once_and_sent_at_growing_intervals() {
 }
 
 #[test]
-fn what_others_change_once_is_restored_and_is_kept() {
+fn entries_altered_once_by_others_are_restored_and_kept() {
     let (mut lab, hand) = lab(Version::V1_3);
     let desired = hand.network().desired();
     desired.set(1, [(Dpid(1), kept())]);

@@ -151,7 +151,7 @@ fn a_refused_change_takes_the_whole_plan_back() {
 }
 
 #[test]
-fn what_a_version_cannot_say_is_known_before_anything_of_that_switch_is_sent() {
+fn an_unsupported_flow_is_not_sent_and_the_plan_is_rolled_back() {
     let (mut lab, hand) = lab(Version::V1_0, ring(3, 1));
     let plan = Plan::tree().add_at(0, Dpid(1), flow(1, 2)).add_at(1, Dpid(2), flow(1, 2).meter(1));
     let CommitError::Failed(reports) = commit(&mut lab, &hand, plan, |_| {}).unwrap_err() else {
@@ -194,7 +194,7 @@ fn a_lost_switch_stops_the_plan_and_what_is_certain_stays() {
 }
 
 #[test]
-fn what_is_removed_goes_last_after_packets_have_left() {
+fn removals_come_last_after_packets_have_left() {
     let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
     let old = flow(1, 2);
     commit(&mut lab, &hand, Plan::new().add(Dpid(1), old.clone()), |_| {}).unwrap();

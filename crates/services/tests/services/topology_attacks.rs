@@ -121,7 +121,7 @@ fn an_operator_overrules_the_verdict_on_a_relay() {
 /// before the victim is back. Nothing can tell it from a host that moves; but the victim gets its
 /// place back, unless the attacker answers for it, and then that is reported.
 #[test]
-fn who_takes_the_address_of_a_host_that_is_away_loses_it_when_the_host_is_back() {
+fn a_returning_host_gets_its_address_back_from_an_attacker() {
     for version in VERSIONS {
         let services = ServiceSettings { always: Needs::HOSTS, ..ServiceSettings::default() };
         let tree = bellrock_emulator::topology::tree(2, 3);

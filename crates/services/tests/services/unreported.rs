@@ -72,7 +72,7 @@ fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
 
 /// Every cell of the manual's table about these questions.
 #[test]
-fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
+fn wanted_entries_are_installed_without_reports_of_the_switch() {
     let kinds = [
         (Version::V1_0, MultipartKind::Flow),
         (Version::V1_3, MultipartKind::Flow),

@@ -164,7 +164,7 @@ fn a_switch_that_does_not_tell_its_features_is_not() {
 }
 
 #[test]
-fn what_happens_to_ports_in_the_handshake_is_in_the_switch() {
+fn port_changes_during_the_handshake_are_in_the_switch() {
     for version in VERSIONS {
         let Half { mut end, xids } = asked(version);
         for (reason, desc) in [

@@ -20,7 +20,7 @@ fn errors(end: &mut Alone) -> Vec<(u32, ErrorCode, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_wrong_is_answered_with_the_error_that_the_specification_names() {
+fn a_wrong_message_is_answered_with_the_error_of_the_specification() {
     for version in VERSIONS {
         let wire = version.wire();
         let other = if version == Version::V1_0 { 4 } else { 1 };

@@ -154,7 +154,7 @@ fn a_refusal_is_told_with_the_peers_text_whatever_its_version() {
 }
 
 #[test]
-fn what_does_not_start_with_a_hello_is_refused_before_it_is_all_there() {
+fn a_first_message_other_than_hello_is_refused_at_its_header() {
     for (start, says) in [
         (&b"GET / HTTP/1.1\r\n"[..], "does not speak OpenFlow"),
         (&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01], "but TLS"),

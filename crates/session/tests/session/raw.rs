@@ -113,7 +113,7 @@ fn the_sessions_echoes_are_known_by_their_payload_so_that_owners_use_any_xid() {
 }
 
 #[test]
-fn what_comes_before_the_features_is_kept_for_the_owner_and_the_handshake_has_a_time_limit() {
+fn messages_before_the_features_are_kept_and_the_handshake_has_a_time_limit() {
     let mut out = Out::with_capacity(OUT_BYTES);
     let settings = SessionSettings::default();
     let mut session = RawSession::new(&settings, Duration::ZERO, &mut out).unwrap();

@@ -11,7 +11,7 @@ fn table(bound: usize) -> SharedTable {
 }
 
 #[test]
-fn what_was_inserted_is_found_until_it_is_removed_or_too_old() {
+fn an_inserted_entry_is_found_until_it_is_removed_or_too_old() {
     let table = table(100);
     for key in [0, 1, u64::MAX] {
         let at = table.hash(key);

@@ -400,7 +400,7 @@ fn many_changes_are_all_confirmed_each_at_its_place() {
 }
 
 #[test]
-fn what_is_too_much_for_a_switch_is_not_sent_and_the_rest_is() {
+fn programs_beyond_the_backlog_are_not_sent_and_the_others_are() {
     let (mut lab, s, network, _) = lab(1, Version::V1_0);
     lab.switches[s].silent = true;
     let programs = 16 * 1024 * 1024 / (1024 * 80) + 10;

@@ -226,7 +226,7 @@ fn apps_and_what_they_share_may_panic_when_they_are_dropped() {
 }
 
 #[test]
-fn what_an_app_says_of_itself_is_asked_for_at_the_start_only() {
+fn an_app_is_asked_to_describe_itself_at_the_start_only() {
     let (mut lab, seen) = lab(At::Itself);
     for version in Version::ALL {
         let switch = lab.up(version, 5);

@@ -223,7 +223,7 @@ fn the_owner_gets_hello_features_and_every_message_as_it_came() {
 }
 
 #[test]
-fn what_the_owner_sends_goes_out_as_it_is_in_order() {
+fn messages_of_the_owner_go_out_unchanged_and_in_order() {
     let mut lab = Lab::new();
     let (key, up) = lab.up(Version::V1_3, 7);
     let connection = up.connection;

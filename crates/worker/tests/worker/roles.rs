@@ -328,7 +328,7 @@ fn orders_are_bounded_and_end_with_the_connection() {
 }
 
 #[test]
-fn what_was_on_its_way_is_not_sent_as_a_slave() {
+fn mail_on_its_way_is_not_sent_as_a_slave() {
     let (mut lab, id, _) = connected(Version::V1_3, FirstRole::Equal);
     received(&mut lab, id);
     let actions = [Action::output(Port(9))];

@@ -35,7 +35,7 @@ fn goes(
 }
 
 #[test]
-fn what_is_near_is_given_up_when_another_switch_changes_it() {
+fn a_cached_host_is_dropped_when_another_switch_changes_it() {
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
     let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.shared_state(Some(1)), Dpid(n)));
     for (host, port) in [(A, 1), (B, 2)] {
@@ -91,7 +91,7 @@ fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up(
 }
 
 #[test]
-fn what_a_switch_changes_itself_is_not_near_any_more() {
+fn a_cached_host_is_dropped_when_its_own_switch_changes_it() {
     let app = GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
     let mut one = GlobalHosts::new(app.shared_state(Some(1)), Dpid(1));
     let known = |one: &mut GlobalHosts<SharedTable>| {

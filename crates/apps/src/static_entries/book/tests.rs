@@ -125,7 +125,7 @@ fn entries_are_bounded() {
 }
 
 #[test]
-fn what_has_ended_is_in_nobodys_way() {
+fn an_ended_entry_does_not_block_a_new_one() {
     let mut book = Book::default();
     let until = |end| Some(Duration::from_secs(end));
     let short = StaticEntry { end: until(5), ..flow("a", 1, 1) };
@@ -220,7 +220,7 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
 }
 
 #[test]
-fn what_no_entry_is_any_more_cannot_be_used() {
+fn a_removed_group_cannot_be_used() {
     let mut book = Book::default();
     let unresolved = |book: &Book, entry: StaticEntry| {
         let order = StaticOrder { set: vec![entry], ..StaticOrder::default() };

@@ -80,7 +80,7 @@ fn only_the_given_ports_are_read() {
 }
 
 #[test]
-fn who_sends_is_told_by_the_port_or_by_the_flag() {
+fn the_direction_follows_from_the_port_or_the_flag() {
     // A switch sends no group_mod, whether well formed or not.
     let (printed, outcome) = run(&[], &capture(&[BAD_GROUP_MOD, BARRIER_REPLY]));
     assert_eq!(outcome, DecodeOutcome { messages: 1, faults: 1 });

@@ -102,7 +102,7 @@ fn connections_from_before_the_capture_show_by_their_messages() {
 }
 
 #[test]
-fn what_is_held_is_bounded_and_other_connections_do_not_wait() {
+fn held_segments_are_bounded_and_other_connections_do_not_wait() {
     let noise = seg(10, &[0xee; 100]);
     let many = (0..2 * find::MAX_HELD_SEGMENTS as u32)
         .map(|index| to(ODD_PORT, Seg { sequence: index * 100, ..noise.clone() }));

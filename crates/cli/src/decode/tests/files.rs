@@ -54,7 +54,7 @@ fn vlan_tags_and_ipv6_extension_headers_are_looked_through() {
 }
 
 #[test]
-fn what_follows_the_ip_packet_is_not_read() {
+fn bytes_after_the_ip_packet_are_not_read() {
     let hello = message(1, 0);
     let mut frame = seg(1, &hello).ethernet();
     frame.extend([0; 6]);

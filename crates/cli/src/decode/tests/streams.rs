@@ -199,7 +199,7 @@ fn the_same_ports_again_are_another_stream() {
 }
 
 #[test]
-fn what_comes_again_after_the_end_is_not_read_twice() {
+fn segments_repeated_after_the_end_are_not_read_twice() {
     let bytes = message(1, 0);
     let last = Seg { fin: true, ..seg(1, &bytes) };
     let record = read_segments(&[syn(0), last.clone(), last, fin(9)]);
@@ -207,7 +207,7 @@ fn what_comes_again_after_the_end_is_not_read_twice() {
 }
 
 #[test]
-fn what_waits_is_bounded_for_each_stream() {
+fn waiting_bytes_are_bounded_for_each_stream() {
     let piece = message(9, 992);
     let count = tcp::MAX_WAITING_PER_STREAM_BYTES / piece.len() + 2;
     let mut segments = vec![syn(0), seg(1, &message(1, 0))];
@@ -219,7 +219,7 @@ fn what_waits_is_bounded_for_each_stream() {
 }
 
 #[test]
-fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
+fn streams_and_their_waiting_bytes_are_bounded_in_total() {
     struct Count(usize, usize);
     impl Receiver for Count {
         fn bytes(&mut self, _: StreamId, _: Duration, _: u64, bytes: &[u8]) -> ReceiveStep {

@@ -58,7 +58,7 @@ fn arguments_have_to_be_possible() {
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_actions_and_fields_are_refused() {
     let any = Match::any();
     let data = Bytes(&[0; 4]);
     let action = Action::Experimenter { experimenter: 1, data };
@@ -102,7 +102,7 @@ fn in_1_3_an_action_has_to_fit_the_packets_that_the_match_lets_pass() {
 }
 
 #[test]
-fn what_an_action_adds_is_there_for_the_next() {
+fn headers_added_by_an_action_are_there_for_the_next() {
     let ip = Match::any().eth_type(0x0800);
     let vid = Action::SetField(Field::VlanVid, 0x1005);
     let label = Action::SetField(Field::MplsLabel, 5);

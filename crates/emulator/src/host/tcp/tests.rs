@@ -92,7 +92,7 @@ fn a_flow_that_is_limited_by_time_fills_it_and_ends() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again() {
+fn lost_segments_are_sent_again() {
     for (what, lose) in [
         ("the SYN", (|n| n == 1) as fn(u64) -> bool),
         ("its answer", |n| n == 2),

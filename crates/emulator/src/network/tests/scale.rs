@@ -58,7 +58,7 @@ fn a_hop_costs_no_allocation() {
 }
 
 #[test]
-fn what_waits_for_its_time_is_put_in_order_without_end() {
+fn timed_events_stay_in_order_under_constant_traffic() {
     // All hosts send all the time over the same links: the queue does not grow.
     let mut driven = Driven::new("single:20", settings(), Version::V1_3);
     driven.route_all();

@@ -97,7 +97,7 @@ fn the_checksum_of_a_first_fragment_stays_right_for_the_whole() {
 }
 
 #[test]
-fn what_is_above_ip_does_not_change_in_a_later_fragment() {
+fn set_field_changes_no_transport_header_in_a_later_fragment() {
     let ip =
         |src| IpFields::v4(Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(7)).fragment(5, false);
     let mut packet = read(eth().ip(&ip(3).payload(17, &[7; 16])));
@@ -134,7 +134,7 @@ fn dscp_and_ecn_share_a_byte() {
 }
 
 #[test]
-fn what_a_packet_does_not_have_is_not_set() {
+fn fields_absent_from_a_packet_are_not_set() {
     let frame = eth().ip(&ip4().udp(1, 2, b""));
     let mut packet = read(frame.clone());
     for field in [TcpSrc, ArpOp, Ipv6Src, VlanVid, VlanPcp, MplsLabel, PbbIsid, Icmpv4Type] {

@@ -80,7 +80,7 @@ fn a_service_tag_carries_the_frame_with_its_addresses() {
 }
 
 #[test]
-fn what_is_not_there_is_not_popped() {
+fn pop_without_a_tag_leaves_the_packet_unchanged() {
     let frame = eth().ip(&ip4().udp(1, 2, b""));
     let mut packet = read(frame.clone());
     packet.pop_vlan();

@@ -69,7 +69,7 @@ fn a_reply_may_be_longer_than_what_may_wait() {
 }
 
 #[test]
-fn who_would_miss_that_a_flow_has_gone_is_closed() {
+fn a_connection_that_does_not_read_flow_removed_is_closed() {
     let (mut lab, peer) = Lab::with(V1_3);
     let lazy = lab.join(V1_3);
     let one = Match::any().in_port(Port(1));

@@ -219,7 +219,7 @@ fn raw(version: Version, kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_understood_is_answered_and_the_connection_goes_on() {
+fn an_unknown_message_gets_an_error_and_the_connection_goes_on() {
     for version in BOTH {
         let (mut lab, peer) = Lab::with(version);
         let other = if version == V1_0 { V1_3 } else { V1_0 };

@@ -351,7 +351,7 @@ fn wanted_features() -> TableFeatures<'static> {
 }
 
 #[test]
-fn what_tables_can_do_is_not_to_be_changed() {
+fn a_change_of_table_features_is_refused() {
     let (mut lab, peer) = Lab::with(V1_3);
     let wanted = [wanted_features()];
     let body = RequestBody::TableFeatures(List::of(&wanted));

@@ -327,7 +327,7 @@ impl EntryStore for RestoredStore {
 }
 
 #[test]
-fn what_an_old_snapshot_lacks_is_put_back_and_what_was_removed_is_removed_again() {
+fn nodes_bring_a_store_restored_from_an_old_snapshot_up_to_date() {
     let store = Arc::new(RestoredStore::default());
     let shared = |node: &str| {
         Controller::new(EntryBook::shared(Arc::<RestoredStore>::clone(&store), node.into()))

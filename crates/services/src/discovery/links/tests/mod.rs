@@ -255,7 +255,7 @@ fn a_port_that_flaps_makes_no_announcement_good_again() {
 }
 
 #[test]
-fn what_comes_back_where_it_went_out_is_no_link() {
+fn an_announcement_that_returns_to_its_port_is_no_link() {
     let mut scene = Scene::new(1);
     assert_eq!(scene.way(at(1, 1), at(1, 1)), AnnouncementOutcome::Reflected);
     assert_eq!(scene.way(at(9, 1), at(1, 1)), AnnouncementOutcome::Stale);
@@ -395,7 +395,7 @@ fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_
 }
 
 #[test]
-fn what_goes_one_way_or_crosswise_is_told_once() {
+fn one_way_and_miswired_links_are_reported_once() {
     let mut scene = Scene::new(3);
     for _ in 0..4 {
         scene.way(at(1, 1), at(2, 1));

@@ -267,7 +267,7 @@ fn links_to_switches_that_were_not_reported_yet_are_not_shown() {
 }
 
 #[test]
-fn what_is_reported_is_bounded() {
+fn switches_reported_by_peers_are_bounded() {
     let mut scene = Scene::new(0);
     scene.links.share();
     for dpid in 0..=MAX_SWITCHES as u64 {

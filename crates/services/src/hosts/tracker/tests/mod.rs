@@ -466,7 +466,7 @@ fn a_belief_in_a_port_that_is_down_is_void() {
 }
 
 #[test]
-fn who_uses_the_address_of_probes_is_reported_once_in_a_while() {
+fn use_of_the_probe_address_is_reported_at_a_limited_rate() {
     let mut scene = Scene::default();
     for second in 0..=10 {
         scene.tracker.probe_address_used(at(1, 1), s(10 + second));
@@ -478,7 +478,7 @@ fn who_uses_the_address_of_probes_is_reported_once_in_a_while() {
 }
 
 #[test]
-fn who_claims_many_addresses_takes_no_room_from_others() {
+fn a_claim_of_many_addresses_takes_no_room_from_other_hosts() {
     let settings = HostTrackingSettings {
         max_hosts: 20,
         max_hosts_per_port: 15,

@@ -204,7 +204,7 @@ fn two_hosts_with_one_address_are_the_same_to_both() {
 }
 
 #[test]
-fn who_comes_later_does_not_win_by_the_order_of_the_nodes() {
+fn the_earlier_sighting_wins_over_the_order_of_the_nodes() {
     let mut cluster = Cluster::new();
     // They do not hear each other.
     cluster.b.told(1, at(2, 1), SenderAddresses::Address(ip(1)));
