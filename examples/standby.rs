@@ -8,8 +8,8 @@
 //! show          lists the switches, and whether they are up or stand by
 //! ```
 //!
-//! Start it twice, give both addresses to each switch (`ovs-vsctl set-controller s1 tcp:127.0.0.1:6653
-//! tcp:127.0.0.1:6654`), and make one of them master:
+//! Start it twice, give both addresses to each switch (`ovs-vsctl set-controller s1
+//! tcp:127.0.0.1:6653 tcp:127.0.0.1:6654`), and make one of them master:
 //!
 //! ```sh
 //! cargo run -p bellrock --features apps --example standby -- 127.0.0.1:6653

@@ -61,7 +61,8 @@ impl Handler for Connections {
             return Ok(Verdict::Consume);
         }
         self.opened.insert(connection, switch.now());
-        // The apps behind know the way. Their flow for this direction may carry it past the firewall.
+        // The apps behind know the way. Their flow for this direction may carry it past the
+        // firewall.
         let allowed = Match::any().eth_type(IPV4).ip_proto(TCP);
         let allowed = allowed.ipv4_src(from.0).tcp_src(from.1).ipv4_dst(to.0).tcp_dst(to.1);
         switch.allow(&allowed, ALLOWED)?;

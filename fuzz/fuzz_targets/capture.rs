@@ -1,5 +1,5 @@
-//! A capture file, pcap or pcapng, is read to its end or to the first error, whatever is in it. Lines of
-//! hexadecimal digits likewise.
+//! A capture file, pcap or pcapng, is read to its end or to the first error, whatever is in it.
+//! Lines of hexadecimal digits likewise.
 #![no_main]
 
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]

@@ -1,5 +1,5 @@
-//! Bytes on a connection of HTTP get answers of HTTP, or none, in both interfaces. Nobody without a token
-//! gives an order.
+//! Bytes on a connection of HTTP get answers of HTTP, or none, in both interfaces. Nobody without a
+//! token gives an order.
 //!
 //! The first byte of the input chooses the interface. `TOKEN` in the rest stands for a valid token.
 #![no_main]

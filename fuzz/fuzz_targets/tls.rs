@@ -1,8 +1,8 @@
 //! The channel over TLS accepts any bytes in any pieces, between records that are right.
 //!
-//! The first byte of the input decides the version of TLS. The others are steps of the switch and of
-//! the controller: records in pieces, updates of keys, nonsense, reads, writes. As long as there is no
-//! nonsense, each end must read what the other one has written.
+//! The first byte of the input decides the version of TLS. The others are steps of the switch and
+//! of the controller: records in pieces, updates of keys, nonsense, reads, writes. As long as there
+//! is no nonsense, each end must read what the other one has written.
 #![no_main]
 
 use std::io::{Read as _, Write as _};

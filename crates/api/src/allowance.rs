@@ -13,8 +13,8 @@ use bellrock_pace::RateLimit;
 
 use crate::{AppEvent, Change, Dpid, Error, Needs, Network};
 
-/// Maximum number of tasks of an app that have not ended, unless its allowance has another. Apps have a
-/// few for themselves, or for each switch.
+/// Maximum number of tasks of an app that have not ended, unless its allowance has another. Apps
+/// have a few for themselves, or for each switch.
 pub const APP_TASKS: usize = 16_384;
 
 /// Messages that an app may send to switches each second, at all switches together, before it is
@@ -25,8 +25,8 @@ pub const APP_MESSAGES_PER_SECOND: u64 = 1_000_000;
 /// [`APP_MESSAGES_PER_SECOND`]. Twice the number of switches on a long path.
 pub const APP_MESSAGES_PER_PACKET_IN: u64 = 16;
 
-/// Minimum time between two events about refused messages and tasks of an app, and between two about
-/// too many messages.
+/// Minimum time between two events about refused messages and tasks of an app, and between two
+/// about too many messages.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// What an app may do. The default is everything.
@@ -168,8 +168,8 @@ impl AppGuard {
         self.excesses.load(Ordering::Relaxed)
     }
 
-    /// Checks the messages that the app has sent in some time, a second or a little more: counts the
-    /// time if they are too many, and names the app. `packet_ins` came meanwhile.
+    /// Checks the messages that the app has sent in some time, a second or a little more: counts
+    /// the time if they are too many, and names the app. `packet_ins` came meanwhile.
     pub fn note_sent(&self, network: &Network, sent: u64, packet_ins: u64, time: Duration) {
         let milliseconds = (time.as_millis() as u64).max(1000);
         let of_time = APP_MESSAGES_PER_SECOND.saturating_mul(milliseconds) / 1000;

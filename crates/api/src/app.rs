@@ -178,8 +178,8 @@ pub trait App: Send + Sync + 'static {
         EarlierFlows::Remove
     }
 
-    /// Whether the app reports itself, by events, which of its messages a switch refuses. Then the log
-    /// has no line of its own for each of them.
+    /// Whether the app reports itself, by events, which of its messages a switch refuses. Then the
+    /// log has no line of its own for each of them.
     fn reports_refusals(&self) -> bool {
         false
     }

@@ -228,8 +228,8 @@ pub enum Error {
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),
-    /// No node of the cluster that this one reaches is master of the switch: it may be connected, and
-    /// stand by.
+    /// No node of the cluster that this one reaches is master of the switch: it may be connected,
+    /// and stand by.
     #[error(
         "no node that this one reaches is master of switch {0}; try again, or ask a node that serves \
          (`bellrock cluster`)"

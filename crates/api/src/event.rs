@@ -64,8 +64,8 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
-    /// A certificate, or a list of revoked certificates, expires soon, or has expired. Published once a
-    /// day.
+    /// A certificate, or a list of revoked certificates, expires soon, or has expired. Published
+    /// once a day.
     CertificateExpires {
         /// The switch that it belongs to. `None`: it is one of the controller's files.
         dpid: Option<Dpid>,
@@ -74,8 +74,8 @@ pub enum Event {
         /// Whole days until its end. `None`: it has expired.
         days: Option<u64>,
     },
-    /// A switch that this controller had lost is connected again, and another node of the cluster is
-    /// its master: this one stands by.
+    /// A switch that this controller had lost is connected again, and another node of the cluster
+    /// is its master: this one stands by.
     SwitchStandsBy {
         /// The switch.
         dpid: Dpid,
@@ -122,8 +122,8 @@ pub enum Event {
     Segment {
         /// Its ports.
         ports: Box<[SwitchPort]>,
-        /// Whether the network connects these ports otherwise too: a loop, which the controller keeps
-        /// open.
+        /// Whether the network connects these ports otherwise too: a loop, which the controller
+        /// keeps open.
         is_loop: bool,
     },
     /// A segment is over, or has other ports now.
@@ -245,8 +245,8 @@ pub enum Event {
         /// Whether an operator has ordered the controller to change the switch meanwhile.
         by_order: bool,
     },
-    /// A switch confirms entries that an app wants, and reports them otherwise, or not at all, after
-    /// each of several equal corrections. They are sent again, at growing intervals.
+    /// A switch confirms entries that an app wants, and reports them otherwise, or not at all,
+    /// after each of several equal corrections. They are sent again, at growing intervals.
     WantedNotKept {
         /// The app.
         app: &'static str,
@@ -291,9 +291,9 @@ pub enum Event {
         /// Time from the first sign to the last.
         duration: Duration,
     },
-    /// Packets of a host come in at the ports of a link, and the host is at no other port: an ordinary
-    /// switch joins the ports, and forwards LLDP. Its hosts are not found. Published once for each
-    /// link.
+    /// Packets of a host come in at the ports of a link, and the host is at no other port: an
+    /// ordinary switch joins the ports, and forwards LLDP. Its hosts are not found. Published once
+    /// for each link.
     HostAtLink {
         /// One of these hosts.
         host: HostId,
@@ -329,8 +329,8 @@ pub enum Event {
         /// Number of refusals since the last such event.
         times: u64,
     },
-    /// A switch refuses to send announcements of discovery out of these ports: no link is found there.
-    /// They are sent again, at growing intervals. Published again only for further ports.
+    /// A switch refuses to send announcements of discovery out of these ports: no link is found
+    /// there. They are sent again, at growing intervals. Published again only for further ports.
     AnnouncementsRefused {
         /// The switch.
         dpid: Dpid,
@@ -381,8 +381,8 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
-    /// No node of the cluster says that it is master of a switch which is connected to this one, for some
-    /// seconds.
+    /// No node of the cluster says that it is master of a switch which is connected to this one,
+    /// for some seconds.
     SwitchUnclaimed {
         /// The switch.
         dpid: Dpid,
@@ -392,8 +392,8 @@ pub enum Event {
         /// The switch.
         dpid: Dpid,
     },
-    /// A switch had seen a newer election than the cluster's etcd. The cluster numbers its elections
-    /// above it.
+    /// A switch had seen a newer election than the cluster's etcd. The cluster numbers its
+    /// elections above it.
     ElectionAhead {
         /// The switch.
         dpid: Dpid,

@@ -9,8 +9,8 @@ macro_rules! event_names {
             /// The names of all events.
             pub const NAMES: &[&str] = &[$($name),*];
 
-            /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all events
-            /// of apps' own, so that none is taken for another.
+            /// Name of the event, as in logs and `bellrock events`. It is `app_event` for all
+            /// events of apps' own, so that none is taken for another.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {

@@ -12,8 +12,8 @@ pub struct EventSubject<'e> {
     pub dpid: Option<Dpid>,
     /// The port: where it happened, and for a link the one that sends.
     pub at: Option<SwitchPort>,
-    /// A second port: where a host was before it moved, or where its address was claimed; the sender of
-    /// an announcement; the receiving port of a link.
+    /// A second port: where a host was before it moved, or where its address was claimed; the
+    /// sender of an announcement; the receiving port of a link.
     pub other: Option<SwitchPort>,
     /// The host.
     pub host: Option<HostId>,

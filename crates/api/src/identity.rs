@@ -55,8 +55,8 @@ impl SwitchIdentity {
         uri.strip_prefix("of:").and_then(whole_dpid)
     }
 
-    /// The datapath id that a common name is: exactly 16 hexadecimal digits. A shorter one may be the
-    /// name of a host.
+    /// The datapath id that a common name is: exactly 16 hexadecimal digits. A shorter one may be
+    /// the name of a host.
     #[must_use]
     pub fn dpid_of_name(name: &str) -> Option<Dpid> {
         whole_dpid(name)

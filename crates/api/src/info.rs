@@ -74,8 +74,8 @@ pub struct SwitchInfo {
     pub n_tables: u8,
     /// Its capabilities.
     pub capabilities: Capabilities,
-    /// Types of actions that it has, one bit for each number, as switches of 1.0 report them. Zero if
-    /// it reports none.
+    /// Types of actions that it has, one bit for each number, as switches of 1.0 report them. Zero
+    /// if it reports none.
     pub action_types: u32,
     /// Its own description.
     pub description: Description,

@@ -5,9 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// The name of an app as a constant. Names stand in events, rows of tasks and counters, which outlive
-/// the app, and are copied freely. So apps may make their names at run time, and each distinct name
-/// is kept once, for ever: as many as the apps that the program ever starts under different names.
+/// The name of an app as a constant. Names stand in events, rows of tasks and counters, which
+/// outlive the app, and are copied freely. So apps may make their names at run time, and each
+/// distinct name is kept once, for ever: as many as the apps that the program ever starts under
+/// different names.
 pub(crate) fn intern(name: &str) -> &'static str {
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = names.get(name) {

@@ -25,8 +25,8 @@ const MAC_CHARS: usize = 17;
 /// each have a port `uplink`.
 ///
 /// A name has 1 to [`MAX_NAME_CHARS`] characters: letters, digits, `-`, `_` and `.` (ASCII). The
-/// name of a switch cannot be read as a datapath id, that of a host not as an IP address, and that of
-/// a port not as a number. So no text is both a name and an identifier.
+/// name of a switch cannot be read as a datapath id, that of a host not as an IP address, and that
+/// of a port not as a number. So no text is both a name and an identifier.
 ///
 /// ```
 /// use bellrock_api::{Dpid, Names};
@@ -198,9 +198,9 @@ impl Names {
         self.hosts.names.get(&mac).map(|name| &**name)
     }
 
-    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`, with
-    /// the name of its port behind it, else that of a host, which `@` can follow. Other texts stay as
-    /// they are.
+    /// Replaces the name that a text begins with by its identifier: that of a switch before `:`,
+    /// with the name of its port behind it, else that of a host, which `@` can follow. Other texts
+    /// stay as they are.
     ///
     /// ```
     /// use bellrock_api::{Dpid, Names};
@@ -236,8 +236,8 @@ impl Names {
         self.name_of(at.dpid).map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port))
     }
 
-    /// A text with the names of switches in place of their datapath ids, as [`Dpid`] prints them, and
-    /// with those of hosts in place of their Ethernet addresses.
+    /// A text with the names of switches in place of their datapath ids, as [`Dpid`] prints them,
+    /// and with those of hosts in place of their Ethernet addresses.
     #[must_use]
     pub fn in_text(&self, text: &str) -> String {
         let mut named = String::with_capacity(text.len());

@@ -314,8 +314,8 @@ impl Network {
         self.carry(self.app_id(), dpid, message)
     }
 
-    /// Installs a flow of the app at a switch, as [`Network::send`] does. To have it confirmed, use a
-    /// plan or desired state.
+    /// Installs a flow of the app at a switch, as [`Network::send`] does. To have it confirmed, use
+    /// a plan or desired state.
     ///
     /// # Errors
     /// Those of [`Network::send`].

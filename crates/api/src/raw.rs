@@ -2,8 +2,8 @@
 //!
 //! A controller has a chain of apps, or a raw owner. An owner gets each message of a switch as its
 //! bytes, in order, and sends bytes of its own: xids, cookies, priorities and the table-miss entry
-//! are its own affair. The controller keeps to itself the agreement on a version, the first features
-//! request, identities, limits and echoes: see [`RawUp`].
+//! are its own affair. The controller keeps to itself the agreement on a version, the first
+//! features request, identities, limits and echoes: see [`RawUp`].
 //!
 //! The owner runs in a thread of its own, and may be slow: what waits for it is bounded
 //! ([`MAX_OWNER_BYTES`], [`MAX_OWNER_BYTES_OF_ALL`]). Above a bound, switches are not read, so that
@@ -83,8 +83,8 @@ pub struct RawUp {
     pub switch: Arc<SwitchInfo>,
     /// The switch's hello, as it came.
     pub hello: Box<[u8]>,
-    /// Its reply to the controller's features request, as it came. An owner may send a request of its
-    /// own.
+    /// Its reply to the controller's features request, as it came. An owner may send a request of
+    /// its own.
     pub features: Box<[u8]>,
 }
 
@@ -203,7 +203,8 @@ impl RawConnection {
         }
     }
 
-    /// Closes the connection, behind all that was sent, for this reason. [`RawEvent::Down`] follows.
+    /// Closes the connection, behind all that was sent, for this reason. [`RawEvent::Down`]
+    /// follows.
     ///
     /// # Errors
     /// [`RawSendError::Full`]: its worker has too much mail. Try again.
@@ -298,7 +299,8 @@ impl RawState {
             return Err(RawSendError::Closed(self.dpid));
         }
         if self.unsent() + bytes > MAX_UNSENT_BYTES {
-            // Looked at again: the worker may have sent the last bytes before it could see the wish.
+            // Looked at again: the worker may have sent the last bytes before it could see the
+            // wish.
             self.wants_writable.store(true, Ordering::SeqCst);
             if self.unsent() + bytes > MAX_UNSENT_BYTES {
                 return Err(RawSendError::Full { dpid: self.dpid, unsent: self.unsent() });
@@ -457,8 +459,8 @@ impl RawOwner {
     }
 
     /// Calls `ring` whenever an event comes while none waits, and when the controller stops: for
-    /// owners that wait in a loop of their own, with an eventfd. It is called by a worker, so it must
-    /// not block. It rings at once if an event waits already.
+    /// owners that wait in a loop of their own, with an eventfd. It is called by a worker, so it
+    /// must not block. It rings at once if an event waits already.
     pub fn on_event(&self, ring: impl Fn() + Send + Sync + 'static) {
         let ring: Arc<dyn Fn() + Send + Sync> = Arc::new(ring);
         let mut inner = self.0.lock();
@@ -576,8 +578,8 @@ impl RawPort {
         connection.0.posted.fetch_sub(bytes, Ordering::SeqCst);
     }
 
-    /// Notes the number of bytes that the switch has not taken. Call it once a second too: the owner may
-    /// wait for a mailbox that was full.
+    /// Notes the number of bytes that the switch has not taken. Call it once a second too: the
+    /// owner may wait for a mailbox that was full.
     pub fn backlog(&self, connection: &RawConnection, bytes: usize) {
         let state = &connection.0;
         state.backlog.store(bytes, Ordering::SeqCst);

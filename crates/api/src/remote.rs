@@ -1,7 +1,7 @@
 //! Messages to switches of which another controller of the cluster is master.
 //!
-//! Only a controller of a cluster has a way to them ([`Remote`]). A switch that is up here never takes
-//! it: it is for switches at which this controller stands by.
+//! Only a controller of a cluster has a way to them ([`Remote`]). A switch that is up here never
+//! takes it: it is for switches at which this controller stands by.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -67,7 +67,8 @@ impl fmt::Debug for RemoteSlot {
 /// The methods that end in `_here` are for the controller that another one has asked. They never
 /// ask a third one: if the switch is not up here, nothing is sent.
 pub trait RemoteControl {
-    /// Gives the controller its way to switches of others. `false`: it has one already, which stays.
+    /// Gives the controller its way to switches of others. `false`: it has one already, which
+    /// stays.
     fn set_remote(&self, remote: Arc<dyn Remote>) -> bool;
 
     /// Sends a message to a switch that is up here.
@@ -188,7 +189,8 @@ impl Network {
     }
 }
 
-/// Encodes changes, each to a message. If one cannot be encoded, returns the outcomes: none is sent.
+/// Encodes changes, each to a message. If one cannot be encoded, returns the outcomes: none is
+/// sent.
 fn encode(changes: Changes, version: Version) -> Result<Vec<Box<[u8]>>, Vec<ChangeOutcome>> {
     let (app, changes) = match changes {
         Changes::Messages(messages) => return Ok(messages),

@@ -59,8 +59,8 @@ pub trait RawMessages {
     /// outcome for each message.
     fn send_messages(&self, dpid: Dpid, messages: Vec<Box<[u8]>>) -> ProgramFuture;
 
-    /// Sends a request of any kind, and returns a future that waits for the reply. An experimenter's
-    /// message counts as a request. A message that expects no reply is not sent
+    /// Sends a request of any kind, and returns a future that waits for the reply. An
+    /// experimenter's message counts as a request. A message that expects no reply is not sent
     /// ([`Error::NotARequest`]).
     fn send_request(&self, dpid: Dpid, request: &ToSwitch<'_>) -> RequestFuture;
 }

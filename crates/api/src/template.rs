@@ -53,8 +53,8 @@ impl AppId {
     /// Prepares flows of this app.
     ///
     /// # Errors
-    /// Those of [`AppId::owned_flow_mod`], what the version does not support, and a flow_mod of more than
-    /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
+    /// Those of [`AppId::owned_flow_mod`], what the version does not support, and a flow_mod of
+    /// more than [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
     pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         let flow = self.owned_flow_mod(version, flow)?;
         Ok(FlowTemplate(bellrock_openflow::FlowModTemplate::new(version, self.owner(), &flow)?))

@@ -91,9 +91,9 @@ pub struct Topology {
     /// Ports to switches. They are up and have a link, or had one when the neighbour was last
     /// heard. What is behind a port that is neither here nor in [`edge`](Self::edge) is unknown.
     pub trunk: BTreeSet<SwitchPort>,
-    /// Ports that ordinary switches join, each with all ports of its *segment*, in order. They are in
-    /// [`trunk`](Self::trunk). A segment carries packets between its switches, and hosts may be on it:
-    /// their place is its first port.
+    /// Ports that ordinary switches join, each with all ports of its *segment*, in order. They are
+    /// in [`trunk`](Self::trunk). A segment carries packets between its switches, and hosts may be
+    /// on it: their place is its first port.
     pub segments: BTreeMap<SwitchPort, Arc<[SwitchPort]>>,
     /// Whether every port of the first switches was probed at least once. Before that, flood
     /// nothing: an apparent tree may have cycles. Never goes back to false; from then on,

@@ -1,9 +1,9 @@
 //! Storms: a loop in the network brings flooded frames back, and each copy is flooded again.
 //!
 //! Apps ask a [`StormGuard`] before they flood. A frame that was flooded and comes in again by
-//! another port is a copy: it is not flooded, and its source is not learnt there. So a loop with few
-//! packets does no harm. The guard detects a storm, reports it once as an event, and slows it down
-//! until it is over.
+//! another port is a copy: it is not flooded, and its source is not learnt there. So a loop with
+//! few packets does no harm. The guard detects a storm, reports it once as an event, and slows it
+//! down until it is over.
 //!
 //! # Signs of a storm
 //! - **Returns.** Flooded frames come in again at other ports. On a tree this cannot happen.
@@ -14,9 +14,9 @@
 //! are not compared: most of them would find no space.
 //!
 //! # Why not the memory of `routing`
-//! [`RecentFloods`](bellrock_services::outside_loops::RecentFloods) is one table for all switches: an
-//! app that sends a frame to all edge ports at once floods it once in the network. Here each switch
-//! floods each frame itself. So each has a memory of its own, which no other worker writes.
+//! [`RecentFloods`](bellrock_services::outside_loops::RecentFloods) is one table for all switches:
+//! an app that sends a frame to all edge ports at once floods it once in the network. Here each
+//! switch floods each frame itself. So each has a memory of its own, which no other worker writes.
 //!
 //! # During a storm
 //! All switches of the controller flood each frame once within [`REMEMBERED`], and do not learn
@@ -47,8 +47,8 @@ const REMEMBERED: Duration = Duration::from_millis(800);
 /// different frames that a switch floods within [`REMEMBERED`].
 const MAX_FRAMES: usize = 100;
 
-/// Returned frames at a switch that show a storm, without [`RETURNS_KEPT`] between two of them. A host
-/// that moves causes one.
+/// Returned frames at a switch that show a storm, without [`RETURNS_KEPT`] between two of them. A
+/// host that moves causes one.
 const RETURNS_TO_STORM: u32 = 16;
 
 /// Time without a returned frame after which earlier ones do not count any more.
@@ -166,9 +166,9 @@ impl StormGuard {
         is_held
     }
 
-    /// Returns whether a packet is a copy of a flooded frame: the app must neither learn from it nor
-    /// send it. `may_be_copy`: whether it can be one outside a storm, if anything is remembered. Only
-    /// then its bytes are looked at.
+    /// Returns whether a packet is a copy of a flooded frame: the app must neither learn from it
+    /// nor send it. `may_be_copy`: whether it can be one outside a storm, if anything is
+    /// remembered. Only then its bytes are looked at.
     pub(crate) fn is_copy(
         &mut self,
         switch: &Switch<'_>,
@@ -291,8 +291,8 @@ impl StormGuard {
         frame.is_some_and(|frame| frame.has_returned || frame.port != packet.in_port())
     }
 
-    /// Records that a remembered frame has come in again. Returns whether it has come back by another
-    /// port, now or before.
+    /// Records that a remembered frame has come in again. Returns whether it has come back by
+    /// another port, now or before.
     fn record_arrival(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) -> bool {
         let Some(frame) = self.frames.get_mut(slot) else { return false };
         frame.copies = frame.copies.saturating_add(1);

@@ -34,8 +34,8 @@ impl ControllerBuilder {
         self
     }
 
-    /// Names the app with this name when its tables, which take their memory out of `tables`, get no
-    /// more (feature `control`): by an event, and in `bellrock apps`. `tables` is its
+    /// Names the app with this name when its tables, which take their memory out of `tables`, get
+    /// no more (feature `control`): by an event, and in `bellrock apps`. `tables` is its
     /// [`share`](Budget::share) of a budget of all apps, or a budget of its own.
     #[cfg(feature = "control")]
     pub fn app_tables(mut self, app: &str, tables: &Budget) -> Self {

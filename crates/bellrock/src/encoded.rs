@@ -1,9 +1,11 @@
-//! Messages of OpenFlow as bytes, for what the library has no method for: those of experimenters above all.
+//! Messages of OpenFlow as bytes, for what the library has no method for: those of experimenters
+//! above all.
 //!
-//! A message is whole, with its header, and of the version that the switch speaks. Its transaction id is replaced. An
-//! app whose allowance is less than all may send none.
+//! A message is whole, with its header, and of the version that the switch speaks. Its transaction
+//! id is replaced. An app whose allowance is less than all may send none.
 //!
-//! What the controller or the library keeps track of is refused: roles, what switches report, flows.
+//! What the controller or the library keeps track of is refused: roles, what switches report,
+//! flows.
 
 use bellrock_api::openflow::{
     Group, GroupCommand, GroupMod, Header, Message, Meter, MeterCommand, MeterMod, RequestBody,
@@ -26,9 +28,9 @@ pub enum EncodedError {
     Wrong(String),
 }
 
-/// Sends a request, and returns a future for the reply: of any type that a switch answers, or of an experimenter. A
-/// switch that does not know an experimenter's message refuses it; one that knows it and answers nothing is
-/// [`RequestError::Silent`](crate::flow::RequestError::Silent).
+/// Sends a request, and returns a future for the reply: of any type that a switch answers, or of an
+/// experimenter. A switch that does not know an experimenter's message refuses it; one that knows
+/// it and answers nothing is [`RequestError::Silent`](crate::flow::RequestError::Silent).
 ///
 /// # Errors
 /// [`EncodedError`]. Then nothing is sent.
@@ -42,7 +44,8 @@ pub fn request(
     Ok(network.send_request(dpid, &body))
 }
 
-/// Sends a message that no switch answers, with a barrier behind it, and returns a future for its one outcome.
+/// Sends a message that no switch answers, with a barrier behind it, and returns a future for its
+/// one outcome.
 ///
 /// # Errors
 /// [`EncodedError`]. Then nothing is sent.

@@ -1,6 +1,6 @@
 //! Events of the network as lines of the log: alarms as warnings; links and the end of an alarm at
-//! level info; all other events at debug. Fields have what an event is about, for programs: the text
-//! has it too, so lines for people show only the name of the event.
+//! level info; all other events at debug. Fields have what an event is about, for programs: the
+//! text has it too, so lines for people show only the name of the event.
 
 use bellrock_api::{Event, Names, Network, Subscription, SubscriptionItem, Watch};
 use tracing::{debug, info, warn};

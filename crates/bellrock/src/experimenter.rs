@@ -1,7 +1,7 @@
 //! Which messages of experimenters operators and apps may send.
 //!
-//! What they do is the switch's affair, except where they do what the controller does itself, or what it
-//! would check in a message of OpenFlow.
+//! What they do is the switch's affair, except where they do what the controller does itself, or
+//! what it would check in a message of OpenFlow.
 
 use bellrock_api::openflow::{Experimenter, NICIRA, ONF, RoleExtension};
 
@@ -9,7 +9,8 @@ const OF_THE_CONNECTION: &str = "it changes what the switch reports to the contr
 const WRAPPED: &str =
     "it carries flow_mods, which the controller could not check; send them as messages of OpenFlow";
 
-/// What the known messages have in them: `nicira-ext.h` of Open vSwitch, and the ONF's extension 230.
+/// What the known messages contain. Sources: `nicira-ext.h` of Open vSwitch, and extension 230 of
+/// the ONF.
 const REFUSED: &[(u32, u32, &str, &str)] = &[
     (NICIRA, 12, "NXT_SET_FLOW_FORMAT", OF_THE_CONNECTION),
     (NICIRA, 13, "NXT_FLOW_MOD", WRAPPED),
@@ -28,7 +29,8 @@ const REFUSED_MULTIPARTS: &[(u32, u32, &str, &str)] = &[
     (ONF, 1870, "ONFST_FLOW_MONITOR", OF_THE_CONNECTION),
 ];
 
-/// Why nobody may send this multipart request but the controller. Its data starts with the type in both versions.
+/// Why nobody may send this multipart request but the controller. Its data starts with the type in
+/// both versions.
 pub(crate) fn check_multipart(experimenter: u32, data: &[u8]) -> Result<(), String> {
     let kind = data.first_chunk().map(|kind| u32::from_be_bytes(*kind));
     refuse(REFUSED_MULTIPARTS, experimenter, kind)

@@ -1,5 +1,6 @@
-//! Warns of certificates that expire soon: the controller's, and those of connected switches; and of lists
-//! of revoked certificates that should be replaced. Each is an event, which the log has too.
+//! Warns of certificates that expire soon: the controller's, and those of connected switches; and
+//! of lists of revoked certificates that should be replaced. Each is an event, which the log has
+//! too.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,7 +31,8 @@ const DAY_S: u64 = 86_400;
 /// A file that ends, by its setting, and its end in seconds since 1970.
 type Ends = Vec<(&'static str, Option<i64>)>;
 
-/// What the controller shows to others, and whom it trusts: towards switches, and towards other nodes.
+/// What the controller shows to others, and whom it trusts: towards switches, and towards other
+/// nodes.
 #[derive(Clone, Default)]
 pub(crate) struct OwnFiles {
     pub(crate) switches: Option<TlsServer>,
@@ -115,7 +117,8 @@ struct Expiry {
 }
 
 impl Expiry {
-    /// `not_after`: the end of the certificate, in seconds since 1970. `None`: it is not within `ahead`.
+    /// `not_after`: the end of the certificate, in seconds since 1970. `None`: it is not within
+    /// `ahead`.
     fn of(not_after: i64, unix: Duration, ahead: Duration) -> Option<Self> {
         let end = Duration::from_secs(u64::try_from(not_after).unwrap_or(0));
         let Some(left) = end.checked_sub(unix) else { return Some(Expiry { days: None }) };

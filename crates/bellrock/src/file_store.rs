@@ -86,8 +86,9 @@ struct Content {
 }
 
 impl FileStore {
-    /// Opens a file with these entries, which [`read`] has read, and brings it up to date. A directory that
-    /// cannot be written is an error now, and not at the first commit; a full disk is none.
+    /// Opens a file with these entries, which [`read`] has read, and brings it up to date. A
+    /// directory that cannot be written is an error now, and not at the first commit; a full disk
+    /// is none.
     pub(crate) fn create(path: PathBuf, entries: NamedValues) -> Result<Self, FileStoreError> {
         let entries = MemoryStore::with_entries(entries);
         let text = entries.with(text).map_err(io::Error::from);

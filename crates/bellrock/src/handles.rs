@@ -13,8 +13,8 @@ use bellrock_query::ClusterHandle;
 #[cfg(feature = "control")]
 use crate::controller::ControllerBuilder;
 
-/// Replaces the names of switches and hosts while the controller runs (feature `control`). All clones
-/// are of one controller.
+/// Replaces the names of switches and hosts while the controller runs (feature `control`). All
+/// clones are of one controller.
 #[cfg(feature = "control")]
 #[derive(Clone, Default)]
 pub struct NamesHandle(pub(crate) Arc<Publisher<Names>>);
@@ -61,9 +61,9 @@ pub struct TlsHandle {
 
 #[cfg(feature = "tls")]
 impl TlsHandle {
-    /// Replaces the certificate of the controller, and which certificates of switches it accepts and
-    /// for which datapath ids. Connections go on, except those of revoked certificates. Returns the
-    /// number of those.
+    /// Replaces the certificate of the controller, and which certificates of switches it accepts
+    /// and for which datapath ids. Connections go on, except those of revoked certificates. Returns
+    /// the number of those.
     pub fn replace(&self, server: TlsServer, unnamed: UnnamedIdentity, map: IdentityMap) -> usize {
         self.tls.server.replace(server);
         self.tls.identities.replace(unnamed, map);

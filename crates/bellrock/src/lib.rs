@@ -24,8 +24,8 @@
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
 //! # The book
-//! It explains what is only described here. These links lead to the sources that this crate is built
-//! from:
+//! It explains what is only described here. These links lead to the sources that this crate is
+//! built from:
 //!
 #![doc = concat!("- [Write an app](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/write-an-app.md): start here")]
 #![doc = concat!("- [Test an app](file://", env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/test-an-app.md)")]

@@ -13,9 +13,9 @@ use crate::event_log::EVENT;
 /// Lowest level that is written.
 const LEVEL: Level = Level::INFO;
 
-/// Writes everything logged at level info and above to standard error from now on, unless the program
-/// has installed its own `tracing` subscriber. [`Controller::run`](crate::Controller) does it; a
-/// program that calls `start` may.
+/// Writes everything logged at level info and above to standard error from now on, unless the
+/// program has installed its own `tracing` subscriber. [`Controller::run`](crate::Controller) does
+/// it; a program that calls `start` may.
 pub fn log_to_stderr() {
     let _ = tracing::subscriber::set_global_default(Lines);
 }

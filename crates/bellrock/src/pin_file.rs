@@ -56,8 +56,8 @@ pub enum PinFileError {
     },
 }
 
-/// Makes the rules for certificates of switches, with the pins of a file, which is kept up to date. A
-/// file that does not exist is made.
+/// Makes the rules for certificates of switches, with the pins of a file, which is kept up to date.
+/// A file that does not exist is made.
 ///
 /// # Errors
 /// [`PinFileError`].

@@ -1,5 +1,5 @@
-//! Watches what has an alarm with an end, and no event of its own that ends it: ports with names in the
-//! configuration, and lost switches that come back to this node of a cluster as another node's.
+//! Watches what has an alarm with an end, and no event of its own that ends it: ports with names in
+//! the configuration, and lost switches that come back to this node of a cluster as another node's.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -53,8 +53,8 @@ fn returned(network: &Network) -> Vec<Event> {
 struct Down(BTreeMap<SwitchPort, Box<str>>);
 
 impl Down {
-    /// Compares the named ports of connected switches with what was reported. A port whose switch is
-    /// not connected stays as it was: the lost switch is an alarm itself.
+    /// Compares the named ports of connected switches with what was reported. A port whose switch
+    /// is not connected stays as it was: the lost switch is an alarm itself.
     fn compare(&mut self, switches: &Switches, names: &Names) -> Vec<Event> {
         let mut events = Vec::new();
         self.0.retain(|at, name| {

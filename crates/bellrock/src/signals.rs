@@ -22,8 +22,8 @@ const CHECK: Duration = Duration::from_millis(100);
 
 /// Watches for the signals that stop a controller: SIGTERM, SIGINT and SIGHUP.
 ///
-/// [`ControllerBuilder::run`](crate::ControllerBuilder::run) does this itself. It is for programs that do something
-/// between the start of the controller and its end.
+/// [`ControllerBuilder::run`](crate::ControllerBuilder::run) does this itself. It is for programs
+/// that do something between the start of the controller and its end.
 pub struct Signals {
     signals: iterator::Signals,
     reloads: bool,

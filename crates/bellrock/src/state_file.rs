@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tracing::{error, warn};
 
 /// Replaces a file as a whole: writes a new one beside it, which then takes its name. So it has all
-/// of before or all of after, whatever happens meanwhile. After an error it has all of before, and the
-/// new one is gone, which may have filled the disk.
+/// of before or all of after, whatever happens meanwhile. After an error it has all of before, and
+/// the new one is gone, which may have filled the disk.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = beside(path);
     let write = || {
@@ -19,7 +19,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&beside, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&beside)))?;
-    // The file is the new one from here on, for this process and the next one: that is no error any more.
+    // The file is the new one from here on, for this process and the next one: that is no error any
+    // more.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let synced = File::open(directory.unwrap_or(Path::new("."))).and_then(|it| it.sync_all());
     if let Err(error) = synced {
@@ -31,12 +32,13 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings a file up to date when the controller starts: writes it only if it is not so already. With a
-/// full disk the controller goes on, since its switches need it; the log says so, and orders are refused.
+/// Brings a file up to date when the controller starts: writes it only if it is not so already.
+/// With a full disk the controller goes on, since its switches need it; the log says so, and orders
+/// are refused.
 ///
 /// # Errors
-/// The directory cannot be written for another reason, which is found out now rather than at the first
-/// change.
+/// The directory cannot be written for another reason, which is found out now rather than at the
+/// first change.
 pub(crate) fn bring_up_to_date(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let is_up_to_date = fs::read(path).is_ok_and(|before| before == bytes);
     let tried = match is_up_to_date {

@@ -1,5 +1,5 @@
-//! Names apps whose tables get no more memory: a table does not fail then, it forgets old entries for
-//! new ones.
+//! Names apps whose tables get no more memory: a table does not fail then, it forgets old entries
+//! for new ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

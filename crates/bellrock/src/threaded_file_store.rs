@@ -12,8 +12,8 @@ use bellrock_services::store::{
 
 use crate::file_store::{FileStore, FileStoreError, NamedValues};
 
-/// A store in a file that a thread of its own writes: for tasks, which run on workers, where nothing
-/// waits for a disk. The thread ends with the store.
+/// A store in a file that a thread of its own writes: for tasks, which run on workers, where
+/// nothing waits for a disk. The thread ends with the store.
 #[derive(Debug)]
 pub(crate) struct ThreadedFileStore {
     store: Arc<FileStore>,

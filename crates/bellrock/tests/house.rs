@@ -20,7 +20,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates that each crate may use (normal and build dependencies), directly or indirectly.
-/// [`FACE`] may use all of them but the command's, and [`TOPS`] may use all others: no crate uses them.
+/// [`FACE`] may use all of them but the command's, and [`TOPS`] may use all others: no crate uses
+/// them.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("openflow", &[]),
     ("pace", &[]),
@@ -113,6 +114,9 @@ const UNSAFE: &[&str] = &["engine", "tables", "python"];
 
 /// Maximum length of a source file, in lines. From some 600 on it is usually two things.
 const MAX_FILE_LINES: usize = 650;
+
+/// Maximum number of characters of a line with a comment: the width that rustfmt keeps for code.
+const MAX_COMMENT: usize = 100;
 
 #[test]
 fn crates_use_only_what_lies_under_them() {
@@ -322,6 +326,30 @@ fn files_are_of_a_size_that_can_be_read() {
             assert!(!line.contains('\t'), "{path}:{}: a tab", number + 1);
         }
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
+    }
+}
+
+#[test]
+fn comments_keep_to_the_width_of_the_formatter() {
+    let house = House::read();
+    let mut files = sources(&house.root.join("crates"));
+    files.extend(sources(&house.root.join("examples")));
+    for (path, text) in files {
+        let mut is_code = false;
+        for (number, line) in text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']);
+            is_code ^= comment.trim_start().starts_with("```");
+            // Code, tables and pictures cannot be broken, nor can a single long word.
+            let is_prose = !is_code && !comment.starts_with("  ") && !comment.starts_with(" |");
+            let can_break = comment.trim().contains(' ');
+            assert!(
+                !is_prose || !can_break || line.chars().count() <= MAX_COMMENT,
+                "{}:{}: a comment wider than {MAX_COMMENT} characters, which rustfmt leaves so",
+                path.display(),
+                number + 1
+            );
+        }
     }
 }
 

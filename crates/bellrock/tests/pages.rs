@@ -2,9 +2,9 @@
 //! pages contain the code, so that they can be read anywhere. `BLESS=1 cargo test -p bellrock
 //! --test pages` writes the code into the pages.
 //!
-//! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or
-//! `<!-- code: examples/routing.rs:app -->` for the part between `// ANCHOR: app` and
-//! `// ANCHOR_END: app`. Examples in Python are shown whole: `<!-- code: python/examples/hub.py -->`.
+//! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or `<!-- code:
+//! examples/routing.rs:app -->` for the part between `// ANCHOR: app` and `// ANCHOR_END: app`.
+//! Examples in Python are shown whole: `<!-- code: python/examples/hub.py -->`.
 //!
 //! Also compares the lists of OpenFlow's versions in texts with those that are spoken.
 

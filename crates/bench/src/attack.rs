@@ -33,7 +33,8 @@ const MESSAGES: u32 = 512;
 /// Pause after a round in which no socket took or brought a byte.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Bytes of answers that wait for a controller that does not read. Above it, a switch reads no more.
+/// Bytes of answers that wait for a controller that does not read. Above it, a switch reads no
+/// more.
 const MAX_WAITING_BYTES: usize = 4 << 20;
 
 /// Bytes of one read.

@@ -84,8 +84,9 @@ pub(super) enum Command {
     Status(Ask),
     /// List the switches that are up, and those that are missing
     ///
-    /// Missing are switches with a name in the configuration that are not connected, and others that
-    /// were lost. --json lists the connected ones only; `bellrock status --json` has the others too.
+    /// Missing are switches with a name in the configuration that are not connected, and others
+    /// that were lost. --json lists the connected ones only; `bellrock status --json` has the
+    /// others too.
     Switches(Ask),
     /// List the hosts with their ports and addresses
     Hosts(HostsArgs),
@@ -188,8 +189,8 @@ pub(super) struct EventsArgs {
 /// Make the running controller read its configuration again
 ///
 /// Names, circuits, the block list, rates, the log level and certificates change while it runs. If
-/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1. Files with other
-/// content than before are named, such as a renewed certificate.
+/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1. Files with
+/// other content than before are named, such as a renewed certificate.
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
     /// Only list what would change
@@ -235,8 +236,8 @@ pub(super) struct Run {
 
     /// Load files with apps in Python again when they change
     ///
-    /// Switches stay connected: the old apps' tasks end and their flows are removed, and the new apps
-    /// get each switch. A file with an error changes nothing, and the log has its line.
+    /// Switches stay connected: the old apps' tasks end and their flows are removed, and the new
+    /// apps get each switch. A file with an error changes nothing, and the log has its line.
     #[arg(long)]
     pub(super) reload: bool,
 

@@ -17,7 +17,8 @@ use crate::{Failure, print, print_more, show};
 pub(crate) struct Ask {
     /// Print JSON instead of a table
     ///
-    /// A terminal that is narrower than a table is shown its most important columns; a pipe gets all.
+    /// A terminal that is narrower than a table is shown its most important columns; a pipe gets
+    /// all.
     #[arg(long)]
     pub(crate) json: bool,
 

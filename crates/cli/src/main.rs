@@ -1,8 +1,9 @@
 //! The command `bellrock`, with one module for each part.
 //!
-//! `args` and `operate` are the command line, `start` runs the controller,
-//! `ask` asks a running one, `show` prints answers, `decode` reads captures, `record` and `replay` make
-//! and play recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a controller with such a network.
+//! `args` and `operate` are the command line, `start` runs the controller, `ask` asks a running
+//! one, `show` prints answers, `decode` reads captures, `record` and `replay` make and play
+//! recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a
+//! controller with such a network.
 
 mod amounts;
 mod args;
@@ -297,7 +298,8 @@ fn misspelled() -> Vec<String> {
     variables.map(|(name, near)| format!("{name} is no setting; did you mean {near}?")).collect()
 }
 
-/// Checks a file, and prints what changes from the file `from`. Returns whether that needs a restart.
+/// Checks a file, and prints what changes from the file `from`. Returns whether that needs a
+/// restart.
 fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
     let before = from.map(|from| usable(from).map(|checked| (from, checked.config)));
     let before = before.transpose()?;

@@ -1,4 +1,5 @@
-//! `bellrock pki`: certificates for controllers, nodes and switches, for those who have no authority.
+//! `bellrock pki`: certificates for controllers, nodes and switches, for those who have no
+//! authority.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -124,8 +125,8 @@ pub(super) fn run(args: &PkiArgs) -> Result<(), Failure> {
     print(&text.map_err(|error| Failure::Failed(error.to_string()))?)
 }
 
-/// Makes an authority in a directory, and the certificates `controller` and `switches`: enough for one
-/// measurement.
+/// Makes an authority in a directory, and the certificates `controller` and `switches`: enough for
+/// one measurement.
 pub(super) fn make_pair(dir: &Path) -> Result<(), Failure> {
     const DAYS: u32 = 1;
     let place = Place(dir);

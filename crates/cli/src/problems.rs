@@ -1,8 +1,8 @@
 //! What an answer says that is not as ordered, a line for each problem. The command then fails,
 //! although it prints the answer: a script must not take a refusal for success.
 //!
-//! A switch that is not connected is no problem: it gets what is wanted when it comes. Nor is one that
-//! obeys another controller.
+//! A switch that is not connected is no problem: it gets what is wanted when it comes. Nor is one
+//! that obeys another controller.
 
 use bellrock_query::{
     BlockGapState, MessageState, QuarantineAnswer, SentMessages, StaticAnswer, StaticState,

@@ -12,9 +12,9 @@ use super::{Failure, print};
 /// Make, list and revoke tokens of the HTTP server
 ///
 /// Adds a line with the name, the scope and a hash to the file of `http.tokens`, and prints the
-/// token, which is kept nowhere. A running controller takes it within a second. Without a file: also
-/// prints what to add to `http.token_hashes`, such as in the configuration that the nodes of a cluster
-/// share.
+/// token, which is kept nowhere. A running controller takes it within a second. Without a file:
+/// also prints what to add to `http.token_hashes`, such as in the configuration that the nodes of a
+/// cluster share.
 #[derive(Debug, Args)]
 #[command(
     after_long_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true
@@ -45,7 +45,8 @@ pub(super) struct TokenArgs {
 enum TokenOrder {
     /// List the tokens of a file: names, scopes, and when they expire
     List(TokenFile),
-    /// Revoke a token: take its line out of the file. A running controller refuses it within a second
+    /// Revoke a token: take its line out of the file. A running controller refuses it within a
+    /// second
     Revoke {
         /// Name of the token
         name: String,

@@ -1,5 +1,5 @@
-//! Counts the user instructions of the whole command for each flow set-up from the first packets on:
-//! sockets, threads, and the tables of hosts while they grow.
+//! Counts the user instructions of the whole command for each flow set-up from the first packets
+//! on: sockets, threads, and the tables of hosts while they grow.
 //!
 //! `instructions.rs` counts the work on known hosts, in one thread. Here the engine runs, with the
 //! thread that prepares memory, and tables are resized. While a resize does not end, each look-up
@@ -57,8 +57,8 @@ const SLACK: f64 = 1.25;
 /// are for the rare ones.
 const TABLES: &str = "bellrock_tables::";
 
-/// Most instructions of these functions for each flow set-up. There are 8 to 14, and 240 to 380 while
-/// tables wait for insertions to end a resize.
+/// Most instructions of these functions for each flow set-up. There are 8 to 14, and 240 to 380
+/// while tables wait for insertions to end a resize.
 const MOST_OF_TABLES: f64 = 60.0;
 
 /// A switch on a real socket.

@@ -1,8 +1,9 @@
 //! The memory of an idle switch, without TLS and with it.
 //!
 //! The controller is the built command in its own process. The switches are the session's switch
-//! ends on TCP or TLS. The test compares the resident memory that the kernel reports before and after many
-//! switches connect. So it includes unused memory of the allocator and of the worker's tables.
+//! ends on TCP or TLS. The test compares the resident memory that the kernel reports before and
+//! after many switches connect. So it includes unused memory of the allocator and of the worker's
+//! tables.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};

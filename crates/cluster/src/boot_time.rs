@@ -1,7 +1,8 @@
 //! A clock that goes on while the machine is suspended.
 //!
-//! etcd counts a lease on while this machine, often a virtual one, is suspended. `Instant` stands still then,
-//! so a node that wakes up would believe for seconds that it still has what another one has got.
+//! etcd counts a lease on while this machine, often a virtual one, is suspended. `Instant` stands
+//! still then, so a node that wakes up would believe for seconds that it still has what another one
+//! has got.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Which number of commits the owner of a store has seen, byte for byte.
 //!
-//! An order is stored on condition of etcd's revision of that number. After a restore of etcd, the same
-//! revision may belong to another commit, and an owner that has not heard of the restore yet would pass. The
-//! stored bytes have a random number for each commit, so they are compared too: those that the owner has
-//! seen, not the newest that have come.
+//! An order is stored on condition of etcd's revision of that number. After a restore of etcd, the
+//! same revision may belong to another commit, and an owner that has not heard of the restore yet
+//! would pass. The stored bytes have a random number for each commit, so they are compared too:
+//! those that the owner has seen, not the newest that have come.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -60,8 +60,8 @@ impl KnownCommits {
         self.see(taken, revision, bytes);
     }
 
-    /// Returns the bytes that the number of commits must have for an order of the owner, which knows it at
-    /// this revision. `None`: the owner has read nothing yet.
+    /// Returns the bytes that the number of commits must have for an order of the owner, which
+    /// knows it at this revision. `None`: the owner has read nothing yet.
     ///
     /// # Errors
     /// The owner knows another number than etcd has had, or is too far behind.

@@ -11,7 +11,8 @@
 //! - [`SharedStores`] are entries that all nodes share, in a thread of their own.
 //!
 //! # What it is not
-//! It decides nothing about flows: it orders roles, and carries what apps send. It writes no consensus of its own: etcd has one.
+//! It decides nothing about flows: it orders roles, and carries what apps send. It writes no
+//! consensus of its own: etcd has one.
 
 mod boot_time;
 pub mod etcd;

@@ -9,8 +9,8 @@ use crate::mastership::SILENCE;
 use crate::node::{NodeId, NodeSet};
 use crate::record::Generation;
 
-/// A node that starts gives the others so long to connect to it: they try once a second. Until then,
-/// one that it has not heard, and that a majority hears, may be master of any switch.
+/// A node that starts gives the others so long to connect to it: they try once a second. Until
+/// then, one that it has not heard, and that a majority hears, may be master of any switch.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 
 /// What this node knows of the others.
@@ -54,8 +54,8 @@ pub(crate) struct View {
     pub(crate) serving: NodeSet,
     /// Nodes that give their switches to others, without this one.
     pub(crate) draining: NodeSet,
-    /// Nodes that this node, which has just started, has not heard yet, and a majority may. They are
-    /// among those that serve.
+    /// Nodes that this node, which has just started, has not heard yet, and a majority may. They
+    /// are among those that serve.
     pub(crate) unheard: NodeSet,
     /// Whether this node and those that hear it and are heard by it are a majority.
     pub(crate) has_majority: bool,
@@ -73,7 +73,8 @@ impl Peers {
         NodeId::all(self.peers.len()).filter(move |&node| node != me)
     }
 
-    /// Takes a heartbeat. Adds switches that have connected to the peer, or have left it, to `changed`.
+    /// Takes a heartbeat. Adds switches that have connected to the peer, or have left it, to
+    /// `changed`.
     pub(crate) fn hear(
         &mut self,
         node: NodeId,

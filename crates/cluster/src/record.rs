@@ -22,12 +22,13 @@ const MAX_EPOCH: u64 = u64::MAX >> LOW_BITS;
 /// +--------------------------------------+------+------+
 /// ```
 ///
-/// The epoch is that of the switch's [`Record`], the rank is a node's place in its order (from 1), and
-/// the node is its place in the list of nodes. So two nodes never claim a switch with the same
-/// generation, whatever etcd forgets, and the next node of the order can take over from the one before
-/// it without a new record.
+/// The epoch is that of the switch's [`Record`], the rank is a node's place in its order (from 1),
+/// and the node is its place in the list of nodes. So two nodes never claim a switch with the same
+/// generation, whatever etcd forgets, and the next node of the order can take over from the one
+/// before it without a new record.
 ///
-/// Generations are compared in a circle, as switches compare them: there is no first and no last one.
+/// Generations are compared in a circle, as switches compare them: there is no first and no last
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(pub u64);
 
@@ -112,7 +113,8 @@ impl Record {
     /// The number of this order. Each change of a record has a greater one.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        // A revision is far from the end of the space. A floor that is not may be of an older release.
+        // A revision is far from the end of the space. A floor that is not may be of an older
+        // release.
         self.revision.max(self.floor & MAX_EPOCH) & MAX_EPOCH
     }
 
@@ -129,8 +131,8 @@ impl Record {
         u8::try_from(rank).ok()
     }
 
-    /// Place in the order of the node that a switch has obeyed last, by the newest generation that it has
-    /// seen: the next one that lives takes over from there. 0: this record is newer.
+    /// Place in the order of the node that a switch has obeyed last, by the newest generation that
+    /// it has seen: the next one that lives takes over from there. 0: this record is newer.
     pub(crate) fn place_after(&self, newest: Generation) -> usize {
         let epoch = newest.epoch();
         let place = if epoch == self.epoch() {

@@ -1,14 +1,15 @@
 //! What the nodes of a cluster share, in etcd: stores of named entries.
 //!
-//! The keys of a store begin with `/bellrock/CLUSTER/STORE/`; the entry's name follows. A value is JSON:
+//! The keys of a store begin with `/bellrock/CLUSTER/STORE/`; the entry's name follows. A value is
+//! JSON:
 //!
 //! ```text
 //! {"version":1,"commit":"7f0c41d2a96be853","value":...}
 //! ```
 //!
 //! `commit` is a random number: it distinguishes a commit whose answer was lost from one of another
-//! node that writes the same. Each commit is one transaction, which also compares the names of the cluster's
-//! nodes: another cluster of the same name changes nothing.
+//! node that writes the same. Each commit is one transaction, which also compares the names of the
+//! cluster's nodes: another cluster of the same name changes nothing.
 //!
 //! All stores share a thread with a runtime of its own: reading 100,000 entries must not delay
 //! heartbeats. It ends when the last [`SharedStore`] is dropped.
@@ -37,18 +38,18 @@ use crate::{ClusterSettings, StartError};
 
 /// Version of the form of values.
 const VERSION: u32 = 1;
-/// Maximum number of changes of a commit. A transaction has two more compares: the nodes, and the number of
-/// commits.
+/// Maximum number of changes of a commit. A transaction has two more compares: the nodes, and the
+/// number of commits.
 const MAX_CHANGES: usize = MAX_OPERATIONS - 2;
-/// Maximum size of a commit, in bytes of names and values. The rest of a transaction is for the envelopes
-/// of values, and for keys, which are in it twice.
+/// Maximum size of a commit, in bytes of names and values. The rest of a transaction is for the
+/// envelopes of values, and for keys, which are in it twice.
 const MAX_COMMIT_BYTES: usize = MAX_TRANSACTION_BYTES / 2;
 /// Maximum number of commits and followers that wait for the thread. Further ones are refused.
 const MAX_JOBS: usize = 1024;
 /// Maximum number of events that wait for a follower. At the bound, the watch waits for it.
 const MAX_WAITING_EVENTS: usize = 256;
-/// Time to live of the lease by which a node shows that it lives, in seconds. etcd removes the key 0 to
-/// 0.5 s later; its default minimum is 2 s.
+/// Time to live of the lease by which a node shows that it lives, in seconds. etcd removes the key
+/// 0 to 0.5 s later; its default minimum is 2 s.
 const LIFE_SECONDS: i64 = 3;
 /// Time between two signs of life.
 const LIFE_EVERY: Duration = Duration::from_millis(500);
@@ -241,7 +242,8 @@ struct Shared {
     /// The value of the key of the nodes.
     nodes: Vec<u8>,
     membership: Store,
-    /// The keys by which this node shows that it lives, one of each store, with what it knows of them.
+    /// The keys by which this node shows that it lives, one of each store, with what it knows of
+    /// them.
     lives: Mutex<Vec<(String, Arc<KnownLease>)>>,
     has_new_life: Notify,
 }
@@ -332,8 +334,8 @@ impl Shared {
         }
     }
 
-    /// Keeps the keys of all stores alive, until their lease is over. That is so when etcd could not be
-    /// reached for long.
+    /// Keeps the keys of all stores alive, until their lease is over. That is so when etcd could
+    /// not be reached for long.
     async fn live(&self) -> Result<(), Trouble> {
         self.membership.check_nodes().await?;
         let mut asked = BootTime::now();
@@ -493,7 +495,8 @@ fn enveloped(commit: u64, value: &str) -> String {
     format!(r#"{{"version":{VERSION},"commit":"{commit:016x}","value":{value}}}"#)
 }
 
-/// An entry with the value out of its envelope. One in another form keeps it: its reader finds it wrong.
+/// An entry with the value out of its envelope. One in another form keeps it: its reader finds it
+/// wrong.
 fn stored(prefix: &str, entry: Entry) -> Option<StoredEntry> {
     let name = name_of(prefix, &entry.key)?;
     let value = match serde_json::from_slice::<Envelope>(&entry.value) {

@@ -1,4 +1,5 @@
-//! One node of three, by hand: what it claims, what it writes first, and the bounds of what it takes.
+//! One node of three, by hand: what it claims, what it writes first, and the bounds of what it
+//! takes.
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
 use std::time::Duration;

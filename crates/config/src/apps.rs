@@ -1,7 +1,7 @@
 //! The apps that `bellrock run` offers, and their settings.
 //!
-//! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`). A name that
-//! ends in `.py` is the path of a file with apps in Python.
+//! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`). A
+//! name that ends in `.py` is the path of a file with apps in Python.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

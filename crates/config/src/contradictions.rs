@@ -306,7 +306,8 @@ impl Config {
                 "host_max_age" | "max_hosts" | "max_hosts_per_port" => ("hosts", Needs::HOSTS),
                 _ => return None,
             };
-            // Every app that needs hosts or paths runs discovery too. What apps in Python need is not known yet.
+            // Every app that needs hosts or paths runs discovery too. What apps in Python need is
+            // not known yet.
             let runs = has_python ||  if needed == Needs::TOPOLOGY { !needs.is_empty() } else { needs.contains(needed) };
             (!runs).then(|| {
                 let key = setting.key;
@@ -403,8 +404,8 @@ impl AppChoice {
         }
     }
 
-    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made. Those of apps in
-    /// Python are not known before.
+    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made. Those
+    /// of apps in Python are not known before.
     #[must_use]
     pub fn forwards(&self) -> Forwards {
         match self {

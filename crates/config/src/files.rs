@@ -1,5 +1,6 @@
-//! The files that settings name: the key of discovery, the block list of `quarantine`, the password of etcd, apps
-//! in Python. Those of other crates are read by [`Sources::check_with`](crate::Sources::check_with).
+//! The files that settings name: the key of discovery, the block list of `quarantine`, the password
+//! of etcd, apps in Python. Those of other crates are read by
+//! [`Sources::check_with`](crate::Sources::check_with).
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -141,8 +142,8 @@ fn read_python(path: &Path) -> io::Result<()> {
 /// A file that the configuration names and that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongFile {
-    /// The setting that names it, such as `apps.quarantine.file`. `None`: `text` has places in the file
-    /// itself, so the setting is right.
+    /// The setting that names it, such as `apps.quarantine.file`. `None`: `text` has places in the
+    /// file itself, so the setting is right.
     pub setting: Option<String>,
     /// What is wrong, and what would be right.
     pub text: String,
@@ -159,8 +160,8 @@ pub fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// What is wrong with the files that a configuration names and that this crate reads. `of_apps` is the name of
-/// the setting or flag that has the chain.
+/// What is wrong with the files that a configuration names and that this crate reads. `of_apps` is
+/// the name of the setting or flag that has the chain.
 pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item = WrongFile> {
     let block_lists = config.apps.iter().filter_map(|app| match app {
         AppChoice::Quarantine(settings) => settings.file.as_deref(),

@@ -1,5 +1,5 @@
-//! The layers of a configuration: defaults, a file, what the nodes of a cluster share, the environment, and
-//! flags.
+//! The layers of a configuration: defaults, a file, what the nodes of a cluster share, the
+//! environment, and flags.
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +30,14 @@ pub struct Sources {
     pub file: Option<PathBuf>,
     /// Settings given by flags or the environment.
     pub overrides: Vec<Override>,
-    /// Names of the apps of the chain, or paths of files of Python, given by flags or the environment. They replace the chain of the
-    /// file, but keep their settings in the file.
+    /// Names of the apps of the chain, or paths of files of Python, given by flags or the
+    /// environment. They replace the chain of the file, but keep their settings in the file.
     pub apps: Vec<String>,
     /// The text of the file, if it was read already.
     #[serde(skip)]
     pub text: Option<String>,
-    /// What the nodes of a cluster share: the text of a file with some of the settings. They replace those
-    /// of the file.
+    /// What the nodes of a cluster share: the text of a file with some of the settings. They
+    /// replace those of the file.
     #[serde(skip)]
     pub shared: Option<String>,
 }
@@ -78,8 +78,8 @@ impl Sources {
         self.check_with(|_| Vec::new())
     }
 
-    /// The same, with the files that only other crates can read, such as certificates: `wrong_files`
-    /// reads those of a configuration without other errors.
+    /// The same, with the files that only other crates can read, such as certificates:
+    /// `wrong_files` reads those of a configuration without other errors.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -185,8 +185,8 @@ pub fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }
 
-/// Finds the names that have our prefix and are close to a variable of ours: each with the name that
-/// was probably meant. `others` are the keys of variables that are not settings.
+/// Finds the names that have our prefix and are close to a variable of ours: each with the name
+/// that was probably meant. `others` are the keys of variables that are not settings.
 #[must_use]
 pub fn misspelled_variables(
     names: impl Iterator<Item = String>,

@@ -6,7 +6,8 @@
 //! - [`Config`] has all settings.
 //! - [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
 //!   settings. The command makes its flags and its help from them.
-//! - [`values`] reads single values; `yaml` makes a tree of a file, and `read` settings of the tree.
+//! - [`values`] reads single values; `yaml` makes a tree of a file, and `read` settings of the
+//!   tree.
 //! - `shared` reads the settings that the nodes of a cluster share.
 //! - [`Difference`] is what changes from one configuration to another, and when.
 //! - `contradictions` checks settings against each other.
@@ -14,8 +15,8 @@
 //! - [`files`] reads the files that settings name.
 //!
 //! # What it is not
-//! It starts nothing: `bellrock::configured` makes controllers of a [`Config`]. It knows no flag by its
-//! syntax: the command line belongs to the command.
+//! It starts nothing: `bellrock::configured` makes controllers of a [`Config`]. It knows no flag by
+//! its syntax: the command line belongs to the command.
 
 mod allow;
 pub mod apps;
@@ -310,8 +311,8 @@ impl Config {
         Ok(Config::read_yaml(text)?.0)
     }
 
-    /// Reads the tree of a file. Problems are in order. `override_names` overrides the names of switches
-    /// and hosts, which other settings may use.
+    /// Reads the tree of a file. Problems are in order. `override_names` overrides the names of
+    /// switches and hosts, which other settings may use.
     pub(crate) fn read(
         &mut self,
         root: &Node,

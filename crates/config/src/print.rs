@@ -90,7 +90,8 @@ impl File {
         self.line(&format!("# {heading} {rule}"));
     }
 
-    /// Writes the heads of the sections that begin between a setting of one section and one of the next.
+    /// Writes the heads of the sections that begin between a setting of one section and one of the
+    /// next.
     fn open_sections(&mut self, before: &str, section: &str) {
         let mut outer = "";
         for (end, _) in section.match_indices('.').chain([(section.len(), "")]) {

@@ -1,9 +1,10 @@
-//! The settings that the nodes of a cluster share: a text in the form of a configuration file, which has some
-//! of the settings only. Each of them replaces that of a node's own file.
+//! The settings that the nodes of a cluster share: a text in the form of a configuration file,
+//! which has some of the settings only. Each of them replaces that of a node's own file.
 //!
-//! They are those of the network, which a running controller takes. What belongs to a machine stays in its
-//! file: addresses, paths, threads, keys. So does what must be known before the first switch connects, also
-//! while etcd is away: the chain of apps, and which certificate speaks for which switch.
+//! They are those of the network, which a running controller takes. What belongs to a machine stays
+//! in its file: addresses, paths, threads, keys. So does what must be known before the first switch
+//! connects, also while etcd is away: the chain of apps, and which certificate speaks for which
+//! switch.
 
 use std::path::PathBuf;
 

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Version of the protocol. It grows when an older end could misunderstand a message. New requests,
-/// new fields of answers (with a default, if a newer command is to read an older controller) and new
-/// values of states do not change it; new versions of OpenFlow do.
+/// new fields of answers (with a default, if a newer command is to read an older controller) and
+/// new values of states do not change it; new versions of OpenFlow do.
 pub const PROTOCOL: u32 = 1;
 
 /// Maximum size of a request, in bytes with its line end.

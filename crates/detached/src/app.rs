@@ -15,9 +15,9 @@ use crate::event::{DetachedEvent, encoded};
 use crate::feed::Feed;
 use crate::link::{AppCounts, MAX_WAITING_BYTES, Parcel, SwitchLink};
 
-/// Maximum number of bytes of the flows of a switch that the app may adopt, as the switch reports them.
-/// Further ones are removed. A removal is shorter than the report of its flow, so the app's thread can
-/// remove all of them.
+/// Maximum number of bytes of the flows of a switch that the app may adopt, as the switch reports
+/// them. Further ones are removed. A removal is shorter than the report of its flow, so the app's
+/// thread can remove all of them.
 pub const MAX_ADOPT_BYTES: usize = MAX_WAITING_BYTES;
 
 bellrock_api::counters! {

@@ -26,8 +26,8 @@ pub enum DetachedEvent {
     /// The switch is up. All its later events have the same link. With the flows to adopt, as in
     /// [`Adopt`](Self::Adopt), one message after the other.
     SwitchUp(Arc<SwitchInfo>, Vec<u8>),
-    /// A flow that an earlier run of the app left in the switch, and that the switch reported late: the
-    /// app may have written already. A multipart reply with this one flow.
+    /// A flow that an earlier run of the app left in the switch, and that the switch reported late:
+    /// the app may have written already. A multipart reply with this one flow.
     Adopt(Vec<u8>),
     /// Packet_ins that arrived together, whole messages one after the other.
     PacketIns(Vec<u8>),

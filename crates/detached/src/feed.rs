@@ -28,8 +28,8 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Makes an empty feed. `wake` wakes the thread that takes the events: it is called once for each
-    /// [`sleep`](Self::sleep), by the thread that adds the next event, and must not block.
+    /// Makes an empty feed. `wake` wakes the thread that takes the events: it is called once for
+    /// each [`sleep`](Self::sleep), by the thread that adds the next event, and must not block.
     #[must_use]
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Feed {

@@ -11,14 +11,14 @@
 //! its handlers block.
 //!
 //! # What happens when the other thread does not keep up
-//! - Packet_ins are dropped, and counted. The bytes that wait are bounded
-//!   ([`MAX_PACKET_BYTES`]), and a switch may fill at most as much as is free, so that one that floods
-//!   leaves space for the others.
+//! - Packet_ins are dropped, and counted. The bytes that wait are bounded ([`MAX_PACKET_BYTES`]),
+//!   and a switch may fill at most as much as is free, so that one that floods leaves space for the
+//!   others.
 //! - All other events have their own bound ([`MAX_EVENT_BYTES`]). A switch whose events do not fit
 //!   goes down for the app, and comes up again when there is space: no event is lost unseen.
 //! - Echoes, port status, other apps and other switches go on.
-//! - Flows of an earlier run that the app may adopt stay until its thread has decided. Their bytes are
-//!   bounded ([`MAX_ADOPT_BYTES`]); further ones are removed.
+//! - Flows of an earlier run that the app may adopt stay until its thread has decided. Their bytes
+//!   are bounded ([`MAX_ADOPT_BYTES`]); further ones are removed.
 
 mod app;
 mod doorbell;

@@ -51,7 +51,8 @@ impl AppCounts {
 /// What goes back to the worker together.
 #[derive(Debug)]
 pub(crate) enum Parcel {
-    /// Messages for the switch, what is expected for them, and packet_ins for the rest of the chain.
+    /// Messages for the switch, what is expected for them, and packet_ins for the rest of the
+    /// chain.
     Written { messages: Box<[u8]>, expected: Box<[Expected]>, passed: Box<[u8]> },
     /// The app failed: this counts as a panic, of this version of its code.
     Fault { why: Box<str>, version: u64 },
@@ -89,7 +90,8 @@ impl SwitchLink {
         }
     }
 
-    /// Notes that the code of the app was replaced: faults of the last version do not count any more.
+    /// Notes that the code of the app was replaced: faults of the last version do not count any
+    /// more.
     pub fn renew_code(&self) {
         self.code_version.fetch_add(1, Ordering::Relaxed);
     }
@@ -122,7 +124,8 @@ impl SwitchLink {
         self.app
     }
 
-    /// The app's handle to the network, also where [`App::start`](bellrock_api::App::start) was not called.
+    /// The app's handle to the network, also where [`App::start`](bellrock_api::App::start) was not
+    /// called.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network

@@ -8,8 +8,8 @@ use bellrock_api::{AppId, Cookie, Error, Match, Network, Port, Result, Switch, S
 
 use crate::link::{Parcel, SwitchLink};
 
-/// Length of the buffer: what an app may write for one event, in bytes. A parcel of this length fits
-/// the send buffer of a worker.
+/// Length of the buffer: what an app may write for one event, in bytes. A parcel of this length
+/// fits the send buffer of a worker.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Writes messages to switches in the thread of the apps.
@@ -81,8 +81,8 @@ impl Writer {
         self.passed.truncate(mark.passed);
     }
 
-    /// Sends everything to the worker of a switch. `network` is the app's. All since the last call must
-    /// have been written to this switch.
+    /// Sends everything to the worker of a switch. `network` is the app's. All since the last call
+    /// must have been written to this switch.
     pub fn post(&mut self, link: &SwitchLink, network: &Network) {
         if self.out.is_empty() && self.passed.is_empty() && self.recorder.0.is_empty() {
             return;
@@ -95,8 +95,8 @@ impl Writer {
         self.out.clear();
         self.recorder.0.clear();
         self.passed.clear();
-        // If its mailbox is full, the worker looks once a second. If the switch is down, nothing can
-        // be sent.
+        // If its mailbox is full, the worker looks once a second. If the switch is down, nothing
+        // can be sent.
         let _ = network.resume(link.dpid());
     }
 

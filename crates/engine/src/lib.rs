@@ -11,11 +11,11 @@
 //! slow switch slows only itself. A switch with waiting bytes is closed if it acknowledges none of
 //! them for `limits.stalled`.
 //!
-//! Transports: a connection is a `Channel`, and a `Listener` accepts channels of one kind: plain TCP,
-//! or TLS (feature `tls`). The module `channel` has reads, writes, what the peer has acknowledged, the
-//! kernel's buffers and the close. A channel also reports whether there is more to read. This includes
-//! bytes that it has buffered, which no readiness event reports. TLS handshakes have threads of their
-//! own, and a worker gets an established session.
+//! Transports: a connection is a `Channel`, and a `Listener` accepts channels of one kind: plain
+//! TCP, or TLS (feature `tls`). The module `channel` has reads, writes, what the peer has
+//! acknowledged, the kernel's buffers and the close. A channel also reports whether there is more
+//! to read. This includes bytes that it has buffered, which no readiness event reports. TLS
+//! handshakes have threads of their own, and a worker gets an established session.
 //!
 //! Background tasks have their own thread, so a long computation delays no packet.
 

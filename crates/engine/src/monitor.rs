@@ -205,15 +205,15 @@ impl Monitor {
         self.shared.packet_ins_of(dpid)
     }
 
-    /// Number of packet_ins of a switch that were dropped since it connected, above its limit or its
-    /// share. 0: it is not connected.
+    /// Number of packet_ins of a switch that were dropped since it connected, above its limit or
+    /// its share. 0: it is not connected.
     #[must_use]
     pub fn drops_of(&self, dpid: Dpid) -> u64 {
         self.shared.drops_of(dpid)
     }
 
-    /// Packet_ins of a switch by ingress port, over all of its connections, as counted until the last
-    /// second. [`Port::ANY`] stands for ports beyond the first 256.
+    /// Packet_ins of a switch by ingress port, over all of its connections, as counted until the
+    /// last second. [`Port::ANY`] stands for ports beyond the first 256.
     #[must_use]
     pub fn packet_ins_by_port(&self, dpid: Dpid) -> BTreeMap<Port, PortPacketIns> {
         self.shared.packet_ins_by_port(dpid)

@@ -3,8 +3,8 @@
 //! Switches whose bytes have just come are read before those with more bytes than one read takes
 //! (the "new" and "old" flows of FQ-CoDel, RFC 8290 §4.1). So an echo or a change of a port of one
 //! switch never waits for the floods of others, however many of them there are. A round ends after
-//! [`round_time`], so the poller reports soon whose bytes have come meanwhile. The second list gets at
-//! least half of the time, so no switch starves.
+//! [`round_time`], so the poller reports soon whose bytes have come meanwhile. The second list gets
+//! at least half of the time, so no switch starves.
 //!
 //! If one read takes long, because apps take long, reads get shorter ([`TurnLength`]). If even so a
 //! switch is read so slowly that its bytes would wait for seconds, it gets only a share of its
@@ -39,8 +39,8 @@ const BACKLOG_WINDOW: Duration = Duration::from_secs(1);
 /// Bytes of a switch that wait in the kernel: the receive buffer of a socket.
 const WAITING_BYTES: u64 = 256 * 1024;
 
-/// Minimum time of a round with this number of ready switches, for those with more bytes than a read
-/// takes.
+/// Minimum time of a round with this number of ready switches, for those with more bytes than a
+/// read takes.
 pub(crate) fn round_time(switches: usize) -> Duration {
     let time = ROUND_OF_SWITCH.saturating_mul(u32::try_from(switches).unwrap_or(u32::MAX));
     time.clamp(*ROUND.start(), *ROUND.end())

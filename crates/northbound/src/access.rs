@@ -59,8 +59,8 @@ impl Caller {
     }
 }
 
-/// Whose rates these are. Who has a token is not held up by others of the same address: on the loopback
-/// these are all users of the machine, and behind a proxy all its clients.
+/// Whose rates these are. Who has a token is not held up by others of the same address: on the
+/// loopback these are all users of the machine, and behind a proxy all its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sender {
     /// A remote address, or its network.
@@ -165,8 +165,8 @@ fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, P
     }
 }
 
-/// Checks the rate of a client, or of its token, that it asks for one host, and on the loopback the name
-/// of that host.
+/// Checks the rate of a client, or of its token, that it asks for one host, and on the loopback the
+/// name of that host.
 pub(crate) fn check_client(
     shared: &Shared,
     client: Client,
@@ -244,8 +244,8 @@ fn with_token(shared: &Shared, entry: TokenEntry, needed: Scope) -> Result<Calle
     Ok(Caller { token: Some(entry) })
 }
 
-/// On the loopback, only its own names are asked for. Checks of supervisors by HTTP/1.0 may name none;
-/// browsers always do.
+/// On the loopback, only its own names are asked for. Checks of supervisors by HTTP/1.0 may name
+/// none; browsers always do.
 fn check_host(request: &Request) -> Result<(), Problem> {
     let header = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     let host = request.uri().authority().map(|authority| authority.as_str()).or(header);

@@ -115,8 +115,8 @@ impl Shared {
         self.in_turn(&self.switch_turns, MAX_WAITING_FOR_SWITCHES, name, ask).await
     }
 
-    /// Reads a body. A large one takes long, so that happens in a thread of its own, of which there are few:
-    /// the one thread that serves all connections must not wait.
+    /// Reads a body. A large one takes long, so that happens in a thread of its own, of which there
+    /// are few: the one thread that serves all connections must not wait.
     pub(crate) async fn parse<T: Send + 'static>(
         &self,
         body: Bytes,

@@ -22,8 +22,8 @@ section { border-top: 1px solid #8888; padding: .5rem 0 }
 dd { margin: 0 0 .4rem 2rem }
 ";
 
-/// The document as JSON. Links of the sources in its texts become plain words, and `None` becomes what
-/// JSON has for it.
+/// The document as JSON. Links of the sources in its texts become plain words, and `None` becomes
+/// what JSON has for it.
 pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     if let Some(info) = value.pointer_mut("/info").and_then(Value::as_object_mut) {
@@ -36,8 +36,8 @@ pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
     value
 }
 
-/// Lets the schema of a page name the schema of its rows, which it has a copy of: a generated client
-/// has one type of them then, with its name.
+/// Lets the schema of a page name the schema of its rows, which it has a copy of: a generated
+/// client has one type of them then, with its name.
 fn name_rows(document: &mut Value) {
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
     let Some(schemas) = schemas else { return };

@@ -56,7 +56,8 @@ impl Routers {
         }
     }
 
-    /// Serves a connection on which the client sends these bytes and then ends. Returns what it gets.
+    /// Serves a connection on which the client sends these bytes and then ends. Returns what it
+    /// gets.
     pub fn serve(&self, is_ryu: bool, bytes: &[u8]) -> Vec<u8> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let ip = IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64));

@@ -1,8 +1,8 @@
 //! Bodies of requests, which are read to their ends even if nobody wants them.
 //!
 //! Many clients write a whole body before they read the answer. If the connection were closed with
-//! bytes of it unread, the system would reset it, and the client would never see why its request was
-//! refused. So the rest of a body is read and dropped, up to [`MAX_UNWANTED_BYTES`] and for
+//! bytes of it unread, the system would reset it, and the client would never see why its request
+//! was refused. So the rest of a body is read and dropped, up to [`MAX_UNWANTED_BYTES`] and for
 //! [`UNWANTED_TIMEOUT`]; then the connection is closed.
 
 use std::pin::Pin;
@@ -21,8 +21,8 @@ use crate::limits::{MAX_UNWANTED_BYTES, UNWANTED_TIMEOUT};
 pub(crate) struct Received {
     /// `None`: it has ended, or is drained.
     body: Option<Incoming>,
-    /// Whether the client waits until somebody wants the body (RFC 9110 §10.1.1). Then nothing of it
-    /// is on its way.
+    /// Whether the client waits until somebody wants the body (RFC 9110 §10.1.1). Then nothing of
+    /// it is on its way.
     is_held_back: bool,
 }
 

@@ -13,9 +13,9 @@
 //!
 //! # Who may do what
 //! On a loopback address anybody may read, and changes need a token ([`tokens`]). Any other address
-//! needs TLS, and a token for everything but the two paths for supervisors and the files of the page. A name in the `Host`
-//! header that is not of the loopback is refused there, since a web page could have made a browser
-//! send it (DNS rebinding).
+//! needs TLS, and a token for everything but the two paths for supervisors and the files of the
+//! page. A name in the `Host` header that is not of the loopback is refused there, since a web page
+//! could have made a browser send it (DNS rebinding).
 //!
 //! # Limits
 //! Each has a constant in [`limits`], and a counter in [`HttpCounters`].

@@ -41,8 +41,8 @@ impl HttpBody for Sent {
     }
 }
 
-/// A socket whose client must take what is written to it: a byte within [`PROGRESS_TIMEOUT`], and all
-/// within [`ANSWER_TIMEOUT`].
+/// A socket whose client must take what is written to it: a byte within [`PROGRESS_TIMEOUT`], and
+/// all within [`ANSWER_TIMEOUT`].
 ///
 /// It is under TLS. HTTP flushes it whenever it has written all that it has.
 pub(crate) struct Outgoing {

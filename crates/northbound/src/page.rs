@@ -1,7 +1,7 @@
 //! The web page for operators: files that are embedded in the program, in `page/` of this crate.
 //!
-//! The page is a client of `/v1` like any other one. It is served to anybody, since it has nothing of
-//! the network in it; what it then asks for needs a token like all requests.
+//! The page is a client of `/v1` like any other one. It is served to anybody, since it has nothing
+//! of the network in it; what it then asks for needs a token like all requests.
 
 use std::sync::Arc;
 

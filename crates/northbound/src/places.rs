@@ -1,8 +1,10 @@
-//! Places of connections: how many there are, whose they are, and which one makes room for a new one.
+//! Places of connections: how many there are, whose they are, and which one makes room for a new
+//! one.
 //!
-//! A connection that is quiet (it has no request, no complete head or no handshake yet, and nothing of an
-//! answer waits for its client) costs its owner nothing, so any number of them can be held. Hence they must
-//! not keep others out: if all places are taken, the one that is quiet longest is closed.
+//! A connection that is quiet (it has no request, no complete head or no handshake yet, and nothing
+//! of an answer waits for its client) costs its owner nothing, so any number of them can be held.
+//! Hence they must not keep others out: if all places are taken, the one that is quiet longest is
+//! closed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -63,8 +65,8 @@ struct State {
 }
 
 impl Places {
-    /// Takes a place, perhaps that of a quiet connection. Returns whether it was. `None`: all are taken,
-    /// and busy.
+    /// Takes a place, perhaps that of a quiet connection. Returns whether it was. `None`: all are
+    /// taken, and busy.
     pub(crate) fn take(places: &Arc<Self>, ip: IpAddr, now: Instant) -> Option<(Place, bool)> {
         let network = network_of(ip);
         // Each change of it is one insertion or removal.
@@ -164,8 +166,8 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Takes so many bytes of an answer into account. Returns whether they may wait for the client; if
-    /// not, none is taken into account.
+    /// Takes so many bytes of an answer into account. Returns whether they may wait for the client;
+    /// if not, none is taken into account.
     pub(crate) fn holds(&mut self, bytes: usize) -> bool {
         let all = self.connection.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         if all.saturating_add(bytes) > MAX_WAITING_ANSWER_BYTES {

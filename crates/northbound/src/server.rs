@@ -335,7 +335,8 @@ fn too_much_waits() -> Response {
     Problem::busy(why).into_response()
 }
 
-/// Whether a response says that its request is wrong. The other refusals have counters of their own.
+/// Whether a response says that its request is wrong. The other refusals have counters of their
+/// own.
 fn is_invalid(status: StatusCode) -> bool {
     matches!(
         status,

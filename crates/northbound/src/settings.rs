@@ -31,7 +31,8 @@ pub struct HttpSettings {
 pub struct StatisticsSettings {
     /// Time between two requests to a switch for the counters of its ports. `None`: never.
     pub ports: Option<Duration>,
-    /// Time between two requests to a switch for its flows, which are counted by app. `None`: never.
+    /// Time between two requests to a switch for its flows, which are counted by app. `None`:
+    /// never.
     pub flows: Option<Duration>,
 }
 

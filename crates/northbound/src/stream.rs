@@ -1,8 +1,8 @@
-//! Events as they happen: a stream of server-sent events (HTML standard §9.2), which a client resumes
-//! where it has stopped.
+//! Events as they happen: a stream of server-sent events (HTML standard §9.2), which a client
+//! resumes where it has stopped.
 //!
-//! One task waits for events in a thread of its own, and wakes the streams. Each stream then asks for
-//! the events after its own last one. So a slow client holds up no other, and needs no queue.
+//! One task waits for events in a thread of its own, and wakes the streams. Each stream then asks
+//! for the events after its own last one. So a slow client holds up no other, and needs no queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub(crate) async fn watch_events(shared: Arc<Shared>, latest: watch::Sender<()>)
     }
 }
 
-/// The events after `after`, and then all later ones as they happen, for as long as the caller's token
-/// is valid.
+/// The events after `after`, and then all later ones as they happen, for as long as the caller's
+/// token is valid.
 pub(crate) async fn respond(
     shared: Arc<Shared>,
     caller: Caller,
@@ -114,8 +114,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// The next bytes to send. `None` ends the stream: the client then resumes it, and shows its token
-    /// again.
+    /// The next bytes to send. `None` ends the stream: the client then resumes it, and shows its
+    /// token again.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let now = Instant::now();

@@ -1,4 +1,5 @@
-//! Errors of serde in words that need no knowledge of Rust: the field, what it is, and what would be right.
+//! Errors of serde in words that need no knowledge of Rust: the field, what it is, and what would
+//! be right.
 
 use std::fmt::Display;
 

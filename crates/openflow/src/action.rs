@@ -21,9 +21,9 @@
 //! | `Experimenter` | 0xffff (vendor) | 0xffff |
 //!
 //! `SetField` of `tcp_src` or `vlan_vid` is written as the nearest action of 1.0 (`SET_TP_SRC`,
-//! `SET_VLAN_VID`). It has the same effect on the packets that 1.3 allows it for. So has `PushVlan` of a
-//! customer's tag with `SetField` of its `vlan_vid` behind it ([`Action::tag`]): in 1.0, `SET_VLAN_VID`
-//! alone tags a packet that has no tag.
+//! `SET_VLAN_VID`). It has the same effect on the packets that 1.3 allows it for. So has `PushVlan`
+//! of a customer's tag with `SetField` of its `vlan_vid` behind it ([`Action::tag`]): in 1.0,
+//! `SET_VLAN_VID` alone tags a packet that has no tag.
 
 use crate::list::Element;
 use crate::oxm;

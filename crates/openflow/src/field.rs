@@ -21,8 +21,8 @@ pub(crate) enum Style {
     Ipv6,
 }
 
-/// One row per field: variant, OXM class ([`Class`]) and number, the first minor version that has it,
-/// bytes, bits, whether it allows a mask, format, the fields that it depends on, name.
+/// One row per field: variant, OXM class ([`Class`]) and number, the first minor version that has
+/// it, bytes, bits, whether it allows a mask, format, the fields that it depends on, name.
 macro_rules! fields {
     ($($variant:ident $class:ident $number:literal $since:literal $bytes:literal $bits:literal
        $mask:literal $style:ident $needs:ident $name:literal $doc:literal;)*) => {
@@ -77,8 +77,8 @@ struct Class {
 }
 
 impl Class {
-    /// The first 32 bits of the header of a field without a mask (1.3.5 §7.2.3.2): class, number and
-    /// length.
+    /// The first 32 bits of the header of a field without a mask (1.3.5 §7.2.3.2): class, number
+    /// and length.
     const fn header(self, number: u8, bytes: u8) -> u32 {
         let head = if self.experimenter.is_some() { EXPERIMENTER_LEN } else { 0 };
         (self.number as u32) << 16 | (number as u32) << 9 | (head as u32 + bytes as u32)
@@ -191,8 +191,8 @@ impl Field {
         fields
     };
 
-    /// Returns the field with this OXM class, experimenter (in class 0xffff) and number, if it is one
-    /// of [`Field::ALL`].
+    /// Returns the field with this OXM class, experimenter (in class 0xffff) and number, if it is
+    /// one of [`Field::ALL`].
     #[must_use]
     pub fn from_oxm(class: u16, experimenter: Option<u32>, number: u8) -> Option<Field> {
         if class == BASIC.number {

@@ -18,8 +18,8 @@ pub trait Element<'a>: Sized {
     #[doc(hidden)]
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError>;
 
-    /// Returns whether this version says both, this element and the one behind it, by the one behind
-    /// it alone.
+    /// Returns whether this version says both, this element and the one behind it, by the one
+    /// behind it alone.
     #[doc(hidden)]
     #[inline(always)]
     fn is_said_by_next(&self, _next: &Self, _version: Version) -> bool {

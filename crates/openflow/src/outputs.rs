@@ -9,8 +9,8 @@ use crate::{Family, HEADER_LEN, MessageKind, Port, Version};
 type NewPort<'n> = dyn FnMut(Port) -> Port + 'n;
 
 /// Calls `new_port` with the port of each output action of a packet_out, flow_mod or group_mod, and
-/// writes the returned port in its place. A port that the version cannot express is not written. The
-/// end of the message may be missing, as in an error about it.
+/// writes the returned port in its place. A port that the version cannot express is not written.
+/// The end of the message may be missing, as in an error about it.
 pub fn map_outputs(message: &mut [u8], new_port: &mut NewPort<'_>) {
     let Some([version, kind]) = message.first_chunk().copied() else { return };
     let Some(version) = Version::from_wire(version) else { return };

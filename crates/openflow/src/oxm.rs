@@ -6,8 +6,8 @@
 //! +-------------------------------+-------------+-+---------------+----------------...
 //! ```
 //!
-//! The value of class 0xffff begins with the number of an experimenter, which its length counts: with
-//! it, the header has 64 bits.
+//! The value of class 0xffff begins with the number of an experimenter, which its length counts:
+//! with it, the header has 64 bits.
 
 use crate::field::{EXPERIMENTER_CLASS, EXPERIMENTER_LEN, Field};
 use crate::r#match::Sparse;
@@ -18,8 +18,8 @@ use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason, prerequisit
 /// The bit of a header that says that a mask follows the value.
 const HAS_MASK: u32 = 1 << 8;
 
-/// The first 32 bits of the header of a field (1.3.5 §7.2.3.2): class, number, whether it has a mask,
-/// and length.
+/// The first 32 bits of the header of a field (1.3.5 §7.2.3.2): class, number, whether it has a
+/// mask, and length.
 #[inline]
 pub(crate) const fn header(field: Field, masked: bool) -> u32 {
     field.header() + if masked { HAS_MASK + field.bytes() as u32 } else { 0 }

@@ -139,8 +139,8 @@ impl Action<'_> {
 
 impl Field {
     /// Whether `set_field` can set it: it is in the packet. Fields of the pipeline are not, except
-    /// the tunnel id (1.3.5 §7.2.5) and registers. The flags of extension headers only summarise them,
-    /// and Open vSwitch sets no flags of TCP.
+    /// the tunnel id (1.3.5 §7.2.5) and registers. The flags of extension headers only summarise
+    /// them, and Open vSwitch sets no flags of TCP.
     #[must_use]
     pub fn is_settable(self) -> bool {
         !matches!(

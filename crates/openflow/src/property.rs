@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The length counts type, length and content, not the padding. In 1.3 queues (§7.2.2) and table
-//! features (§7.3.5.5.2) have lists of them, and so has a message of a bundle; from 1.4 on also ports,
-//! tables, and the configuration of asynchronous messages.
+//! features (§7.3.5.5.2) have lists of them, and so has a message of a bundle; from 1.4 on also
+//! ports, tables, and the configuration of asynchronous messages.
 //!
 //! The properties of a structure are an enumeration with the trait [`Element`]: its `decode` is
-//! [`read`] and a `match` on the type, its `encode` is [`write`]. A type without a meaning here is kept
-//! as a [`Property`].
+//! [`read`] and a `match` on the type, its `encode` is [`write`]. A type without a meaning here is
+//! kept as a [`Property`].
 
 use crate::list::Element;
 use crate::reader::Reader;

@@ -51,8 +51,9 @@ impl RequestKind {
         REPLIES.iter().find(|(request, _, _)| *request == kind).map(|(_, it, _)| *it)
     }
 
-    /// Returns the kind of request of a message whose sender awaits a reply: as [`RequestKind::of`],
-    /// and an experimenter's message is a request too. `None`: no switch answers it.
+    /// Returns the kind of request of a message whose sender awaits a reply: as
+    /// [`RequestKind::of`], and an experimenter's message is a request too. `None`: no switch
+    /// answers it.
     #[must_use]
     pub fn awaited_by(message: &ToSwitch<'_>) -> Option<Self> {
         match message {

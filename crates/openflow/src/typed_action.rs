@@ -19,8 +19,8 @@ macro_rules! typed_actions {
             set_eth_dst(address: MacAddr) = Action::SetField(Field::EthDst, address.to_u64() as u128);
             /// Sets the Ethernet source (1.0 `SET_DL_SRC`; 1.3 `SET_FIELD`).
             set_eth_src(address: MacAddr) = Action::SetField(Field::EthSrc, address.to_u64() as u128);
-            /// Sets the VLAN id of a packet that has a tag, 12 bits. Without one, 1.0 (`SET_VLAN_VID`)
-            /// adds it, and 1.3 refuses the flow: `tag` adds one in both.
+            /// Sets the VLAN id of a packet that has a tag, 12 bits. Without one, 1.0
+            /// (`SET_VLAN_VID`) adds it, and 1.3 refuses the flow: `tag` adds one in both.
             set_vlan_vid(id: u16) = Action::SetField(Field::VlanVid, vlan_vid(id));
             /// Sets the VLAN priority, 3 bits. 1.0 (`SET_VLAN_PCP`) adds a tag if there is none. In
             /// 1.3 the packet needs a tag.
@@ -116,11 +116,11 @@ macro_rules! constructors {
                 Action::Group(group)
             }
 
-            /// Adds a customer's VLAN tag with this id, 12 bits, to a packet without a tag: the same
-            /// in every version (1.0 `SET_VLAN_VID`; 1.3 `PUSH_VLAN`, then `SET_FIELD`).
+            /// Adds a customer's VLAN tag with this id, 12 bits, to a packet without a tag: the
+            /// same in every version (1.0 `SET_VLAN_VID`; 1.3 `PUSH_VLAN`, then `SET_FIELD`).
             ///
-            /// A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it may
-            /// have one, match `vlan_vid`, and use [`Action::set_vlan_vid`].
+            /// A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it
+            /// may have one, match `vlan_vid`, and use [`Action::set_vlan_vid`].
             ///
             /// ```
             /// use bellrock_openflow::{Action, Port};
@@ -132,8 +132,8 @@ macro_rules! constructors {
                 [Action::PushVlan(CUSTOMER_TAG), Action::set_vlan_vid(id)]
             }
 
-            /// Removes the VLAN tag of a packet that has one: the same in every version. In 1.3, the
-            /// match of the flow names the tag (`vlan_vid`).
+            /// Removes the VLAN tag of a packet that has one: the same in every version. In 1.3,
+            /// the match of the flow names the tag (`vlan_vid`).
             #[must_use]
             pub const fn untag() -> Self {
                 Action::PopVlan

@@ -5,8 +5,8 @@
 //! - [`Backoff`] is a pause after a failure, which doubles.
 //! - [`Places`] are for connections of strangers: they decide who gives way to a newcomer.
 //!
-//! They are values without a clock or a lock, and all but [`Places`] take no heap memory for an event.
-//! The caller passes the time: that of the controller's clock, or of a test.
+//! They are values without a clock or a lock, and all but [`Places`] take no heap memory for an
+//! event. The caller passes the time: that of the controller's clock, or of a test.
 
 mod backoff;
 mod places;

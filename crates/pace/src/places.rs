@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A network with so many more places than a newcomer's gives way to it at once, without a pause.
 const MANY_MORE: usize = 8;
 
-/// The network that an address counts for: itself, or for IPv6 its /64, since whoever has one address of
-/// IPv6 mostly has all of that network (RFC 6177 §2).
+/// The network that an address counts for: itself, or for IPv6 its /64, since whoever has one
+/// address of IPv6 mostly has all of that network (RFC 6177 §2).
 #[must_use]
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -28,16 +28,16 @@ pub struct PlaceLimits {
     pub total: usize,
     /// Number of places of one network.
     pub per_network: usize,
-    /// Whether the loopback has no such limit: all users of a machine share it, and so do all clients
-    /// behind a proxy.
+    /// Whether the loopback has no such limit: all users of a machine share it, and so do all
+    /// clients behind a proxy.
     pub spares_loopback: bool,
     /// Minimum time without progress before a place is lost to a network that has as many.
     pub quiet: Duration,
 }
 
 /// Places for connections whose other end has not shown yet who it is: in a handshake, or before a
-/// greeting. They cost a stranger nothing, so they must not keep others out: who makes no progress for
-/// longest gives way, first in the network that has most places.
+/// greeting. They cost a stranger nothing, so they must not keep others out: who makes no progress
+/// for longest gives way, first in the network that has most places.
 ///
 /// ```
 /// # use std::time::Duration;

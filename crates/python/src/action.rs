@@ -10,8 +10,8 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::argument::{Arg, Argument, about, wrong_type, wrong_value};
 use crate::kept::{KeptAction, permanent};
 
-/// What is done to a packet: `Action.output(3)`, `Action.set_eth_dst("02:00:00:00:00:07")`. Compares
-/// by value.
+/// What is done to a packet: `Action.output(3)`, `Action.set_eth_dst("02:00:00:00:00:07")`.
+/// Compares by value.
 ///
 /// A value that does not fit its field, and an action that the version of the switch does not have,
 /// are errors when they are written to a switch.
@@ -131,10 +131,11 @@ macro_rules! methods {
                 Action::group(group.0).into()
             }
 
-            /// Adds a VLAN tag with this id, 12 bits, to a packet without one: the same in every version.
+            /// Adds a VLAN tag with this id, 12 bits, to a packet without one: the same in every
+            /// version.
             ///
-            /// A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it may have
-            /// one, match `vlan_id`, and use `set_vlan_vid`.
+            /// A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it
+            /// may have one, match `vlan_id`, and use `set_vlan_vid`.
             #[staticmethod]
             fn tag(vlan_id: Arg<u16>) -> PyResult<Self> {
                 match vlan_id.0 {
@@ -145,15 +146,15 @@ macro_rules! methods {
                 }
             }
 
-            /// Removes the VLAN tag of a packet that has one: the same in every version. In 1.3, the match
-            /// of the flow names the tag: `Match(vlan_id=7)`.
+            /// Removes the VLAN tag of a packet that has one: the same in every version. In 1.3,
+            /// the match of the flow names the tag: `Match(vlan_id=7)`.
             #[staticmethod]
             fn untag() -> Self {
                 Action::untag().into()
             }
 
-            /// An action of an experimenter (1.0: of a vendor): its id, such as 0x2320 for Nicira's, and the
-            /// bytes behind the id. Zeros are added up to a multiple of 8 bytes.
+            /// An action of an experimenter (1.0: of a vendor): its id, such as 0x2320 for
+            /// Nicira's, and the bytes behind the id. Zeros are added up to a multiple of 8 bytes.
             #[staticmethod]
             fn experimenter(id: Arg<u32>, data: &[u8]) -> PyResult<Self> {
                 if data.len() > MAX_EXPERIMENTER_BYTES {
@@ -238,8 +239,9 @@ pub(crate) fn own_actions(actions: &[Action<'_>]) -> Vec<PyAction> {
     own.map(PyAction).collect()
 }
 
-/// The actions that a switch reports, in the form in which a program makes them: without lengths that mean
-/// nothing. Those that have no such form, of an experimenter for example, are kept as they are.
+/// The actions that a switch reports, in the form in which a program makes them: without lengths
+/// that mean nothing. Those that have no such form, of an experimenter for example, are kept as
+/// they are.
 pub(crate) fn reported_actions(actions: List<'_, Action<'_>>) -> Vec<PyAction> {
     let known = actions.iter().map(|action| {
         PyAction(match action.to_string().parse() {

@@ -16,7 +16,8 @@ const BITS: u32 = 48;
 
 #[pymethods]
 impl PyMacAddr {
-    /// Makes an address from text such as `"00:1b:21:3c:9d:f8"`, from its 6 bytes, or from a number.
+    /// Makes an address from text such as `"00:1b:21:3c:9d:f8"`, from its 6 bytes, or from a
+    /// number.
     #[new]
     fn new(address: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(address) = address.cast::<PyMacAddr>() {

@@ -1,4 +1,5 @@
-//! What `bellrock run` hands over for a chain with apps in Python: its settings, its log, and its signals.
+//! What `bellrock run` hands over for a chain with apps in Python: its settings, its log, and its
+//! signals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -110,8 +111,8 @@ pub(crate) struct CommandController {
 }
 
 impl CommandController {
-    /// Follows the signals of a controller: a reload happens at once, also while a handler of an app blocks, and a
-    /// signal to stop wakes the thread of the apps.
+    /// Follows the signals of a controller: a reload happens at once, also while a handler of an
+    /// app blocks, and a signal to stop wakes the thread of the apps.
     ///
     /// # Errors
     /// The system refuses a thread.

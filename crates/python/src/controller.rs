@@ -191,8 +191,9 @@ impl NativeController {
         self.runner.start(py)
     }
 
-    /// Replaces the object of an app, as when its file has changed: its flows are removed, unless it keeps or
-    /// adopts them, `start` is called, and `switch_up` for each switch. Returns whether there is such an app.
+    /// Replaces the object of an app, as when its file has changed: its flows are removed, unless
+    /// it keeps or adopts them, `start` is called, and `switch_up` for each switch. Returns whether
+    /// there is such an app.
     fn replace(&self, py: Python<'_>, name: &str, app: Py<PyAny>) -> PyResult<bool> {
         self.runner.forget_faults(name);
         // It may have been disabled for what is mended now. What the new one writes must be sent.

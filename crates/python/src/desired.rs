@@ -13,11 +13,11 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::runner::Shared;
 
-/// The entries that an app wants in the switches. They are confirmed, and put back after a restart of a
-/// switch, a refusal, or a change by others.
+/// The entries that an app wants in the switches. They are confirmed, and put back after a restart
+/// of a switch, a refusal, or a change by others.
 ///
-/// Each intent has a number, which the app chooses. Its entries are tuples of a datapath id and a flow,
-/// group or meter.
+/// Each intent has a number, which the app chooses. Its entries are tuples of a datapath id and a
+/// flow, group or meter.
 #[pyclass(name = "Desired", module = "bellrock", frozen)]
 pub(crate) struct PyDesired {
     desired: Desired,

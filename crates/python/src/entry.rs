@@ -13,8 +13,8 @@ use crate::flow::PyFlow;
 
 /// A bucket of a group: `Bucket(Action.output(3), weight=1)`.
 ///
-/// `weight` is for select groups. With `watch_port`, the bucket is live only while this port is up, for
-/// fast-failover groups.
+/// `weight` is for select groups. With `watch_port`, the bucket is live only while this port is up,
+/// for fast-failover groups.
 #[pyclass(name = "Bucket", module = "bellrock", frozen, eq, from_py_object)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyBucket(BucketEntry);
@@ -67,8 +67,8 @@ impl PyBucket {
     }
 }
 
-/// A group (1.3): `Group(7, "select", Bucket(…), Bucket(…))`. Its type is "all", "select", "indirect" or
-/// "fast_failover".
+/// A group (1.3): `Group(7, "select", Bucket(…), Bucket(…))`. Its type is "all", "select",
+/// "indirect" or "fast_failover".
 #[pyclass(name = "Group", module = "bellrock", frozen, eq, from_py_object)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyGroup(pub(crate) GroupEntry);
@@ -134,8 +134,8 @@ pub(crate) fn kind_name(kind: GroupType) -> String {
     }
 }
 
-/// A meter (1.3) that drops packets above a rate: `Meter(1, kbps=10_000)`, or
-/// `Meter(1, packets_per_second=500)`. `burst_kbits` or `burst_packets` is the size of a burst that may
+/// A meter (1.3) that drops packets above a rate: `Meter(1, kbps=10_000)`, or `Meter(1,
+/// packets_per_second=500)`. `burst_kbits` or `burst_packets` is the size of a burst that may
 /// exceed it.
 #[pyclass(name = "Meter", module = "bellrock", frozen, eq, from_py_object)]
 #[derive(Clone, PartialEq, Eq)]
@@ -204,15 +204,15 @@ impl PyMeter {
         self.is_in_packets().then(|| self.rate())
     }
 
-    /// Size of a burst that may exceed the rate, in kbit. `None`: the switch chooses it, or the rate is in
-    /// packets.
+    /// Size of a burst that may exceed the rate, in kbit. `None`: the switch chooses it, or the
+    /// rate is in packets.
     #[getter]
     fn burst_kbits(&self) -> Option<u32> {
         self.burst().filter(|_| !self.is_in_packets())
     }
 
-    /// Size of a burst that may exceed the rate, in packets. `None`: the switch chooses it, or the rate is
-    /// in kbit/s.
+    /// Size of a burst that may exceed the rate, in packets. `None`: the switch chooses it, or the
+    /// rate is in kbit/s.
     #[getter]
     fn burst_packets(&self) -> Option<u32> {
         self.burst().filter(|_| self.is_in_packets())

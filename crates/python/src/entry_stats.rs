@@ -192,8 +192,8 @@ impl PyMeterConfig {
 #[pyclass(name = "MeterBand", module = "bellrock", frozen, get_all)]
 #[derive(Clone)]
 pub(crate) struct PyMeterBand {
-    /// What it does with packets above its rate: "drop", "dscp_remark", "experimenter", or the number
-    /// of another type.
+    /// What it does with packets above its rate: "drop", "dscp_remark", "experimenter", or the
+    /// number of another type.
     kind: String,
     /// Its rate, in the unit of the meter.
     rate: u32,

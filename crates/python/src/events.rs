@@ -118,7 +118,8 @@ impl PyHostId {
     }
 }
 
-/// An event of the network. What it is about is in its attributes; those that do not fit it are `None`.
+/// An event of the network. What it is about is in its attributes; those that do not fit it are
+/// `None`.
 #[pyclass(name = "Event", module = "bellrock", frozen)]
 pub(crate) struct PyEvent(EventRecord);
 
@@ -148,8 +149,8 @@ impl PyEvent {
         self.0.event.subject().at.map(|at| at.port.0)
     }
 
-    /// A second port, as datapath id and number: where a host was before it moved, or where its address
-    /// was claimed; the sender of an announcement; the receiving port of a link.
+    /// A second port, as datapath id and number: where a host was before it moved, or where its
+    /// address was claimed; the sender of an announcement; the receiving port of a link.
     #[getter]
     fn other_port(&self) -> Option<(u64, u32)> {
         self.0.event.subject().other.map(place)

@@ -10,8 +10,8 @@ use crate::action::{PyAction, actions_in, actions_of, own_actions};
 use crate::argument::{Arg, wrong_value};
 use crate::matching::PyMatch;
 
-/// A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions it
-/// drops its packets. Compares by value. The switch and the OpenFlow version are not part of it.
+/// A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions
+/// it drops its packets. Compares by value. The switch and the OpenFlow version are not part of it.
 ///
 /// `priority` is among the app's own flows, 0 to 4095. `number` is the app's own: the lower half of
 /// the cookie. Timeouts are in seconds; 0 is none.

@@ -81,8 +81,8 @@ impl<'p> FlowsForPackets<'p> {
     /// Installs the flows, and sends the packets with them.
     ///
     /// # Errors
-    /// What the version of the switch cannot express; a packet that neither the switch nor its message
-    /// has as a whole.
+    /// What the version of the switch cannot express; a packet that neither the switch nor its
+    /// message has as a whole.
     pub(crate) fn install(&self, switch: &mut Switch<'_>) -> Result<(), Error> {
         match &self.matches {
             Matches::Each(matches) => {

@@ -33,8 +33,8 @@ impl PyEthernet {
         PyBytes::new(py, &self.0.payload(eth_type, data))
     }
 
-    /// Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request that leaves
-    /// out `target_mac` asks for it.
+    /// Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request
+    /// that leaves out `target_mac` asks for it.
     #[pyo3(signature = (operation, sender_mac, sender_ip, target_ip, target_mac=Arg(MacAddr::ZERO)))]
     fn arp<'py>(
         &self,
@@ -69,8 +69,8 @@ impl PyEthernet {
     }
 }
 
-/// The Ethernet and IP headers of a new frame. Its methods return the frame, and raise `ValueError` if
-/// the data do not fit.
+/// The Ethernet and IP headers of a new frame. Its methods return the frame, and raise `ValueError`
+/// if the data do not fit.
 #[pyclass(name = "Ip", module = "bellrock", frozen)]
 pub(crate) struct PyIp(Ip);
 
@@ -94,9 +94,9 @@ impl PyIp {
         Ok(PyBytes::new(py, &frame))
     }
 
-    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In ICMP,
-    /// `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden; in ICMPv6,
-    /// 0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
+    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In
+    /// ICMP, `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden;
+    /// in ICMPv6, 0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
     #[pyo3(signature = (packet, code))]
     fn unreachable<'py>(
         &self,
@@ -109,8 +109,8 @@ impl PyIp {
         Ok(PyBytes::new(py, &frame))
     }
 
-    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its TTL or
-    /// hop limit was used up.
+    /// Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its
+    /// TTL or hop limit was used up.
     fn time_exceeded<'py>(
         &self,
         py: Python<'py>,

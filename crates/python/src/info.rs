@@ -49,7 +49,8 @@ impl PySwitchInfo {
         self.0.n_buffers
     }
 
-    /// Whether flows can send packets to groups: its version has them. A switch may still refuse some.
+    /// Whether flows can send packets to groups: its version has them. A switch may still refuse
+    /// some.
     #[getter]
     fn has_groups(&self) -> bool {
         self.0.version.has_groups()
@@ -68,8 +69,8 @@ impl PySwitchInfo {
         self.0.version.names_tables()
     }
 
-    /// The family of its version: "fixed" (1.0), whose matches have twelve fields, or "oxm" (1.2 and
-    /// later), whose matches are lists of fields.
+    /// The family of its version: "fixed" (1.0), whose matches have twelve fields, or "oxm" (1.2
+    /// and later), whose matches are lists of fields.
     #[getter]
     fn family(&self) -> &'static str {
         if self.0.version.has_oxm() { "oxm" } else { "fixed" }
@@ -82,8 +83,8 @@ impl PySwitchInfo {
         self.0.capabilities.iter_names().map(|(name, _)| name.to_lowercase()).collect()
     }
 
-    /// Returns whether its flows can have this action, match, group or meter: its version expresses it,
-    /// and, with 1.0, it reports the action. A switch of 1.3 may still refuse one.
+    /// Returns whether its flows can have this action, match, group or meter: its version expresses
+    /// it, and, with 1.0, it reports the action. A switch of 1.3 may still refuse one.
     #[pyo3(signature = (what, /))]
     fn supports(&self, what: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let Ok(action) = what.cast_exact::<PyAction>() {

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 use crate::argument::wrong_value;
 
-/// Maximum number of bytes that a program's actions of experimenters have together, each counted once
-/// however often it is used: they stay as long as the process.
+/// Maximum number of bytes that a program's actions of experimenters have together, each counted
+/// once however often it is used: they stay as long as the process.
 const MAX_PERMANENT_BYTES: usize = 16 << 20;
 
 /// An action that a switch has reported.

@@ -25,8 +25,8 @@ use crate::runner::{Runner, Shared};
 
 /// A lab. `bellrock.lab.Lab` wraps it.
 ///
-/// Everything runs in the thread that calls it, so the methods of an app are called while a method of
-/// this runs.
+/// Everything runs in the thread that calls it, so the methods of an app are called while a method
+/// of this runs.
 #[pyclass(module = "bellrock._native", unsendable)]
 pub(crate) struct NativeLab {
     lab: Lab,
@@ -219,8 +219,8 @@ impl NativeLab {
         self.with(|lab| lab.udp(source, destination, count, interval))
     }
 
-    /// Sends bytes over a flow like TCP's. Returns the number of bytes acknowledged, and whether all
-    /// were.
+    /// Sends bytes over a flow like TCP's. Returns the number of bytes acknowledged, and whether
+    /// all were.
     fn tcp(&mut self, source: &str, destination: &str, bytes: u64) -> PyResult<(u64, bool)> {
         self.with(|lab| {
             let report = lab.tcp(source, destination, bytes);
@@ -358,8 +358,8 @@ impl NativeLab {
     }
 }
 
-/// Keeps panics about wrong names, which become exceptions, from being printed: those of calls in this
-/// file. All others are printed as before.
+/// Keeps panics about wrong names, which become exceptions, from being printed: those of calls in
+/// this file. All others are printed as before.
 fn print_no_wrong_names() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,13 +1,13 @@
 //! The native half of the Python package `bellrock`: `bellrock._native`.
 //!
-//! `python/bellrock/` is the other half: it has the classes that programs extend, the event loop, and
-//! the types. What a program imports is documented there, and in the book's part "Python".
+//! `python/bellrock/` is the other half: it has the classes that programs extend, the event loop,
+//! and the types. What a program imports is documented there, and in the book's part "Python".
 //!
 //! # Threads
-//! All code in Python runs in one thread, the one that called `bellrock.run`. Workers never wait for
-//! it: crate `detached` copies events into a bounded queue, `runner` takes them out and calls the
-//! handlers, and what these write goes back to the workers. Anything that waits for workers, such as
-//! starting and stopping, is done without the lock of the interpreter.
+//! All code in Python runs in one thread, the one that called `bellrock.run`. Workers never wait
+//! for it: crate `detached` copies events into a bounded queue, `runner` takes them out and calls
+//! the handlers, and what these write goes back to the workers. Anything that waits for workers,
+//! such as starting and stopping, is done without the lock of the interpreter.
 //!
 //! # What it is not
 //! It decides nothing about OpenFlow: the values of Python wrap those of the crate `bellrock`.

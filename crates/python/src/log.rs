@@ -28,7 +28,8 @@ pub(crate) fn log(level: u32, logger: &str, text: &str) {
     }
 }
 
-/// Returns the lowest level that is logged, as a level of Python's `logging`. The log itself may leave out more.
+/// Returns the lowest level that is logged, as a level of Python's `logging`. The log itself may
+/// leave out more.
 #[pyfunction]
 pub(crate) fn log_level() -> u32 {
     LevelFilter::current().into_level().map_or(ERROR, level_of)

@@ -1,4 +1,5 @@
-//! Lines of the native half's log, for a program whose own log, that of Python's `logging`, has them.
+//! Lines of the native half's log, for a program whose own log, that of Python's `logging`, has
+//! them.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

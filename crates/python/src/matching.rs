@@ -20,9 +20,9 @@ use crate::packet::PyPacketIn;
 /// The packets that a flow applies to: `Match(in_port=1, eth_type=0x0800, ipv4_dst="10.0.0.0/8")`.
 /// Compares and hashes by value.
 ///
-/// Fields have the names of OpenFlow 1.3. A value is a number, an address (text, `MacAddr`, or one of
-/// `ipaddress`), a network, or a tuple `(value, mask)`. `vlan_id=7` matches packets of VLAN 7, and
-/// `vlan_id=None` packets without a tag. `Match()` matches every packet.
+/// Fields have the names of OpenFlow 1.3. A value is a number, an address (text, `MacAddr`, or one
+/// of `ipaddress`), a network, or a tuple `(value, mask)`. `vlan_id=7` matches packets of VLAN 7,
+/// and `vlan_id=None` packets without a tag. `Match()` matches every packet.
 #[pyclass(name = "Match", module = "bellrock", frozen, eq)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyMatch(pub(crate) Match);
@@ -138,7 +138,8 @@ pub(crate) fn named_fields(names: &Bound<'_, PyTuple>) -> PyResult<Vec<Field>> {
     names.iter_borrowed().map(|name| named(name.cast::<PyString>()?.to_str()?)).collect()
 }
 
-/// The field whose name is this object: the interpreter keeps one string for each name in a program.
+/// The field whose name is this object: the interpreter keeps one string for each name in a
+/// program.
 fn interned(name: &Bound<'_, PyString>) -> Option<Field> {
     static NAMES: PyOnceLock<Vec<(Py<PyString>, Field)>> = PyOnceLock::new();
     let py = name.py();

@@ -72,8 +72,8 @@ impl PyNetwork {
         self.network.now().as_secs_f64()
     }
 
-    /// The number of the term in which this node leads, for an app of scope "once" in a cluster: larger
-    /// than those before. `None`: the controller is alone, or the app is of another scope.
+    /// The number of the term in which this node leads, for an app of scope "once" in a cluster:
+    /// larger than those before. `None`: the controller is alone, or the app is of another scope.
     #[getter]
     fn term(&self) -> Option<u64> {
         self.network.term().map(Term::number)
@@ -136,25 +136,25 @@ impl PyNetwork {
         Ok(path.map(|path| path.hops.into_iter().map(sender).collect()))
     }
 
-    /// Returns the number of hops between two switches; `None` if there is no path. For apps that need
-    /// "paths".
+    /// Returns the number of hops between two switches; `None` if there is no path. For apps that
+    /// need "paths".
     fn distance(&self, from_dpid: u64, to_dpid: u64) -> PyResult<Option<u16>> {
         self.check_needs("distance", Needs::PATHS, "paths")?;
         Ok(paths(&self.network).load().distance(Dpid(from_dpid), Dpid(to_dpid)))
     }
 
-    /// Returns the ports that shortest paths between two switches begin with, each as the datapath id and
-    /// the port: several where paths are equally long, none if there is no path. For apps that need
-    /// "paths".
+    /// Returns the ports that shortest paths between two switches begin with, each as the datapath
+    /// id and the port: several where paths are equally long, none if there is no path. For apps
+    /// that need "paths".
     fn next_hops(&self, from_dpid: u64, to_dpid: u64) -> PyResult<Vec<(u64, u32)>> {
         self.check_needs("next_hops", Needs::PATHS, "paths")?;
         let paths = paths(&self.network).load();
         Ok(paths.next_hops(Dpid(from_dpid), Dpid(to_dpid)).map(sender).collect())
     }
 
-    /// Returns the `k` shortest paths between two switches that pass no switch twice, the shortest first,
-    /// each as `path` returns it. Links whose sending port is in `avoid`, as a datapath id and a port, are
-    /// left out. For apps that need "paths".
+    /// Returns the `k` shortest paths between two switches that pass no switch twice, the shortest
+    /// first, each as `path` returns it. Links whose sending port is in `avoid`, as a datapath id
+    /// and a port, are left out. For apps that need "paths".
     #[pyo3(signature = (from_dpid, to_dpid, k, avoid=Vec::new()))]
     fn k_shortest(
         &self,
@@ -174,8 +174,8 @@ impl PyNetwork {
         Ok(found.into_iter().map(|path| path.hops.into_iter().map(sender).collect()).collect())
     }
 
-    /// Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty while the
-    /// network is not known yet. For apps that need "topology".
+    /// Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty while
+    /// the network is not known yet. For apps that need "topology".
     fn edge_ports(&self, dpid: u64) -> PyResult<Vec<u32>> {
         self.check_needs("edge_ports", Needs::all(), "topology")?;
         let topology = self.network.topology().load();
@@ -183,8 +183,8 @@ impl PyNetwork {
         Ok(if topology.settled { ports.collect() } else { Vec::new() })
     }
 
-    /// Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so that
-    /// it reaches each host once. For apps that need "paths".
+    /// Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so
+    /// that it reaches each host once. For apps that need "paths".
     fn flood_ports(&self, dpid: u64) -> PyResult<Vec<u32>> {
         self.check_needs("flood_ports", Needs::PATHS, "paths")?;
         let paths = paths(&self.network).load();
@@ -358,9 +358,10 @@ impl PyNetwork {
         })
     }
 
-    /// Sends a request of any kind as bytes, and waits for the reply: a whole message of the switch's OpenFlow
-    /// version, such as that of an experimenter. Its transaction id is replaced. Raises `Error` if the switch
-    /// refuses or does not answer it, and `ValueError` for a message that is no request.
+    /// Sends a request of any kind as bytes, and waits for the reply: a whole message of the
+    /// switch's OpenFlow version, such as that of an experimenter. Its transaction id is replaced.
+    /// Raises `Error` if the switch refuses or does not answer it, and `ValueError` for a message
+    /// that is no request.
     #[pyo3(name = "request")]
     fn request_encoded<'py>(
         &self,
@@ -375,9 +376,10 @@ impl PyNetwork {
         })
     }
 
-    /// Sends a message as bytes that no switch answers, and waits until the switch has processed it: a whole
-    /// message of the switch's OpenFlow version. Its transaction id is replaced. Raises `Error` if the switch
-    /// refuses it, and `ValueError` for a message that the controller sends itself, or that installs flows.
+    /// Sends a message as bytes that no switch answers, and waits until the switch has processed
+    /// it: a whole message of the switch's OpenFlow version. Its transaction id is replaced. Raises
+    /// `Error` if the switch refuses it, and `ValueError` for a message that the controller sends
+    /// itself, or that installs flows.
     fn send<'py>(&self, py: Python<'py>, dpid: u64, message: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let sent = encoded::send(&self.network, Dpid(dpid), message).map_err(not_sent)?;
         self.shared.awaitable(py, (&self.network, "send"), sent, |py, outcomes| {
@@ -392,25 +394,26 @@ impl PyNetwork {
         self.network.publish(if alarming { event.alarming() } else { event });
     }
 
-    /// Subscribes to later events of the network, to all or to those with these names: `async for event
-    /// in network.events("link_up", "link_down")`. `Event.NAMES` has all names.
+    /// Subscribes to later events of the network, to all or to those with these names: `async for
+    /// event in network.events("link_up", "link_down")`. `Event.NAMES` has all names.
     #[pyo3(signature = (*names))]
     fn events(&self, names: &Bound<'_, PyTuple>) -> PyResult<EventStream> {
         EventStream::new(&self.network, &self.shared, names)
     }
 
-    /// Waits for changes of the switches, links, hosts and paths, as far as the app needs them: `await
-    /// network.changed()` for the next one, `async for parts in network.changed()` for each. The result has
-    /// what changed, of "topology", "hosts" and "paths". Changes in quick succession come as one.
+    /// Waits for changes of the switches, links, hosts and paths, as far as the app needs them:
+    /// `await network.changed()` for the next one, `async for parts in network.changed()` for each.
+    /// The result has what changed, of "topology", "hosts" and "paths". Changes in quick succession
+    /// come as one.
     fn changed(&self) -> PyResult<Changes> {
         self.check_needs("changed", Needs::all(), "topology")?;
         Ok(Changes::new(&self.network, self.needs, &self.shared))
     }
 
-    /// Makes a graph of `networkx`, which must be installed: switches by their datapath ids, hosts by their
-    /// addresses if the app needs "hosts", and an edge for each direction of a link, with `port`, `to_port`
-    /// and `rate_kbps`. Of parallel links, a `DiGraph` has the one with the lowest port; with `multi=True`, a
-    /// `MultiDiGraph` has all.
+    /// Makes a graph of `networkx`, which must be installed: switches by their datapath ids, hosts
+    /// by their addresses if the app needs "hosts", and an edge for each direction of a link, with
+    /// `port`, `to_port` and `rate_kbps`. Of parallel links, a `DiGraph` has the one with the
+    /// lowest port; with `multi=True`, a `MultiDiGraph` has all.
     #[pyo3(signature = (*, multi=false))]
     fn to_networkx<'py>(slf: Bound<'py, Self>, multi: bool) -> PyResult<Bound<'py, PyAny>> {
         slf.get().check_needs("to_networkx", Needs::all(), "topology")?;

@@ -15,8 +15,8 @@ use crate::from_packet::PacketValues;
 use crate::matching::named;
 use crate::packet::PyPacketIn;
 
-/// Packets that a switch sent together: a sequence of `PacketIn`, which are made when they are asked
-/// for. `values` reads a field of all of them at once.
+/// Packets that a switch sent together: a sequence of `PacketIn`, which are made when they are
+/// asked for. `values` reads a field of all of them at once.
 #[pyclass(name = "PacketIns", module = "bellrock", frozen, sequence)]
 pub(crate) struct PyPacketIns {
     /// Whole packet_in messages.
@@ -59,9 +59,9 @@ impl PyPacketIns {
 
 #[pymethods]
 impl PyPacketIns {
-    /// Returns the values of a field, one for each packet: numbers, and `None` for a packet that does
-    /// not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address of a
-    /// number. Ethernet addresses are zero if the packet is shorter than that.
+    /// Returns the values of a field, one for each packet: numbers, and `None` for a packet that
+    /// does not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address
+    /// of a number. Ethernet addresses are zero if the packet is shorter than that.
     fn values<'py>(&self, py: Python<'py>, field: &str) -> PyResult<Bound<'py, PyList>> {
         // The most frequent fields without a look at other headers.
         let address_at = |at: usize| {

@@ -153,8 +153,9 @@ impl PyPlan {
         self.change(("egress", dpid, flow.clone()), |plan, at| plan.egress(at, flow.0))
     }
 
-    /// Its changes, in the order in which they were given: what is done ("add", "replace", "modify",
-    /// "remove", "ingress", "transit" or "egress"), the datapath id, and the flow, group or meter.
+    /// Its changes, in the order in which they were given: what is done ("add", "replace",
+    /// "modify", "remove", "ingress", "transit" or "egress"), the datapath id, and the flow, group
+    /// or meter.
     #[getter]
     fn changes(&self) -> Vec<PlannedChange> {
         self.state().changes.clone()

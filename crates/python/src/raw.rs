@@ -43,8 +43,8 @@ pub(crate) struct RawController {
 #[pymethods]
 impl RawController {
     /// Starts it. `settings` are those of the command, by key and with their values; `file` is a
-    /// configuration file under them. Lines of the log go to `log`, or to standard error; that of the
-    /// first controller of a process counts.
+    /// configuration file under them. Lines of the log go to `log`, or to standard error; that of
+    /// the first controller of a process counts.
     ///
     /// # Errors
     /// `ValueError`: a setting is wrong. `Error`: the controller cannot start.

@@ -35,8 +35,8 @@ pub(crate) struct PyFlowStats {
     packets: u64,
     /// Number of bytes of those packets.
     bytes: u64,
-    /// Actions that are applied at once, in order. Those without a meaning here, of an experimenter for
-    /// example, are kept as they are.
+    /// Actions that are applied at once, in order. Those without a meaning here, of an experimenter
+    /// for example, are kept as they are.
     actions: Vec<PyAction>,
     /// Number of the table that follows (1.3).
     goto_table: Option<u8>,

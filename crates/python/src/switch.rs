@@ -216,8 +216,8 @@ impl PySwitch {
     /// Installs a flow. With a packet, the packet takes the flow's actions too, as far as they are
     /// applied at once.
     ///
-    /// It is not confirmed: if the switch refuses, the handler's `error` gets the returned id. Raises
-    /// `Error` if the version of the switch cannot express the flow.
+    /// It is not confirmed: if the switch refuses, the handler's `error` gets the returned id.
+    /// Raises `Error` if the version of the switch cannot express the flow.
     #[pyo3(signature = (flow, packet=None))]
     fn install(
         &self,
@@ -237,12 +237,12 @@ impl PySwitch {
         Ok(xid.0)
     }
 
-    /// Allows the switch to forward the packets of `matching` for so many seconds, of those that the
-    /// app sees (`App.sees`): allow, then return `Verdict.PASS`.
+    /// Allows the switch to forward the packets of `matching` for so many seconds, of those that
+    /// the app sees (`App.sees`): allow, then return `Verdict.PASS`.
     ///
     /// The next flow that an app behind installs for such packets then carries them past this app,
-    /// until the time is over. A flow of this app with the default priority or a higher one, such as
-    /// one that drops, has priority over it.
+    /// until the time is over. A flow of this app with the default priority or a higher one, such
+    /// as one that drops, has priority over it.
     #[pyo3(signature = (matching, seconds=30.0))]
     fn allow(&self, matching: &Bound<'_, PyMatch>, seconds: f64) -> PyResult<()> {
         if !self.sees_packets {
@@ -261,10 +261,11 @@ impl PySwitch {
 
     /// Installs a flow for each packet, and sends the packet with it: to the port at its place in
     /// `ports`, a sequence of port numbers. A packet whose port is `None` stays as it is; these are
-    /// returned. The flows match the packets' own values of the named fields, and of those that they
-    /// depend on.
+    /// returned. The flows match the packets' own values of the named fields, and of those that
+    /// they depend on.
     ///
-    /// Raises `ValueError` if a packet lacks a field, or the ports are more or fewer than the packets.
+    /// Raises `ValueError` if a packet lacks a field, or the ports are more or fewer than the
+    /// packets.
     #[pyo3(signature = (
         packets, ports, /, *fields, table=0, priority=PriorityBand::MIDDLE, number=0, idle_timeout=0,
         hard_timeout=0, send_flow_removed=false
@@ -318,8 +319,8 @@ impl PySwitch {
         self.write(|switch| switch.remove(matching, out_port)).map(|xid| xid.0)
     }
 
-    /// Adds to a counter of the app, one of `App.counters`. Operators see it in `bellrock counters` and
-    /// in the metrics.
+    /// Adds to a counter of the app, one of `App.counters`. Operators see it in `bellrock counters`
+    /// and in the metrics.
     #[pyo3(signature = (name, n=1))]
     fn count(&self, name: &str, n: u64) -> PyResult<()> {
         match self.link.count(name, n) {

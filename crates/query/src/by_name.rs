@@ -1,7 +1,7 @@
 //! Structures whose fields are given by name, and only so.
 //!
-//! Serde also takes a list for the fields of a structure, in their order. What an operator writes must not
-//! depend on that order, so [`ByName`] refuses such a list, at any depth.
+//! Serde also takes a list for the fields of a structure, in their order. What an operator writes
+//! must not depend on that order, so [`ByName`] refuses such a list, at any depth.
 
 use std::fmt;
 

@@ -28,8 +28,8 @@ pub struct CircuitRow {
     pub why: Option<String>,
     /// Number of links without a detour, if the circuit is up.
     pub bare_links: Option<usize>,
-    /// Output ports of the switches on its path, or on its tree: `SWITCH:PORT`, with the name of the
-    /// switch if it has one.
+    /// Output ports of the switches on its path, or on its tree: `SWITCH:PORT`, with the name of
+    /// the switch if it has one.
     #[serde(default)]
     pub path: Vec<String>,
 }

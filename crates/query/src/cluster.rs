@@ -53,7 +53,8 @@ pub struct ClusterStatus {
     /// The newest epoch of a switch's order of masters. It grows with each new order.
     #[serde(default)]
     pub epoch: u64,
-    /// End of the certificate that the node shows to others, in seconds since 1970. `None`: it has none.
+    /// End of the certificate that the node shows to others, in seconds since 1970. `None`: it has
+    /// none.
     #[serde(default)]
     pub certificate_expiry: Option<i64>,
     /// All nodes, by name.
@@ -97,7 +98,8 @@ pub enum NodeState {
     NoMajority,
     /// A majority of the nodes does not hear it.
     Dead,
-    /// It was not heard yet, or a newer controller has sent a state that this release does not know.
+    /// It was not heard yet, or a newer controller has sent a state that this release does not
+    /// know.
     #[serde(other)]
     Unknown,
 }
@@ -138,8 +140,8 @@ pub struct ClusterRequestsRow {
     pub sent: u64,
     /// Number of these that a master has answered.
     pub answered: u64,
-    /// Number of these that no switch has got: there was no master in time, or too many were on their
-    /// way.
+    /// Number of these that no switch has got: there was no master in time, or too many were on
+    /// their way.
     pub not_sent: u64,
     /// Number of these whose outcome is unknown: the master was lost, or did not answer in time.
     pub unknown: u64,
@@ -160,8 +162,8 @@ pub struct ClusterSwitchRow {
     /// Its name in the configuration.
     #[serde(default)]
     pub name: Option<String>,
-    /// The order of its masters: the first that lives and is connected is master. Empty: there is no
-    /// record of it yet.
+    /// The order of its masters: the first that lives and is connected is master. Empty: there is
+    /// no record of it yet.
     pub masters: Vec<String>,
     /// Epoch of that order. It grows with each change.
     #[serde(default)]
@@ -192,8 +194,8 @@ pub enum NodeRole {
     Unknown,
 }
 
-/// Asks the cluster of a controller, and gives it orders. What runs the cluster implements it, and the
-/// controller's [`Operator`](crate::Operator) calls it, in a thread that may wait for seconds.
+/// Asks the cluster of a controller, and gives it orders. What runs the cluster implements it, and
+/// the controller's [`Operator`](crate::Operator) calls it, in a thread that may wait for seconds.
 pub trait ClusterHandle: Send + Sync {
     /// The state of the cluster.
     ///

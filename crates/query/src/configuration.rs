@@ -69,7 +69,8 @@ pub struct SharedConfig {
     pub node: Option<String>,
     /// Time of its last change, in seconds since 1970.
     pub changed_at: Option<u64>,
-    /// Why this node does not apply it, or does not know the newest one. `None`: it is in force here.
+    /// Why this node does not apply it, or does not know the newest one. `None`: it is in force
+    /// here.
     pub trouble: Option<String>,
 }
 
@@ -89,8 +90,8 @@ pub struct SetSharedConfig {
     pub dry_run: bool,
 }
 
-/// Asks for the configuration that nodes share, and changes it. It is called in a thread that may wait for
-/// seconds.
+/// Asks for the configuration that nodes share, and changes it. It is called in a thread that may
+/// wait for seconds.
 pub trait SharedConfigHandle: Send + Sync {
     /// The configuration, as this node knows it.
     fn get(&self) -> SharedConfig;

@@ -17,8 +17,8 @@ pub struct QueryError {
 }
 
 impl QueryError {
-    /// The message, behind the place of what is wrong if that is inside of something longer, such as
-    /// `entries[1].flow.match`.
+    /// The message, behind the place of what is wrong if that is inside of something longer, such
+    /// as `entries[1].flow.match`.
     #[must_use]
     pub fn located(&self) -> String {
         match &self.field {

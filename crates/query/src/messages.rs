@@ -16,8 +16,8 @@ pub const MAX_MESSAGES: usize = 10_000;
 /// Maximum size of [`SwitchReply::text`], in bytes. The rest is left out.
 pub const MAX_REPLY_TEXT_BYTES: usize = 64 * 1024;
 
-/// Sends a request to a switch, and waits for its reply: a multipart request (1.0: statistics), or a
-/// request for features, the configuration, queues, roles or asynchronous messages.
+/// Sends a request to a switch, and waits for its reply: a multipart request (1.0: statistics), or
+/// a request for features, the configuration, queues, roles or asynchronous messages.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskSwitch {

@@ -108,8 +108,8 @@ pub const MAX_EVENTS_AT_ONCE: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FollowEvents {
-    /// [`EventRow::id`] of the latest known event, or [`EventsAfter::last`]. `None`: no earlier event
-    /// is wanted.
+    /// [`EventRow::id`] of the latest known event, or [`EventsAfter::last`]. `None`: no earlier
+    /// event is wanted.
     pub after: Option<String>,
     /// Time to wait if there is no such event yet, up to [`MAX_EVENTS_WAIT_MS`].
     pub wait_ms: u64,
@@ -119,8 +119,8 @@ pub struct FollowEvents {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct EventsAfter {
-    /// Whether the known event is of an earlier run of the controller. Then these are the events since
-    /// its start.
+    /// Whether the known event is of an earlier run of the controller. Then these are the events
+    /// since its start.
     pub restarted: bool,
     /// Number of events that are not kept any more.
     pub missed: u64,

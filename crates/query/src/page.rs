@@ -167,7 +167,8 @@ mod tests {
         assert_eq!((none.total, none.rows), (0, Vec::new()));
     }
 
-    /// The rows on other pages are never sorted: the number of comparisons grows with the list only.
+    /// The rows on other pages are never sorted: the number of comparisons grows with the list
+    /// only.
     #[test]
     fn a_page_of_a_long_list_costs_one_pass() {
         const ROWS: u32 = 100_000;

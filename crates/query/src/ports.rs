@@ -41,8 +41,8 @@ pub struct PortStatsRow {
     pub state: PortState,
     /// Current rate of its link. `None` if the switch does not report it.
     pub rate_kbps: Option<u64>,
-    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One of
-    /// each batch stands for all of the batch.
+    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One
+    /// of each batch stands for all of the batch.
     #[serde(default)]
     pub packet_ins: u64,
     /// Packet-ins that came in here and were dropped, because the switch sent more than its limit a

@@ -17,8 +17,8 @@ pub const MAX_UNCONFIRMED_SHOWN: usize = 100;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SetStatic {
-    /// Who orders. Only this owner changes and removes the entries later. `None`: `operator`, or over
-    /// HTTP the name of the token.
+    /// Who orders. Only this owner changes and removes the entries later. `None`: `operator`, or
+    /// over HTTP the name of the token.
     pub owner: Option<String>,
     /// Entries to set. Those of the same names are replaced.
     pub entries: Vec<StaticEntry>,
@@ -53,7 +53,8 @@ pub struct StaticEntry {
     pub meter: Option<StaticMeter>,
 }
 
-/// A static flow. Its actions have to be given: an order without them would drop packets, perhaps all.
+/// A static flow. Its actions have to be given: an order without them would drop packets, perhaps
+/// all.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]

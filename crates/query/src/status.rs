@@ -29,8 +29,8 @@ pub struct Status {
     #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     #[serde(default)]
     pub listen_tls: Vec<SocketAddr>,
-    /// End of the controller's certificate towards switches, in seconds since 1970. `None`: it listens
-    /// without TLS only.
+    /// End of the controller's certificate towards switches, in seconds since 1970. `None`: it
+    /// listens without TLS only.
     #[serde(default)]
     pub tls_certificate_expiry: Option<i64>,
     /// The apps of the chain, in order.
@@ -72,8 +72,8 @@ pub struct MissingSwitch {
     #[serde(with = "text")]
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub dpid: Dpid,
-    /// Time since its connection ended. `None`: it was not connected since the controller started, or
-    /// that is too long ago to be kept.
+    /// Time since its connection ended. `None`: it was not connected since the controller started,
+    /// or that is too long ago to be kept.
     #[serde(default)]
     pub lost_seconds: Option<u64>,
 }

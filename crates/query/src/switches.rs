@@ -77,8 +77,8 @@ pub struct SwitchRow {
     pub role: ControllerRole,
     /// Whether the controller stands by: apps do not see the switch.
     pub standby: bool,
-    /// Name of the node of the cluster that the switch obeys, as far as this one knows. `None`: there
-    /// is no cluster, or no master.
+    /// Name of the node of the cluster that the switch obeys, as far as this one knows. `None`:
+    /// there is no cluster, or no master.
     #[serde(default)]
     pub master: Option<String>,
     /// Remote address of the connection.
@@ -115,8 +115,8 @@ pub struct SwitchRow {
     /// The controller's own flows that the switch refuses. It needs them to be useful.
     #[serde(default)]
     pub refused_flows: Vec<RefusedFlowRow>,
-    /// The apps with entries that the switch does not have: it refuses them, cannot express them, or
-    /// confirms them and does not keep them.
+    /// The apps with entries that the switch does not have: it refuses them, cannot express them,
+    /// or confirms them and does not keep them.
     #[serde(default)]
     pub missing_entries: Vec<MissingEntriesRow>,
     /// Numbers of the ports where the switch refuses announcements: no link is found there.
@@ -125,8 +125,8 @@ pub struct SwitchRow {
 }
 
 impl SwitchRow {
-    /// Whether it answers requests: the controller does not stand by, or the switch obeys another node
-    /// of the cluster, which is asked then.
+    /// Whether it answers requests: the controller does not stand by, or the switch obeys another
+    /// node of the cluster, which is asked then.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         !self.standby || self.master.is_some()
@@ -167,8 +167,8 @@ pub struct PortRow {
     pub mac: MacAddr,
     /// Its state.
     pub state: PortState,
-    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One of
-    /// each batch stands for all of the batch.
+    /// Packet-ins that came in here and reached the apps, over all connections of the switch. One
+    /// of each batch stands for all of the batch.
     #[serde(default)]
     pub packet_ins: u64,
     /// Packet-ins that came in here and were dropped, over all connections of the switch.

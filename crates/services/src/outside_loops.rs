@@ -2,15 +2,16 @@
 //! frames back.
 //!
 //! # What it is
-//! - [`RecentFloods`] remembers the frames that were flooded within [`REMEMBERED`], for all switches
-//!   of this controller. An app that floods asks it first, and floods each frame once.
-//! - [`OutsideLoops`] collects the ports where copies come back. If two ports bring copies, something
-//!   joins them: one is *kept out* of floods and of host tracking until that is over. One event names
-//!   the ports, and another the end.
+//! - [`RecentFloods`] remembers the frames that were flooded within [`REMEMBERED`], for all
+//!   switches of this controller. An app that floods asks it first, and floods each frame once.
+//! - [`OutsideLoops`] collects the ports where copies come back. If two ports bring copies,
+//!   something joins them: one is *kept out* of floods and of host tracking until that is over. One
+//!   event names the ports, and another the end.
 //!
 //! # Which copies count
 //! A copy counts at a port where the frame did not come in first. So a host that repeats its own
-//! frames shows no loop, and a host that repeats frames of others shows a loop at its own port only.
+//! frames shows no loop, and a host that repeats frames of others shows a loop at its own port
+//! only.
 //!
 //! # What it is not
 //! Another controller of a cluster has a table of its own: a copy that comes in at its switches is

@@ -129,7 +129,8 @@ impl SwitchDescription {
     }
 }
 
-/// The ports without repetitions of a number. Of several descriptions the last counts, as with changes.
+/// The ports without repetitions of a number. Of several descriptions the last counts, as with
+/// changes.
 pub(crate) fn distinct(ports: impl Iterator<Item = PortDesc>) -> Vec<PortDesc> {
     let mut all: Vec<PortDesc> = Vec::new();
     let mut places = HashMap::new();

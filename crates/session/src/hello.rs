@@ -42,9 +42,9 @@ impl PeerVersions {
     /// the smaller of both headers' versions.
     ///
     /// If this end does not speak the smaller version, it tries its highest one below that. The
-    /// specification asks for a refusal. But a peer without a bitmap often speaks all versions up to
-    /// the one in its header, and then agrees on the same one with this end's bitmap. A peer that
-    /// does not answers with an error, and the connection ends as after a refusal.
+    /// specification asks for a refusal. But a peer without a bitmap often speaks all versions up
+    /// to the one in its header, and then agrees on the same one with this end's bitmap. A peer
+    /// that does not answers with an error, and the connection ends as after a refusal.
     ///
     /// This end's bitmap does not matter: an end without one speaks a single version, and both
     /// rules then agree.

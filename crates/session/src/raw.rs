@@ -249,8 +249,8 @@ impl RawSession {
     }
 
     /// Handles the deadline: sends an echo request, or ends a dead connection. Does nothing before
-    /// the deadline. An echo request that does not fit `out` is not sent, and the peer gets the same
-    /// time.
+    /// the deadline. An echo request that does not fit `out` is not sent, and the peer gets the
+    /// same time.
     ///
     /// # Errors
     /// The connection must be closed.

@@ -65,8 +65,8 @@ impl Budget {
     }
 
     /// Makes a budget of at most `limit` bytes of this one, for the tables of one owner. Unlike
-    /// those of a [`part`](Self::part), its bytes stay with this budget until a table takes them. So
-    /// the shares of several owners may be larger together than the whole.
+    /// those of a [`part`](Self::part), its bytes stay with this budget until a table takes them.
+    /// So the shares of several owners may be larger together than the whole.
     pub fn share(&self, limit: usize) -> Self {
         Self::within(limit.min(self.limit()), Source::Share(self.clone()))
     }
@@ -86,9 +86,9 @@ impl Budget {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Number of times that a table of this budget was refused memory: since this budget had too few
-    /// bytes left, or the larger one that it is a share of. A table that is refused asks again after
-    /// a while.
+    /// Number of times that a table of this budget was refused memory: since this budget had too
+    /// few bytes left, or the larger one that it is a share of. A table that is refused asks again
+    /// after a while.
     pub fn refusals(&self) -> u64 {
         self.0.refusals.load(Ordering::Relaxed)
     }

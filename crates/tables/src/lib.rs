@@ -8,10 +8,10 @@
 //! Properties:
 //! - **A look-up reads at most two cache lines**, four while the table is being resized.
 //! - **Every operation on one key does a bounded amount of work** ([`MAX_LINES_PER_INSERT`]). A
-//!   resize is spread over the operations that follow it, and a second thread can prepare its memory
-//!   ([`preparer`]). The owner sees to its end when no key is inserted any more
-//!   ([`FlatTable::continue_resize`]). There are no collision chains, because an
-//!   entry has only [`MAX_PROBE_SLOTS`] possible slots.
+//!   resize is spread over the operations that follow it, and a second thread can prepare its
+//!   memory ([`preparer`]). The owner sees to its end when no key is inserted any more
+//!   ([`FlatTable::continue_resize`]). There are no collision chains, because an entry has only
+//!   [`MAX_PROBE_SLOTS`] possible slots.
 //! - **Memory is bounded** by the table's bound on entries and by a [`Budget`] that all tables of
 //!   the process share. At its bound a table of more than 64 entries uses under 22 bytes an entry.
 //!   Before its first insertion a table allocates nothing.

@@ -39,9 +39,9 @@ pub(crate) struct EntryPosition {
 /// without a noticeable pause, even as 512 small pages at some 150 ns each.
 pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
-/// Maximum number of steps that a resize waits for the memory of one chunk, if it is not urgent. The
-/// steps of a busy switch take a second or more; the other thread, also one that hardly gets a core,
-/// takes milliseconds.
+/// Maximum number of steps that a resize waits for the memory of one chunk, if it is not urgent.
+/// The steps of a busy switch take a second or more; the other thread, also one that hardly gets a
+/// core, takes milliseconds.
 pub(crate) const MAX_WAIT_STEPS: u32 = 1 << 14;
 
 /// Lines in chunks, charged to a budget.

@@ -68,11 +68,12 @@ pub fn revocations(
     all(path, "list of revocations in PEM (BEGIN X509 CRL)")
 }
 
-/// When the first of these lists of revoked certificates should be replaced (`nextUpdate`), in seconds since
+/// When the first of these lists of revoked certificates should be replaced (`nextUpdate`), in
+/// seconds since
 /// 1970. `None`: they do not say, or cannot be read.
 ///
-/// A list stays in force after that: without it, revoked certificates would be accepted again, and refusing
-/// all would end the network. But what its authority has revoked since is accepted.
+/// A list stays in force after that: without it, revoked certificates would be accepted again, and
+/// refusing all would end the network. But what its authority has revoked since is accepted.
 #[must_use]
 pub fn revocations_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<i64> {
     lists.iter().filter_map(|list| next_update(list)).min()

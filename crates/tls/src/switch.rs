@@ -16,8 +16,8 @@ use rustls::{
 use crate::files::{self, TlsFileError};
 
 /// Reads PEM files: a switch's certificate with those of its authorities, its key, and the
-/// authorities of controllers. `preferred` is the first of the switch's cipher suites; without, they
-/// have rustls's order.
+/// authorities of controllers. `preferred` is the first of the switch's cipher suites; without,
+/// they have rustls's order.
 ///
 /// As with Open vSwitch, the name in the controller's certificate does not matter.
 ///

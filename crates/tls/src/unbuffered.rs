@@ -15,8 +15,8 @@ pub const RECORD_OVERHEAD_BYTES: usize = 64;
 /// behind a handshake.
 pub const MAX_CARRY_BYTES: usize = 64 << 10;
 
-/// Takes messages of TLS itself out of a session, and adds them to `unsent`. `false`: the session can
-/// do no more until bytes come or are sent.
+/// Takes messages of TLS itself out of a session, and adds them to `unsent`. `false`: the session
+/// can do no more until bytes come or are sent.
 ///
 /// # Errors
 /// The session has failed.

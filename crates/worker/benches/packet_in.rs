@@ -264,8 +264,8 @@ fn one_switch(
     (time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS), wire.sent)
 }
 
-/// Reads the counters as a scrape of the metrics does, most of which is done outside the worker. Its
-/// name keeps its own cost out of the count.
+/// Reads the counters as a scrape of the metrics does, most of which is done outside the worker.
+/// Its name keeps its own cost out of the count.
 #[inline(never)]
 fn left_out_scrape(worker: &mut Worker, shared: &SharedState, wire: &mut Wire) {
     let (reply, answers) = mpsc::sync_channel(1);

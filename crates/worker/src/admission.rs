@@ -3,8 +3,8 @@
 use bellrock_api::{Dpid, SwitchIdentity};
 
 /// The rules by which connections may speak for datapath ids. Workers ask before a datapath id is
-/// claimed: a connection without the right to it neither learns whether the switch is connected, nor
-/// disturbs it.
+/// claimed: a connection without the right to it neither learns whether the switch is connected,
+/// nor disturbs it.
 ///
 /// It is called on a worker's thread, so it must not block.
 pub trait Admission: Send + Sync + 'static {

@@ -109,8 +109,8 @@ impl Worker {
         }
     }
 
-    /// Whether no flow of an earlier run is removed, neither of an app nor one that brings an app its
-    /// packets.
+    /// Whether no flow of an earlier run is removed, neither of an app nor one that brings an app
+    /// its packets.
     fn removes_nothing(&self) -> bool {
         self.cookies(EarlierFlows::Remove).is_empty()
             && self.apps.iter().all(|app| app.sees.is_empty())

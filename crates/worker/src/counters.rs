@@ -66,8 +66,8 @@ counters! {
         packet_ins,
         /// Packet-ins that were dropped because a switch sent more than its limit a second.
         packet_ins_over_limit,
-        /// Packet-ins that were dropped because the worker was overloaded, and their switch sent more
-        /// than its share.
+        /// Packet-ins that were dropped because the worker was overloaded, and their switch sent
+        /// more than its share.
         packet_ins_shed,
         /// Packet-ins that were dropped because the switch was not up yet.
         packet_ins_early,
@@ -83,10 +83,11 @@ counters! {
         handler_errors,
         /// Panics of handlers that were caught.
         handler_panics,
-        /// Events for which a handler took longer than `handler_time`. A watchdog counts them while they
-        /// last.
+        /// Events for which a handler took longer than `handler_time`. A watchdog counts them while
+        /// they last.
         handlers_blocked,
-        /// Messages that handlers wrote and that were not sent, because their app is not allowed to.
+        /// Messages that handlers wrote and that were not sent, because their app is not allowed
+        /// to.
         messages_refused,
         /// Apps that were disabled because their handlers panicked repeatedly.
         apps_disabled,

@@ -44,7 +44,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Calls one handler with its own [`Switch`]. Discards what it wrote before an error or a panic.
+    /// Calls one handler with its own [`Switch`]. Discards what it wrote before an error or a
+    /// panic.
     fn call_handler(
         &mut self,
         (app, handler): (&WorkerApp, &mut dyn Handler),

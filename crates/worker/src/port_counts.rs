@@ -1,9 +1,9 @@
 //! Packet-ins by ingress port.
 //!
-//! Packet-ins that a budget drops are counted one by one. Those that reach the apps are too many for
-//! that: one packet of each batch stands for all of the batch. While packets come one by one, or
-//! from one port, this is exact; in a flood there are thousands of batches each second. The worker
-//! keeps the counts of a connection for itself, and publishes them once a second.
+//! Packet-ins that a budget drops are counted one by one. Those that reach the apps are too many
+//! for that: one packet of each batch stands for all of the batch. While packets come one by one,
+//! or from one port, this is exact; in a flood there are thousands of batches each second. The
+//! worker keeps the counts of a connection for itself, and publishes them once a second.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

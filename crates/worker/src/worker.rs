@@ -519,8 +519,8 @@ impl Worker {
         connection.timer = self.timers.set(at, key, connection.serial, connection.timer);
     }
 
-    /// Whether a connection may speak for a datapath id; closes it if not. This is before the claim: a
-    /// stranger neither finds out whether the switch is connected, nor disturbs it.
+    /// Whether a connection may speak for a datapath id; closes it if not. This is before the
+    /// claim: a stranger neither finds out whether the switch is connected, nor disturbs it.
     pub(crate) fn check_identity<T: Transport>(
         &mut self,
         key: ConnectionKey,

@@ -64,9 +64,9 @@ impl InstructionPart {
 
 impl Flow {
     /// Replaces what the flow does with packets. `text` has commas between its parts: actions, as
-    /// [`Action`] reads them, and `experimenter(ID,BYTES)`, which are applied at once, in order; and
-    /// the instructions `meter:NUMBER`, `write_actions(ACTIONS)`, `write_metadata:VALUE[/MASK]` and
-    /// `goto_table:TABLE` (1.3.5 §7.2.4). `drop` or an empty text is for nothing.
+    /// [`Action`] reads them, and `experimenter(ID,BYTES)`, which are applied at once, in order;
+    /// and the instructions `meter:NUMBER`, `write_actions(ACTIONS)`, `write_metadata:VALUE[/MASK]`
+    /// and `goto_table:TABLE` (1.3.5 §7.2.4). `drop` or an empty text is for nothing.
     ///
     /// ```
     /// use bellrock_api::{Flow, Match, Port};

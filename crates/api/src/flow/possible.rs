@@ -195,8 +195,8 @@ fn check_fit(
     Ok(())
 }
 
-/// Checks the actions of an action set. They run in the order of the set, on packets of which one of
-/// `known` holds: a switch may count the applied actions in or not.
+/// Checks the actions of an action set. They run in the order of the set, on packets of which one
+/// of `known` holds: a switch may count the applied actions in or not.
 fn check_set(
     actions: &[Action<'_>],
     known: &[KnownHeaders],

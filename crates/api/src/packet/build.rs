@@ -23,11 +23,12 @@ const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// Default TTL or hop limit.
 const DEFAULT_TTL: u8 = 64;
 
-/// Maximum number of bytes of a packet that an ICMP error about it returns: the error has at most 576
-/// bytes, with 20 bytes of IPv4 header and 8 of ICMP (RFC 1812 §4.3.2.3).
+/// Maximum number of bytes of a packet that an ICMP error about it returns: the error has at most
+/// 576 bytes, with 20 bytes of IPv4 header and 8 of ICMP (RFC 1812 §4.3.2.3).
 const MAX_ORIGINAL_BYTES_V4: usize = 576 - 20 - 8;
 
-/// The same for ICMPv6: the error has at most 1,280 bytes, 40 of them the IPv6 header (RFC 4443 §2.4).
+/// The same for ICMPv6: the error has at most 1,280 bytes, 40 of them the IPv6 header (RFC 4443
+/// §2.4).
 const MAX_ORIGINAL_BYTES_V6: usize = 1280 - 40 - 8;
 
 /// The payload does not fit into an IP packet of 65,535 bytes.
@@ -87,7 +88,8 @@ impl Ethernet {
         padded(frame)
     }
 
-    /// Returns the frame with an ARP packet for IPv4 (RFC 826): operation 1 is a request, 2 a reply.
+    /// Returns the frame with an ARP packet for IPv4 (RFC 826): operation 1 is a request, 2 a
+    /// reply.
     #[must_use]
     pub fn arp(
         self,
@@ -231,9 +233,9 @@ impl Ip {
         self.finish(data, |frame| step.write(frame, protocol, data).is_ok())
     }
 
-    /// Returns the frame with an ICMP (RFC 792) or ICMPv6 (RFC 4443) error about a packet: "destination
-    /// unreachable" with this code. `original` is that packet from its IP header on; as much of it is
-    /// returned as an error holds.
+    /// Returns the frame with an ICMP (RFC 792) or ICMPv6 (RFC 4443) error about a packet:
+    /// "destination unreachable" with this code. `original` is that packet from its IP header on;
+    /// as much of it is returned as an error holds.
     ///
     /// # Errors
     /// [`TooLong`]: not in practice, since `original` is cut.
@@ -242,8 +244,8 @@ impl Ip {
         self.icmp_error(kind, code, [0; 4], original)
     }
 
-    /// Returns the frame with an ICMP or ICMPv6 error "time exceeded": the TTL or hop limit of the packet
-    /// was used up. `original` as for [`Ip::unreachable`].
+    /// Returns the frame with an ICMP or ICMPv6 error "time exceeded": the TTL or hop limit of the
+    /// packet was used up. `original` as for [`Ip::unreachable`].
     ///
     /// # Errors
     /// [`TooLong`]: not in practice, since `original` is cut.

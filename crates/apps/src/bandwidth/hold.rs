@@ -1,9 +1,9 @@
 //! The life of one reservation, from the request to its end.
 //!
-//! Each controller has a task for each stored reservation. It wants the flows of the stored route in
-//! the switches; each controller installs those of the switches that obey it. One controller
-//! decides: that which has the order, until the flows are confirmed, and then the leader. It
-//! stores what it decides, and then the others want the same.
+//! Each controller has a task for each stored reservation. It wants the flows of the stored route
+//! in the switches; each controller installs those of the switches that obey it. One controller
+//! decides: that which has the order, until the flows are confirmed, and then the leader. It stores
+//! what it decides, and then the others want the same.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -479,9 +479,9 @@ impl ReservationTask {
         Ok(self.book.0.bookings.order(plan).await?)
     }
 
-    /// Installs the flows of a route that is stored, in place of those of the previous path. If this
-    /// fails without a previous path, the bandwidth is released. Otherwise the caller releases it,
-    /// when the flows of both paths are removed or restored.
+    /// Installs the flows of a route that is stored, in place of those of the previous path. If
+    /// this fails without a previous path, the bandwidth is released. Otherwise the caller releases
+    /// it, when the flows of both paths are removed or restored.
     pub(super) async fn install(
         &self,
         route: HostRoute,

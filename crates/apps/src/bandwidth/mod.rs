@@ -186,10 +186,10 @@ impl Reservations {
         }))
     }
 
-    /// Replaces the rates of lines and the queues. Every reservation checks its path: one whose line
-    /// carries less than its rate now is moved to another path, or lost. Reservations that together
-    /// exceed a smaller rate stay, and further ones get nothing on that line. Requests that wait
-    /// already go on with the earlier rates.
+    /// Replaces the rates of lines and the queues. Every reservation checks its path: one whose
+    /// line carries less than its rate now is moved to another path, or lost. Reservations that
+    /// together exceed a smaller rate stay, and further ones get nothing on that line. Requests
+    /// that wait already go on with the earlier rates.
     pub fn change(&self, settings: BandwidthSettings) {
         self.0.settings.publish(settings);
         self.check_all();
@@ -341,8 +341,8 @@ impl Reservations {
         lock(&self.0.ordering).ids.insert(order, Some(id));
     }
 
-    /// Ends what [`Reservations::begin_order`] has begun. If the outcome is unknown, the reservation
-    /// gets its task here, or when this controller sees it.
+    /// Ends what [`Reservations::begin_order`] has begun. If the outcome is unknown, the
+    /// reservation gets its task here, or when this controller sees it.
     fn end_order(&self, order: u64) {
         let id = lock(&self.0.ordering).ids.remove(&order).flatten();
         if let (Some(id), Some(network)) = (id, self.0.network.get()) {
@@ -555,8 +555,8 @@ async fn next_order(orders: &Orders) -> ReservationOrder {
     .await
 }
 
-/// Removes the flows of an earlier run's reservations that are not stored. They still carry packets,
-/// so they stay until the app for all other packets has found the hosts.
+/// Removes the flows of an earlier run's reservations that are not stored. They still carry
+/// packets, so they stay until the app for all other packets has found the hosts.
 async fn remove_earlier_flows(network: Network, desired: Desired, book: Reservations) {
     let paths = paths(&network);
     let mut current = paths.load();

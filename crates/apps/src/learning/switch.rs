@@ -32,9 +32,9 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 /// rest waits for the next packets, or the next second.
 const MAX_CHANGES_AT_A_TIME: usize = 64;
 
-/// Steps of a resize of the host table for each batch of packets, and for each second: a busy switch
-/// ends the resize of a thousand hosts within milliseconds, an idle one within seconds. A second's
-/// steps drain 128 lines of 64 bytes.
+/// Steps of a resize of the host table for each batch of packets, and for each second: a busy
+/// switch ends the resize of a thousand hosts within milliseconds, an idle one within seconds. A
+/// second's steps drain 128 lines of 64 bytes.
 const RESIZE_STEPS_PER_BATCH: usize = 1;
 const RESIZE_STEPS_PER_S: usize = 64;
 

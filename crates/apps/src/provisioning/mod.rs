@@ -2,7 +2,8 @@
 //!
 //! - `circuit` is their text form, and finds conflicts between them.
 //! - `plan` gives each circuit its numbers, and keeps them while other circuits change.
-//! - `route` chooses the path or tree of a circuit in the present network, and a detour at each link.
+//! - `route` chooses the path or tree of a circuit in the present network, and a detour at each
+//!   link.
 //! - `stored` is a circuit with its numbers and its route, as it is stored.
 //! - `layout` computes the flows from that. On 1.3, a circuit of two endpoints gets a fast-failover
 //!   group for each detour.
@@ -11,10 +12,10 @@
 //! - `task` does so for all circuits whenever the network or the store changes.
 //!
 //! One controller of a cluster decides, the leader of the store
-//! ([`EntryBook`](bellrock_services::store::EntryBook)); a controller that is alone leads itself. Each
-//! hands what is stored to [desired state](bellrock_services::desired). That service installs the
-//! difference in the switches that obey this controller, in an order without gaps, with each flow
-//! confirmed, also after a restart.
+//! ([`EntryBook`](bellrock_services::store::EntryBook)); a controller that is alone leads itself.
+//! Each hands what is stored to [desired state](bellrock_services::desired). That service installs
+//! the difference in the switches that obey this controller, in an order without gaps, with each
+//! flow confirmed, also after a restart.
 
 mod circuit;
 mod endpoint_hosts;
@@ -103,8 +104,8 @@ pub struct CircuitStatus {
     pub circuit: Circuit,
     /// Its state.
     pub state: CircuitState,
-    /// Output ports of the links that carry it: of the path from the first endpoint to the second, or
-    /// of the tree between several.
+    /// Output ports of the links that carry it: of the path from the first endpoint to the second,
+    /// or of the tree between several.
     pub path: Vec<SwitchPort>,
     /// How the configuration of this controller differs from that of the leader of the cluster,
     /// which counts.
@@ -164,8 +165,8 @@ impl Circuits {
     }
 
     /// The same, with a store of this controller alone: after a restart, circuits have the same
-    /// routes and tags, so no flow changes. No circuit is laid anew while the store has entries that
-    /// this release cannot read.
+    /// routes and tags, so no flow changes. No circuit is laid anew while the store has entries
+    /// that this release cannot read.
     ///
     /// # Errors
     /// [`Conflict`].
@@ -221,8 +222,8 @@ impl Circuits {
         Ok(())
     }
 
-    /// Decides nothing about circuits until [`release`](Self::release), as not all settings are known
-    /// yet: a leader removes what its settings do not have.
+    /// Decides nothing about circuits until [`release`](Self::release), as not all settings are
+    /// known yet: a leader removes what its settings do not have.
     pub fn hold(&self) {
         self.0.is_held.store(true, Ordering::Relaxed);
     }
@@ -312,8 +313,8 @@ impl Circuits {
         circuits
     }
 
-    /// How the settings of this controller differ from those of the leader, if another one leads: by
-    /// name of the circuit.
+    /// How the settings of this controller differ from those of the leader, if another one leads:
+    /// by name of the circuit.
     fn differences(
         &self,
         configured: &[Circuit],

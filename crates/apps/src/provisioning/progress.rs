@@ -62,8 +62,8 @@ struct CommittedLayout {
 }
 
 impl CircuitProgress {
-    /// Takes note of how far the switches are. Those of other controllers confirm nothing here: they
-    /// get some time.
+    /// Takes note of how far the switches are. Those of other controllers confirm nothing here:
+    /// they get some time.
     pub(super) fn observe(&mut self, state: &DesiredState, is_shared: bool, now: Duration) {
         let Some(last) = &self.last else { return };
         // The flows of a disconnected switch are read when it returns.
@@ -76,8 +76,8 @@ impl CircuitProgress {
         }
     }
 
-    /// Returns the circuit as it is to be stored: on its present route as long as that is intact and
-    /// none is better, else on another one. `stored`: what is stored under its number.
+    /// Returns the circuit as it is to be stored: on its present route as long as that is intact
+    /// and none is better, else on another one. `stored`: what is stored under its number.
     pub(super) fn decide(
         &mut self,
         planned: &PlannedCircuit,

@@ -94,8 +94,8 @@ pub(super) struct CircuitRoute {
     pub(super) paths: Vec<Vec<GuardedHop>>,
 }
 
-/// How good a route is: the smaller, the better. Links of its paths, links without detour, and links
-/// of detours.
+/// How good a route is: the smaller, the better. Links of its paths, links without detour, and
+/// links of detours.
 pub(super) type RouteCost = (usize, usize, usize);
 
 impl CircuitRoute {
@@ -207,8 +207,8 @@ struct Choosing<'l, 'n> {
 }
 
 impl Choosing<'_, '_> {
-    /// The path of one direction, with a detour around each link where there is one. `to_index`: the
-    /// index of the endpoint `to`.
+    /// The path of one direction, with a detour around each link where there is one. `to_index`:
+    /// the index of the endpoint `to`.
     fn guarded_path(
         &mut self,
         from: EndpointPlace,
@@ -225,7 +225,8 @@ impl Choosing<'_, '_> {
         Ok(path.hops.into_iter().map(guarded).collect())
     }
 
-    /// Chooses a way around a link to the end, and its tag. `None` if there is no way, or no tag left.
+    /// Chooses a way around a link to the end, and its tag. `None` if there is no way, or no tag
+    /// left.
     fn detour(
         &mut self,
         avoided: SwitchPort,

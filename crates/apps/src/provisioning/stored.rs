@@ -127,8 +127,8 @@ impl BookModel for CircuitModel {
     fn change(&mut self, _: &str, _: Option<&StoredCircuit>, _: Option<&StoredCircuit>) {}
 }
 
-/// A word for each place, path and detour. A detour has the indexes of its path and of its link there,
-/// and its tag.
+/// A word for each place, path and detour. A detour has the indexes of its path and of its link
+/// there, and its tag.
 fn show_route(words: Words, route: &CircuitRoute) -> Words {
     let place = |place: &EndpointPlace| {
         let option = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

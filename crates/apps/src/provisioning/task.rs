@@ -33,8 +33,8 @@ pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 /// Time after which a store that cannot be used is tried again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Time for which the settings must differ from those of the leader before it is reported: nodes are
-/// reloaded one after the other.
+/// Time for which the settings must differ from those of the leader before it is reported: nodes
+/// are reloaded one after the other.
 const DIFFERENT_FOR: Duration = Duration::from_secs(5);
 
 /// What the task remembers from one turn to the next.
@@ -218,8 +218,8 @@ impl Circuits {
         decisions
     }
 
-    /// Stores decisions, each if nothing else was stored meanwhile, and this controller still leads.
-    /// Returns whether all are stored.
+    /// Stores decisions, each if nothing else was stored meanwhile, and this controller still
+    /// leads. Returns whether all are stored.
     async fn store(&self, decisions: Vec<Decision>, stored: &StoredCircuits) -> bool {
         let mut orders = Vec::new();
         for (number, next) in decisions {

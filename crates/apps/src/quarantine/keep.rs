@@ -1,8 +1,8 @@
 //! The drops of one switch: a task updates them after each change of the lists, and periodically
 //! checks that the switch still has them.
 //!
-//! After an order of an operator that may have removed drops, the flows are read at once; until then
-//! no drop counts as confirmed.
+//! After an order of an operator that may have removed drops, the flows are read at once; until
+//! then no drop counts as confirmed.
 //!
 //! A drop that the switch refuses, because its table is full, is sent again after a pause, which
 //! doubles from one second to a minute; or at once, when other drops have left the table.

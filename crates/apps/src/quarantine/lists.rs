@@ -32,8 +32,8 @@ struct BlockListState {
 /// Which entries a switch blocks.
 #[derive(Debug)]
 pub(super) struct SwitchBlocks {
-    /// Revision of the lists that the switch has been brought to, as far as it can: it has confirmed
-    /// the entries of that revision, except those in `gaps`.
+    /// Revision of the lists that the switch has been brought to, as far as it can: it has
+    /// confirmed the entries of that revision, except those in `gaps`.
     pub(super) revision: u64,
     /// Entries that it does not block, or has not confirmed.
     pub(super) gaps: Gaps,

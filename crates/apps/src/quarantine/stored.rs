@@ -1,5 +1,5 @@
-//! Block list entries in a store: they outlast the controller, and all controllers of a cluster have
-//! the same.
+//! Block list entries in a store: they outlast the controller, and all controllers of a cluster
+//! have the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl BlockLists {
         BlockLists::of(StoredBlocks::shared(store, node))
     }
 
-    /// Blocks a host, or a prefix, as [`BlockLists::add`] does, and stores it. Then this controller's
-    /// switches are to drop its packets, and soon those of the others.
+    /// Blocks a host, or a prefix, as [`BlockLists::add`] does, and stores it. Then this
+    /// controller's switches are to drop its packets, and soon those of the others.
     ///
     /// # Errors
     /// [`NotChanged`].

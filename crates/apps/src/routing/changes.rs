@@ -111,8 +111,8 @@ impl FlowChanges {
             .is_some_and(|pending| pending.stages.iter().flatten().any(|edit| edit.port.is_some()))
     }
 
-    /// Returns whether flows are still added or changed. When that ends the path is there; older flows
-    /// may be left to remove.
+    /// Returns whether flows are still added or changed. When that ends the path is there; older
+    /// flows may be left to remove.
     pub(super) fn is_adding(&self, pair: HostPair) -> bool {
         self.has_adds(pair) || self.pending.get(&pair).is_some_and(|pending| pending.is_adding)
     }

@@ -352,8 +352,8 @@ impl PairRoutes {
         let network = &self.network;
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if !route.is_known {
-            // Another controller of the cluster has installed it, or still keeps it: its other flows
-            // are taken to be there. If one is missing, a packet shows it.
+            // Another controller of the cluster has installed it, or still keeps it: its other
+            // flows are taken to be there. If one is missing, a packet shows it.
             let is_elsewhere = |dpid| network.switch(dpid).is_none();
             let is_reachable = |dpid| network.reachable(dpid).is_some();
             let others = path.iter().filter(|(at, _)| is_elsewhere(*at) && is_reachable(*at));

@@ -137,8 +137,9 @@ impl RoutingSwitch {
         is_reachable(self.paths.get(), from, place)
     }
 
-    /// Searches for a host without a path to its place: floods a packet for it, once a second. Where it
-    /// is now, it answers. Flows of before may have brought the packet, so it may come over a link.
+    /// Searches for a host without a path to its place: floods a packet for it, once a second.
+    /// Where it is now, it answers. Flows of before may have brought the packet, so it may come
+    /// over a link.
     fn search(
         &mut self,
         switch: &mut Switch<'_>,
@@ -309,8 +310,8 @@ impl RoutingSwitch {
         Ok(Verdict::Consume)
     }
 
-    /// Returns whether a packet for a host at this place needs nothing from this switch: it came in from
-    /// a segment, and is for a host there, or came in at another port of the segment too.
+    /// Returns whether a packet for a host at this place needs nothing from this switch: it came in
+    /// from a segment, and is for a host there, or came in at another port of the segment too.
     fn is_crossing(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, to: SwitchPort) -> bool {
         let (at, now) = (SwitchPort::new(switch.dpid(), packet.in_port()), switch.now());
         let Some(ports) = self.paths.get().segment(at) else { return false };
@@ -341,8 +342,8 @@ impl RoutingSwitch {
         host.is_some_and(|to| !ports.contains(&to) && paths.entry(ports, to.dpid) == Some(at))
     }
 
-    /// Returns whether a packet must not be flooded: a copy of it was flooded a short time ago, or its
-    /// port is kept out. Records copies that show a loop outside.
+    /// Returns whether a packet must not be flooded: a copy of it was flooded a short time ago, or
+    /// its port is kept out. Records copies that show a loop outside.
     fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         let (at, now) = (SwitchPort::new(switch.dpid(), packet.in_port()), switch.now());
         let frame = FrameDigest::of(packet);

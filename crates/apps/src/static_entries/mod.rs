@@ -9,9 +9,9 @@
 //! cannot be the same flow, group or meter of a switch, an order cannot touch entries of another
 //! owner, and a group or meter stays as long as another entry uses it.
 //!
-//! Who keeps the entries in a store prepares an order ([`StaticEntries::prepare`]), stores it, and then
-//! confirms it or takes it back. Switches hear of it when it is confirmed. Nodes of a cluster apply what
-//! others have stored ([`StaticEntries::apply`]).
+//! Who keeps the entries in a store prepares an order ([`StaticEntries::prepare`]), stores it, and
+//! then confirms it or takes it back. Switches hear of it when it is confirmed. Nodes of a cluster
+//! apply what others have stored ([`StaticEntries::apply`]).
 //!
 //! The app must come before the apps whose flows it overrides.
 
@@ -128,8 +128,8 @@ impl StaticEntries {
         }
     }
 
-    /// Declares that entries are still to come from a store. The app removes no flow of an earlier run
-    /// until [`complete`](Self::complete). Call it before the controller starts.
+    /// Declares that entries are still to come from a store. The app removes no flow of an earlier
+    /// run until [`complete`](Self::complete). Call it before the controller starts.
     pub fn await_entries(&self) {
         *self.is_awaited() = true;
     }
@@ -187,8 +187,8 @@ impl StaticEntries {
         self.book().unresolved(order)
     }
 
-    /// Takes a change back, for example because it cannot be kept. What later changes have set or removed
-    /// stays as it is.
+    /// Takes a change back, for example because it cannot be kept. What later changes have set or
+    /// removed stays as it is.
     pub fn undo(&self, change: &StaticChange) {
         let mut book = self.book();
         let mut numbers = book.undo(change);

@@ -56,7 +56,8 @@ fn an_app_that_takes_all_packets_takes_none_from_services_and_apps_before_it() {
         settle(&mut behind);
         assert!(behind.ping_all().is_complete(), "{version}");
 
-        // Where it is first, nothing is forwarded. Links, hosts and changes of ports are still seen.
+        // Where it is first, nothing is forwarded. Links, hosts and changes of ports are still
+        // seen.
         let mut before = lab(version).app(Taker).run(Learning::default());
         settle(&mut before);
         assert!(!before.ping("h1", "h4"), "{version}");

@@ -45,8 +45,8 @@ fn loop_events(lab: &Lab) -> Vec<Event> {
     all.map(|it| it.event).filter(is_loop).collect()
 }
 
-/// Broadcasts reach each host once although an ordinary switch brings them back. One alarm names the
-/// two ports, and has an end.
+/// Broadcasts reach each host once although an ordinary switch brings them back. One alarm names
+/// the two ports, and has an end.
 #[test]
 fn a_loop_outside_multiplies_nothing_and_is_reported_with_its_ports_and_its_end() {
     for (version, mode) in

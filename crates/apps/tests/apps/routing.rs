@@ -267,8 +267,8 @@ fn proactive_flows_are_there_before_anybody_talks_and_spread_over_all_shortest_p
     }
 }
 
-/// A switch is lost or replaced, and a host that only answers is at another one now. Host tracking keeps
-/// the old place, since a switch without its controller goes on forwarding.
+/// A switch is lost or replaced, and a host that only answers is at another one now. Host tracking
+/// keeps the old place, since a switch without its controller goes on forwarding.
 #[test]
 fn a_silent_host_of_a_lost_switch_is_found_where_it_is_now() {
     for (version, mode) in ALL {

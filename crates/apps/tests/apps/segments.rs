@@ -130,8 +130,8 @@ fn routing_reaches_hosts_where_a_cheap_switch_forwards_lldp_to_several_switches(
     }
 }
 
-/// Two switches hear each other directly, as by a cable. Hosts between them cannot be found, and that
-/// is said once.
+/// Two switches hear each other directly, as by a cable. Hosts between them cannot be found, and
+/// that is said once.
 #[test]
 fn hosts_at_a_cheap_switch_between_two_switches_are_reported() {
     for version in Version::ALL {

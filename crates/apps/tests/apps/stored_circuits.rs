@@ -335,8 +335,8 @@ impl EntryStore for UnreliableStore {
     }
 }
 
-/// Switches, links and control connections fail, and the store too. Afterwards the switches have what
-/// is stored, and nothing else; a restart changes nothing about it.
+/// Switches, links and control connections fail, and the store too. Afterwards the switches have
+/// what is stored, and nothing else; a restart changes nothing about it.
 #[test]
 fn the_switches_have_what_is_stored_whatever_goes_wrong() {
     let texts = ["blue 1:1 2:1", "board 1:2 2:2 3:1"];

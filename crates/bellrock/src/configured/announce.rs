@@ -6,8 +6,8 @@ use tracing::{debug, info};
 
 use crate::Controller;
 
-/// Logs which apps run, and what to do next. Who runs an app in Python writes it, and starts it often: one
-/// line says what runs, and the advice is at level debug.
+/// Logs which apps run, and what to do next. Who runs an app in Python writes it, and starts it
+/// often: one line says what runs, and the advice is at level debug.
 pub(super) fn announce(config: &Config, controller: &Controller) {
     let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
     let version = env!("CARGO_PKG_VERSION");

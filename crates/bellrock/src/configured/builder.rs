@@ -177,8 +177,8 @@ pub(super) fn static_entries(config: &Config) -> StaticEntries {
     entries
 }
 
-/// Returns the path of a file in the state directory, or elsewhere, that keeps what must outlast the
-/// controller, if there is to be one. A node of a cluster has none.
+/// Returns the path of a file in the state directory, or elsewhere, that keeps what must outlast
+/// the controller, if there is to be one. A node of a cluster has none.
 fn store_path(config: &Config, place: &StorePlace, name: &str) -> Option<PathBuf> {
     if config.cluster.name.is_some() {
         return None;
@@ -201,7 +201,8 @@ const STATIC_STORE_NAME: &str = "static.json";
 /// Name of the store of static entries in the etcd of a cluster.
 const STATIC_SHARED_NAME: &str = "static";
 
-/// Returns the path of the file of static entries, if there is to be one. A node of a cluster has none.
+/// Returns the path of the file of static entries, if there is to be one. A node of a cluster has
+/// none.
 #[must_use]
 pub fn static_store_path(config: &Config, settings: &StaticSettings) -> Option<PathBuf> {
     store_path(config, &settings.store, STATIC_STORE_NAME)
@@ -213,7 +214,8 @@ const RESERVATIONS_STORE_NAME: &str = "reservations.json";
 /// Name of the store of reservations in the etcd of a cluster.
 const RESERVATIONS_SHARED_NAME: &str = "reservations";
 
-/// Returns the path of the file of reservations, if there is to be one. A node of a cluster has none.
+/// Returns the path of the file of reservations, if there is to be one. A node of a cluster has
+/// none.
 #[must_use]
 pub fn reservations_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
     store_path(config, place, RESERVATIONS_STORE_NAME)

@@ -1,4 +1,5 @@
-//! The log: lines on standard error, or for a program that has a log of its own, as text or as JSON.
+//! The log: lines on standard error, or for a program that has a log of its own, as text or as
+//! JSON.
 
 use std::io::{self, IsTerminal, Write, stderr};
 use std::sync::{Arc, OnceLock};
@@ -66,7 +67,8 @@ impl LogNames {
 /// Begins a colour, which ends with `m`.
 const ESCAPE: &str = "\u{1b}[";
 
-/// The fields of a line for people. The text of an event of the network has all that its fields have.
+/// The fields of a line for people. The text of an event of the network has all that its fields
+/// have.
 struct HumanFields;
 
 impl<'a> FormatFields<'a> for HumanFields {
@@ -136,8 +138,8 @@ impl Write for NamedLine<'_> {
     }
 }
 
-/// Sends the log to standard error from now on, in the format and from the level of the configuration.
-/// If this process has a log already, that one stays.
+/// Sends the log to standard error from now on, in the format and from the level of the
+/// configuration. If this process has a log already, that one stays.
 pub fn start_log(config: &Config) -> LogLevel {
     let (filter, handle) = reload::Layer::new(lines_from(config.log_level.into()));
     let log = tracing_subscriber::registry().with(filter);

@@ -1,7 +1,8 @@
 //! Controllers of a configuration, as `bellrock run` runs them (feature `config`).
 //!
-//! [`crate::config`] reads settings; this module puts a controller together from them, applies changes while
-//! it runs, and reports to the service manager. The command and the Python package are its users.
+//! [`crate::config`] reads settings; this module puts a controller together from them, applies
+//! changes while it runs, and reports to the service manager. The command and the Python package
+//! are its users.
 //!
 //! ```no_run
 //! use bellrock::Signal;
@@ -27,10 +28,12 @@
 //! ```
 //!
 //! - `builder` makes the controller, and `reload` holds the handles of what can change.
-//! - `named_files` checks the files that settings name, and `renewed` notices that they have other content.
+//! - `named_files` checks the files that settings name, and `renewed` notices that they have other
+//!   content.
 //! - `cluster_files` checks the files of TLS between nodes, and towards etcd.
 //! - `shared_config` follows what the nodes of a cluster share.
-//! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app `quarantine`.
+//! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app
+//!   `quarantine`.
 //! - `python_run` is what the command hands over to Python for a chain with apps in Python.
 //! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
 
@@ -201,8 +204,8 @@ pub struct Configured {
 const CORES_OF_ONE_THREAD: usize = 1;
 
 impl Configured {
-    /// Starts the controller, lets operators reload its configuration, and reports to the service manager
-    /// that it is ready.
+    /// Starts the controller, lets operators reload its configuration, and reports to the service
+    /// manager that it is ready.
     ///
     /// # Errors
     /// [`NotRun`], also for a chain with apps in Python.

@@ -2,8 +2,8 @@
 //! `bellrock_config` reads itself.
 //!
 //! Every check of a configuration (`check`, `doctor`, `reload`) goes through [`check`], which reads
-//! them with the functions of the start. So a configuration that is right also starts, as far as files
-//! decide it. It changes nothing.
+//! them with the functions of the start. So a configuration that is right also starts, as far as
+//! files decide it. It changes nothing.
 
 use std::io;
 use std::path::Path;
@@ -34,8 +34,8 @@ pub enum Store {
 /// Checks settings with all files that they name.
 ///
 /// # Errors
-/// The configuration file cannot be used. Other errors are in [`Checked`], each with the place of the
-/// setting that names the file.
+/// The configuration file cannot be used. Other errors are in [`Checked`], each with the place of
+/// the setting that names the file.
 pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
     sources.check_with(|config| {
         let mut wrong: Vec<_> = [

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RunOptions;
 
-/// A run of a controller in Python, as text between two processes: that of the command, which has read the command
-/// line, and the interpreter that takes its place.
+/// A run of a controller in Python, as text between two processes: that of the command, which has
+/// read the command line, and the interpreter that takes its place.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PythonRun {
     /// Version of Bellrock of the command.

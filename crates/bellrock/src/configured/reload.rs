@@ -1,10 +1,11 @@
 //! Changes of the configuration while the controller runs.
 //!
 //! A reload reads the file again, below the same flags and variables. It changes nothing unless
-//! everything is right and can change now: first all that can fail is prepared, then all of it is put
-//! in force. What has not changed is not touched.
+//! everything is right and can change now: first all that can fail is prepared, then all of it is
+//! put in force. What has not changed is not touched.
 //!
-//! At a node of a cluster, what the nodes share is a layer above the file, and a change of it is a reload.
+//! At a node of a cluster, what the nodes share is a layer above the file, and a change of it is a
+//! reload.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,8 +38,8 @@ use super::renewed::{NamedFiles, digest};
 use super::switch_tls;
 use crate::settings::{LimitsHandle, NamesHandle, TlsHandle};
 
-/// Time between two looks whether the file has changed. It has to stay the same for that time, since
-/// half a file may be right too.
+/// Time between two looks whether the file has changed. It has to stay the same for that time,
+/// since half a file may be right too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Handles of the parts whose settings can change.
@@ -67,7 +68,8 @@ struct Running {
     block_list: Option<BlockListFile>,
     /// The content of the files that it names.
     files: NamedFiles,
-    /// Digests of the files with apps in Python, as they were at the start; none if Python follows them itself.
+    /// Digests of the files with apps in Python, as they were at the start; none if Python follows
+    /// them itself.
     python: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
@@ -179,8 +181,8 @@ impl Reloader {
         self.read_again(&mut running, sources, order.dry_run)
     }
 
-    /// Applies what the nodes of a cluster share, above the file as it was read last. Without a dry run, later
-    /// reloads have it too, also if it is wrong now.
+    /// Applies what the nodes of a cluster share, above the file as it was read last. Without a dry
+    /// run, later reloads have it too, also if it is wrong now.
     ///
     /// # Errors
     /// As [`reload`](Self::reload).
@@ -284,8 +286,8 @@ impl Reloader {
         }
     }
 
-    /// Makes everything that can be made without a change. A dry run ends after it, so what it does not
-    /// report is no error of a reload either, unless the system fails.
+    /// Makes everything that can be made without a change. A dry run ends after it, so what it does
+    /// not report is no error of a reload either, unless the system fails.
     fn prepare(&self, before: &Config, after: &Config) -> Result<Prepared, QueryError> {
         let certificate = self.read_certificate(after)?;
         let switch_tls = self.read_switch_tls(after)?;
@@ -360,8 +362,8 @@ impl Reloader {
         Err(QueryError::new(ErrorKind::Busy, why))
     }
 
-    /// The certificate is read again even if its files have the same names: a renewed one replaces the
-    /// earlier one in place.
+    /// The certificate is read again even if its files have the same names: a renewed one replaces
+    /// the earlier one in place.
     fn read_certificate(&self, config: &Config) -> Result<Option<LoadedCertificate>, QueryError> {
         let files = self.certificate.as_ref().and(tls_files(&config.http));
         files
@@ -424,8 +426,8 @@ impl Reloader {
     }
 }
 
-/// Identifies one state of a file: its inode, the time of its last change, which nobody can set, and its
-/// size.
+/// Identifies one state of a file: its inode, the time of its last change, which nobody can set,
+/// and its size.
 fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
     let found = fs::metadata(path).ok()?;
     Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
@@ -480,7 +482,8 @@ fn row(change: &SettingChange) -> SettingChangeRow {
     }
 }
 
-/// What is lost by a change that needs a restart: an app with another store begins with what is there.
+/// What is lost by a change that needs a restart: an app with another store begins with what is
+/// there.
 fn left_behind(change: &str) -> Option<String> {
     let (setting, _) = change.split_once(": ")?;
     let is_store = setting.starts_with("apps.") && setting.ends_with(".store");

@@ -16,8 +16,8 @@ const MAX_COMPARED_BYTES: u64 = 16 << 20;
 /// Size of the pieces in which a file is read, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The files that a reload reads again, by the settings that name them, each with a digest of its content.
-/// `None`: it cannot be read.
+/// The files that a reload reads again, by the settings that name them, each with a digest of its
+/// content. `None`: it cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedFiles(BTreeMap<&'static str, (PathBuf, Option<Vec<u8>>)>);
 

@@ -1,5 +1,5 @@
-//! Reports to the service manager that started the controller (sd_notify(3)). Without one, nothing is
-//! sent.
+//! Reports to the service manager that started the controller (sd_notify(3)). Without one, nothing
+//! is sent.
 
 use std::thread;
 

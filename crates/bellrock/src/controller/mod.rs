@@ -132,8 +132,8 @@ type Change = Box<dyn FnOnce(&mut EngineSettings) + Send>;
 impl ControllerBuilder {
     /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
     /// and its flows have lower priorities. If an app could do nothing in this order,
-    /// [`run`](Self::run) and [`start`](Self::start) return an error. `run` logs doubtful orders. See
-    /// [`App::forwards`].
+    /// [`run`](Self::run) and [`start`](Self::start) return an error. `run` logs doubtful orders.
+    /// See [`App::forwards`].
     pub fn app<A: App>(mut self, app: A) -> Self {
         self.apps.push(Box::new(app));
         self
@@ -159,8 +159,8 @@ impl ControllerBuilder {
         self.change(move |settings| settings.tls = Some(tls))
     }
 
-    /// Changes certificates and their datapath ids while the controller runs (feature `tls`). `None`:
-    /// without [`tls`](Self::tls).
+    /// Changes certificates and their datapath ids while the controller runs (feature `tls`).
+    /// `None`: without [`tls`](Self::tls).
     #[cfg(feature = "tls")]
     pub fn tls_handle(&self) -> Option<TlsHandle> {
         let monitor = Arc::clone(&self.limits.0);
@@ -194,7 +194,8 @@ impl ControllerBuilder {
     }
 
     /// All settings of the engine at once. Those that other methods set, such as
-    /// [`workers`](Self::workers) and [`listen`](Self::listen), override these in any order of calls.
+    /// [`workers`](Self::workers) and [`listen`](Self::listen), override these in any order of
+    /// calls.
     pub fn engine(mut self, settings: EngineSettings) -> Self {
         self.engine = settings;
         self
@@ -586,8 +587,9 @@ impl Controller {
         Liveness(self.engine.monitor())
     }
 
-    /// Gives an app its events again after too many panics disabled it: for runtimes that replace its code. A
-    /// switch that came up meanwhile has no handler of it until it connects again. `false`: there is no such app.
+    /// Gives an app its events again after too many panics disabled it: for runtimes that replace
+    /// its code. A switch that came up meanwhile has no handler of it until it connects again.
+    /// `false`: there is no such app.
     pub fn enable_app(&self, name: &str) -> bool {
         self.engine.monitor().enable_app(name)
     }

@@ -22,8 +22,8 @@ impl ControllerOperator {
         rows.into_iter().filter_map(|row| Some((row.dpid, row.obeys?))).collect()
     }
 
-    /// The switches that another controller changes, and who that is. `does`: what it does with what is
-    /// ordered, such as "installs it".
+    /// The switches that another controller changes, and who that is. `does`: what it does with
+    /// what is ordered, such as "installs it".
     pub(super) fn elsewhere(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
         let name = |dpid| name_of(names, dpid).unwrap_or_else(|| dpid.to_string());
         let standbys = self.network.standbys().load();

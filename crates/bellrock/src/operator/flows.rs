@@ -44,8 +44,8 @@ pub(super) fn list(
     Ok(FlowPage { dpid, name: name_of(names, dpid), version: info.version, flows })
 }
 
-/// The order of flows in a list. The match counts too, so that pages fit together: by its bytes, for
-/// a switch may report a hundred thousand flows.
+/// The order of flows in a list. The match counts too, so that pages fit together: by its bytes,
+/// for a switch may report a hundred thousand flows.
 fn order(a: &FlowStats<'_>, b: &FlowStats<'_>) -> Ordering {
     fn key<'f>(flow: &FlowStats<'f>) -> (u8, Reverse<u16>, &'f [u8]) {
         (flow.table, Reverse(flow.priority), flow.matching.received_bytes())

@@ -17,8 +17,8 @@ use bellrock_services::hosts::LastSeen;
 
 use super::name_of;
 
-/// Maximum number of hosts that are read, from each worker and from each app that keeps hosts for all
-/// switches.
+/// Maximum number of hosts that are read, from each worker and from each app that keeps hosts for
+/// all switches.
 const MAX_HOSTS: usize = 65_536;
 
 /// Maximum number of sightings compared to find ports between switches, and of those of one host.
@@ -26,8 +26,8 @@ const MAX_HOSTS: usize = 65_536;
 const SIGHTINGS_COMPARED: usize = 8192;
 const PLACES_COMPARED: usize = 64;
 
-/// The hosts of a running controller, by switch and port: those at one switch, or all. The switches'
-/// own addresses are left out.
+/// The hosts of a running controller, by switch and port: those at one switch, or all. The
+/// switches' own addresses are left out.
 pub(super) fn list(
     monitor: &Monitor,
     network: &Network,

@@ -104,7 +104,8 @@ pub struct Targets {
     /// `single-flows`, `requests`, `status`, `watched` and `reload`. Its last line has the number.
     pub operators: Option<String>,
     /// The command that measures apps in Python: `{part}` is one of `learning`, `unplaced`,
-    /// `headers`, `batches`, `os-ken`, `latency`, `import` and `wheel`. Its last line has the number.
+    /// `headers`, `batches`, `os-ken`, `latency`, `import` and `wheel`. Its last line has the
+    /// number.
     pub python: Option<String>,
     /// Folder for the files of controllers.
     pub folder: PathBuf,

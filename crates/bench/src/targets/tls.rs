@@ -23,8 +23,8 @@ use super::running::{RunningController, load};
 /// The controller with TLS, and what switches show to it.
 #[derive(Clone, Debug)]
 pub struct TlsContestant {
-    /// The controller. Beside the usual placeholders, its command has `{plain}`, a second address to
-    /// listen on, without TLS. At `{address}` it has TLS.
+    /// The controller. Beside the usual placeholders, its command has `{plain}`, a second address
+    /// to listen on, without TLS. At `{address}` it has TLS.
     pub controller: Contestant,
     /// What the switches show and accept.
     pub switches: LoadTls,

@@ -56,9 +56,8 @@ fn with_services() -> ContestantVariant {
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SuiteArgs {
-    /// Experiments: threads, switches, macs, latency, window, fairness, batch, energy, shared-state,
-    /// hostile
-    /// [default: all]
+    /// Experiments: threads, switches, macs, latency, window, fairness, batch, energy,
+    /// shared-state, hostile [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
 

@@ -280,8 +280,8 @@ fn read_blocks(
 const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Whether a block of process information has less than the bytes of any block: type, length, and
-/// length again. The parser checks this for all other types of blocks, but computes with a length below
-/// zero here (0.17).
+/// length again. The parser checks this for all other types of blocks, but computes with a length
+/// below zero here (0.17).
 fn is_process_block_too_short(data: &[u8]) -> bool {
     const TYPE: u32 = 0x8000_0001;
     const MIN_BLOCK_BYTES: u32 = 12;

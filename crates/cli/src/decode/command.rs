@@ -277,8 +277,8 @@ impl MessagePosition {
 impl<W: Write> Printer<'_, W> {
     /// Reads a capture.
     fn capture(&mut self, input: impl Read + Send) -> Result<(), DecodeFailure> {
-        let summary = read_capture(input, &self.arguments.ports, self)
-            .map_err(DecodeFailure::Capture)?;
+        let summary =
+            read_capture(input, &self.arguments.ports, self).map_err(DecodeFailure::Capture)?;
         let unknown = self.held.unknown();
         if unknown > 0 {
             let note =

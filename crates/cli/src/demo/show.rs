@@ -27,7 +27,8 @@ pub(super) struct Show {
     links: Vec<LinkIndex>,
     /// The counts of the latest update, from which rates are calculated.
     last: CountsAt,
-    /// Datagrams that had not arrived at each update of the last [`SETTLED`]. Some may have been late.
+    /// Datagrams that had not arrived at each update of the last [`SETTLED`]. Some may have been
+    /// late.
     lost: VecDeque<(Duration, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Addresses to listen on, and the control socket: whether they are free, or a running controller has
-//! them.
+//! Addresses to listen on, and the control socket: whether they are free, or a running controller
+//! has them.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -23,8 +23,8 @@ pub(super) struct Running {
     control: PathBuf,
 }
 
-/// The controller that answers at the configured control socket. Without one: at the place where the
-/// command looks, or at that of the service.
+/// The controller that answers at the configured control socket. Without one: at the place where
+/// the command looks, or at that of the service.
 pub(super) fn running(config: &Config) -> Option<Running> {
     let places: Vec<PathBuf> = match &config.control {
         Control::None => Vec::new(),

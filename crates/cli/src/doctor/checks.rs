@@ -122,7 +122,8 @@ fn clock(machine: &Machine) -> Finding {
     }
 }
 
-/// Whether the time of day is right: the log, the expiry of tokens and the ends of static entries use it.
+/// Whether the time of day is right: the log, the expiry of tokens and the ends of static entries
+/// use it.
 fn clock_synchronisation(machine: &Machine) -> Finding {
     let topic = "time of day";
     match machine.clock_state() {

@@ -95,8 +95,8 @@ impl Machine {
         Some(text.strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
-    /// Whether the clock is synchronised: systemd's own time service leaves a file, and `timedatectl`
-    /// reports what any service has told the kernel (adjtimex, `STA_UNSYNC`).
+    /// Whether the clock is synchronised: systemd's own time service leaves a file, and
+    /// `timedatectl` reports what any service has told the kernel (adjtimex, `STA_UNSYNC`).
     pub(super) fn clock_state(&self) -> ClockState {
         if self.path("/run/systemd/timesync/synchronized").exists() {
             return ClockState::Synchronised;

@@ -1,8 +1,8 @@
 //! `bellrock doctor`: whether this machine suits the controller, and what to do if it does not.
 //!
-//! `machine` reads what the kernel says, and `checks` draws conclusions: `addresses` about ports and
-//! the control socket, `private` about files that others must not read, `python` about the interpreter
-//! of apps in Python. It changes nothing, and needs no running controller.
+//! `machine` reads what the kernel says, and `checks` draws conclusions: `addresses` about ports
+//! and the control socket, `private` about files that others must not read, `python` about the
+//! interpreter of apps in Python. It changes nothing, and needs no running controller.
 
 mod addresses;
 mod checks;
@@ -24,9 +24,9 @@ use machine::Machine;
 
 /// Check this machine: limits, cores, interrupts, ports, clock, memory, files
 ///
-/// Prints what was found and what to do. The exit status is 1 if something keeps the controller from
-/// working as configured. Give it the flags and variables of `bellrock run`, and run it as the same
-/// user; `--control` also names the socket of a controller that runs already.
+/// Prints what was found and what to do. The exit status is 1 if something keeps the controller
+/// from working as configured. Give it the flags and variables of `bellrock run`, and run it as the
+/// same user; `--control` also names the socket of a controller that runs already.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Check for this configuration file instead of the defaults

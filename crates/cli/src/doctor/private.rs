@@ -12,15 +12,15 @@ use super::Finding;
 
 const TOPIC: &str = "permissions";
 
-/// Permissions of a file that make it no secret: others than its owner and group can read or write it,
-/// or its group can write it.
+/// Permissions of a file that make it no secret: others than its owner and group can read or write
+/// it, or its group can write it.
 const OPEN_TO_OTHERS: u32 = 0o026;
 
 /// The same for a file that anybody may read.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Whether others can read keys or passwords, or write tokens. Files that cannot be read are errors of the
-/// configuration already.
+/// Whether others can read keys or passwords, or write tokens. Files that cannot be read are errors
+/// of the configuration already.
 pub(super) fn files(config: &Config) -> Vec<Finding> {
     let cluster = &config.cluster;
     let secret = [

@@ -12,11 +12,12 @@ use crate::python::{VARIABLE, wheel};
 
 const TOPIC: &str = "python";
 
-/// The oldest version of Python that the package runs in (`requires-python` in python/pyproject.toml).
+/// The oldest version of Python that the package runs in (`requires-python` in
+/// python/pyproject.toml).
 const MIN_PYTHON: (u32, u32) = (3, 10);
 
-/// What the interpreter runs. It prints its report as the last line: what `import bellrock` runs may
-/// print too.
+/// What the interpreter runs. It prints its report as the last line: what `import bellrock` runs
+/// may print too.
 const REPORT: &str = include_str!("python_report.py");
 
 /// What an interpreter reports of itself and its package `bellrock`.
@@ -34,8 +35,8 @@ struct Report {
     is_missing: bool,
 }
 
-/// Whether the interpreter that `bellrock run` takes has the package of this version. `None` for a chain
-/// without apps in Python.
+/// Whether the interpreter that `bellrock run` takes has the package of this version. `None` for a
+/// chain without apps in Python.
 pub(super) fn package(config: &Config, interpreter: &OsStr) -> Option<Finding> {
     config.python_files().next()?;
     let shown = Path::new(interpreter).display();

@@ -1,4 +1,5 @@
-//! Where a project in Rust gets Bellrock's library from: a folder with its sources, or a repository. It is on no registry.
+//! Where a project in Rust gets Bellrock's library from: a folder with its sources, or a
+//! repository. It is on no registry.
 
 use std::env;
 use std::fs;
@@ -91,8 +92,8 @@ impl Library {
     }
 }
 
-/// The path of the sources from the folder of the project, if the user gave both from the current folder: so both
-/// can be moved together.
+/// The path of the sources from the folder of the project, if the user gave both from the current
+/// folder: so both can be moved together.
 fn from_project(project: &Path, sources: &Path) -> Option<PathBuf> {
     let is_plain = |part: &Component<'_>| matches!(part, Component::Normal(_));
     let parts: Vec<_> = project.components().filter(|part| *part != Component::CurDir).collect();

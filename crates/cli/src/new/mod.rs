@@ -1,8 +1,8 @@
 //! `bellrock new`: makes a project with an app, its test, and what to do next.
 //!
-//! `names` decides which names a project can have, and `library` where a project in Rust gets Bellrock from. The folders
-//! `python` and `rust` have the files, in which `NAME` stands for the name of the project. Other words that are replaced
-//! have braces, so that no name contains one.
+//! `names` decides which names a project can have, and `library` where a project in Rust gets
+//! Bellrock from. The folders `python` and `rust` have the files, in which `NAME` stands for the
+//! name of the project. Other words that are replaced have braces, so that no name contains one.
 
 mod library;
 mod names;
@@ -23,7 +23,8 @@ use library::Library;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct NewArgs {
-    /// Name of the project, of its folder and of its app; other folders may stand before it: apps/my_switch
+    /// Name of the project, of its folder and of its app; other folders may stand before it:
+    /// apps/my_switch
     #[arg(value_name = "NAME")]
     folder: PathBuf,
 

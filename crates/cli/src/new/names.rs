@@ -1,4 +1,5 @@
-//! Which names a project can have. A name is also that of a module in Python, or of a crate in Rust.
+//! Which names a project can have. A name is also that of a module in Python, or of a crate in
+//! Rust.
 
 /// Maximum length of a name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -7,8 +8,8 @@ const MAX_NAME_BYTES: usize = 64;
 const PYTHON_WORDS: &str = "False None True and as assert async await break class continue def del elif else except finally for \
      from global if import in is lambda nonlocal not or pass raise return try while with yield";
 
-/// Modules of Python's standard library (3.10 to 3.13), the package itself, and what its projects use: a file of such a
-/// name would take their place.
+/// Modules of Python's standard library (3.10 to 3.13), the package itself, and what its projects
+/// use: a file of such a name would take their place.
 const PYTHON_MODULES: &str = "abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii \
      bisect builtins bz2 calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent \
      configparser contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis \

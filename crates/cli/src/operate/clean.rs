@@ -9,8 +9,8 @@ use crate::show;
 
 /// Remove flows of apps that do not run any more
 ///
-/// Lists them first; with --yes it removes them. Only flows with the cookies of Bellrock's own apps,
-/// or of the app that --app names, are removed, and none of other controllers.
+/// Lists them first; with --yes it removes them. Only flows with the cookies of Bellrock's own
+/// apps, or of the app that --app names, are removed, and none of other controllers.
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
     /// The switch: its datapath id in hexadecimal, or its name. Without it: all switches

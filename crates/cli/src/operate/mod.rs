@@ -24,8 +24,8 @@ use crate::Failure;
 /// Maximum size of a file that is sent to the controller, in bytes.
 const MAX_FILE_BYTES: u64 = bellrock_control::MAX_REQUEST_BYTES;
 
-/// Reads a file, or standard input if the path is `-`. Returns its name for errors, and its text. `remedy`:
-/// what to do if it is too large.
+/// Reads a file, or standard input if the path is `-`. Returns its name for errors, and its text.
+/// `remedy`: what to do if it is too large.
 fn read_text(path: &Path, remedy: &str) -> Result<(String, String), Failure> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };

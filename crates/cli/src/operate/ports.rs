@@ -11,7 +11,8 @@ use crate::ask::Ask;
 /// what a switch does not report. --json has received and sent drops and errors apart.
 #[derive(Debug, Args)]
 pub(crate) struct Ports {
-    /// The switch: its datapath id in hexadecimal, or its name. Without it: the ports of all switches
+    /// The switch: its datapath id in hexadecimal, or its name. Without it: the ports of all
+    /// switches
     switch: Option<SwitchRef>,
     #[command(flatten)]
     pub(crate) ask: Ask,

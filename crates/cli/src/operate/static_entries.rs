@@ -71,8 +71,8 @@ pub(crate) struct AddArgs {
 /// Set the entries of a file
 ///
 /// The file is a list in YAML or JSON, in the form that REST takes, or that `static list --json`
-/// prints: `- {name: web, switch: s1, flow: {match: in_port=1, actions: "output:2"}}`. All entries are
-/// set, or none.
+/// prints: `- {name: web, switch: s1, flow: {match: in_port=1, actions: "output:2"}}`. All entries
+/// are set, or none.
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
     /// The file; - for standard input
@@ -248,7 +248,8 @@ fn read(path: &Path, owner: &str) -> Result<Vec<StaticEntry>, Failure> {
     parse(&name, &text, owner)
 }
 
-/// Reads a list of entries, for this owner. An error has the place, what is wrong, and the form of an entry.
+/// Reads a list of entries, for this owner. An error has the place, what is wrong, and the form of
+/// an entry.
 fn parse(name: &str, text: &str, owner: &str) -> Result<Vec<StaticEntry>, Failure> {
     let options = serde_saphyr::options! { with_snippet: false };
     let read = serde_saphyr::from_str_with_options::<ByName<Vec<FileEntry>>>(text, options);

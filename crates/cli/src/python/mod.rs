@@ -1,7 +1,8 @@
 //! Leaves a run to Python, for a chain with apps in Python, and for programs of Ryu and os-ken.
 //!
-//! The command does not contain Python. The interpreter of the system, or of an active virtual environment, takes the
-//! place of this process, so the process id, the terminal and the environment stay, and so does what systemd knows.
+//! The command does not contain Python. The interpreter of the system, or of an active virtual
+//! environment, takes the place of this process, so the process id, the terminal and the
+//! environment stay, and so does what systemd knows.
 
 pub(crate) mod wheel;
 
@@ -33,7 +34,8 @@ const OSKEN: &str = include_str!("osken.py");
 ///
 /// Takes the options of osken-manager, and has them from os-ken 3.1, which must be installed beside
 /// the Python package bellrock (its extra `osken`). Connections, limits, TLS and echoes are
-/// Bellrock's; events, parsers and libraries are os-ken's. `import ryu...` finds the modules of os-ken.
+/// Bellrock's; events, parsers and libraries are os-ken's. `import ryu...` finds the modules of
+/// os-ken.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct OskenArgs {

@@ -1,5 +1,5 @@
-//! How to get the Python package: its wheel, which is built or packaged with the command. No package index
-//! has it.
+//! How to get the Python package: its wheel, which is built or packaged with the command. No
+//! package index has it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
-/// Where the wheel can be, seen from the folder of the binary: beside it, where the Debian package has it,
-/// and where `make wheel` builds it.
+/// Where the wheel can be, seen from the folder of the binary: beside it, where the Debian package
+/// has it, and where `make wheel` builds it.
 const PLACES: &[&str] = &["", "../share/bellrock", "../wheels/release"];
 
-/// What to do for an interpreter that lacks the package of this version. `extra` names a part of the package
-/// that needs more, such as `[osken]`.
+/// What to do for an interpreter that lacks the package of this version. `extra` names a part of
+/// the package that needs more, such as `[osken]`.
 pub(crate) fn advice(interpreter: &str, extra: &str) -> String {
     let binary = env::current_exe().and_then(fs::canonicalize).ok();
     let wheel = binary.as_deref().and_then(Path::parent).and_then(find);

@@ -14,9 +14,9 @@ const MIN_BYTES: u64 = 128 * 1024;
 /// Record what passes between switches and a controller
 ///
 /// Stands between them: switches connect to it, and it connects to the controller for each of them.
-/// It changes nothing, and writes all messages of both directions to a pcapng file, which Wireshark,
-/// `bellrock decode` and `bellrock replay` read. SIGINT or SIGTERM ends it, and with it the
-/// connections.
+/// It changes nothing, and writes all messages of both directions to a pcapng file, which
+/// Wireshark, `bellrock decode` and `bellrock replay` read. SIGINT or SIGTERM ends it, and with it
+/// the connections.
 ///
 /// Connections by TLS pass, but their messages cannot be seen. Only the owner may read the file.
 #[derive(Debug, Args)]

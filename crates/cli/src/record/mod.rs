@@ -269,8 +269,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Records until a signal comes, or nobody reads standard output any more. A file that cannot be
-    /// written ends the recording only: the switches need their controller.
+    /// Records until a signal comes, or nobody reads standard output any more. A file that cannot
+    /// be written ends the recording only: the switches need their controller.
     fn write(&mut self, heard: &Receiver<Heard>, ending: &Ending) {
         while !ending.is_asked_for() && !self.nobody_reads() {
             match heard.recv_timeout(LOOK) {

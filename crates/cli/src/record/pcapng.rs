@@ -2,8 +2,8 @@
 //!
 //! The packets are made up, since a proxy sees no packets: raw IP without Ethernet, each connection
 //! with a SYN, sequence numbers without holes, and a FIN. The ends are the switch, and the address
-//! that it connected to. The controller's port is written as 6653 if it is another one than 6653 and
-//! 6633, because programs such as Wireshark know OpenFlow by these ports.
+//! that it connected to. The controller's port is written as 6653 if it is another one than 6653
+//! and 6633, because programs such as Wireshark know OpenFlow by these ports.
 //!
 //! The blocks are those of the IETF's draft "PCAP Next Generation (pcapng) Capture File Format":
 //! section header, interface description, and enhanced packets.

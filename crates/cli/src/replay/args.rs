@@ -9,12 +9,12 @@ use clap::Args;
 /// Play a recording at a controller, or at switches
 ///
 /// With --controller it plays the switches: it connects, sends what they sent unasked, such as
-/// packet_in, at its time, and answers requests with the recorded replies. With --listen it plays the
-/// controller: it waits for a switch, and sends it the messages of the recording.
+/// packet_in, at its time, and answers requests with the recorded replies. With --listen it plays
+/// the controller: it waits for a switch, and sends it the messages of the recording.
 ///
-/// At the end it prints which messages of the other end differ from those in the recording. Messages
-/// with the same contents are equal, whatever their xids and their order are. Hellos and echoes do not
-/// count.
+/// At the end it prints which messages of the other end differ from those in the recording.
+/// Messages with the same contents are equal, whatever their xids and their order are. Hellos and
+/// echoes do not count.
 ///
 /// The recording is a file of `bellrock record`, or any capture that `bellrock decode` reads whole.
 #[derive(Debug, Args)]

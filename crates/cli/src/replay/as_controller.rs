@@ -1,8 +1,9 @@
 //! Plays the controller of a recording at a switch.
 //!
-//! It says hello with the recorded version, and requests the features with an xid of its own, to find
-//! out which switch this is. Then it sends the recorded messages with their recorded xids, at their
-//! times. Hellos and echoes of the recording are left out; echo requests of the switch are answered.
+//! It says hello with the recorded version, and requests the features with an xid of its own, to
+//! find out which switch this is. Then it sends the recorded messages with their recorded xids, at
+//! their times. Hellos and echoes of the recording are left out; echo requests of the switch are
+//! answered.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,11 @@
 //! Plays a switch of a recording at a controller.
 //!
 //! What the switch sent unasked (packet_in, port_status, flow_removed) is sent again, at its time
-//! after the features reply. A reply is sent when the controller asks: if it sends a recorded request
-//! again, with the recorded reply; else with that of the next recorded request of its kind, or the last
-//! one again. Replies get the xid of their request. Echoes and barriers without a recorded reply are
-//! answered; other requests are refused with an error, as a switch refuses what it does not know.
+//! after the features reply. A reply is sent when the controller asks: if it sends a recorded
+//! request again, with the recorded reply; else with that of the next recorded request of its kind,
+//! or the last one again. Replies get the xid of their request. Echoes and barriers without a
+//! recorded reply are answered; other requests are refused with an error, as a switch refuses what
+//! it does not know.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};

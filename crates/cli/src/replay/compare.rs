@@ -1,7 +1,7 @@
 //! Compares the messages of one end with those in the recording.
 //!
-//! Two messages are equal if they have the same bytes, xids aside: an end numbers its messages as it
-//! likes. Order does not count.
+//! Two messages are equal if they have the same bytes, xids aside: an end numbers its messages as
+//! it likes. Order does not count.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;

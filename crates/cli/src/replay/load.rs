@@ -13,11 +13,12 @@ use flate2::read::MultiGzDecoder;
 use super::super::decode::peers::{Peers, Sender, kind};
 use super::super::decode::{CaptureProblem, Sink, StreamId, StreamMessage, read_capture};
 
-/// Maximum bytes of the messages of a recording, which are all in memory, with [`ENTRY_BYTES`] for each.
+/// Maximum bytes of the messages of a recording, which are all in memory, with [`ENTRY_BYTES`] for
+/// each.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Bytes that a message takes besides its own: its place, and what the allocator adds. Most messages of a
-/// connection can be echoes of 8 bytes.
+/// Bytes that a message takes besides its own: its place, and what the allocator adds. Most
+/// messages of a connection can be echoes of 8 bytes.
 const ENTRY_BYTES: usize = size_of::<(SocketAddr, Duration, Box<[u8]>)>() + 16;
 
 /// Bytes that a connection takes.

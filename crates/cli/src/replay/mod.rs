@@ -1,7 +1,7 @@
 //! `bellrock replay`: plays a recording at a controller, or at switches.
 //!
-//! One thread plays all connections, with sockets that never wait: a step of a connection sends what
-//! is due and handles what has come.
+//! One thread plays all connections, with sockets that never wait: a step of a connection sends
+//! what is due and handles what has come.
 
 mod args;
 mod as_controller;

@@ -104,8 +104,8 @@ impl Wire {
         moved
     }
 
-    /// Takes the next whole message that has come. `None` too if too much waits for the peer: it gets no
-    /// further answers.
+    /// Takes the next whole message that has come. `None` too if too much waits for the peer: it
+    /// gets no further answers.
     pub(super) fn next(&mut self) -> Option<(Header, Vec<u8>)> {
         if self.out.len() > MAX_WAITING_BYTES {
             return None;

@@ -8,7 +8,8 @@ use bellrock_query::{
 
 use super::{date, named, printable, table};
 
-/// The text that nodes share, as it can be given back. What else is known of it goes to standard error.
+/// The text that nodes share, as it can be given back. What else is known of it goes to standard
+/// error.
 pub(crate) fn shared_config(shared: &SharedConfig) -> String {
     let SharedConfig { generation, text, node, changed_at, trouble } = shared;
     match (node, changed_at) {

@@ -33,7 +33,8 @@ pub(crate) fn topology(topology: &TopologyAnswer) -> String {
     text
 }
 
-/// Says why there is no link. `switches`: those that are up; `discovered`: those that discovery knows.
+/// Says why there is no link. `switches`: those that are up; `discovered`: those that discovery
+/// knows.
 pub(crate) fn no_links(switches: usize, discovered: usize) -> &'static str {
     match (switches, discovered) {
         (0, _) => "no link is known: no switch is connected\n",

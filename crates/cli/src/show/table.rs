@@ -1,5 +1,5 @@
-//! Aligned tables. A terminal that is too narrow is shown as much of a table as it has room for; other
-//! outputs are shown all of it.
+//! Aligned tables. A terminal that is too narrow is shown as much of a table as it has room for;
+//! other outputs are shown all of it.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
@@ -12,14 +12,14 @@ const GAP: usize = 2;
 /// Minimum width of a last column whose cells are wrapped.
 const MIN_WRAPPED: usize = 24;
 
-/// A table. Each column is as wide as its longest cell, and the last one is wrapped at the edge of a
-/// terminal.
+/// A table. Each column is as wide as its longest cell, and the last one is wrapped at the edge of
+/// a terminal.
 pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     wide_table(head, &[], rows)
 }
 
-/// A table. A narrow terminal is shown it without these `optional` columns, the first ones first, as
-/// far as it must be.
+/// A table. A narrow terminal is shown it without these `optional` columns, the first ones first,
+/// as far as it must be.
 pub(super) fn wide_table(
     head: &[&str],
     optional: &[&str],
@@ -129,8 +129,8 @@ fn lines(columns: &[Column], room: Option<usize>) -> String {
     text
 }
 
-/// The parts of a cell that have room, broken behind blanks and commas. A longer word is a part of its
-/// own.
+/// The parts of a cell that have room, broken behind blanks and commas. A longer word is a part of
+/// its own.
 fn wrapped(cell: &str, room: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut end, mut width) = (0, 0, 0);

@@ -317,7 +317,8 @@ fn package(place: &Place, folder: &str, init: &str) -> String {
     path
 }
 
-/// Finds an interpreter without any package `bellrock`: that of the machine, in an environment of its own.
+/// Finds an interpreter without any package `bellrock`: that of the machine, in an environment of
+/// its own.
 fn interpreter(place: &Place) -> String {
     let environment = place.file("environment");
     let mut make = Command::new("python3");

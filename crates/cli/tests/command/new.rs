@@ -1,4 +1,5 @@
-//! `bellrock new`: whole projects, or nothing. `scripts/new-project` runs the tests of the projects.
+//! `bellrock new`: whole projects, or nothing. `scripts/new-project` runs the tests of the
+//! projects.
 
 use std::fs;
 use std::path::Path;

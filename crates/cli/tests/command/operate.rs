@@ -1,5 +1,5 @@
-//! What operators do with a running controller: they reload it, follow its events, and read what its
-//! counters mean.
+//! What operators do with a running controller: they reload it, follow its events, and read what
+//! its counters mean.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

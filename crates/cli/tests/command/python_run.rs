@@ -1,7 +1,7 @@
 //! A chain with apps in Python: the command leaves the run to an interpreter.
 //!
-//! The interpreters here are shell scripts. What the package does is tested in python/tests/test_command.py, and both
-//! together in tests/system/test_python.py.
+//! The interpreters here are shell scripts. What the package does is tested in
+//! python/tests/test_command.py, and both together in tests/system/test_python.py.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

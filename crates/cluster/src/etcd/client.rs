@@ -99,16 +99,16 @@ impl Client {
         })))
     }
 
-    /// Asks this address first from now on, counted from 0 and in a circle. If each node of a cluster
-    /// begins at another one, they share the load.
+    /// Asks this address first from now on, counted from 0 and in a circle. If each node of a
+    /// cluster begins at another one, they share the load.
     #[must_use]
     pub fn beginning_at(self, place: usize) -> Self {
         self.0.preferred.store(place % self.0.endpoints.len().max(1), Ordering::Relaxed);
         self
     }
 
-    /// Whether another watch has asked this address for a sign of life lately, or has got one. If not, the
-    /// caller asks it.
+    /// Whether another watch has asked this address for a sign of life lately, or has got one. If
+    /// not, the caller asks it.
     pub(super) fn is_asked(&self, index: usize) -> bool {
         let now = Instant::now();
         let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,9 +148,9 @@ impl Client {
         members
     }
 
-    /// Whether etcd was set up anew, or restored with a new id: a majority of the addresses answers as one
-    /// other cluster, and none as the cluster of before. One address that leads elsewhere is a mistake in
-    /// the settings.
+    /// Whether etcd was set up anew, or restored with a new id: a majority of the addresses answers
+    /// as one other cluster, and none as the cluster of before. One address that leads elsewhere is
+    /// a mistake in the settings.
     pub async fn is_replaced(&self) -> bool {
         let Some(known) = self.history().cluster() else { return false };
         let members = self.members().await;

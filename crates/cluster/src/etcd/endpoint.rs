@@ -91,8 +91,8 @@ impl Endpoint {
         &self.name
     }
 
-    /// Sends a request and returns the answer, if that begins within a time. `check` judges what a new
-    /// connection leads to. Nothing takes longer than until `deadline`.
+    /// Sends a request and returns the answer, if that begins within a time. `check` judges what a
+    /// new connection leads to. Nothing takes longer than until `deadline`.
     pub(super) async fn request(
         &self,
         path: &str,
@@ -121,8 +121,8 @@ impl Endpoint {
         answer
     }
 
-    /// Opens a connection, and asks whether its other end is fit to be used: the status needs neither
-    /// leader nor user.
+    /// Opens a connection, and asks whether its other end is fit to be used: the status needs
+    /// neither leader nor user.
     pub(super) async fn connect(
         &self,
         deadline: Instant,
@@ -176,15 +176,16 @@ impl Endpoint {
     {
         let opened = http1::handshake(stream).await;
         let (connection, driver) = opened.map_err(|error| self.broken(&error).error)?;
-        // It ends with the connection: when its other half is dropped, or etcd closes it. What fails is
-        // also reported to the request.
+        // It ends with the connection: when its other half is dropped, or etcd closes it. What
+        // fails is also reported to the request.
         tokio::spawn(async move {
             let _ = driver.await;
         });
         Ok(connection)
     }
 
-    /// Sends a request and reads its whole answer, within the times to its beginning and to its end.
+    /// Sends a request and reads its whole answer, within the times to its beginning and to its
+    /// end.
     async fn exchange(
         &self,
         connection: &mut Connection,
@@ -239,13 +240,14 @@ impl Endpoint {
             .uri(path)
             .header(HOST, &self.name)
             .header(CONTENT_TYPE, "application/json");
-        // A member without a leader refuses, and ends watches, instead of being silent. Its status says so.
+        // A member without a leader refuses, and ends watches, instead of being silent. Its status
+        // says so.
         let request = match path {
             requests::STATUS => request,
             _ => request.header("Grpc-Metadata-hasleader", "true"),
         };
-        // Go's server reads a body to its end before it answers, and that of a watch goes on. It does not,
-        // if the connection ends with the answer.
+        // Go's server reads a body to its end before it answers, and that of a watch goes on. It
+        // does not, if the connection ends with the answer.
         let request = match &body {
             Either::Left(_) => request,
             Either::Right(_) => request.header(CONNECTION, "close"),

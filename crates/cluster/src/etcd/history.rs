@@ -13,7 +13,8 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The newest revision that an answer had. Ask before a request, and give it to [`History::check`].
+    /// The newest revision that an answer had. Ask before a request, and give it to
+    /// [`History::check`].
     pub(super) fn revision(&self) -> Result<i64, Error> {
         self.broken.clone().map_or(Ok(self.revision), Err)
     }
@@ -42,10 +43,12 @@ impl History {
         Err(Error::OtherCluster { endpoint: endpoint.into(), expected, found })
     }
 
-    /// Checks the answer to a linearizable request that was sent when the newest revision was `before`.
+    /// Checks the answer to a linearizable request that was sent when the newest revision was
+    /// `before`.
     ///
-    /// Answers that overlap may come in any order. And a member that lags behind may show an earlier
-    /// revision in answers that are not linearizable: those of a status, of a watch and about leases.
+    /// Answers that overlap may come in any order. And a member that lags behind may show an
+    /// earlier revision in answers that are not linearizable: those of a status, of a watch and
+    /// about leases.
     pub(super) fn check(
         &mut self,
         endpoint: &str,

@@ -15,8 +15,8 @@ use super::{Client, Error, requests};
 pub struct LeaseId(pub i64);
 
 impl Client {
-    /// Makes a lease of this time, in whole seconds. Returns its number and the time that etcd gave it:
-    /// etcd has a minimum, of about one and a half election time-outs.
+    /// Makes a lease of this time, in whole seconds. Returns its number and the time that etcd gave
+    /// it: etcd has a minimum, of about one and a half election time-outs.
     ///
     /// A lease expires up to half a second late, and each change of etcd's leader renews it.
     ///
@@ -43,8 +43,8 @@ impl Client {
         }
     }
 
-    /// Shows that the owner of a lease lives. Returns the time until it expires. `None`: it is over, and
-    /// etcd has removed its keys.
+    /// Shows that the owner of a lease lives. Returns the time until it expires. `None`: it is
+    /// over, and etcd has removed its keys.
     ///
     /// # Errors
     /// [`Error`].

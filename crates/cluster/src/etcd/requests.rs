@@ -1,4 +1,5 @@
-//! Requests of etcd's JSON gateway: protobuf's JSON, with bytes in base64 and 64-bit numbers as text.
+//! Requests of etcd's JSON gateway: protobuf's JSON, with bytes in base64 and 64-bit numbers as
+//! text.
 
 use std::borrow::Cow;
 
@@ -151,8 +152,8 @@ fn operation<'a>(prefix: &[u8], operation: &'a Operation) -> Request<'a> {
     }
 }
 
-/// Opens a watch, with a report of the newest revision from time to time. Messages that are larger than
-/// etcd's requests may be come in fragments.
+/// Opens a watch, with a report of the newest revision from time to time. Messages that are larger
+/// than etcd's requests may be come in fragments.
 pub(super) fn watch(prefix: &[u8], from_revision: i64) -> Bytes {
     #[derive(Serialize)]
     struct Create<'a> {

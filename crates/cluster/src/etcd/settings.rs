@@ -12,17 +12,18 @@ use super::limits::{ATTEMPT, DEFAULT_PORT, MAX_ENDPOINTS, MAX_PREFIX_BYTES, TOTA
 /// Settings of a [`super::Client`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Addresses of etcd's members, as URLs: `https://etcd1.example:2379`. They are tried in this order.
+    /// Addresses of etcd's members, as URLs: `https://etcd1.example:2379`. They are tried in this
+    /// order.
     pub endpoints: Vec<String>,
     /// Files for addresses with `https`.
     pub tls: Option<TlsFiles>,
     /// User, if etcd has authentication enabled.
     pub user: Option<User>,
-    /// Beginning of every key of this cluster, with `/` at its end. Keys of the client's methods do not
-    /// contain it.
+    /// Beginning of every key of this cluster, with `/` at its end. Keys of the client's methods do
+    /// not contain it.
     pub prefix: String,
-    /// Allows `http` to an address that is not this machine: keys, values and passwords can then be read
-    /// and changed on the way.
+    /// Allows `http` to an address that is not this machine: keys, values and passwords can then be
+    /// read and changed on the way.
     pub allow_plain: bool,
     /// Time limit of one attempt at one address.
     pub attempt: Duration,
@@ -84,7 +85,8 @@ pub struct TlsFiles {
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// A user of etcd. (etcd's JSON gateway does not accept the name in a client's certificate as user.)
+/// A user of etcd. (etcd's JSON gateway does not accept the name in a client's certificate as
+/// user.)
 #[derive(Clone)]
 pub struct User {
     /// Its name.
@@ -194,7 +196,8 @@ impl Address {
         Ok(Address { tls, host, port })
     }
 
-    /// Whether packets to it stay on this machine. (A name other than `localhost` may lead anywhere.)
+    /// Whether packets to it stay on this machine. (A name other than `localhost` may lead
+    /// anywhere.)
     fn is_loopback(&self) -> bool {
         let ip = self.host.parse::<IpAddr>();
         ip.map_or(self.host == "localhost", |ip| ip.is_loopback())

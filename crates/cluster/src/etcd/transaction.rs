@@ -173,8 +173,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// The operation that shows whether the transaction was executed, and lets it be executed only once:
-    /// it changes a key whose revision is compared. A put is preferred, as its value can be read.
+    /// The operation that shows whether the transaction was executed, and lets it be executed only
+    /// once: it changes a key whose revision is compared. A put is preferred, as its value can be
+    /// read.
     pub(super) fn fence(&self) -> Option<Write> {
         let fences = self.operations.iter().filter_map(|operation| {
             let revision = self.compares.iter().find_map(|compare| match compare {

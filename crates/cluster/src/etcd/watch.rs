@@ -26,8 +26,8 @@ pub enum WatchEvent {
         /// Its address.
         endpoint: String,
     },
-    /// No member serves the watch at the moment: changes come late. The watch looks for another member
-    /// by itself, and misses nothing. Reported once until it is connected again.
+    /// No member serves the watch at the moment: changes come late. The watch looks for another
+    /// member by itself, and misses nothing. Reported once until it is connected again.
     Disconnected {
         /// Why.
         error: Error,
@@ -44,8 +44,8 @@ pub enum WatchEvent {
         /// The revision.
         revision: i64,
     },
-    /// etcd was heard: it still serves the watch. While nothing changes it is asked for that twice a
-    /// second.
+    /// etcd was heard: it still serves the watch. While nothing changes it is asked for that twice
+    /// a second.
     Alive,
     /// The watch ends here. Read everything, and watch from there.
     ReadNeeded(ReadNeeded),
@@ -86,8 +86,8 @@ pub enum ReadNeeded {
         "etcd had nothing here before the connection ended, so a restore would not show: read anew"
     )]
     NothingKnown,
-    /// Most addresses lead to another cluster. [`Client::is_replaced`] finds out whether it has taken the
-    /// place of this one.
+    /// Most addresses lead to another cluster. [`Client::is_replaced`] finds out whether it has
+    /// taken the place of this one.
     #[error("{0}")]
     OtherCluster(Error),
 }
@@ -100,8 +100,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next event. `None`: the one before was [`WatchEvent::ReadNeeded`]. Dropping the
-    /// future loses nothing.
+    /// Waits for the next event. `None`: the one before was [`WatchEvent::ReadNeeded`]. Dropping
+    /// the future loses nothing.
     pub async fn next(&mut self) -> Option<WatchEvent> {
         self.receiver.recv().await.map(|(event, _)| event)
     }
@@ -114,12 +114,12 @@ impl Drop for Watch {
 }
 
 impl Client {
-    /// Follows all changes of keys that begin with `prefix`, from this revision on (that of a snapshot,
-    /// plus 1). Call it in a runtime of tokio. The revision before must be one that etcd has had: a member
-    /// that has less is asked whether an old snapshot was restored.
+    /// Follows all changes of keys that begin with `prefix`, from this revision on (that of a
+    /// snapshot, plus 1). Call it in a runtime of tokio. The revision before must be one that etcd
+    /// has had: a member that has less is asked whether an old snapshot was restored.
     ///
-    /// A member is asked for a sign of life when it was silent for [`super::limits::WATCH_PROBE`], and left
-    /// for the next address after [`super::limits::WATCH_SILENCE`].
+    /// A member is asked for a sign of life when it was silent for [`super::limits::WATCH_PROBE`],
+    /// and left for the next address after [`super::limits::WATCH_SILENCE`].
     #[must_use]
     pub fn watch(&self, prefix: &str, from_revision: i64) -> Watch {
         self.follow(prefix, from_revision, Anchor::Unknown)
@@ -128,7 +128,8 @@ impl Client {
     /// Follows all changes after a snapshot of the same prefix.
     ///
     /// Whenever the watch is opened, etcd must still have the newest change that is known, at its
-    /// revision. Otherwise an old snapshot was restored, and others have written since: the watch ends.
+    /// revision. Otherwise an old snapshot was restored, and others have written since: the watch
+    /// ends.
     #[must_use]
     pub fn watch_after(&self, prefix: &str, snapshot: &Snapshot) -> Watch {
         let newest = snapshot.entries.iter().max_by_key(|entry| entry.mod_revision);
@@ -273,8 +274,8 @@ impl Watcher {
         loop {
             match timeout_at(until, body.frame()).await {
                 Err(_) if asked => return at.silent(WATCH_SILENCE).into(),
-                // Another watch asks this member already. That shows that the member lives, and each
-                // connection is still asked from time to time.
+                // Another watch asks this member already. That shows that the member lives, and
+                // each connection is still asked from time to time.
                 Err(_) if heard.elapsed() < WATCH_PROBE_EACH && self.client.is_asked(index) => {
                     until = Instant::now() + WATCH_PROBE;
                     continue;
@@ -329,8 +330,8 @@ impl Watcher {
             })
             .await?;
         if revision < seen {
-            // It lags behind, or all went back: a linearizable read shows it. The newest revision may
-            // have been that of a write, whose change the watch has not shown yet.
+            // It lags behind, or all went back: a linearizable read shows it. The newest revision
+            // may have been that of a write, whose change the watch has not shown yet.
             self.client.history().seen(seen);
             self.client.read_key(b"-").await?;
         }
@@ -343,8 +344,8 @@ impl Watcher {
         Ok(opened?)
     }
 
-    /// Checks that etcd has the history of before: a restore does not show in the revision, once others
-    /// have written as much as was lost.
+    /// Checks that etcd has the history of before: a restore does not show in the revision, once
+    /// others have written as much as was lost.
     async fn check_anchor(&mut self, at: &Endpoint) -> Result<(), End> {
         let (key, revision, value) = match &self.anchor {
             Anchor::Empty if self.was_open => {
@@ -369,8 +370,8 @@ impl Watcher {
         if !holds {
             return Err(Error::Rewritten { endpoint: at.name().into(), revision }.into());
         }
-        // What a restored etcd has after this change may have smaller revisions than those that etcd has
-        // reached in the meantime.
+        // What a restored etcd has after this change may have smaller revisions than those that
+        // etcd has reached in the meantime.
         if self.was_open {
             self.next = revision + 1;
         }

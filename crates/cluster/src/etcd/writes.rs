@@ -46,10 +46,11 @@ impl Client {
         }
     }
 
-    /// Executes writes that do not depend on each other, in this order, many in one request: one that
-    /// conflicts does not keep others from being executed. Returns an outcome for each.
+    /// Executes writes that do not depend on each other, in this order, many in one request: one
+    /// that conflicts does not keep others from being executed. Returns an outcome for each.
     ///
-    /// An error of one request (etcd has no space, a lease that is over) is that of all writes in it.
+    /// An error of one request (etcd has no space, a lease that is over) is that of all writes in
+    /// it.
     pub async fn write_each(&self, writes: &[Write]) -> Vec<Result<Outcome, Error>> {
         let mut outcomes = Vec::with_capacity(writes.len());
         let mut rest = writes;
@@ -99,8 +100,9 @@ impl Client {
         outcomes
     }
 
-    /// Reads an answer, in whose transaction it may have been executed at `revision` (that of its own
-    /// header, if not given). A compare may have failed because an earlier attempt was executed.
+    /// Reads an answer, in whose transaction it may have been executed at `revision` (that of its
+    /// own header, if not given). A compare may have failed because an earlier attempt was
+    /// executed.
     async fn answered(
         &self,
         answer: Txn,
@@ -144,7 +146,8 @@ impl Client {
         }
     }
 
-    /// Looks for a write among the values that its key has had, from the newest to the compared one.
+    /// Looks for a write among the values that its key has had, from the newest to the compared
+    /// one.
     async fn settle(&self, fence: Option<&Write>, until: Instant) -> Settled {
         let Some(fence) = fence else { return Settled::Unclear };
         let (key, mut newest, mut at) = (fence.operation.key(), None, 0);

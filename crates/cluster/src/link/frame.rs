@@ -22,10 +22,11 @@ use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
 pub(super) const VERSION: u32 = 2;
-/// Maximum length of a message, in bytes: a list of some 25,000 switches with generations, or 50,000
-/// without.
+/// Maximum length of a message, in bytes: a list of some 25,000 switches with generations, or
+/// 50,000 without.
 pub(crate) const MAX_FRAME_BYTES: usize = 1 << 20;
-/// Maximum length of a greeting, in bytes: the names of nodes and apps. It may come from a stranger.
+/// Maximum length of a greeting, in bytes: the names of nodes and apps. It may come from a
+/// stranger.
 const MAX_HELLO_BYTES: usize = 16 << 10;
 
 /// The first message of a connection, of the node that connects.

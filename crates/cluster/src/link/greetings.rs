@@ -1,8 +1,8 @@
 //! Connections that have not shown yet which node they are of.
 //!
-//! Anybody who can reach the address of the nodes can open one. So each is accepted at once, and who
-//! makes no progress gives way to a newcomer. The addresses of the nodes have places that no other address
-//! can take.
+//! Anybody who can reach the address of the nodes can open one. So each is accepted at once, and
+//! who makes no progress gives way to a newcomer. The addresses of the nodes have places that no
+//! other address can take.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,8 +13,8 @@ use bellrock_pace::{PlaceLimits, Places};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Places of connections in their greetings. A node that connects says something at once, so one that
-/// has said nothing for a few milliseconds can go.
+/// Places of connections in their greetings. A node that connects says something at once, so one
+/// that has said nothing for a few milliseconds can go.
 const PLACES: PlaceLimits = PlaceLimits {
     total: 128,
     per_network: 32,

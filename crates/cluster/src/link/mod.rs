@@ -1,12 +1,12 @@
 //! Connections between the nodes.
 //!
-//! Each node connects to each other one, and sends its heartbeats and requests there; it reads those of
-//! the others on the connections that they have made. A connection begins with a greeting, in which the
-//! receiver refuses nodes that do not belong to it: another cluster, an unknown node, another
-//! version, other apps, a second process of the same name.
+//! Each node connects to each other one, and sends its heartbeats and requests there; it reads
+//! those of the others on the connections that they have made. A connection begins with a greeting,
+//! in which the receiver refuses nodes that do not belong to it: another cluster, an unknown node,
+//! another version, other apps, a second process of the same name.
 //!
-//! With TLS both ends show a certificate, which must have the node's name. Without it, only loopback
-//! addresses are possible.
+//! With TLS both ends show a certificate, which must have the node's name. Without it, only
+//! loopback addresses are possible.
 
 mod frame;
 mod greetings;
@@ -38,8 +38,8 @@ pub use tls::{LinkTls, TlsError, TlsFiles};
 
 /// Time limit for a connection with its handshakes.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Maximum number of bytes of requests and answers that wait to be sent to a node, [`FRAME_BYTES`] for
-/// each included.
+/// Maximum number of bytes of requests and answers that wait to be sent to a node, [`FRAME_BYTES`]
+/// for each included.
 const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
 /// Time limit for sending one message.
 const SEND_LIMIT: Duration = Duration::from_secs(2);
@@ -274,8 +274,8 @@ impl Links {
         }
     }
 
-    /// Sends a request or an answer, behind all others to that node. `false`: too much waits, and it
-    /// is dropped. Those that wait when the connection ends are dropped too.
+    /// Sends a request or an answer, behind all others to that node. `false`: too much waits, and
+    /// it is dropped. Those that wait when the connection ends are dropped too.
     pub fn send_remote(&self, node: NodeId, frame: RemoteFrame) -> bool {
         let Some(Some(outgoing)) = self.outgoing.get(node.index()) else { return false };
         let frame = QueuedFrame::Remote(frame);
@@ -371,7 +371,8 @@ async fn connect(shared: &Shared, node: NodeId) -> io::Result<Connection> {
     }
 }
 
-/// Sends what there is until the connection fails. Ends without an error when there will be no more.
+/// Sends what there is until the connection fails. Ends without an error when there will be no
+/// more.
 async fn send_to(connection: &mut Connection, queue: &mut Queue) -> io::Result<()> {
     loop {
         // A heartbeat waits for one frame at most.
@@ -573,8 +574,8 @@ impl Shared {
                 self.names().join(" ")
             ));
         }
-        // Names of apps decide about cookies, and their places about priorities: with another chain a
-        // master would not take over what this node has installed.
+        // Names of apps decide about cookies, and their places about priorities: with another chain
+        // a master would not take over what this node has installed.
         if *apps != self.settings.apps {
             return Err(format!(
                 "node {node} has the apps [{}], and {me} has [{}]: `apps` must name the same ones, in the same \

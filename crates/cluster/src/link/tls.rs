@@ -105,8 +105,8 @@ impl LinkTls {
         self.ends().not_after
     }
 
-    /// When the first list of revoked certificates should be replaced, in seconds since 1970. `None`: there
-    /// is none, or it does not say.
+    /// When the first list of revoked certificates should be replaced, in seconds since 1970.
+    /// `None`: there is none, or it does not say.
     #[must_use]
     pub fn revocations_end(&self) -> Option<i64> {
         self.ends().revocations_end

@@ -6,8 +6,8 @@
 //! # How a switch gets its master
 //!
 //! etcd keeps a [`Record`] for each switch: the order of its masters. The first node of it that is
-//! alive, and that the switch is connected to, claims the switch with the [`Generation`] of its rank.
-//! The switch refuses older generations, so it obeys one node even when nodes disagree.
+//! alive, and that the switch is connected to, claims the switch with the [`Generation`] of its
+//! rank. The switch refuses older generations, so it obeys one node even when nodes disagree.
 //!
 //! ```text
 //!                    the first that lives            granted
@@ -17,18 +17,19 @@
 //!                stale, refused, no answer       the switch obeys another, no majority
 //! ```
 //!
-//! - **Takeover.** A node is dead when a majority of the nodes does not hear it. The next node of the
-//!   order claims its switches at once, without etcd. Then it writes a record with itself in front.
+//! - **Takeover.** A node is dead when a majority of the nodes does not hear it. The next node of
+//!   the order claims its switches at once, without etcd. Then it writes a record with itself in
+//!   front.
 //! - **Majority.** A node that does not hear a majority, or is not heard by one, stands by at all
 //!   switches.
 //! - **Stale.** A switch that has seen a newer generation has another master, whose record follows.
 //!   If no record comes, the node writes one with a higher epoch, and claims again.
 //! - **Who is master now.** Nodes tell each other by which generations they are master. A node that
-//!   was master, or had no majority, asks the switch what it has seen before it claims it again. And a
-//!   node that waits for another one that does not claim asks the switch too: nodes that had seen
-//!   different things agree by what the switch says.
-//! - **A node dies.** The others claim the switches again that they take for their own. The dead node may
-//!   have been master of one, and nobody may have heard of it.
+//!   was master, or had no majority, asks the switch what it has seen before it claims it again.
+//!   And a node that waits for another one that does not claim asks the switch too: nodes that had
+//!   seen different things agree by what the switch says.
+//! - **A node dies.** The others claim the switches again that they take for their own. The dead
+//!   node may have been master of one, and nobody may have heard of it.
 //! - **Moves.** A master that has too many switches, or drains, offers one. The other node accepts
 //!   it, the master writes the record, and serves until the other has claimed the switch.
 //!
@@ -80,21 +81,22 @@ const YIELD: Duration = Duration::from_secs(1);
 const MAX_REFUSED_CLAIMS: u32 = 3;
 /// A node that a switch refuses counts as not connected for so long.
 const UNFIT: Duration = Duration::from_secs(10);
-/// A node that waits so long for another one to claim a switch asks the switch what it has seen, and
-/// again after a pause that doubles up to the second value.
+/// A node that waits so long for another one to claim a switch asks the switch what it has seen,
+/// and again after a pause that doubles up to the second value.
 const ASK_AFTER: Duration = Duration::from_secs(1);
 const ASK_PAUSE: Duration = Duration::from_secs(32);
-/// A node claims a switch that no node says to be master of, whoever is in front of it, after the first
-/// time and the second one for each node before it in the list: nodes without etcd may know different
-/// records.
+/// A node claims a switch that no node says to be master of, whoever is in front of it, after the
+/// first time and the second one for each node before it in the list: nodes without etcd may know
+/// different records.
 const WAIT_IN_VAIN: Duration = Duration::from_secs(3);
 const WAIT_FOR_NODE: Duration = Duration::from_secs(1);
-/// Time after the death of a node within which its last claims arrive: without a majority it stands by.
+/// Time after the death of a node within which its last claims arrive: without a majority it stands
+/// by.
 const CLAIMS_END: Duration = Duration::from_secs(1);
 /// A switch that no node says to be master of for so long is an alarm.
 const NO_MASTER: Duration = Duration::from_secs(5);
-/// The maximum pause between two records of a switch that does not obey: each one in a row without a
-/// grant doubles it.
+/// The maximum pause between two records of a switch that does not obey: each one in a row without
+/// a grant doubles it.
 const MAX_WRITE_PAUSE: Duration = Duration::from_secs(32);
 
 /// Maximum number of switches with a record. More get no master: who invents datapath ids must not
@@ -208,8 +210,8 @@ pub enum Notice {
     Master(Dpid, Option<NodeId>),
     /// A switch obeys another node, though this one was its master.
     Fenced(Dpid),
-    /// A switch had seen a newer generation, and no record of it came. Etcd was restored from an old
-    /// snapshot, or something else than this cluster is master of it.
+    /// A switch had seen a newer generation, and no record of it came. Etcd was restored from an
+    /// old snapshot, or something else than this cluster is master of it.
     Jumped(Dpid, Generation),
     /// A switch refuses this node as its master.
     Unfit(Dpid),

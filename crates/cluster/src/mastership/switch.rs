@@ -80,8 +80,8 @@ pub(super) enum Role {
         generation: Generation,
         until: Duration,
     },
-    /// `claim`: a newer generation has been ordered, or the same one again, until its answer or this
-    /// time. `confirm_at`: the same one is ordered again then.
+    /// `claim`: a newer generation has been ordered, or the same one again, until its answer or
+    /// this time. `confirm_at`: the same one is ordered again then.
     Master {
         generation: Generation,
         claim: Option<Duration>,
@@ -153,8 +153,8 @@ impl Mastership {
         }
     }
 
-    /// Takes a record that was written, unless a newer one is known: answers and changes do not come
-    /// in one order.
+    /// Takes a record that was written, unless a newer one is known: answers and changes do not
+    /// come in one order.
     pub(super) fn change_record(&mut self, dpid: Dpid, record: Record, now: Duration) {
         // Another record of the same revision is of an etcd that was restored.
         if self.record(dpid).is_none_or(|known| known.revision <= record.revision) {
@@ -351,7 +351,8 @@ impl Mastership {
         self.timers.insert((at, dpid));
     }
 
-    /// Looks at a switch: does what is to be done, and tells the other nodes what this one is there.
+    /// Looks at a switch: does what is to be done, and tells the other nodes what this one is
+    /// there.
     pub(super) fn look_at(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
         self.decide(dpid, now, out);
         let generation = match self.role(dpid) {
@@ -409,7 +410,8 @@ impl Mastership {
         }
     }
 
-    /// The node that is to be master of a switch, as this node sees it. The switch may not obey it yet.
+    /// The node that is to be master of a switch, as this node sees it. The switch may not obey it
+    /// yet.
     #[must_use]
     pub fn master(&self, dpid: Dpid) -> Option<NodeId> {
         self.designated(dpid).map(|designated| designated.node)
@@ -418,8 +420,8 @@ impl Mastership {
     /// The first node of the order that lives and has the switch. `None`: there is no record, or no
     /// such node.
     ///
-    /// The order begins with the node that the switch has obeyed last, as far as this node knows from
-    /// the switch or from others: it has taken over, and its record may still be on the way.
+    /// The order begins with the node that the switch has obeyed last, as far as this node knows
+    /// from the switch or from others: it has taken over, and its record may still be on the way.
     fn designated(&self, dpid: Dpid) -> Option<Designated> {
         let entry = self.switches.get(&dpid)?;
         let record = entry.record.as_ref()?;
@@ -529,8 +531,8 @@ impl Mastership {
         here.must_jump = false;
         let Role::Master { generation, yield_at, .. } = &mut here.role else { return };
         let held = *generation;
-        // A node with a lower rank than the one that this node has taken over with is refused by the
-        // switch. So this node stays, and its record follows.
+        // A node with a lower rank than the one that this node has taken over with is refused by
+        // the switch. So this node stays, and its record follows.
         let theirs = entry.record.as_ref().map_or(0, Record::epoch);
         if !is_later(theirs, held.epoch()) {
             self.write_with_me_first(dpid, now, out);
@@ -544,7 +546,8 @@ impl Mastership {
         out.push(Output::Order(dpid, STAND_BY));
     }
 
-    /// There is no record, or no node of it is there. The first node that has the switch writes one.
+    /// There is no record, or no node of it is there. The first node that has the switch writes
+    /// one.
     fn propose(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
         let Some(Entry { here: Some(here), .. }) = self.switches.get(&dpid) else { return };
         let is_master = matches!(here.role, Role::Master { .. });

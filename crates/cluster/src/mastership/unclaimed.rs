@@ -22,8 +22,8 @@ pub(super) struct Unclaimed {
 }
 
 impl Mastership {
-    /// Finds out whether a switch has a master. If no node says so, asks the switch, so that nodes that
-    /// wait for each other learn whom it has obeyed.
+    /// Finds out whether a switch has a master. If no node says so, asks the switch, so that nodes
+    /// that wait for each other learn whom it has obeyed.
     pub(super) fn look_for_master(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) {
         let is_here = self.switches.get(&dpid).is_some_and(|entry| entry.here.is_some());
         let has_master = self.is_master(dpid) || self.names_master(dpid);
@@ -102,7 +102,8 @@ impl Mastership {
         named.any(|generation| generation.is_newer_than(held))
     }
 
-    /// Whether a node may be master without saying so: it is of the first release, or was not heard yet.
+    /// Whether a node may be master without saying so: it is of the first release, or was not heard
+    /// yet.
     fn is_silent_about_masters(&self, node: NodeId) -> bool {
         node != self.me && !self.peers.has_generations(node)
     }

@@ -1,7 +1,8 @@
 //! Records of switches that are gone: they are removed, so that new switches find a place.
 //!
-//! A record can be made again at any time: a new one has a later epoch than all before it, by etcd's
-//! revision, and by what the switch says that it has seen. So nothing is lost but the order of masters.
+//! A record can be made again at any time: a new one has a later epoch than all before it, by
+//! etcd's revision, and by what the switch says that it has seen. So nothing is lost but the order
+//! of masters.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,8 +17,8 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// Time without its switch at any node after which a record is removed. It is longer than most
 /// maintenance, so a switch that comes back has the masters of before.
 pub const KEEP_RECORDS: Duration = Duration::from_secs(24 * 3600);
-/// The same above [`MANY_RECORDS`]. Without certificates of switches anybody may invent datapath ids,
-/// which must not keep new switches out.
+/// The same above [`MANY_RECORDS`]. Without certificates of switches anybody may invent datapath
+/// ids, which must not keep new switches out.
 const KEEP_MANY: Duration = Duration::from_secs(60);
 /// Number of records above which they are kept for [`KEEP_MANY`] only.
 const MANY_RECORDS: usize = MAX_SWITCHES / 4 * 3;
@@ -25,8 +26,8 @@ const MANY_RECORDS: usize = MAX_SWITCHES / 4 * 3;
 const MAX_REMOVALS: usize = 256;
 
 impl Mastership {
-    /// Removes records of switches that no node has had for long. One node does it: the first one that
-    /// serves.
+    /// Removes records of switches that no node has had for long. One node does it: the first one
+    /// that serves.
     pub(super) fn remove_unused(&mut self, now: Duration, out: &mut Vec<Output>) {
         if now < self.next_sweep {
             return;

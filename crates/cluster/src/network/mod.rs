@@ -1,5 +1,5 @@
-//! Links and hosts of other nodes: what [`Exchange`](bellrock_services::exchange::Exchange) sends and
-//! receives, on the links.
+//! Links and hosts of other nodes: what [`Exchange`](bellrock_services::exchange::Exchange) sends
+//! and receives, on the links.
 
 mod wire;
 

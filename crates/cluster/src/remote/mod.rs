@@ -10,13 +10,13 @@
 //! ```
 //!
 //! - **Order.** All messages of this node for one switch go through one lane, in order. A node that
-//!   is not the master refuses, and has sent nothing. Everything of the lane that follows is refused
-//!   too, until the lane begins its next stream: so what was refused goes to the next master before
-//!   what came later.
+//!   is not the master refuses, and has sent nothing. Everything of the lane that follows is
+//!   refused too, until the lane begins its next stream: so what was refused goes to the next
+//!   master before what came later.
 //! - **Loss.** When a link to the master ends, what was on its way may have happened or not. The
 //!   outcome is the same as that of a switch whose connection ends.
-//! - **Bounds.** [`MAX_REQUESTS`], [`MAX_REQUESTS_PER_SWITCH`] and [`MAX_BYTES`] are on their way at a
-//!   time. What is beyond is not sent ([`Error::Full`]).
+//! - **Bounds.** [`MAX_REQUESTS`], [`MAX_REQUESTS_PER_SWITCH`] and [`MAX_BYTES`] are on their way
+//!   at a time. What is beyond is not sent ([`Error::Full`]).
 //!
 //! [`RemoteRequests`] has no socket, thread or clock: events and the time go in, frames come out.
 

@@ -186,8 +186,8 @@ impl Outgoing {
         Some(posted)
     }
 
-    /// When all that follows a refused request is refused too, or answered otherwise, it goes again,
-    /// as a new stream, before all that came later.
+    /// When all that follows a refused request is refused too, or answered otherwise, it goes
+    /// again, as a new stream, before all that came later.
     fn settle(&mut self, now: Duration, dpid: Dpid, master: MasterOf<'_>, out: &mut Frames) {
         let Some(lane) = self.lanes.get_mut(&dpid) else { return };
         let first_refused = lane.refused.keys().next().copied();

@@ -24,7 +24,8 @@ pub enum WireChange {
     TimedOut,
 }
 
-/// A [`Refusal`]: an error by its name, which is that of all versions, or by numbers without a name.
+/// A [`Refusal`]: an error by its name, which is that of all versions, or by numbers without a
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WireRefusal {
     /// The name of the error ([`ErrorCode::name`]).

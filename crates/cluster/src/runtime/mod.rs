@@ -6,11 +6,11 @@
 //! etcd (records) ---------------------+                 +--> records
 //! ```
 //!
-//! The same thread carries what apps send to switches of other nodes ([`RemoteRequests`]), and links
-//! and hosts between all nodes ([`network`](crate::network)).
+//! The same thread carries what apps send to switches of other nodes ([`RemoteRequests`]), and
+//! links and hosts between all nodes ([`network`](crate::network)).
 //!
-//! The thread has an async runtime of its own. Workers never wait for it: orders of roles go through
-//! their mailboxes, and what has happened to switches is read from watches.
+//! The thread has an async runtime of its own. Workers never wait for it: orders of roles go
+//! through their mailboxes, and what has happened to switches is read from watches.
 
 mod member;
 mod network;
@@ -53,10 +53,11 @@ pub struct ClusterSettings {
     pub listen: SocketAddr,
     /// Names and addresses of the other nodes: 2, 4, 6 or 8 of them, so that there is a majority.
     pub peers: Vec<(String, SocketAddr)>,
-    /// The apps of the controller's chain, in order. A node with others is refused. The builder of a
-    /// controller sets them.
+    /// The apps of the controller's chain, in order. A node with others is refused. The builder of
+    /// a controller sets them.
     pub apps: Vec<String>,
-    /// TLS between the nodes, with the certificate of this one. `None`: only for loopback addresses.
+    /// TLS between the nodes, with the certificate of this one. `None`: only for loopback
+    /// addresses.
     pub tls: Option<LinkTls>,
     /// How etcd is reached. Its prefix is replaced by that of the cluster.
     pub etcd: etcd::Settings,

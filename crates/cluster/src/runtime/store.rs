@@ -219,8 +219,8 @@ impl Store {
         results.collect()
     }
 
-    /// Removes records of switches that are gone, each on condition of its revision. Those that stay are
-    /// found again.
+    /// Removes records of switches that are gone, each on condition of its revision. Those that
+    /// stay are found again.
     pub(crate) async fn remove(&self, records: &[(Dpid, u64)]) {
         let removal = |&(dpid, expected): &(Dpid, u64)| {
             Some(Write::delete(format!("{MASTERS}{dpid}"), i64::try_from(expected).ok()?))

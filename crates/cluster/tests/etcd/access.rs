@@ -125,7 +125,8 @@ async fn users_need_a_password_and_a_role() {
 async fn endpoints_that_are_no_etcd_are_skipped() {
     let cluster = Cluster::start(1).await;
     let mut settings = cluster.settings();
-    // One accepts and is silent, one answers for another protocol, one as a web server does, one refuses.
+    // One accepts and is silent, one answers for another protocol, one as a web server does, one
+    // refuses.
     let mut listeners = Vec::new();
     for answer in
         ["", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"]

@@ -129,8 +129,8 @@ async fn a_leader_that_etcd_does_not_answer_gives_up_before_its_lease_is_over() 
     until("it leads again", || one.lead_lease().is_some()).await;
 }
 
-/// Orders of three controllers, each with some that wait: `cargo test -p bellrock-cluster --test etcd
-/// -- --ignored --nocapture orders_per_second`.
+/// Orders of three controllers, each with some that wait: `cargo test -p bellrock-cluster --test
+/// etcd -- --ignored --nocapture orders_per_second`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it measures"]
 async fn orders_per_second() {

@@ -24,8 +24,8 @@ impl Pki {
         Pki { issuer, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Files of this name, with a certificate for these hosts. (etcd's gateway is a client of its own
-    /// etcd, with etcd's certificate.)
+    /// Files of this name, with a certificate for these hosts. (etcd's gateway is a client of its
+    /// own etcd, with etcd's certificate.)
     pub fn files(&self, name: &str, hosts: &[&str]) -> TlsFiles {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();

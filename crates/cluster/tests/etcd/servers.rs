@@ -1,4 +1,5 @@
-//! Members of etcd on loopback addresses of their own, in a temporary folder. They end with the test.
+//! Members of etcd on loopback addresses of their own, in a temporary folder. They end with the
+//! test.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;

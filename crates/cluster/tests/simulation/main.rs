@@ -1,14 +1,16 @@
-//! Several nodes, switches with roles, and a model of etcd, on a virtual clock, with faults by seed.
+//! Several nodes, switches with roles, and a model of etcd, on a virtual clock, with faults by
+//! seed.
 //!
 //! What must hold at every moment:
 //! - A switch that has obeyed one master never again obeys one with an older generation.
 //! - No two nodes are obeyed with the same generation.
 //!
 //! What must hold some time after the last fault: each switch has one master, which all nodes know,
-//! and no node has more switches than the others. In three of four seeds a minority of the nodes stays away
-//! then, and in one of four etcd too: the switches have masters all the same.
+//! and no node has more switches than the others. In three of four seeds a minority of the nodes
+//! stays away then, and in one of four etcd too: the switches have masters all the same.
 //!
-//! `SEED=7 cargo test -p bellrock-cluster --test simulation` plays one seed, and prints what happens.
+//! `SEED=7 cargo test -p bellrock-cluster --test simulation` plays one seed, and prints what
+//! happens.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -50,8 +52,9 @@ fn every_switch_obeys_one_master_through_all_faults() {
     assert!(failures.is_empty(), "{} of {SEEDS}:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Seeds that failed at some time: of nodes that wait for each other for ever, of equal generations, of
-/// a restore that was not noticed, and of nodes that had lost a switch to one that died.
+/// Seeds that failed at some time: of nodes that wait for each other for ever, of equal
+/// generations, of a restore that was not noticed, and of nodes that had lost a switch to one that
+/// died.
 const KNOWN_SEEDS: [u64; 19] = [
     67, 75, 151, 259, 286, 363, 446, 519, 595, 862, 883, 902, 966, 975, 983, 1150, 2559, 10015,
     16731,

@@ -8,7 +8,8 @@ use crate::contradictions::{Contradiction, error, overlap, warning};
 use crate::{Config, StorePlace};
 
 impl Config {
-    /// Contradictions of the cluster's settings. None of them matters to a controller that is alone.
+    /// Contradictions of the cluster's settings. None of them matters to a controller that is
+    /// alone.
     pub(crate) fn of_cluster(&self) -> Vec<Contradiction> {
         let cluster = &self.cluster;
         if !cluster.is_on() {

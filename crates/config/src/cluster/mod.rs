@@ -1,6 +1,7 @@
 //! The settings of a cluster: several controllers as one.
 //!
-//! They are data only. What connects to other nodes and to etcd is elsewhere, and gets them from here.
+//! They are data only. What connects to other nodes and to etcd is elsewhere, and gets them from
+//! here.
 
 mod checks;
 mod endpoint;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 pub use endpoint::EtcdEndpoint;
 pub(crate) use settings::CLUSTER;
 
-/// Number of nodes of a cluster. It is odd: an even number survives no more losses than one node less.
+/// Number of nodes of a cluster. It is odd: an even number survives no more losses than one node
+/// less.
 pub const CLUSTER_NODES: RangeInclusive<usize> = 3..=9;
 
 /// Maximum length of the name of a cluster or node, in bytes.
@@ -95,7 +97,8 @@ impl ClusterConfig {
         *self != ClusterConfig::default()
     }
 
-    /// All nodes with their addresses, by name. This node's own address is the one that it listens on.
+    /// All nodes with their addresses, by name. This node's own address is the one that it listens
+    /// on.
     #[must_use]
     pub fn nodes(&self) -> BTreeMap<&str, SocketAddr> {
         let peers = self.peers.iter().map(|(name, address)| (&**name, *address));

@@ -11,9 +11,9 @@
 //! duplicated by the network.
 //!
 //! # What it is not
-//! It routes nothing: packets to other subnets go to its gateway, if it has one ([`HostNetwork`]). It
-//! has no other VLAN than its own, neither sends nor reads fragments or IPv6, and does not send to
-//! itself.
+//! It routes nothing: packets to other subnets go to its gateway, if it has one ([`HostNetwork`]).
+//! It has no other VLAN than its own, neither sends nor reads fragments or IPv6, and does not send
+//! to itself.
 
 mod flows;
 mod neighbours;

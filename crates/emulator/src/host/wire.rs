@@ -1,7 +1,7 @@
 //! Reads and writes the frames of hosts.
 //!
-//! Hosts use plain Ethernet II (tags are added and taken off elsewhere), ARP (RFC 826), IPv4 without options and fragments (RFC
-//! 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
+//! Hosts use plain Ethernet II (tags are added and taken off elsewhere), ARP (RFC 826), IPv4
+//! without options and fragments (RFC 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
 
 use std::net::Ipv4Addr;
 

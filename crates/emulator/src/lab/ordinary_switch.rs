@@ -14,7 +14,8 @@ const KEPT_FRAMES: usize = 1 << 16;
 /// What an ordinary switch does with LLDP frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LldpHandling {
-    /// Keeps frames to 01:80:c2:00:00:00 to :0f, as IEEE 802.1D says. LLDP to other addresses passes.
+    /// Keeps frames to 01:80:c2:00:00:00 to :0f, as IEEE 802.1D says. LLDP to other addresses
+    /// passes.
     #[default]
     ByAddress,
     /// Keeps all frames of LLDP's Ethernet type too.

@@ -27,8 +27,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two checks of the timers: a check reads all lines.
 const TIMER_GRAIN: Duration = Duration::from_millis(10);
 
-/// Minimum time that a connection lasts at a controller that serves the switch. The next pause is the
-/// shortest then.
+/// Minimum time that a connection lasts at a controller that serves the switch. The next pause is
+/// the shortest then.
 const SERVED: Duration = Duration::from_secs(5);
 
 /// A time that never comes.

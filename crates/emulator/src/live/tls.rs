@@ -8,8 +8,8 @@ use bellrock_tls::{TlsFileError, controller_name, switch_config};
 use mio::net::TcpStream;
 use rustls::{ClientConfig, ClientConnection};
 
-/// The certificate of emulated switches, and the authority of controllers. As Open vSwitch does, all
-/// switches have the same certificate, and the name in the controller's does not matter.
+/// The certificate of emulated switches, and the authority of controllers. As Open vSwitch does,
+/// all switches have the same certificate, and the name in the controller's does not matter.
 #[derive(Clone, Debug)]
 pub struct SwitchTls(Arc<ClientConfig>);
 

@@ -118,8 +118,8 @@ impl TcpWire {
             match received {
                 Ok(0) => return Ok(WireRead::End),
                 Ok(len) => {
-                    // A short read has emptied the socket; the poller reports later bytes. A session
-                    // of TLS may have more.
+                    // A short read has emptied the socket; the poller reports later bytes. A
+                    // session of TLS may have more.
                     self.readable = len == into.len() || self.ending || !is_plain;
                     return Ok(WireRead::Bytes(len));
                 }

@@ -110,8 +110,8 @@ pub struct HostSpec {
 /// The network that a host is in. By default, all hosts are in one network without routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostNetwork {
-    /// Length of the prefix of its subnet: it reaches other addresses by its gateway only. `None`: it
-    /// asks for every address itself.
+    /// Length of the prefix of its subnet: it reaches other addresses by its gateway only. `None`:
+    /// it asks for every address itself.
     pub prefix: Option<u8>,
     /// Router to other subnets. `None`: it reaches no other subnet.
     pub gateway: Option<Ipv4Addr>,

@@ -13,8 +13,8 @@ const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of datapath ids that are taken out of a certificate.
 pub(crate) const MAX_DPIDS: usize = 4096;
 
-/// What the peer of a session has proved. `None`: it showed no certificate that can be read, which a
-/// server that demands one does not accept.
+/// What the peer of a session has proved. `None`: it showed no certificate that can be read, which
+/// a server that demands one does not accept.
 pub(crate) fn identity(session: &CommonState, epoch: u64) -> Option<SwitchIdentity> {
     let certificates = session.peer_certificates()?;
     let mut identity = parse(certificates.first()?)?;

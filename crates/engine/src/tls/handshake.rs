@@ -1,9 +1,9 @@
-//! Handshakes of TLS, on threads of their own: one takes as long as thousands of packets, so a worker
-//! must not do it.
+//! Handshakes of TLS, on threads of their own: one takes as long as thousands of packets, so a
+//! worker must not do it.
 //!
 //! The acceptor gives each new connection to one of the threads, and gets it back as a channel or
-//! with the reason of its failure. A thread bounds its handshakes: a stranger who makes no progress gives
-//! way to a newcomer.
+//! with the reason of its failure. A thread bounds its handshakes: a stranger who makes no progress
+//! gives way to a newcomer.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -34,19 +34,21 @@ use crate::thread::WAKE;
 /// Number of threads for handshakes.
 pub(crate) const HANDSHAKE_THREADS: usize = 2;
 
-/// Maximum number of handshakes at a time. A further connection displaces one of them, or is closed.
+/// Maximum number of handshakes at a time. A further connection displaces one of them, or is
+/// closed.
 pub(crate) const MAX_HANDSHAKES: usize = 2048;
 
-/// Maximum number of handshakes at a time of one network (see [`bellrock_pace::network_of`]), except those
-/// of the loopback.
+/// Maximum number of handshakes at a time of one network (see [`bellrock_pace::network_of`]),
+/// except those of the loopback.
 pub(crate) const MAX_HANDSHAKES_PER_NETWORK: usize = 256;
 
-/// Minimum time without a byte before a handshake gives way to that of a network with as many. Longer
-/// than the threads need for a crowd of switches that come at once: their work is not thrown away.
+/// Minimum time without a byte before a handshake gives way to that of a network with as many.
+/// Longer than the threads need for a crowd of switches that come at once: their work is not thrown
+/// away.
 pub(crate) const MIN_QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum number of connections that the acceptor has given to the threads and not got back: those in
-/// handshakes, and as many that wait.
+/// Maximum number of connections that the acceptor has given to the threads and not got back: those
+/// in handshakes, and as many that wait.
 pub(crate) const MAX_PENDING: usize = 2 * MAX_HANDSHAKES;
 
 /// The places of one thread.
@@ -114,7 +116,8 @@ struct ThreadQueue {
 }
 
 impl Handshakes {
-    /// Makes the queues, and a poller for each thread. `acceptor` is woken by the end of a handshake.
+    /// Makes the queues, and a poller for each thread. `acceptor` is woken by the end of a
+    /// handshake.
     pub(crate) fn new(acceptor: Arc<Waker>) -> io::Result<(Arc<Self>, Vec<Poll>)> {
         let (mut threads, mut polls) = (Vec::new(), Vec::new());
         for _ in 0..HANDSHAKE_THREADS {
@@ -446,8 +449,8 @@ impl Handshake {
     }
 }
 
-/// Whether the bytes begin with an OpenFlow hello of any version (1.0 §5.1). A record of a handshake
-/// begins with 22.
+/// Whether the bytes begin with an OpenFlow hello of any version (1.0 §5.1). A record of a
+/// handshake begins with 22.
 fn is_openflow(bytes: &[u8]) -> bool {
     matches!(bytes, [1..=6, 0, ..])
 }

@@ -17,8 +17,9 @@ use super::TlsServer;
 /// Maximum number of datapath ids that are pinned to certificates.
 pub const MAX_PINS: usize = 65_536;
 
-/// Maximum number of datapath ids that are pinned to one certificate: a switch with a stolen key, or
-/// a wrong one, cannot take all that are free. One Open vSwitch has one certificate for all bridges.
+/// Maximum number of datapath ids that are pinned to one certificate: a switch with a stolen key,
+/// or a wrong one, cannot take all that are free. One Open vSwitch has one certificate for all
+/// bridges.
 pub const MAX_PINS_PER_KEY: usize = 256;
 
 /// What happens with a certificate that names no datapath id, and has none in the configuration.
@@ -49,8 +50,8 @@ pub type Pins = BTreeMap<Dpid, Pin>;
 /// its key).
 pub type IdentityMap = BTreeMap<String, Vec<Dpid>>;
 
-/// Reports that pins have changed, so that they are stored. It is called on a worker's thread, so it
-/// must not block.
+/// Reports that pins have changed, so that they are stored. It is called on a worker's thread, so
+/// it must not block.
 pub type PinsChanged = Arc<dyn Fn() + Send + Sync>;
 
 /// The rules of certificates and datapath ids. All clones share them.

@@ -1,9 +1,9 @@
 //! TLS towards switches: what the controller shows and what it demands, handshakes, and the
 //! encrypted channel.
 //!
-//! Both sides show a certificate, and each verifies the other's (OpenFlow 1.3.5 §6.3.3). Versions 1.2
-//! and 1.3 are accepted. Handshakes have threads of their own (`handshake`), since one takes as long
-//! as thousands of packets; a worker gets an established session (`session`).
+//! Both sides show a certificate, and each verifies the other's (OpenFlow 1.3.5 §6.3.3). Versions
+//! 1.2 and 1.3 are accepted. Handshakes have threads of their own (`handshake`), since one takes as
+//! long as thousands of packets; a worker gets an established session (`session`).
 
 mod certificate;
 #[cfg(fuzzing)]
@@ -36,8 +36,8 @@ pub use identities::{
 /// Number of tickets that a switch gets in TLS 1.3; each resumes one session.
 const TICKETS: usize = 1;
 
-/// The variable that names a file for the keys of sessions, so that a capture can be decrypted. It is
-/// the name that other programs use too.
+/// The variable that names a file for the keys of sessions, so that a capture can be decrypted. It
+/// is the name that other programs use too.
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 /// The files of a TLS server, all in PEM.
@@ -92,7 +92,8 @@ impl TlsServer {
     }
 
     /// Replaces what it shows and accepts, for the connections from now on. Established ones go on;
-    /// [`Monitor::close_revoked`](crate::Monitor::close_revoked) closes those of revoked certificates.
+    /// [`Monitor::close_revoked`](crate::Monitor::close_revoked) closes those of revoked
+    /// certificates.
     pub fn replace(&self, other: TlsServer) {
         let loaded = other.loaded().clone();
         let mut own = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -106,8 +107,8 @@ impl TlsServer {
         self.loaded().not_after
     }
 
-    /// When the first list of revoked certificates should be replaced, in seconds since 1970. `None`: there
-    /// is none, or it does not say.
+    /// When the first list of revoked certificates should be replaced, in seconds since 1970.
+    /// `None`: there is none, or it does not say.
     #[must_use]
     pub fn revocations_end(&self) -> Option<i64> {
         self.loaded().revocations_end
@@ -123,8 +124,8 @@ impl TlsServer {
         self.loaded().epoch
     }
 
-    /// Whether a certificate that was accepted once is revoked now. Anything else that has changed, such
-    /// as its authority or the time, is for new connections.
+    /// Whether a certificate that was accepted once is revoked now. Anything else that has changed,
+    /// such as its authority or the time, is for new connections.
     ///
     /// # Errors
     /// Why it is not accepted any more.
@@ -137,7 +138,8 @@ impl TlsServer {
         }
     }
 
-    /// Verifies the certificate of a switch, as a whole handshake does. A resumed session skips that.
+    /// Verifies the certificate of a switch, as a whole handshake does. A resumed session skips
+    /// that.
     pub(crate) fn verify(&self, identity: &SwitchIdentity) -> Result<(), rustls::Error> {
         let verifier = Arc::clone(&self.loaded().verifier);
         let mut chain = identity.certificates.iter().map(|der| CertificateDer::from(der.to_vec()));
@@ -181,8 +183,8 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
         .with_client_cert_verifier(Arc::clone(&verifier))
         .with_single_cert(chain, private)
         .map_err(unusable)?;
-    // What resumes a session is with the switch, encrypted with keys that this server makes: it takes
-    // no memory here, and ends when files are read anew.
+    // What resumes a session is with the switch, encrypted with keys that this server makes: it
+    // takes no memory here, and ends when files are read anew.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = ring::Ticketer::new().map_err(unusable)?;
     config.send_tls13_tickets = TICKETS;
@@ -195,8 +197,8 @@ fn load(of: &TlsFiles) -> Result<Loaded, TlsFileError> {
     Ok(Loaded { config: Arc::new(config), verifier, epoch: 0, not_after, revocations_end })
 }
 
-/// Warns of a list that should have been replaced. It stays in force: without it, revoked certificates would
-/// be accepted again.
+/// Warns of a list that should have been replaced. It stays in force: without it, revoked
+/// certificates would be accepted again.
 fn warn_if_old(path: &Path, lists: &[CertificateRevocationListDer<'_>]) {
     let now = i64::try_from(UnixTime::now().as_secs()).unwrap_or(i64::MAX);
     if files::revocations_end(lists).is_some_and(|end| end < now) {

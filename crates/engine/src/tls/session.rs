@@ -135,8 +135,8 @@ impl TlsSession {
         }
     }
 
-    /// Reads from the kernel once, and decrypts. Returns the number of bytes in `buffer`, and whether
-    /// there may be more; what does not fit goes to `decrypted`.
+    /// Reads from the kernel once, and decrypts. Returns the number of bytes in `buffer`, and
+    /// whether there may be more; what does not fit goes to `decrypted`.
     fn fill(&mut self, scratch: &mut [u8], buffer: &mut [u8]) -> io::Result<(usize, bool)> {
         let (start, room) = scratch.split_at_mut_checked(self.carry.len()).unwrap_or_default();
         if room.len() < READ_BYTES {

@@ -58,8 +58,8 @@ impl Lab {
         up(&self.engine, tunnel, Version::V1_3, dpid)
     }
 
-    /// Claims a datapath id, which must be refused. Returns the reason of the first refusal: the same
-    /// kind of end of one address is an event once a minute.
+    /// Claims a datapath id, which must be refused. Returns the reason of the first refusal: the
+    /// same kind of end of one address is an event once a minute.
     fn refused(&self, tunnel: &Tunnel, dpid: u64) -> String {
         self.refused_at(tunnel.address(), dpid)
     }

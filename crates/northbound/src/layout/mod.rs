@@ -2,8 +2,8 @@
 //! on the picture is like the number of links between them in the network.
 //!
 //! Connected parts of the network are laid out one by one, by [`stress`], and put side by side. A
-//! layout starts from the one before, and a link or a switch that is lost moves nothing. So an operator finds a
-//! switch where it was.
+//! layout starts from the one before, and a link or a switch that is lost moves nothing. So an
+//! operator finds a switch where it was.
 //!
 //! # What it is not
 //! It knows no pixels: lengths are in links. Hosts are placed by the page, around their switches.

@@ -3,15 +3,16 @@
 //! have a small sum.
 //!
 //! Sources: Zheng, Pawar and Goodman, "Graph Drawing by Stochastic Gradient Descent" (IEEE TVCG
-//! 2019), for the steps; Ortmann, Klimenta and Brandes, "A Sparse Stress Model" (JGAA 2017), for large
-//! graphs, where each node keeps its distances only to its neighbours and to some pivots, which stand
-//! for the nodes around them.
+//! 2019), for the steps; Ortmann, Klimenta and Brandes, "A Sparse Stress Model" (JGAA 2017), for
+//! large graphs, where each node keeps its distances only to its neighbours and to some pivots,
+//! which stand for the nodes around them.
 
 use std::collections::VecDeque;
 
 use super::Point;
 
-/// Maximum number of nodes of which each keeps its distance to each other. Larger graphs have pivots.
+/// Maximum number of nodes of which each keeps its distance to each other. Larger graphs have
+/// pivots.
 const MAX_EXACT_NODES: usize = 1000;
 
 /// Number of pivots.

@@ -128,8 +128,8 @@ fn word(state: &impl Serialize) -> String {
     }
 }
 
-/// The number of things in each state. `known`: the states that are listed even if nothing has them.
-/// `states`: of each thing, as REST writes them; `None` if their app does not run.
+/// The number of things in each state. `known`: the states that are listed even if nothing has
+/// them. `states`: of each thing, as REST writes them; `None` if their app does not run.
 pub(super) fn by_state<S: Serialize>(
     known: &[S],
     states: Option<impl Iterator<Item = S>>,

@@ -60,7 +60,8 @@ fn cluster(operator: &dyn Operator) -> Result<(ClusterStatus, Vec<ClusterSwitchR
     Ok((status, all_pages(|page| operator.ask(ListClusterSwitches { page }))?))
 }
 
-/// The answer of an app or of the cluster. `None` if the app does not run, or the controller is alone.
+/// The answer of an app or of the cluster. `None` if the app does not run, or the controller is
+/// alone.
 fn if_runs<T>(answer: Result<T, QueryError>) -> Result<Option<T>, QueryError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

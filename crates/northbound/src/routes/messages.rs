@@ -35,8 +35,8 @@ pub(super) struct MessagesBody {
 /// The reply of a switch to an OpenFlow request
 ///
 /// The request goes out as it is, with another transaction id: a multipart request, or one for
-/// features, configuration, queues, roles or asynchronous messages. A multipart request of an experimenter
-/// may change the switch, so it needs a token with the scope write.
+/// features, configuration, queues, roles or asynchronous messages. A multipart request of an
+/// experimenter may change the switch, so it needs a token with the scope write.
 #[utoipa::path(get, path = "/v1/switches/{switch}/reply", tag = "network",
     params(("switch" = String, Path, description = "Its datapath id or its name."), RequestParams),
     responses(

@@ -92,8 +92,8 @@ pub(super) async fn blocked(
 
 /// Block a host or a prefix at every switch
 ///
-/// The block lasts until it is ended. With a store, as under systemd and in a cluster, it stays over a
-/// restart of the controller; else it ends with the controller.
+/// The block lasts until it is ended. With a store, as under systemd and in a cluster, it stays
+/// over a restart of the controller; else it ends with the controller.
 #[utoipa::path(post, path = "/v1/quarantine", tag = "orders", security(("token" = [])),
     request_body = Block,
     responses(

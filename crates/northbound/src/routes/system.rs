@@ -142,8 +142,8 @@ pub(super) struct TokenAnswer {
 
 /// Read the configuration again
 ///
-/// Changes are applied together. If anything is wrong, or needs a restart, nothing changes. `dry_run` may
-/// also be in a body.
+/// Changes are applied together. If anything is wrong, or needs a restart, nothing changes.
+/// `dry_run` may also be in a body.
 #[utoipa::path(post, path = "/v1/reload", tag = "controller", params(ReloadParams), security(("token" = [])),
     responses(
     (status = 200, description = "What has changed, or would.", body = ReloadAnswer),
@@ -198,11 +198,11 @@ pub(super) async fn tasks(
 ///
 /// The newest are on the first page. Each page is ordered by time, the oldest first.
 ///
-/// With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on. The data
-/// of each is a row of the list. A stream begins with the events after the id in `Last-Event-ID` or
-/// `after`, or with the next event. An event `missed` has the number of `events` that are not kept any
-/// more, and `restarted` says that the controller has started since. A stream ends after 15 minutes, or
-/// when its token is removed, and is to be resumed then, as browsers do.
+/// With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on. The
+/// data of each is a row of the list. A stream begins with the events after the id in
+/// `Last-Event-ID` or `after`, or with the next event. An event `missed` has the number of `events`
+/// that are not kept any more, and `restarted` says that the controller has started since. A stream
+/// ends after 15 minutes, or when its token is removed, and is to be resumed then, as browsers do.
 #[utoipa::path(get, path = "/v1/events", tag = "controller", params(EventParams), responses(
     (status = 200, description = "A page of the events, or a stream.", content(
         (Rows<EventRow> = "application/json"),

@@ -379,7 +379,8 @@ fn port_mod(order: &Order<'_>) -> Result<MessageBytes, Failure> {
     order.switch.encode(&ToSwitch::PortMod(message))
 }
 
-/// Features of a port from the bits of a version: in 1.0, those of the medium are four places lower.
+/// Features of a port from the bits of a version: in 1.0, those of the medium are four places
+/// lower.
 fn advertised(version: Version, bits: u32) -> PortFeatures {
     const RATES: u32 = 0x7f;
     let bits = if version.has_oxm() { bits } else { bits & RATES | (bits & !RATES) << 4 };

@@ -93,7 +93,8 @@ pub(super) fn meter_features(switch: &Switch<'_>, _: &Asked) -> Result<Value, Fa
 }
 
 pub(super) fn group(switch: &Switch<'_>, asked: &Asked) -> Result<Value, Failure> {
-    /// Length of a group's counters without those of its buckets, and of a bucket's (1.3.5 §7.3.5.7).
+    /// Length of a group's counters without those of its buckets, and of a bucket's (1.3.5
+    /// §7.3.5.7).
     const GROUP_BYTES: usize = 40;
     const BUCKET_BYTES: usize = 16;
     let request = RequestBody::Group(asked.number("group_id")?.unwrap_or(Group::ALL));

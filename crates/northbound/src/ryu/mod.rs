@@ -5,9 +5,9 @@
 //! as they are, so that flows have the cookies and priorities of the script.
 //!
 //! Paths, fields and answers are those of Ryu 4.34, recorded in `vectors/ryu`. Fields that nobody
-//! reads are ignored, as Ryu does. Where Ryu guesses, this refuses: slips of the pen, unknown fields
-//! of matches, unknown actions, and values that are not possible. Errors have the status that Ryu
-//! gives, and a text that says what is wrong.
+//! reads are ignored, as Ryu does. Where Ryu guesses, this refuses: slips of the pen, unknown
+//! fields of matches, unknown actions, and values that are not possible. Errors have the status
+//! that Ryu gives, and a text that says what is wrong.
 
 mod actions;
 mod body;

@@ -420,7 +420,8 @@ fn role(switch: &Switch<'_>, _: &Asked) -> Result<Value, Failure> {
     })
 }
 
-/// The flags of a flow in the bits of its version. 1.0 has `OFPFF_EMERG` where 1.3 has another flag.
+/// The flags of a flow in the bits of its version. 1.0 has `OFPFF_EMERG` where 1.3 has another
+/// flag.
 pub(super) fn flow_flags(version: Version, bits: u16) -> FlowFlags {
     const EMERG_V10: u32 = 1 << 2;
     let bits = u32::from(bits);

@@ -31,8 +31,8 @@ struct FileState {
     wrong: Option<String>,
 }
 
-/// Identifies one state of a file: its place, its size, and the time of its last change, which nobody can
-/// set (as `cp -p`, rsync and archives set the time of its last modification).
+/// Identifies one state of a file: its place, its size, and the time of its last change, which
+/// nobody can set (as `cp -p`, rsync and archives set the time of its last modification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     inode: (u64, u64),
@@ -48,8 +48,8 @@ impl TokenFile {
         Ok(TokenFile { path: path.into(), state: Mutex::new(state) })
     }
 
-    /// The present entries. A file that has become wrong changes nothing; without a file nobody has a
-    /// token any more. Both are logged.
+    /// The present entries. A file that has become wrong changes nothing; without a file nobody has
+    /// a token any more. Both are logged.
     pub(super) fn entries(&self, rereads: u64) -> Arc<[TokenEntry]> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_demanded = state.rereads != rereads;
@@ -94,8 +94,8 @@ impl FileState {
     }
 }
 
-/// The state of a file, unless it has just changed: times of files are coarse, so it could change again
-/// and show the same state.
+/// The state of a file, unless it has just changed: times of files are coarse, so it could change
+/// again and show the same state.
 fn settled(path: &Path) -> Option<FileVersion> {
     let version = version(path)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();

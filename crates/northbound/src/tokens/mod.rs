@@ -1,9 +1,9 @@
 //! Tokens: who may ask, and who may change something.
 //!
 //! A token is a random text that a client sends as `Authorization: Bearer TOKEN`. The controller
-//! keeps a file with a line for each: a name, which the log shows, a scope, the SHA-256 of the token,
-//! and the time when it expires, if it does (RFC 3339). So who reads the file cannot use a token. A
-//! token has 256 random bits, so a plain hash of it cannot be guessed.
+//! keeps a file with a line for each: a name, which the log shows, a scope, the SHA-256 of the
+//! token, and the time when it expires, if it does (RFC 3339). So who reads the file cannot use a
+//! token. A token has 256 random bits, so a plain hash of it cannot be guessed.
 //!
 //! ```text
 //! # name   scope  SHA-256 of the token                                              expires
@@ -11,8 +11,8 @@
 //! deploy   write  0b14d501a594442a01c6859541bcb3e8164d183d32937b851835442f69d5c94e  2027-02-21T12:00:00Z
 //! ```
 //!
-//! The owner of the server may give it further ones ([`GivenTokens`]), such as those that the nodes of a cluster
-//! share.
+//! The owner of the server may give it further ones ([`GivenTokens`]), such as those that the nodes
+//! of a cluster share.
 
 mod file;
 
@@ -89,8 +89,8 @@ pub struct TokenEntry {
 }
 
 impl TokenEntry {
-    /// Makes a new token, which expires after `lifetime`, if that is given. Returns the entry for the
-    /// file, and the token, which is not kept.
+    /// Makes a new token, which expires after `lifetime`, if that is given. Returns the entry for
+    /// the file, and the token, which is not kept.
     ///
     /// # Errors
     /// The name or the lifetime is not possible, or the system has no random numbers.
@@ -398,8 +398,8 @@ impl TokenBook {
         self.entries().iter().any(|entries| entries.iter().any(is_it))
     }
 
-    /// Looks again and again whether the file has changed, so that the log has what is wrong in it when
-    /// it is written, not when the next token comes.
+    /// Looks again and again whether the file has changed, so that the log has what is wrong in it
+    /// when it is written, not when the next token comes.
     pub(crate) async fn watch(&self) {
         let Some(file) = &self.file else { return };
         loop {

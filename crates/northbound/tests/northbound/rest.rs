@@ -344,7 +344,8 @@ fn wrong_tokens_are_limited_and_the_right_one_does_not_wait_with_them() {
     }
     assert_eq!(statuses[..10], [401; 10]);
     assert!(lab.counter("requests_unauthorized") + lab.counter("requests_over_limit") == 60);
-    // All users of a machine have the address of the loopback, and all clients behind a proxy its address.
+    // All users of a machine have the address of the loopback, and all clients behind a proxy its
+    // address.
     for _ in 0..60 {
         lab.order("bellrock_00", "GET", "/v1/status", "");
         assert_eq!(lab.order(&lab.read, "GET", "/v1/status", "").status, 200);

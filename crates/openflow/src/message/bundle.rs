@@ -6,7 +6,8 @@
 //! +--------+--------------+-------+---------+-------------+...+-------------+...
 //! ```
 //!
-//! The message is a whole one, with a header. It is padded to eight bytes only if properties follow.
+//! The message is a whole one, with a header. It is padded to eight bytes only if properties
+//! follow.
 
 use crate::flags::flags;
 use crate::list::List;
@@ -187,8 +188,8 @@ impl<'a> BundleAdd<'a> {
     /// Writes the whole message, with the message inside in place.
     ///
     /// # Errors
-    /// As [`ToSwitch::encode`]; [`EncodeError::Unsupported`] for 1.0, and for a message that has one
-    /// inside.
+    /// As [`ToSwitch::encode`]; [`EncodeError::Unsupported`] for 1.0, and for a message that has
+    /// one inside.
     pub fn write(&self, version: Version, xid: u32, out: &mut Out) -> Result<(), EncodeError> {
         let unsupported = EncodeError::Unsupported { what: "bundles", version };
         if version.family() == Family::Fixed {

@@ -14,8 +14,9 @@ use crate::{
 ///
 /// The version in its header is the highest that the sender supports. Its elements can list all
 /// supported versions. 1.3.1 added elements, but a peer may send them under any version: Open
-/// vSwitch does if its versions are 1.0 and 1.2. In versions before 1.3 bytes after the header have no
-/// meaning unless all of them are elements, among them a bitmap; they are not checked, and are kept.
+/// vSwitch does if its versions are 1.0 and 1.2. In versions before 1.3 bytes after the header have
+/// no meaning unless all of them are elements, among them a bitmap; they are not checked, and are
+/// kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     body: Bytes<'a>,

@@ -52,7 +52,8 @@ pub struct Message<T> {
     pub body: T,
 }
 
-/// Defines the messages of one direction. Each row: variant, which is also the kind, and its content.
+/// Defines the messages of one direction. Each row: variant, which is also the kind, and its
+/// content.
 macro_rules! direction {
     // The name of a content that is there.
     (@name $name:ident $type:ty) => { $name };

@@ -43,8 +43,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 
 /// Reads `any`, or fields with commas between them: `NAME=VALUE` or `NAME=VALUE/MASK`. Names are
 /// those of the specification, or those of Open vSwitch, with its keywords (`tcp`, `arp`), as flows
-/// print. `ip_src` and `ip_dst` take an address of either version. The mask of an IP address may be a
-/// prefix length.
+/// print. `ip_src` and `ip_dst` take an address of either version. The mask of an IP address may be
+/// a prefix length.
 impl FromStr for Match {
     type Err = ParseMatchError;
 

@@ -1,5 +1,5 @@
-//! Reads the fields of a match under their names of Open vSwitch, as [`OvsMatch`](crate::print) prints
-//! them.
+//! Reads the fields of a match under their names of Open vSwitch, as [`OvsMatch`](crate::print)
+//! prints them.
 
 use super::{add_value, number};
 use crate::{Field, Match};
@@ -66,8 +66,8 @@ const VLAN_ID: u128 = 0x0fff;
 const VLAN_PRESENT: u128 = Match::VLAN_PRESENT as u128;
 const VLAN_PCP_SHIFT: u32 = 13;
 
-/// Adds a part of a match, if it is a keyword or has a name of Open vSwitch. Returns whether it is one.
-/// Parts that depend on others go to `others`.
+/// Adds a part of a match, if it is a keyword or has a name of Open vSwitch. Returns whether it is
+/// one. Parts that depend on others go to `others`.
 pub(super) fn add<'t>(
     matching: &mut Match,
     part: &'t str,

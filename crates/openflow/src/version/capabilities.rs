@@ -2,7 +2,8 @@
 //! of their messages.
 //!
 //! Numbers of messages, multipart types and errors have tables of their own:
-//! [`MessageKind::wire`](crate::MessageKind::wire), [`MultipartKind::wire`](crate::MultipartKind::wire),
+//! [`MessageKind::wire`](crate::MessageKind::wire),
+//! [`MultipartKind::wire`](crate::MultipartKind::wire),
 //! [`ErrorCode::exists_in`](crate::ErrorCode::exists_in).
 
 use crate::{Field, Version};
@@ -127,8 +128,8 @@ impl Version {
         !self.since(1)
     }
 
-    /// Returns the priority that a flow has in a switch. Where flows without wildcards are above all
-    /// priorities, theirs has no meaning: it is the highest, whatever was sent, as Open vSwitch
+    /// Returns the priority that a flow has in a switch. Where flows without wildcards are above
+    /// all priorities, theirs has no meaning: it is the highest, whatever was sent, as Open vSwitch
     /// reports it. So two such flows with equal matches are one flow. `is_exact`: whether the match
     /// has no wildcards ([`crate::Match::is_exact`]).
     #[must_use]

@@ -85,7 +85,8 @@ impl Version {
 pub enum Family {
     /// Structures of fixed length, and actions without instructions: 1.0.
     Fixed,
-    /// Matches are lists of fields, OXM (1.3.5 §7.2.3.2), and flows have instructions: 1.2 and later.
+    /// Matches are lists of fields, OXM (1.3.5 §7.2.3.2), and flows have instructions: 1.2 and
+    /// later.
     Oxm,
 }
 

@@ -17,8 +17,8 @@ const HEADER_LEN: usize = 8;
 /// Type of a packet_in, in both versions.
 const PACKET_IN: u8 = 10;
 
-/// What a packet_in of 1.3 has: xid, buffer_id, total_len, reason, table_id, cookie, type and length
-/// of the match, its fields as values and as bytes, and the frame.
+/// What a packet_in of 1.3 has: xid, buffer_id, total_len, reason, table_id, cookie, type and
+/// length of the match, its fields as values and as bytes, and the frame.
 type PacketIn13<'py> = (
     u32,
     u32,

@@ -64,7 +64,8 @@ pub(super) fn headers(frame: &[u8]) -> Option<u32> {
     }
 }
 
-/// Splits a header off, if the library reads it: it reads none that is cut off, and nothing of zeros.
+/// Splits a header off, if the library reads it: it reads none that is cut off, and nothing of
+/// zeros.
 fn header<const LEN: usize>(bytes: &[u8]) -> Option<(&[u8; LEN], &[u8])> {
     bytes.iter().any(|byte| *byte != 0).then(|| bytes.split_first_chunk())?
 }

@@ -36,8 +36,8 @@ const TURN: Duration = Duration::from_millis(5);
 /// How long what was written for a packet may wait for the next packets that came with it.
 const POST_AFTER: Duration = Duration::from_micros(500);
 
-/// How long the thread waits for another event after it has handled one before it sleeps: being woken
-/// takes as long. Nearly all of the latency of a lone packet is in wake-ups.
+/// How long the thread waits for another event after it has handled one before it sleeps: being
+/// woken takes as long. Nearly all of the latency of a lone packet is in wake-ups.
 pub(crate) const SPIN: Duration = Duration::from_micros(40);
 
 /// One app: an object in Python, and its network.
@@ -46,7 +46,8 @@ pub(crate) struct RunnerApp {
     /// Another version of its code may take its place.
     app: Mutex<Py<PyAny>>,
     network: Arc<OnceLock<Network>>,
-    /// The network with which it has started: that of the term, for an app that runs once in a cluster.
+    /// The network with which it has started: that of the term, for an app that runs once in a
+    /// cluster.
     started: Mutex<Option<Network>>,
     scope: Scope,
     /// Whether its flows may stay when its code is replaced.
@@ -82,8 +83,8 @@ impl RunnerApp {
 struct Handlers {
     switch: Py<PySwitch>,
     app: usize,
-    /// The barrier after which the new version of the app gets the switch: the flows of the last one are gone
-    /// then. Packets that come meanwhile are dropped.
+    /// The barrier after which the new version of the app gets the switch: the flows of the last
+    /// one are gone then. Packets that come meanwhile are dropped.
     renewed_after: Option<u32>,
     adopt: Option<Py<PyAny>>,
     packet_in: Option<Py<PyAny>>,
@@ -322,8 +323,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Asks the handler about flows of an earlier run, and removes those that it does not adopt. The
-    /// removals are sent before all that the handler has written: it may have installed the same flow.
+    /// Asks the handler about flows of an earlier run, and removes those that it does not adopt.
+    /// The removals are sent before all that the handler has written: it may have installed the
+    /// same flow.
     fn adopt(
         &self,
         py: Python<'_>,

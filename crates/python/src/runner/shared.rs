@@ -1,4 +1,5 @@
-//! What the switches, networks and the runner of one controller share, and the results that coroutines await.
+//! What the switches, networks and the runner of one controller share, and the results that
+//! coroutines await.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -43,8 +44,8 @@ impl Shared {
         })
     }
 
-    /// Adds the begin of a term of an app, or that an app starts once, on a controller that is alone. The end
-    /// follows by itself.
+    /// Adds the begin of a term of an app, or that an app starts once, on a controller that is
+    /// alone. The end follows by itself.
     pub(super) fn begin_term(self: &Arc<Self>, place: usize, network: &Network) {
         self.terms.push(TermEvent { place, network: Some(network.clone()) });
         self.feed.wake();
@@ -107,8 +108,8 @@ impl Shared {
     }
 }
 
-/// The answer that a program awaits. It gets one in any case: a task that is refused, because its app has
-/// too many, panics, or is ended with the controller, is dropped without a result.
+/// The answer that a program awaits. It gets one in any case: a task that is refused, because its
+/// app has too many, panics, or is ended with the controller, is dropped without a result.
 struct TaskAnswer {
     shared: Arc<Shared>,
     number: u64,

@@ -1,4 +1,5 @@
-//! When apps start: with the controller, in each term of this node, and again when their code is replaced.
+//! When apps start: with the controller, in each term of this node, and again when their code is
+//! replaced.
 
 use std::sync::{Arc, PoisonError};
 
@@ -54,8 +55,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Replaces the object of an app by that of another version of its code, with the same options. Returns
-    /// whether there is an app of this name.
+    /// Replaces the object of an app by that of another version of its code, with the same options.
+    /// Returns whether there is an app of this name.
     ///
     /// # Errors
     /// An exception that is to end the program.
@@ -87,7 +88,8 @@ impl Runner {
         of_app.for_each(|handlers| handlers.switch.get().link().renew_code());
     }
 
-    /// Lets a switch come up for the new version of an app, when the flows of the last one are gone.
+    /// Lets a switch come up for the new version of an app, when the flows of the last one are
+    /// gone.
     fn renew(&self, py: Python<'_>, old: &Handlers) -> PyResult<()> {
         let (switch, link) = (old.switch.clone_ref(py), Arc::clone(old.switch.get().link()));
         let removal = match self.apps[old.app].flows_may_stay {

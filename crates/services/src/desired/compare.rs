@@ -52,8 +52,8 @@ pub(super) struct Difference {
     pub(super) installed: usize,
     /// Intents and distances of entries that the switch cannot have, and why.
     pub(super) impossible: Vec<(u32, Option<u32>, MissingReason)>,
-    /// Intents of entries that the switch has, but reports otherwise or not always, and why. Entries
-    /// that are farther from the destination do not wait for them.
+    /// Intents of entries that the switch has, but reports otherwise or not always, and why.
+    /// Entries that are farther from the destination do not wait for them.
     pub(super) doubtful: Vec<(u32, MissingReason)>,
     /// Intents with a flow whose key another intent has.
     pub(super) shadowed: Vec<u32>,
@@ -256,8 +256,8 @@ pub(super) fn difference(
 }
 
 /// Compares only the flows of these intents, which had no entries in the switch before. All other
-/// wanted entries must be installed. Returns the changes to make by distance, or `None` if one of the
-/// flows takes the place of another: then all entries are to be compared.
+/// wanted entries must be installed. Returns the changes to make by distance, or `None` if one of
+/// the flows takes the place of another: then all entries are to be compared.
 pub(super) fn additions(
     dpid: Dpid,
     book: &mut WantedEntries,

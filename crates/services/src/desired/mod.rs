@@ -30,11 +30,12 @@
 //!
 //! # Audit
 //! Other programs, and people, can change a switch. So the tables of each are read every
-//! [`AUDIT_EVERY`], and [`VERIFY_AFTER`] a confirmed change: only a report shows whether an entry is
-//! there. Large tables are read back later ([`READ_BACK_PER_SECOND`]). Removed or changed flows are restored, and flows that were added under a cookie
-//! of the app are removed. The event [`bellrock_api::Event::WantedAltered`] reports it. After an
-//! order of an operator that may change a switch ([`OperatorChange`]) its tables are read at once,
-//! and until then its entries count as unconfirmed.
+//! [`AUDIT_EVERY`], and [`VERIFY_AFTER`] a confirmed change: only a report shows whether an entry
+//! is there. Large tables are read back later ([`READ_BACK_PER_SECOND`]). Removed or changed flows
+//! are restored, and flows that were added under a cookie of the app are removed. The event
+//! [`bellrock_api::Event::WantedAltered`] reports it. After an order of an operator that may change
+//! a switch ([`OperatorChange`]) its tables are read at once, and until then its entries count as
+//! unconfirmed.
 //!
 //! A switch may confirm an entry and report it otherwise, each time. Such an entry is *not kept*
 //! ([`MissingReason::NotKept`], [`bellrock_api::Event::WantedNotKept`]): it is corrected
@@ -94,8 +95,9 @@ pub const REFUSAL_REPORTED_EVERY: Duration = Duration::from_secs(60);
 /// Interval at which the tables of each switch are audited for changes by others.
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum number of flows that a switch reports in a second because of confirmed changes of one app.
-/// They are read back after [`VERIFY_AFTER`], and in larger tables later, up to [`AUDIT_EVERY`].
+/// Maximum number of flows that a switch reports in a second because of confirmed changes of one
+/// app. They are read back after [`VERIFY_AFTER`], and in larger tables later, up to
+/// [`AUDIT_EVERY`].
 pub const READ_BACK_PER_SECOND: usize = 200;
 
 /// Maximum extra time to wait for a change because of the changes before it.
@@ -251,8 +253,8 @@ pub enum IntentState {
     Away(Dpid),
     /// This switch cannot have all its entries.
     Refused(Dpid, MissingReason),
-    /// This switch has reported its entries otherwise, or not at all. They were restored, and its next
-    /// report shows whether they are there.
+    /// This switch has reported its entries otherwise, or not at all. They were restored, and its
+    /// next report shows whether they are there.
     Restored(Dpid),
 }
 

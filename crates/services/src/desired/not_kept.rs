@@ -5,7 +5,8 @@
 //! one flow replace another. Without an end each audit would correct the same entries again. So
 //! corrections are counted: a change that was confirmed [`NOT_KEPT_AFTER`] times, each time after
 //! the same report, and is not in the report that follows, is *not kept*. It is sent again at
-//! growing intervals, and does not count as installed until [`KEPT_AFTER`] reports in a row have it.
+//! growing intervals, and does not count as installed until [`KEPT_AFTER`] reports in a row have
+//! it.
 //!
 //! A connection that ends takes the counts with it: the switch may come back with other software.
 
@@ -28,8 +29,8 @@ pub const NOT_KEPT_AGAIN: Duration = Duration::from_secs(120);
 /// Maximum of [`NOT_KEPT_AGAIN`].
 pub const NOT_KEPT_AGAIN_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Number of reports in a row with an entry, after which its corrections are forgotten. Of two flows
-/// that replace each other, each is in every second report.
+/// Number of reports in a row with an entry, after which its corrections are forgotten. Of two
+/// flows that replace each other, each is in every second report.
 pub const KEPT_AFTER: u32 = 3;
 
 /// Time after which the tables are read again when a correction is confirmed: only the report shows
@@ -192,8 +193,8 @@ impl NotKept {
         Arc::new(missing.filter_map(|missing| missing.result.flow_key().cloned()).collect())
     }
 
-    /// Notes the entries before an audit, and those that the switch has reported. `by_order`: orders of
-    /// operators may have changed them.
+    /// Notes the entries before an audit, and those that the switch has reported. `by_order`:
+    /// orders of operators may have changed them.
     pub(super) fn note_audit(
         &mut self,
         now: Duration,

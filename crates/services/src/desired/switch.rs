@@ -233,8 +233,9 @@ impl DesiredSwitch {
         }
     }
 
-    /// Returns the time after which confirmed changes are read back. It grows with the tables, so that
-    /// a switch which is changed all the time reports at most [`READ_BACK_PER_SECOND`] flows a second.
+    /// Returns the time after which confirmed changes are read back. It grows with the tables, so
+    /// that a switch which is changed all the time reports at most [`READ_BACK_PER_SECOND`] flows a
+    /// second.
     fn read_back_after(&self) -> Duration {
         let flows = self.known.as_ref().map_or(0, |known| known.in_report.max(known.flows.len()));
         Duration::from_secs(flows.div_ceil(READ_BACK_PER_SECOND) as u64)
@@ -289,7 +290,8 @@ impl DesiredSwitch {
         self.is_overtaken = self.in_flight > 0;
     }
 
-    /// Whether all wanted entries of the last comparison are installed, and no entry is to be removed.
+    /// Whether all wanted entries of the last comparison are installed, and no entry is to be
+    /// removed.
     pub(super) fn lacks_nothing(&self) -> bool {
         let has_nothing_to_send = self.additions.is_empty()
             && self.removals.is_empty()
@@ -369,8 +371,8 @@ impl DesiredSwitch {
         self.not_kept.unverified()
     }
 
-    /// Why the switch cannot have an entry of some intent. An intent in the way of another is no fault
-    /// of the switch.
+    /// Why the switch cannot have an entry of some intent. An intent in the way of another is no
+    /// fault of the switch.
     pub(super) fn fault(&self) -> Option<MissingReason> {
         self.impossible.values().find(|why| **why != MissingReason::Shadowed).copied()
     }
@@ -453,8 +455,8 @@ impl DesiredSwitch {
         had_refused
     }
 
-    /// Takes the tables of an audit. Returns how many flows others, or orders of operators, changed,
-    /// removed or added, and what the switch does not keep.
+    /// Takes the tables of an audit. Returns how many flows others, or orders of operators,
+    /// changed, removed or added, and what the switch does not keep.
     pub(super) fn finish_audit(
         &mut self,
         now: Duration,

@@ -2,17 +2,17 @@
 //!
 //! Noise, such as a busy switch or a queue, only adds time, so the minimum of several samples
 //! counts. A relay adds to all of them. The time on the control connections is subtracted, so a
-//! sample is as uncertain as that time: the spread of their round trips counts as noise. Load of the
-//! controller or of its machine slows announcements on all links: what most links show at the same
-//! time counts as noise too ([`LinkLatency::excess`]).
+//! sample is as uncertain as that time: the spread of their round trips counts as noise. Load of
+//! the controller or of its machine slows announcements on all links: what most links show at the
+//! same time counts as noise too ([`LinkLatency::excess`]).
 
 use std::time::Duration;
 
 /// Number of first announcements whose minimum is the usual latency.
 pub(super) const SAMPLES: u32 = 4;
 
-/// Number of late announcements in a row that count as a change: a minute of rounds, at the default.
-/// Load delays some of them, a relay all.
+/// Number of late announcements in a row that count as a change: a minute of rounds, at the
+/// default. Load delays some of them, a relay all.
 pub(super) const LATE_SAMPLES: u32 = 12;
 
 /// A latency is late above `usual * TIMES + MARGIN`.

@@ -5,8 +5,8 @@
 //!   without I/O. `latency` helps it to tell relays from links. `switch` is the handler: it sends
 //!   the switch's announcements, and checks signatures. `task` owns the state and publishes the
 //!   topology.
-//! - In a cluster, each controller announces the ports of its switches. An announcement that comes in
-//!   at a switch of another controller goes back to the one that made it, which decides.
+//! - In a cluster, each controller announces the ports of its switches. An announcement that comes
+//!   in at a switch of another controller goes back to the one that made it, which decides.
 //! - Handlers send what they receive to the task through a bounded channel. What does not fit is
 //!   counted and dropped; the next round repeats it. The task reads which switches and ports are up
 //!   from what is published, so that is never lost.

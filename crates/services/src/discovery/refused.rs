@@ -70,8 +70,8 @@ impl RefusedAnnouncements {
         self.reported().get(&dpid).into_iter().flatten().copied().collect()
     }
 
-    /// Records all such ports of a switch, and why at one of them. Until the switch `is_known`, some
-    /// may be missing. Returns the event to publish.
+    /// Records all such ports of a switch, and why at one of them. Until the switch `is_known`,
+    /// some may be missing. Returns the event to publish.
     pub(super) fn record(
         &self,
         dpid: Dpid,

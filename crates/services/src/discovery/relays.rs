@@ -8,8 +8,8 @@ use async_channel::Sender;
 use bellrock_api::runtime::{Promise, PromiseFuture, promise};
 use bellrock_api::{Network, Suspicion, SwitchPort};
 
-/// How long a port counts as one that had hosts, after it went down. As long as a host is remembered
-/// by default.
+/// How long a port counts as one that had hosts, after it went down. As long as a host is
+/// remembered by default.
 pub const HOST_PORT_MEMORY: Duration = Duration::from_secs(300);
 
 /// Maximum number of links that are kept as suspected. Further ones are reported only.

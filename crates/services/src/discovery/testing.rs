@@ -12,8 +12,8 @@ use crate::exchange::{Buckets, LinkInput, PassedAnnouncement, Peer, SwitchFacts}
 /// Links of one controller of several.
 pub(crate) struct TestLinks {
     links: LinkTable,
-    /// Whether what other controllers have reported of ports outlives that they are masters of their
-    /// switches: a fault that the simulation must find.
+    /// Whether what other controllers have reported of ports outlives that they are masters of
+    /// their switches: a fault that the simulation must find.
     keeps_reported: bool,
 }
 

@@ -140,8 +140,8 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// Compares what is known of a peer with its digest. Returns what to ask for.
     ///
-    /// One difference may be right: a peer does not know yet that another one is master of a switch,
-    /// or that a port is down.
+    /// One difference may be right: a peer does not know yet that another one is master of a
+    /// switch, or that a port is down.
     pub(crate) fn compare(&mut self, known: &Digest, reported: &Digest) -> Buckets {
         let differing = known.differing(reported);
         let twice = Buckets(differing.0 & self.last.0);

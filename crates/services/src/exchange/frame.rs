@@ -101,8 +101,8 @@ pub struct PortFact {
     pub port: Port,
     /// When it came up.
     pub since: Duration,
-    /// The same on the clock of the controller that reports it, whoever reads it. If it differs from
-    /// that of the last report, the port was down meanwhile.
+    /// The same on the clock of the controller that reports it, whoever reads it. If it differs
+    /// from that of the last report, the port was down meanwhile.
     pub came_up: Duration,
     /// Whether it was announced for long enough to count as an edge port if it has no link.
     pub is_known: bool,
@@ -245,8 +245,8 @@ impl std::fmt::Debug for PeerFrame {
     }
 }
 
-/// Converts a time of the sender's clock to this controller's. A time before this controller started
-/// becomes its start.
+/// Converts a time of the sender's clock to this controller's. A time before this controller
+/// started becomes its start.
 fn at_clock(since: Duration, sent_at: Duration, now: Duration) -> Duration {
     now.saturating_sub(sent_at.saturating_sub(since))
 }

@@ -12,8 +12,8 @@
 //! - Discovery and host tracking apply what comes in. Their own state decides: see
 //!   `discovery::links::shared` and `hosts::tracker::shared`.
 //! - At most [`WINDOW`] frames are on their way to a peer and not applied there.
-//! - `digest` compares what a peer knows with what this controller has reported, once a while, and has
-//!   the difference sent again.
+//! - `digest` compares what a peer knows with what this controller has reported, once a while, and
+//!   has the difference sent again.
 //! - `keys` has the keys of peers' announcements. They come over the connection, and are stored
 //!   nowhere.
 
@@ -51,8 +51,8 @@ use peer::{Noted, PeerState, ReportEnd};
 /// Maximum number of controllers of a cluster.
 pub const MAX_PEERS: usize = 16;
 
-/// Maximum number of frames of a peer that wait for discovery and host tracking. A peer that keeps to
-/// the [`WINDOW`] never reaches it: it may begin again while a window of frames still waits.
+/// Maximum number of frames of a peer that wait for discovery and host tracking. A peer that keeps
+/// to the [`WINDOW`] never reaches it: it may begin again while a window of frames still waits.
 pub const MAX_WAITING: usize = 4 * WINDOW;
 
 /// Another controller of the cluster: its place in the list of the cluster's nodes.
@@ -187,8 +187,8 @@ impl Exchange {
         self.keys.watch()
     }
 
-    /// Replaces what is known of the switches of this controller. The hosts of new ones are reported
-    /// with them.
+    /// Replaces what is known of the switches of this controller. The hosts of new ones are
+    /// reported with them.
     pub(crate) fn set_switches(&self, all: BTreeMap<Dpid, Arc<SwitchFacts>>, hosts: &Hosts) {
         if !self.is_open() {
             return;
@@ -247,8 +247,8 @@ impl Exchange {
 impl Exchange {
     /// Begins the exchange, as `me`, with these peers. At most [`MAX_PEERS`] take part.
     ///
-    /// `incarnation` is a random number of this start. The streams of frames are numbered from there:
-    /// a peer must not take a stream of this start for one of the start before.
+    /// `incarnation` is a random number of this start. The streams of frames are numbered from
+    /// there: a peer must not take a stream of this start for one of the start before.
     pub fn open(&self, me: Peer, peers: impl IntoIterator<Item = Peer>, incarnation: u64) {
         let mut state = self.lock();
         state.me = Some(me);
@@ -262,8 +262,9 @@ impl Exchange {
         self.input_hosts(me, HostInput::Open(me), None);
     }
 
-    /// Notes that this controller asks a switch to make it its master, by the election of this number.
-    /// Of two controllers that report a switch, the one of the newer election is its master.
+    /// Notes that this controller asks a switch to make it its master, by the election of this
+    /// number. Of two controllers that report a switch, the one of the newer election is its
+    /// master.
     pub fn elected(&self, dpid: Dpid, term: u64) {
         let mut state = self.lock();
         if state.own.elected(dpid, term) {

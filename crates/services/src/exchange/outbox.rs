@@ -88,8 +88,8 @@ impl Outbox {
         (self.left, self.switches, self.hosts) = Default::default();
     }
 
-    /// Begins to report the switches and hosts of some buckets again, unless a report is under way: if
-    /// that does not help, the next digests say so.
+    /// Begins to report the switches and hosts of some buckets again, unless a report is under way:
+    /// if that does not help, the next digests say so.
     pub(super) fn repeat(&mut self, switches: Buckets, hosts: Buckets) {
         if self.is_connected && self.report.is_none() {
             self.report = Some(Report { step: Step::Begin, switches, hosts });

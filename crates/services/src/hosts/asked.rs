@@ -1,8 +1,8 @@
-//! Hosts that somebody looks for by an IPv4 address that no known host has, as after a restart of the
-//! controller.
+//! Hosts that somebody looks for by an IPv4 address that no known host has, as after a restart of
+//! the controller.
 //!
-//! All host ports are asked, from the address of probes: the answer comes to the controller whatever
-//! flows there are.
+//! All host ports are asked, from the address of probes: the answer comes to the controller
+//! whatever flows there are.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -11,8 +11,9 @@ use bellrock_api::{HostId, Hosts};
 /// Number of times kept beside those of the known hosts, until the others are dropped.
 const SPARE: usize = 1024;
 
-/// When the known hosts were last seen, on the controller's clock. Host tracking sees a host when its
-/// packets reach the controller, when it answers a probe, and when its flows have counted packets.
+/// When the known hosts were last seen, on the controller's clock. Host tracking sees a host when
+/// its packets reach the controller, when it answers a probe, and when its flows have counted
+/// packets.
 ///
 /// Shared by [`Network::extension`](bellrock_api::Network::extension).
 #[derive(Debug, Default)]

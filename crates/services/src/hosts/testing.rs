@@ -43,8 +43,8 @@ impl TestHosts {
         self.0.handle_sighting(Sighting { host, at, addresses, time: now }, topology, now);
     }
 
-    /// Does what is due, and gives `exchange` what others must know. Returns the hosts, if they have
-    /// changed, and the hosts to ask where they are.
+    /// Does what is due, and gives `exchange` what others must know. Returns the hosts, if they
+    /// have changed, and the hosts to ask where they are.
     pub(crate) fn turn(
         &mut self,
         exchange: &Exchange,

@@ -211,8 +211,8 @@ impl Paths {
         near.min().map(|(_, at)| at)
     }
 
-    /// Returns where packets between a host with this place and a switch leave or enter the network:
-    /// its place, or the [entry](Self::entry) of its segment.
+    /// Returns where packets between a host with this place and a switch leave or enter the
+    /// network: its place, or the [entry](Self::entry) of its segment.
     #[must_use]
     pub fn attachment(&self, place: SwitchPort, switch: Dpid) -> SwitchPort {
         let entry = self.segment(place).and_then(|ports| self.entry(ports, switch));

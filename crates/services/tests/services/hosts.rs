@@ -14,8 +14,8 @@ use bellrock_services::hosts::{HostTrackingSettings, PROBE_SOURCE, SIGHTINGS_PER
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A tree of learning switches: three switches with three hosts each, under one switch. An app relies
-/// on the places of hosts.
+/// A tree of learning switches: three switches with three hosts each, under one switch. An app
+/// relies on the places of hosts.
 fn learning(version: Version) -> LabBuilder {
     tree(version).app(Reads(Needs::HOSTS))
 }

@@ -1,5 +1,5 @@
-//! What simulations share: seeds that are played on all cores, and what happens in the order of a virtual
-//! clock.
+//! What simulations share: seeds that are played on all cores, and what happens in the order of a
+//! virtual clock.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 #![allow(dead_code, reason = "not every simulation needs all of it")]

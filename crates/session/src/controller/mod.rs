@@ -42,8 +42,8 @@ pub struct ControllerSession {
     /// The agreed version; before, the highest of this end.
     version: Version,
     xids: xid::XidSource,
-    /// `xids` as it was when [`ControllerSession::take_sent`] was called last, and one further for each
-    /// echo request since then.
+    /// `xids` as it was when [`ControllerSession::take_sent`] was called last, and one further for
+    /// each echo request since then.
     counted_xids: xid::XidSource,
     /// Start of the connection during the handshake. Later, the last sign of life or the last echo
     /// request.
@@ -343,8 +343,8 @@ impl ControllerSession {
         self.xids
     }
 
-    /// Takes the number of messages that were written with an xid of the session since the last call,
-    /// without echo requests.
+    /// Takes the number of messages that were written with an xid of the session since the last
+    /// call, without echo requests.
     pub fn take_sent(&mut self) -> u32 {
         let sent = self.xids.given_since(self.counted_xids);
         self.counted_xids = self.xids;

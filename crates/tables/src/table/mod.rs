@@ -248,7 +248,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(old.value)
     }
 
-    /// Inserts or updates an entry, seen at `now`, and continues a resize. Touches at most [`MAX_LINES_PER_INSERT`] lines.
+    /// Inserts or updates an entry, seen at `now`, and continues a resize. Touches at most
+    /// [`MAX_LINES_PER_INSERT`] lines.
     #[inline]
     pub fn insert(&mut self, key: u64, value: V, now: u32) -> Insert<V> {
         self.insert_hashed(self.hash(key), value, now)

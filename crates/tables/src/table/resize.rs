@@ -2,8 +2,8 @@
 //!
 //! A resize has two stages:
 //! 1. *Clearing*: `next` is charged to the budget. Its lines are allocated chunk by chunk, if
-//!    possible by another thread, and cleared a few at a time. (An allocator asked for cleared memory
-//!    may clear all of it at once: megabytes in one insertion.)
+//!    possible by another thread, and cleared a few at a time. (An allocator asked for cleared
+//!    memory may clear all of it at once: megabytes in one insertion.)
 //! 2. *Draining*: `next` has become `main`, and the former `main` is `old`. The entries of `old`
 //!    are moved a few lines at a time; a drained chunk is freed. Meanwhile a look-up searches both.
 //!
@@ -139,12 +139,12 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.clear_next()
     }
 
-    /// Continues a resize by up to `steps` small steps, if one is running. A step clears or drains a
-    /// few lines, or sees that the second thread is still preparing their memory.
+    /// Continues a resize by up to `steps` small steps, if one is running. A step clears or drains
+    /// a few lines, or sees that the second thread is still preparing their memory.
     ///
-    /// The owner calls it regularly (for each batch of packets, and each second), since a resize may
-    /// begin with the last insertion. It ends after a number of steps that is proportional to the
-    /// lines of the table.
+    /// The owner calls it regularly (for each batch of packets, and each second), since a resize
+    /// may begin with the last insertion. It ends after a number of steps that is proportional to
+    /// the lines of the table.
     #[inline]
     pub fn continue_resize(&mut self, steps: usize) {
         if self.is_resizing() {

@@ -176,8 +176,9 @@ impl SharedState {
         hosts
     }
 
-    /// Gives an app its events again after too many panics, such as when its code was replaced. A switch that
-    /// came up meanwhile has no handler of it until it connects again. `false`: there is no such app.
+    /// Gives an app its events again after too many panics, such as when its code was replaced. A
+    /// switch that came up meanwhile has no handler of it until it connects again. `false`: there
+    /// is no such app.
     #[must_use]
     pub fn enable_app(&self, name: &str) -> bool {
         let found = self.apps.iter().zip(&self.health).find(|(app, _)| app.name == name);

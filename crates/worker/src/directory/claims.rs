@@ -67,7 +67,8 @@ impl SharedState {
         Ok(())
     }
 
-    /// Publishes a switch that belongs to a raw owner: operators see it, and nobody else writes to it.
+    /// Publishes a switch that belongs to a raw owner: operators see it, and nobody else writes to
+    /// it.
     pub(crate) fn publish_raw(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         let switches = &mut self.posts.write().switches;
         if let Some(entry) =

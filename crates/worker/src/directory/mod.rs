@@ -231,8 +231,8 @@ impl SharedState {
         }
     }
 
-    /// Replaces the limit of packet_ins of a switch at all workers. `false`: the mailbox of a worker is
-    /// full, and it has not heard of it.
+    /// Replaces the limit of packet_ins of a switch at all workers. `false`: the mailbox of a
+    /// worker is full, and it has not heard of it.
     #[must_use]
     pub fn limit_packet_ins(&self, limit: Option<u32>) -> bool {
         let _guard = self.posts.read();

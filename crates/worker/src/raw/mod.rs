@@ -3,12 +3,12 @@
 //!
 //! A read brings one event: the whole messages of the read, without those that the session answers
 //! itself. Before each read the worker looks whether the owner has space. If not, the switch stays
-//! unread until the owner has taken more ([`Mail::RawResume`]), or the next second. An unread switch
-//! counts as alive.
+//! unread until the owner has taken more ([`Mail::RawResume`]), or the next second. An unread
+//! switch counts as alive.
 //!
-//! There is no hand-over, no budget of packet-ins and no share of an overloaded worker: an owner must
-//! get every message. Limits of connections, of what waits for a switch, and of silence are those of
-//! all workers.
+//! There is no hand-over, no budget of packet-ins and no share of an overloaded worker: an owner
+//! must get every message. Limits of connections, of what waits for a switch, and of silence are
+//! those of all workers.
 
 mod claims;
 mod closing;

@@ -1,5 +1,5 @@
-//! The worker, with switches played by the tests and a virtual clock. One program, since each one is
-//! linked by itself.
+//! The worker, with switches played by the tests and a virtual clock. One program, since each one
+//! is linked by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
 
 mod adopt;

@@ -55,7 +55,8 @@ fn status(port: u32) -> FromSwitch<'static> {
     FromSwitch::PortStatus(PortStatus { reason: PortReason::Add, desc })
 }
 
-/// A flood from port 1, between a few packets from ports 2 and 3, and a change of a port behind all.
+/// A flood from port 1, between a few packets from ports 2 and 3, and a change of a port behind
+/// all.
 fn flood(lab: &mut Lab, s: SwitchId) {
     for i in 0..FLOOD {
         lab.packet_in(s, 1, None, &[0; BYTES]);

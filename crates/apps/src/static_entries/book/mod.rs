@@ -272,8 +272,8 @@ impl Book {
         self.numbers.get(name).and_then(|number| self.by_number.get(number))
     }
 
-    /// Puts and removes entries as another controller has decided, which has checked them. Returns the
-    /// numbers of the entries that differ now.
+    /// Puts and removes entries as another controller has decided, which has checked them. Returns
+    /// the numbers of the entries that differ now.
     pub(super) fn apply(&mut self, put: Vec<StaticEntry>, remove: &[String]) -> BTreeSet<u32> {
         self.last_revision += 1;
         let mut changed = BTreeSet::new();
@@ -429,8 +429,8 @@ impl Book {
         }
     }
 
-    /// Takes a change back. What later changes have set or removed stays as it is. Returns the numbers of
-    /// the entries that differ now.
+    /// Takes a change back. What later changes have set or removed stays as it is. Returns the
+    /// numbers of the entries that differ now.
     pub(super) fn undo(&mut self, change: &StaticChange) -> BTreeSet<u32> {
         let is_of_it = |number: &u32| self.revisions.get(number) == Some(&change.revision);
         let mut numbers: BTreeSet<u32> = change.numbers.iter().copied().filter(is_of_it).collect();

@@ -1,17 +1,17 @@
-//! The configuration that the nodes of a cluster share: an entry in etcd, which each node applies as a layer above
-//! its own file.
+//! The configuration that the nodes of a cluster share: an entry in etcd, which each node applies
+//! as a layer above its own file.
 //!
 //! ```text
 //! {"generation":4,"node":"a","changed_at":1795820400,"text":"switches: {core-1: a1}\n"}
 //! ```
 //!
-//! The entry is in a book ([`EntryBook`]), as orders of apps are. So of two orders at the same moment one is
-//! refused, and what an old snapshot of etcd lacks is put back. The generation only grows: what is shared no
-//! more is an empty text with a generation of its own. A node that cannot apply a text keeps what was in force
-//! before, and reports an alarm.
+//! The entry is in a book ([`EntryBook`]), as orders of apps are. So of two orders at the same
+//! moment one is refused, and what an old snapshot of etcd lacks is put back. The generation only
+//! grows: what is shared no more is an empty text with a generation of its own. A node that cannot
+//! apply a text keeps what was in force before, and reports an alarm.
 //!
-//! A node that starts begins with its own file, and applies what is shared when etcd has answered, so that it
-//! starts without etcd too. Until then it decides nothing about circuits.
+//! A node that starts begins with its own file, and applies what is shared when etcd has answered,
+//! so that it starts without etcd too. Until then it decides nothing about circuits.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -80,8 +80,8 @@ pub(super) struct SharedConfigNode {
     book: EntryBook<SharedText>,
     reloader: Arc<Reloader>,
     network: OnceLock<Network>,
-    /// The last document. Locked while one is applied, so that the newest one is applied last. `None`: the
-    /// store was not read yet.
+    /// The last document. Locked while one is applied, so that the newest one is applied last.
+    /// `None`: the store was not read yet.
     applied: Mutex<Option<Applied>>,
 }
 
@@ -96,8 +96,8 @@ impl SharedConfigNode {
         Arc::new(SharedConfigNode { book, reloader, network, applied })
     }
 
-    /// Follows the store in a task, and applies what is shared in a thread, since that may wait for workers. The
-    /// thread ends within a minute after the controller.
+    /// Follows the store in a task, and applies what is shared in a thread, since that may wait for
+    /// workers. The thread ends within a minute after the controller.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -204,7 +204,8 @@ impl SharedConfigNode {
     }
 }
 
-/// The answer to an order that is stored, and that a later one replaced before it was in force here.
+/// The answer to an order that is stored, and that a later one replaced before it was in force
+/// here.
 fn overtaken(mut answer: ReloadAnswer) -> ReloadAnswer {
     answer.applied = true;
     answer.warnings.push("a later order has replaced it already".to_owned());

@@ -1,5 +1,5 @@
-//! Tests of the shared configuration: two nodes, and stores that are away or of a newer release. That an old
-//! snapshot is put right is tested with the book.
+//! Tests of the shared configuration: two nodes, and stores that are away or of a newer release.
+//! That an old snapshot is put right is tested with the book.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 

@@ -1,22 +1,22 @@
 //! The store of static entries: in memory, in a file, or in the etcd of a cluster.
 //!
 //! An order is checked against all entries, stored by compare-and-swap, and only then wanted in
-//! switches. Each order also writes the number of orders: so what it was checked against is what the
-//! store has. If another node was faster, the order is checked again; if that one changed the same
-//! entry, the order is refused.
+//! switches. Each order also writes the number of orders: so what it was checked against is what
+//! the store has. If another node was faster, the order is checked again; if that one changed the
+//! same entry, the order is refused.
 //!
 //! Orders that come while others are stored are stored together.
 //!
 //! # Several nodes
-//! Each node follows the store, and wants what others have stored. All of them want all entries; the
-//! master of a switch has them installed. A node that has not read the store yet takes no orders, and
-//! removes no flows.
+//! Each node follows the store, and wants what others have stored. All of them want all entries;
+//! the master of a switch has them installed. A node that has not read the store yet takes no
+//! orders, and removes no flows.
 //!
 //! # When the store has gone back
-//! The number of orders only grows. If it is smaller than before, though the store was read while this
-//! node ordered nothing, an old snapshot of etcd was restored. Then what this node has is newer: it is
-//! put back. Entries that were removed since the snapshot come
-//! back: nobody knows any more that somebody removed them. The log names all of them.
+//! The number of orders only grows. If it is smaller than before, though the store was read while
+//! this node ordered nothing, an old snapshot of etcd was restored. Then what this node has is
+//! newer: it is put back. Entries that were removed since the snapshot come back: nobody knows any
+//! more that somebody removed them. The log names all of them.
 
 mod follow;
 mod saved;
@@ -39,9 +39,11 @@ use saved::{ORDERS, SavedOrders, entry_name, stored_name, unix_seconds};
 
 /// Time for a store to answer. That in etcd answers in less, whatever happens.
 const COMMIT_LIMIT: Duration = Duration::from_secs(15);
-/// Time for this node to see what another one has stored before its order. Then the order is refused.
+/// Time for this node to see what another one has stored before its order. Then the order is
+/// refused.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(5);
-/// Number of times that an order is checked again because another node was faster. Then it is refused.
+/// Number of times that an order is checked again because another node was faster. Then it is
+/// refused.
 const MAX_ATTEMPTS: u32 = 64;
 /// Bytes of a commit that are kept for the number of orders.
 const ORDERS_BYTES: usize = 64;
@@ -175,8 +177,8 @@ impl StaticStore {
         StaticStore::new(entries, Arc::new(MemoryStore::default()), Place::Memory, known)
     }
 
-    /// Shares the entries with other controllers by this store, which a thread follows. Call it before
-    /// the controller starts.
+    /// Shares the entries with other controllers by this store, which a thread follows. Call it
+    /// before the controller starts.
     #[must_use]
     pub fn shared(store: Arc<dyn EntryStore>, entries: &StaticEntries) -> Self {
         entries.await_entries();
@@ -202,7 +204,8 @@ impl StaticStore {
         }))
     }
 
-    /// Reads the entries of this file into `entries` as [`open`](Self::open) does, and writes nothing.
+    /// Reads the entries of this file into `entries` as [`open`](Self::open) does, and writes
+    /// nothing.
     ///
     /// # Errors
     /// [`StaticStoreError`].
@@ -264,7 +267,8 @@ impl Waiting {
 }
 
 impl Shared {
-    /// Takes the orders that are carried out together: those whose changes fit into one commit, or one.
+    /// Takes the orders that are carried out together: those whose changes fit into one commit, or
+    /// one.
     fn next_batch(&self) -> Vec<Arc<Waiting>> {
         let mut waiting = lock(&self.waiting);
         let limit = self.store.limits().changes.saturating_sub(1);
@@ -354,7 +358,8 @@ impl Shared {
         known
     }
 
-    /// Changes the entries as these orders want, except those that are wrong, which get their result.
+    /// Changes the entries as these orders want, except those that are wrong, which get their
+    /// result.
     fn plan(
         &self,
         known: &Known,
@@ -492,8 +497,8 @@ impl Shared {
         (known, !timeout.timed_out())
     }
 
-    /// Stores the entries again that the store has lost. What does not succeed is tried again after the
-    /// next event, and before the next order.
+    /// Stores the entries again that the store has lost. What does not succeed is tried again after
+    /// the next event, and before the next order.
     fn put_back(&self, known: &mut Known) {
         if known.lost.is_empty() {
             return;
@@ -537,8 +542,8 @@ fn read_orders(value: &str) -> u64 {
     serde_json::from_str(value).map_or(0, |SavedOrders { orders }| orders)
 }
 
-/// Puts the entries of a file into `entries`, except those that have ended and are in no use. Returns
-/// what the file has then.
+/// Puts the entries of a file into `entries`, except those that have ended and are in no use.
+/// Returns what the file has then.
 fn load(path: &Path, entries: &StaticEntries) -> Result<NamedValues, StaticStoreError> {
     let unix = unix_seconds();
     let mut by_owner = BTreeMap::<String, Vec<app::StaticEntry>>::new();

@@ -1,4 +1,5 @@
-//! A learning switch: it learns behind which port each host is, and installs flows to hosts it knows.
+//! A learning switch: it learns behind which port each host is, and installs flows to hosts it
+//! knows.
 
 use std::collections::HashMap;
 

@@ -38,7 +38,8 @@ impl OneSwitch {
         self.start(controller.app(Learning::default()).listen(address))
     }
 
-    /// Starts a controller whose address and apps are chosen, with the control socket of the commands.
+    /// Starts a controller whose address and apps are chosen, with the control socket of the
+    /// commands.
     pub(crate) fn start(&self, controller: ControllerBuilder) -> Controller {
         controller.control_socket_at(self.place.file("control.sock")).start().unwrap()
     }

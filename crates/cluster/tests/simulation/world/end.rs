@@ -73,7 +73,8 @@ impl World {
         self.nodes.iter().enumerate().filter(|(_, node)| node.is_alive)
     }
 
-    /// Whether a switch obeys one node, which knows it, and no other node takes itself for its master.
+    /// Whether a switch obeys one node, which knows it, and no other node takes itself for its
+    /// master.
     pub(super) fn has_master(&self, switch: usize, why: &str) -> Result<(), String> {
         let dpid = World::dpid(switch);
         let believers = self

@@ -42,8 +42,8 @@ pub(crate) enum Fence {
     WithoutNode,
     /// A restore of etcd is noticed only when the revision is smaller than before.
     RestoreUnnoticed,
-    /// Switches do not answer what they are asked, and nodes do not say what they are master of, as in
-    /// the first release.
+    /// Switches do not answer what they are asked, and nodes do not say what they are master of, as
+    /// in the first release.
     Silent,
 }
 
@@ -140,7 +140,8 @@ impl World {
         world
     }
 
-    /// As [`World::new`], with records that are soon removed, and switches that no node has for a while.
+    /// As [`World::new`], with records that are soon removed, and switches that no node has for a
+    /// while.
     pub(crate) fn forgetful(seed: u64) -> Self {
         let mut world = World::new(seed, Fence::Whole, false);
         world.keep_records = SOON;

@@ -427,8 +427,8 @@ impl DesiredTask {
         }
     }
 
-    /// Adds flows of new intents to a switch that lacks nothing, at a cost that does not grow with its
-    /// tables. Returns `false` if the whole switch has to be compared.
+    /// Adds flows of new intents to a switch that lacks nothing, at a cost that does not grow with
+    /// its tables. Returns `false` if the whole switch has to be compared.
     fn add(&mut self, dpid: Dpid, intents: &BTreeSet<u32>, book: &mut WantedEntries) -> bool {
         let Some(switch) = self.switches.get_mut(&dpid).filter(|it| it.lacks_nothing()) else {
             return false;

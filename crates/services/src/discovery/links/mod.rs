@@ -103,7 +103,8 @@ pub(super) struct LinkTable {
     events: Vec<Event>,
     /// Whether other controllers report links, and take over switches.
     is_shared: bool,
-    /// What peers report of switches that another controller, or this one, is taken to be master of.
+    /// What peers report of switches that another controller, or this one, is taken to be master
+    /// of.
     contested: BTreeMap<Dpid, BTreeMap<Peer, OtherReport>>,
     /// How the digests of peers compared.
     comparisons: BTreeMap<Peer, Comparison>,
@@ -504,8 +505,8 @@ impl LinkTable {
         }
     }
 
-    /// The controller did nothing for so long: it was stopped, or its machine was. So it has sent no
-    /// announcements, and heard none. That is not the links' fault.
+    /// The controller did nothing for so long: it was stopped, or its machine was. So it has sent
+    /// no announcements, and heard none. That is not the links' fault.
     fn excuse(&mut self, late: Duration, now: Duration) {
         for up in self.pairs.values_mut().filter_map(|pair| pair.up.as_mut()) {
             up.last_seen = now.min(up.last_seen + late);

@@ -1,9 +1,9 @@
 //! Segments: ports that ordinary switches join. Announcements to an address that ordinary switches
 //! forward show them.
 //!
-//! A cable carries both kinds of announcements, so two ports that hear each other directly are a link.
-//! Ports that hear each other only by way of ordinary switches are a segment, and so are three and
-//! more ports that hear each other in any way: cheap switches forward both kinds.
+//! A cable carries both kinds of announcements, so two ports that hear each other directly are a
+//! link. Ports that hear each other only by way of ordinary switches are a segment, and so are
+//! three and more ports that hear each other in any way: cheap switches forward both kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use super::{AnnouncementOutcome, LinkTable, ReceivedAnnouncement};
 use crate::discovery::frame::is_forwarded;
 use crate::exchange::{LinkFact, SwitchFacts};
 
-/// Maximum number of ports that a port hears by way of ordinary switches. Further ones are left out.
+/// Maximum number of ports that a port hears by way of ordinary switches. Further ones are left
+/// out.
 pub const MAX_HEARD: usize = 64;
 
-/// How long two ports hear each other before they are a segment: the direct announcement that shows a
-/// cable comes right after.
+/// How long two ports hear each other before they are a segment: the direct announcement that shows
+/// a cable comes right after.
 pub const SEGMENT_AFTER: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
@@ -190,13 +191,14 @@ impl LinkTable {
         hears(one, other) || hears(other, one)
     }
 
-    /// Whether a port is on a segment of three and more ports. Direct announcements mean nothing there.
+    /// Whether a port is on a segment of three and more ports. Direct announcements mean nothing
+    /// there.
     pub(super) fn is_on_large_segment(&self, at: SwitchPort) -> bool {
         !self.segments.is_empty() && self.segments.component(at).len() > 2
     }
 
-    /// A direct announcement that was heard elsewhere already. Returns whether an ordinary switch has
-    /// forwarded it to both: it is not a replay.
+    /// A direct announcement that was heard elsewhere already. Returns whether an ordinary switch
+    /// has forwarded it to both: it is not a replay.
     pub(super) fn is_forwarded_twice(
         &mut self,
         from: SwitchPort,
@@ -291,7 +293,8 @@ impl LinkTable {
         false
     }
 
-    /// Returns the links between the ports of segments of two ports. Segments of more ports have none.
+    /// Returns the links between the ports of segments of two ports. Segments of more ports have
+    /// none.
     pub(super) fn segment_links<'t>(
         &'t self,
         segments: &'t [Arc<[SwitchPort]>],

@@ -1,5 +1,5 @@
-//! Links of a cluster: what other controllers report of their switches, and switches that go from one
-//! controller to another.
+//! Links of a cluster: what other controllers report of their switches, and switches that go from
+//! one controller to another.
 //!
 //! The controller that signs announcements, the master of the sending switch, decides about a link
 //! and watches it. The others show what it reports, until it reports something else: that a third
@@ -7,8 +7,8 @@
 //! links until another controller reports it, or this one becomes its master: for [`UNOWNED_KEPT`]
 //! at most.
 //!
-//! Reports of two controllers come in any order. If both report a switch, the one that won the newer
-//! election is its master. The older report is kept until its sender takes it back.
+//! Reports of two controllers come in any order. If both report a switch, the one that won the
+//! newer election is its master. The older report is kept until its sender takes it back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,8 +104,8 @@ impl LinkTable {
         matches!(owner, Some(Owner::Peer { .. }))
     }
 
-    /// Removes a switch that this controller is not connected to any more, or is not master of. In a
-    /// cluster another controller may be its next master, so it is kept for a while.
+    /// Removes a switch that this controller is not connected to any more, or is not master of. In
+    /// a cluster another controller may be its next master, so it is kept for a while.
     pub(in crate::discovery) fn switch_lost(&mut self, dpid: Dpid, hosts: &Hosts, now: Duration) {
         match self.is_shared {
             true => self.release(dpid, hosts, now),
@@ -151,8 +151,8 @@ impl LinkTable {
         self.wake_at(now);
     }
 
-    /// Applies what a peer reports of a switch of its, of which the election of this number has made
-    /// it the master.
+    /// Applies what a peer reports of a switch of its, of which the election of this number has
+    /// made it the master.
     pub(super) fn peer_switch(
         &mut self,
         peer: Peer,
@@ -318,7 +318,8 @@ impl LinkTable {
         self.peer_complete(peer, (&BTreeSet::new(), Buckets::ALL), hosts, now);
     }
 
-    /// Compares what is known of a peer's switches with its digest. Returns what it must report again.
+    /// Compares what is known of a peer's switches with its digest. Returns what it must report
+    /// again.
     pub(super) fn compare(&mut self, peer: Peer, reported: &Digest) -> Buckets {
         let mut known = Digest::default();
         for (&dpid, table) in &self.switches {
@@ -332,8 +333,8 @@ impl LinkTable {
         self.comparisons.entry(peer).or_default().compare(&known, reported)
     }
 
-    /// A port hears a controller that cannot be asked about it now. So it may lead to a switch: it is
-    /// no edge port for a while, also if hosts were there.
+    /// A port hears a controller that cannot be asked about it now. So it may lead to a switch: it
+    /// is no edge port for a while, also if hosts were there.
     pub(in crate::discovery) fn hold(&mut self, at: SwitchPort, now: Duration) {
         let until = now + self.silent_after();
         if let Some(port) = self.port_mut(at) {

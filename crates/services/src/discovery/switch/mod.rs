@@ -26,7 +26,8 @@ pub const LLDP_PER_PORT_PER_S: u8 = 16;
 /// apps share. Announcements of further ports go out a second later, before the others.
 pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
 
-/// The one for segments is first: where both arrive, there may be a cable, which the second decides.
+/// The one for segments is first: where both arrive, there may be a cable, which the second
+/// decides.
 const BOTH: [Reach; 2] = [Reach::Segment, Reach::Cable];
 
 /// Number of recent round trips to the switch. The shortest counts.
@@ -110,8 +111,8 @@ impl ControlLatency {
     }
 }
 
-/// Returns the flow that brings announcements, whichever destination they have. No flow of an app is
-/// above it.
+/// Returns the flow that brings announcements, whichever destination they have. No flow of an app
+/// is above it.
 fn flow_for_announcements() -> Flow {
     let lldp = Match::any().eth_type(frame::ETH_TYPE);
     Flow::new(lldp).priority(TOP_PRIORITY).output(Port::CONTROLLER)
@@ -160,8 +161,8 @@ impl DiscoverySwitch {
         self.ports.insert(desc.port, state);
     }
 
-    /// Sends announcements out of a port: one for the other end of the cable, and one for a segment,
-    /// unless a cable is known there.
+    /// Sends announcements out of a port: one for the other end of the cable, and one for a
+    /// segment, unless a cable is known there.
     fn announce(&mut self, switch: &mut Switch<'_>, port: Port, reaches: &[Reach]) -> Result<()> {
         let at = SwitchPort::new(self.dpid, port);
         let topology = self.topology.get();
@@ -211,7 +212,8 @@ impl DiscoverySwitch {
         self.counts.announcements_refused.add(1);
     }
 
-    /// Ports that were announced again and have not refused it before this barrier take announcements.
+    /// Ports that were announced again and have not refused it before this barrier take
+    /// announcements.
     fn handle_retries(&mut self, barrier: Xid) {
         let Some((_, sent)) = self.retry_barrier.take_if(|(asked, _)| *asked == barrier) else {
             return;

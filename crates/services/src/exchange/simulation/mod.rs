@@ -1,15 +1,16 @@
 //! Several controllers, their links and hosts, on a virtual clock, with faults by seed.
 //!
-//! Discovery, host tracking and the exchange are those of the product. The switches, the cables, the
-//! connections between the controllers, and who is master of a switch are a model.
+//! Discovery, host tracking and the exchange are those of the product. The switches, the cables,
+//! the connections between the controllers, and who is master of a switch are a model.
 //!
 //! What must hold:
-//! - While no cable is cut and every connection stands, no link goes down at any controller, whichever
-//!   controllers end, stop, or give switches to each other.
+//! - While no cable is cut and every connection stands, no link goes down at any controller,
+//!   whichever controllers end, stop, or give switches to each other.
 //! - Some time after the last fault all controllers know the same links and hosts: those of the
 //!   network.
 //!
-//! `SEED=7 cargo test -p bellrock-services --lib simulation` plays one seed, and prints what happens.
+//! `SEED=7 cargo test -p bellrock-services --lib simulation` plays one seed, and prints what
+//! happens.
 
 mod faults;
 mod frames;
@@ -45,7 +46,8 @@ struct Spoilt {
 /// What happens to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Faults {
-    /// Controllers end, start again, stop for a moment, and give switches to others. Frames are slow.
+    /// Controllers end, start again, stop for a moment, and give switches to others. Frames are
+    /// slow.
     OfControllers,
     /// Cables, connections and frames are lost too.
     OfAll,

@@ -369,7 +369,8 @@ impl World {
         }
     }
 
-    /// Makes a controller the master of a switch. It and the former one get to know it a little later.
+    /// Makes a controller the master of a switch. It and the former one get to know it a little
+    /// later.
     pub(super) fn give(&mut self, switch: usize, to: usize) {
         let before = self.switches[switch].master.replace(to);
         self.switches[switch].term = self.switches[switch].term.wrapping_add(1);

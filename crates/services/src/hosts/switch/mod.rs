@@ -230,8 +230,8 @@ impl HostTrackingSwitch {
         }
     }
 
-    /// Looks at a packet that came in at a port with a link. It only crosses the link if its sender is
-    /// known.
+    /// Looks at a packet that came in at a port with a link. It only crosses the link if its sender
+    /// is known.
     fn look_at_link(&mut self, host: HostId, key: CacheKey, at: SwitchPort) {
         let is_known = self.hosts.get().get(host.mac, host.vlan).is_some();
         let reported = &mut self.sightings.entry(at.port).or_default().at_link;
@@ -260,8 +260,8 @@ impl HostTrackingSwitch {
         }
     }
 
-    /// Decides about a packet with the address of a host that is elsewhere. No app that relies on the
-    /// places of hosts gets it. Apps that do not are served as without host tracking.
+    /// Decides about a packet with the address of a host that is elsewhere. No app that relies on
+    /// the places of hosts gets it. Apps that do not are served as without host tracking.
     fn drop_claim(&self) -> Verdict {
         if !self.shared.guards {
             return Verdict::Pass;

@@ -1,14 +1,14 @@
 //! Hosts of a cluster: what other controllers report, and hosts that go from one controller to
 //! another.
 //!
-//! The controller that is master of a host's switch decides about the host: it asks whether the host
-//! is there, and whether it has moved. The others show what it reports, and pass claims on to it.
-//! When this controller becomes master of a switch, the switch's hosts are its own from then on, as
-//! if they had just sent a packet.
+//! The controller that is master of a host's switch decides about the host: it asks whether the
+//! host is there, and whether it has moved. The others show what it reports, and pass claims on to
+//! it. When this controller becomes master of a switch, the switch's hosts are its own from then
+//! on, as if they had just sent a packet.
 //!
-//! If two controllers find the same host before they hear of each other, the one that has known it for
-//! longer asks the host, and the other one gives way: who comes later must not win by its place. Of two
-//! that have found it at the same moment it is the first one in the list of nodes.
+//! If two controllers find the same host before they hear of each other, the one that has known it
+//! for longer asks the host, and the other one gives way: who comes later must not win by its
+//! place. Of two that have found it at the same moment it is the first one in the list of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,12 +23,12 @@ use crate::exchange::{
 /// Maximum number of hosts that are given to the master of their switch at a time.
 const ORPHANS_PER_DIGEST: usize = 256;
 
-/// Two controllers that have found a host within this time have found it at the same moment: their clocks
-/// and what is on its way between them say no more.
+/// Two controllers that have found a host within this time have found it at the same moment: their
+/// clocks and what is on its way between them say no more.
 const SAME_MOMENT: Duration = Duration::from_secs(2);
 
-/// Whether the first of two controllers decides about a host that both have. Each has known it since a
-/// time. Both come to the same answer.
+/// Whether the first of two controllers decides about a host that both have. Each has known it
+/// since a time. Both come to the same answer.
 fn is_first(own: (Duration, Peer), other: (Duration, Peer)) -> bool {
     if own.0.abs_diff(other.0) > SAME_MOMENT { own.0 < other.0 } else { own.1 < other.1 }
 }
@@ -144,7 +144,8 @@ impl HostTracker {
         self.entries.get(&host).is_some_and(|entry| entry.of.is_some())
     }
 
-    /// Updates which switches this controller is master of. It has the hosts of new ones from now on.
+    /// Updates which switches this controller is master of. It has the hosts of new ones from now
+    /// on.
     pub(in crate::hosts) fn set_own_switches(&mut self, own: BTreeSet<Dpid>, now: Duration) {
         let Some(sharing) = &mut self.sharing else { return };
         let before = std::mem::replace(&mut sharing.own, own);
@@ -171,8 +172,8 @@ impl HostTracker {
         self.ports.of_switch(dpid).flat_map(|at| self.ports.hosts(at)).collect()
     }
 
-    /// Makes a host one of this controller, as if it had sent a packet a while ago: not all hosts of a
-    /// switch are asked in the same moment.
+    /// Makes a host one of this controller, as if it had sent a packet a while ago: not all hosts
+    /// of a switch are asked in the same moment.
     fn own_host(&mut self, host: HostId, now: Duration) {
         let max_age = self.settings.max_age;
         let Some(entry) = self.entries.get_mut(&host) else { return };
@@ -251,8 +252,9 @@ impl HostTracker {
         }
     }
 
-    /// Takes an address from the host that has it, for a host of a peer. Returns whether that one may
-    /// have it: if a host of this controller has it too, the host that was known first keeps it.
+    /// Takes an address from the host that has it, for a host of a peer. Returns whether that one
+    /// may have it: if a host of this controller has it too, the host that was known first keeps
+    /// it.
     fn yields_address(
         &mut self,
         ip: std::net::IpAddr,
@@ -327,8 +329,8 @@ impl HostTracker {
         }
     }
 
-    /// Gives a peer the hosts at its switches that belong to nobody. It has started again, and does not
-    /// know them, so it says nothing of them; nor does anybody else decide about them.
+    /// Gives a peer the hosts at its switches that belong to nobody. It has started again, and does
+    /// not know them, so it says nothing of them; nor does anybody else decide about them.
     fn give_orphans(&mut self, peer: Peer, switches: &BTreeSet<Dpid>) {
         let Some(sharing) = &mut self.sharing else { return };
         let orphans = self.entries.iter().filter(|(_, entry)| {
@@ -424,7 +426,8 @@ impl HostTracker {
         }
     }
 
-    /// A claim of a host was decided. If the host has moved to a switch of a peer, it is the peer's.
+    /// A claim of a host was decided. If the host has moved to a switch of a peer, it is the
+    /// peer's.
     pub(super) fn claim_decided(&mut self, host: HostId) {
         let Some(sharing) = &mut self.sharing else { return };
         let Some(entry) = self.entries.get_mut(&host) else { return };

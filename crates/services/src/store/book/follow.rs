@@ -65,8 +65,8 @@ impl<M: BookModel> Task<M> {
             changes.push({
                 let known = self.book.known();
                 let expected = known.revisions.get(COMMITS).copied().unwrap_or_default();
-                // Until all is back the number stays that of the snapshot. So another controller that
-                // reads the store meanwhile does not take it for whole.
+                // Until all is back the number stays that of the snapshot. So another controller
+                // that reads the store meanwhile does not take it for whole.
                 let count = if rest.is_empty() { known.commits + 1 } else { stored_count };
                 commit_number(count, expected)
             });

@@ -1,8 +1,8 @@
 //! The entries of a store, as one controller knows them, and orders that change them.
 //!
 //! An order is a function of the entries: it reads what there is, and changes some, or refuses. It
-//! is stored by compare-and-swap. Every commit also writes one entry, the number of commits: so what
-//! the order was checked against is what the store has. If another controller was faster, the
+//! is stored by compare-and-swap. Every commit also writes one entry, the number of commits: so
+//! what the order was checked against is what the store has. If another controller was faster, the
 //! order is checked again against what that one has stored. So of two orders for the last capacity
 //! of a link exactly one gets it. Orders that come while others are stored are stored together.
 //!
@@ -40,8 +40,8 @@ pub use draft::Draft;
 
 use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents};
 
-/// Name of the number of commits, which each commit of a book changes. A store whose revisions may come
-/// again compares its value too.
+/// Name of the number of commits, which each commit of a book changes. A store whose revisions may
+/// come again compares its value too.
 pub const COMMITS: &str = "commits";
 /// Name of the entry that names the leader.
 pub(super) const LEADER: &str = "leader";
@@ -257,15 +257,15 @@ impl<M: BookModel> EntryBook<M> {
         self.known().is_read
     }
 
-    /// Returns why no order can be carried out: the store is not read yet, or it has an entry that this
-    /// release cannot read.
+    /// Returns why no order can be carried out: the store is not read yet, or it has an entry that
+    /// this release cannot read.
     #[must_use]
     pub fn unusable(&self) -> Option<String> {
         self.known().unusable()
     }
 
-    /// Returns why the entries may be old, or cannot be changed: as [`unusable`](Self::unusable), or the
-    /// store does not answer.
+    /// Returns why the entries may be old, or cannot be changed: as [`unusable`](Self::unusable),
+    /// or the store does not answer.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let known = self.known();

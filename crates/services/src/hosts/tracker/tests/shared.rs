@@ -392,8 +392,8 @@ fn hosts_that_differ_from_what_a_peer_has_reported_are_asked_for_and_reported_ag
     }
 }
 
-/// A controller that has restarted does not know the hosts of its switch, and the others know nobody
-/// who decides about them.
+/// A controller that has restarted does not know the hosts of its switch, and the others know
+/// nobody who decides about them.
 #[test]
 fn a_host_without_a_controller_is_given_to_the_master_of_its_switch() {
     let mut cluster = Cluster::new();
