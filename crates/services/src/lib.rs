@@ -29,6 +29,7 @@ pub mod discovery;
 pub mod exchange;
 pub mod hosts;
 pub mod leadership;
+pub mod outdated_flows;
 pub mod outside_loops;
 mod own_flows;
 pub mod paths;
