@@ -237,6 +237,13 @@ pub enum RequestError {
     /// The connection ended before the reply.
     #[error("the connection to the switch ended before it answered")]
     Disconnected,
+    /// This controller has begun to stand by at the switch before the reply: another one may be its
+    /// master.
+    #[error(
+        "this controller stands by at the switch now, and does not get its answer; try again, or \
+         ask its master"
+    )]
+    StoodBy,
 }
 
 impl RequestError {

@@ -288,6 +288,12 @@ impl ControllerOperator {
     fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
         let dpid = self.dpid(names, switch)?;
         self.network.reachable(dpid).ok_or_else(|| {
+            // Without a cluster, an operator knows which controller is the master.
+            if self.network.standbys().load().get(dpid).is_some() {
+                let why =
+                    format!("this controller stands by at switch {switch}; ask its master instead");
+                return QueryError::new(ErrorKind::Refused, why).at("switch");
+            }
             let why = format!(
                 "switch {switch} is not connected; `bellrock switches` lists those that are"
             );
