@@ -228,7 +228,9 @@ impl Operator for ControllerOperator {
             }
             Request::GetSharedConfig(_) => Answer::GetSharedConfig(self.shared_config()?.get()),
             Request::SetSharedConfig(order) => {
-                Answer::SetSharedConfig(self.shared_config()?.set(&order)?)
+                let answer = self.shared_config()?.set(&order)?;
+                let notice = self.notice().filter(|_| !order.dry_run);
+                Answer::SetSharedConfig(ReloadAnswer { notice, ..answer })
             }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {

@@ -336,9 +336,7 @@ impl Operator for Fixed {
             }),
             Request::Reload(order) => Answer::Reload(ReloadAnswer {
                 applied: !order.dry_run,
-                changes: vec![],
-                renewed: vec![],
-                warnings: vec![],
+                ..ReloadAnswer::default()
             }),
             Request::SetStatic(order) => {
                 let wrong = |entry: &StaticEntry| entry.name == "wrong";
@@ -393,9 +391,7 @@ impl Operator for Fixed {
             }),
             Request::SetSharedConfig(order) => Answer::SetSharedConfig(ReloadAnswer {
                 applied: !order.dry_run,
-                changes: vec![],
-                renewed: vec![],
-                warnings: vec![],
+                ..ReloadAnswer::default()
             }),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";
