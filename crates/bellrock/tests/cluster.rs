@@ -72,6 +72,7 @@ impl ClusterHandle for Fake {
             store: ClusterStoreRow { reachable: true, ..ClusterStoreRow::default() },
             epoch: 7,
             certificate_expiry: None,
+            crl_expiry: None,
             requests: ClusterRequestsRow::default(),
         })
     }

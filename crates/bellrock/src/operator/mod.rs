@@ -376,6 +376,10 @@ impl ControllerOperator {
             tls_certificate_expiry: self.handles.tls.as_ref().and_then(TlsServer::not_after),
             #[cfg(not(feature = "tls"))]
             tls_certificate_expiry: None,
+            #[cfg(feature = "tls")]
+            tls_crl_expiry: self.handles.tls.as_ref().and_then(TlsServer::revocations_end),
+            #[cfg(not(feature = "tls"))]
+            tls_crl_expiry: None,
             apps: self.apps.clone(),
             workers: status.workers,
             connections: status.connections,
