@@ -45,15 +45,16 @@ pub fn request(
 
 /// Sends a message that no switch answers, with a barrier behind it, and returns a future for its one outcome.
 ///
-/// What it removes or changes is put back if an app keeps it ([`Desired`](crate::flow::Desired)), as soon as the future
-/// is over or dropped.
+/// What it removes or changes is put back if an app keeps it ([`Desired`](crate::flow::Desired)),
+/// as soon as the future is over or dropped.
 ///
 /// # Errors
 /// [`EncodedError`]. Then nothing is sent.
 pub fn send(network: &Network, dpid: Dpid, message: &[u8]) -> Result<ProgramFuture, EncodedError> {
     let (version, body) = read(network, dpid, message)?;
     check_change(&body, version).map_err(EncodedError::Wrong)?;
-    // Until the future is over or dropped. Then desired state reads the tables, as after an operator's order.
+    // Until the future is over or dropped. Then desired state reads the tables, as after an
+    // operator's order.
     let change = may_change_tables(&body).then(|| OperatorChange::begin(network, dpid));
     Ok(network.send_messages(dpid, vec![message.into()]).holding(change))
 }
@@ -92,7 +93,8 @@ pub(crate) fn decode(bytes: &[u8], spoken: Version) -> Result<ToSwitch<'_>, Stri
     }
 }
 
-/// Checks what no request may do, whoever sends it: what the controller does itself, and what changes the switch.
+/// Checks what no request may do, whoever sends it: what the controller does itself, and what
+/// changes the switch.
 ///
 /// # Errors
 /// Why it may not.
@@ -142,8 +144,8 @@ fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String>
     }
 }
 
-/// Why an app may not send this change. Operators may remove all groups and meters, and change the controller's
-/// meter: they order by hand, and know whose they are.
+/// Why an app may not send this change. Operators may remove all groups and meters, and change the
+/// controller's meter: they order by hand, and know whose they are.
 fn check_change(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
     match message {
         ToSwitch::GroupMod(GroupMod { command: GroupCommand::Delete, group, .. })

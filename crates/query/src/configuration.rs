@@ -26,8 +26,8 @@ pub struct ReloadAnswer {
     pub renewed: Vec<RenewedFileRow>,
     /// What is probably not meant.
     pub warnings: Vec<String>,
-    /// What to know besides the result: the node that was asked does not serve, so that other nodes of
-    /// the cluster carry the order out.
+    /// What to know besides the result: the node that was asked does not serve, so that other nodes
+    /// of the cluster carry the order out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }

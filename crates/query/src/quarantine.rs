@@ -31,7 +31,8 @@ pub struct Unblock {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QuarantineAnswer {
-    /// This host is blocked now, except at the switches in `gaps`. Other nodes block it at their own.
+    /// This host is blocked now, except at the switches in `gaps`. Other nodes block it at their
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
     /// This host is let back.
@@ -43,12 +44,12 @@ pub struct QuarantineAnswer {
     /// Number of further such switches.
     #[serde(default)]
     pub more_gaps: usize,
-    /// Number of switches that obey other nodes of the cluster. Those block the host there, and their
-    /// lists have the states.
+    /// Number of switches that obey other nodes of the cluster. Those block the host there, and
+    /// their lists have the states.
     #[serde(default)]
     pub at_other_nodes: usize,
-    /// What to know besides the result: the node that was asked does not serve, so that other nodes of
-    /// the cluster carry the order out.
+    /// What to know besides the result: the node that was asked does not serve, so that other nodes
+    /// of the cluster carry the order out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
@@ -88,8 +89,8 @@ pub struct BlockedRow {
     /// Number of further such switches.
     #[serde(default)]
     pub more_gaps: usize,
-    /// Number of switches that obey other nodes of the cluster. Those block the host there, and their
-    /// lists have the states.
+    /// Number of switches that obey other nodes of the cluster. Those block the host there, and
+    /// their lists have the states.
     #[serde(default)]
     pub at_other_nodes: usize,
 }

@@ -1,21 +1,21 @@
 //! Removes the flows that an earlier version of a service has left in switches.
 //!
 //! A service keeps its flows over a restart and a takeover ([`bellrock_api::EarlierFlows::Keep`]):
-//! it sends them again, and each replaces its equal, so that no packet is missed. A flow that only an
-//! earlier version, or an earlier place in the chain, has wanted has no such successor. It would stay
-//! for ever.
+//! it sends them again, and each replaces its equal, so that no packet is missed. A flow that only
+//! an earlier version, or an earlier place in the chain, has wanted has no such successor. It would
+//! stay for ever.
 //!
 //! So a service asks each switch once, [`ASKED_AFTER`] it has come up here, for the flows with its
-//! cookie. (A switch of 1.0 reports all flows, and those with other cookies are left out.) It removes
-//! those that it does not want, each by its cookie, table, match and priority.
+//! cookie. (A switch of 1.0 reports all flows, and those with other cookies are left out.) It
+//! removes those that it does not want, each by its cookie, table, match and priority.
 //!
 //! # What it is not
 //! It does not install or correct flows: [`own_flows`](crate::own_flows) does. An app with flows of
 //! its own has [desired state](crate::desired), which removes what is not wanted by itself.
 //!
 //! # In a cluster
-//! A node asks the switches that it is master of. If it has lost a switch before the answer comes, it
-//! removes nothing.
+//! A node asks the switches that it is master of. If it has lost a switch before the answer comes,
+//! it removes nothing.
 //!
 //! # Failure
 //! A switch that refuses the request, or does not answer it in time, keeps its flows until it comes
@@ -43,8 +43,8 @@ const MAX_REMOVED: usize = 256;
 /// A connection of a switch: it, when it came up, and its version.
 type Connection = (Dpid, Duration, Version);
 
-/// Removes what the service of this `network` does not want, from each switch that comes up, as long
-/// as the controller runs. The service wants these flows in every switch.
+/// Removes what the service of this `network` does not want, from each switch that comes up, as
+/// long as the controller runs. The service wants these flows in every switch.
 pub(crate) async fn run(network: Network, wanted: Vec<Flow>) {
     // The controller itself has no services' flows.
     let Some(app) = network.app_id() else { return };
@@ -104,8 +104,8 @@ fn wanted_keys(app: AppId, version: Version, wanted: &[Flow]) -> HashSet<FlowKey
 
 /// Returns the reported flows that are not wanted, at most [`MAX_REMOVED`].
 ///
-/// A switch may report a match in another form than it was given. So a flow is not outdated if it has
-/// the priority of a wanted flow that is not reported: it may be that one.
+/// A switch may report a match in another form than it was given. So a flow is not outdated if it
+/// has the priority of a wanted flow that is not reported: it may be that one.
 fn outdated(
     reported: HashMap<FlowKey, ReportedFlow>,
     wanted: &HashSet<FlowKey>,

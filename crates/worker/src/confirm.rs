@@ -560,8 +560,8 @@ impl Confirmations {
         batch
     }
 
-    /// Ends all pending work, because the connection has ended, or this controller stands by. `why`:
-    /// what has become of requests. Returns the number of unknown changes.
+    /// Ends all pending work, because the connection has ended, or this controller stands by.
+    /// `why`: what has become of requests. Returns the number of unknown changes.
     pub(crate) fn end(self, why: RequestError) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
         self.sent

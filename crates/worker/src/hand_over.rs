@@ -243,7 +243,8 @@ impl Worker {
         (is_up && connection.term == id.term).then_some(key)
     }
 
-    /// Why mail does not reach a switch: this controller stands by there, or its connection has ended.
+    /// Why mail does not reach a switch: this controller stands by there, or its connection has
+    /// ended.
     pub(crate) fn not_up(&self, id: ConnectionId, dpid: Dpid) -> Error {
         match self.local_key(id) {
             Some(_) => Error::NoMaster(dpid),

@@ -11,8 +11,9 @@ use bellrock_query::{
 use super::{ControllerOperator, name_of};
 
 /// What an order for all nodes does at a node that hears no majority, or has not read etcd.
-const NOT_SERVING: &str = "this node does not serve (`bellrock cluster` shows why): the order is stored, the nodes that \
-                           serve carry it out, and this one when it serves again";
+const NOT_SERVING: &str = "this node does not serve (`bellrock cluster` shows why): the order is \
+                           stored, the nodes that serve carry it out, and this one when it serves \
+                           again";
 
 impl ControllerOperator {
     /// The cluster, if this controller is a node of one.
@@ -26,15 +27,15 @@ impl ControllerOperator {
         rows.into_iter().filter_map(|row| Some((row.dpid, row.obeys?))).collect()
     }
 
-    /// What answers to orders for all nodes say at a node that does not serve: it stores the order, and
-    /// is master of no switch. `None`: it serves, or there is no cluster.
+    /// What answers to orders for all nodes say at a node that does not serve: it stores the order,
+    /// and is master of no switch. `None`: it serves, or there is no cluster.
     pub(super) fn notice(&self) -> Option<String> {
         let status = self.cluster().and_then(ClusterHandle::status).ok()?;
         (!status.serving).then(|| NOT_SERVING.to_owned())
     }
 
-    /// The switches that obey other nodes of the cluster, and the names of these. Empty at a node that
-    /// does not serve: it does not hear the others.
+    /// The switches that obey other nodes of the cluster, and the names of these. Empty at a node
+    /// that does not serve: it does not hear the others.
     pub(super) fn at_other_nodes(&self) -> BTreeMap<Dpid, String> {
         match self.cluster().and_then(ClusterHandle::status) {
             Ok(ClusterStatus { serving: true, node: own, .. }) => {
@@ -44,8 +45,8 @@ impl ControllerOperator {
         }
     }
 
-    /// The switches at which this controller stands by, and why an order is not in force there. `does`:
-    /// what a master does with what is ordered, such as "installs it".
+    /// The switches at which this controller stands by, and why an order is not in force there.
+    /// `does`: what a master does with what is ordered, such as "installs it".
     pub(super) fn standbys(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
         let is_serving = self.notice().is_none();
         let why = |dpid| {
@@ -53,8 +54,8 @@ impl ControllerOperator {
             match is_serving {
                 true => format!("this controller stands by at switch {switch}"),
                 false => format!(
-                    "this node does not serve, so it does not know which node is master of switch {switch}: \
-                     that one {does}, if there is one (see `bellrock cluster`)"
+                    "this node does not serve, so it does not know which node is master of \
+                     switch {switch}: that one {does}, if there is one (see `bellrock cluster`)"
                 ),
             }
         };

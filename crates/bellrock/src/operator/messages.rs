@@ -117,8 +117,9 @@ fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String>
     }
 }
 
-/// Why an operator may not send this change. What `encoded` refuses to apps, to remove all groups or all meters and to
-/// change the controller's meter, an operator may do: it is an order by hand, and apps put back what they keep.
+/// Why an operator may not send this change. What `encoded` refuses to apps, to remove all groups
+/// or all meters and to change the controller's meter, an operator may do: it is an order by hand,
+/// and apps put back what they keep.
 fn check_change(network: &Network, message: &ToSwitch<'_>) -> Result<(), String> {
     match message {
         ToSwitch::FlowMod(flow) => check_cookie(network, flow),

@@ -105,7 +105,8 @@ struct GapsFinder<'a> {
     up: BTreeSet<Dpid>,
     /// Switches with a name that are connected to no node.
     away: Vec<Dpid>,
-    /// Switches at which this controller stands by, without knowing who blocks the host there, and why.
+    /// Switches at which this controller stands by, without knowing who blocks the host there, and
+    /// why.
     standbys: BTreeMap<Dpid, String>,
     /// Switches at which other nodes of the cluster block the host.
     at_other_nodes: BTreeSet<Dpid>,

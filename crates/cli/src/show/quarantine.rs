@@ -19,7 +19,10 @@ pub(crate) fn quarantine(answer: &QuarantineAnswer) -> String {
     match answer.at_other_nodes {
         0 => {}
         1 => text.push_str("at 1 switch by another node, whose list has its state\n"),
-        n => text.push_str(&format!("at {n} switches by other nodes, whose lists have their states\n")),
+        n => {
+            let line = format!("at {n} switches by other nodes, whose lists have their states\n");
+            text.push_str(&line);
+        }
     }
     text + &notice_line(answer.notice.as_deref())
 }
