@@ -19,6 +19,8 @@
 //!                                paths <- chain
 //! ```
 //!
+//! [`outdated_flows`] uses desired, and serves discovery and hosts.
+//!
 //! [`store`] uses none of them: it is the interface of what outlasts a controller, and
 //! [`leadership`] uses only it. [`exchange`] is between discovery and hosts and the same services
 //! of other controllers.
