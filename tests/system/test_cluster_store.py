@@ -157,6 +157,7 @@ class Shared(LocalCluster):
         done = last.ask("static", "add", "wall", SWITCH, *DROP)
         self.assertEqual((done["set"], done["problems"][0]["state"]), (1, "standby"))
         self.assertRegex(done["problems"][0]["why"], "^this node does not serve.* installs it")
+        self.assertRegex(done["notice"], "^this node does not serve.* the order is stored")
         refused = last.refused("flows", SWITCH)
         self.assertIn("no node that this one reaches is master", refused)
 

@@ -1,5 +1,6 @@
 //! Confirmations from a switch: outcomes of changes, and replies to requests.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -87,19 +88,27 @@ pub struct ProgramFuture {
     pending: std::collections::VecDeque<(usize, PromiseFuture<Vec<ChangeOutcome>>)>,
     /// Since when, for [`crate::Latencies`].
     sent: Option<(Network, Duration)>,
+    /// Dropped when all outcomes are known, or this is dropped.
+    held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ProgramFuture {
     /// For runtimes: all outcomes are known already.
     pub fn ready(outcomes: Vec<ChangeOutcome>) -> Self {
-        ProgramFuture { outcomes, pending: Default::default(), sent: None }
+        ProgramFuture { outcomes, pending: Default::default(), sent: None, held: None }
     }
 
     /// For runtimes: the outcomes come in parts, each for this number of changes.
     pub fn in_parts(
         parts: impl IntoIterator<Item = (usize, PromiseFuture<Vec<ChangeOutcome>>)>,
     ) -> Self {
-        ProgramFuture { outcomes: Vec::new(), pending: parts.into_iter().collect(), sent: None }
+        let pending = parts.into_iter().collect();
+        ProgramFuture { outcomes: Vec::new(), pending, sent: None, held: None }
+    }
+
+    /// For runtimes: holds a value until all outcomes are known, or this future is dropped.
+    pub fn holding(self, held: impl Any + Send + Sync) -> Self {
+        ProgramFuture { held: Some(Box::new(held)), ..self }
     }
 
     /// Measures the time until all changes are confirmed.
@@ -128,6 +137,7 @@ impl Future for ProgramFuture {
             let time = network.now().saturating_sub(sent);
             network.extension::<Latencies>().confirmation.record(time);
         }
+        self.held = None;
         Poll::Ready(std::mem::take(&mut self.outcomes))
     }
 }
@@ -227,6 +237,13 @@ pub enum RequestError {
     /// The connection ended before the reply.
     #[error("the connection to the switch ended before it answered")]
     Disconnected,
+    /// This controller has begun to stand by at the switch before the reply: another one may be its
+    /// master.
+    #[error(
+        "this controller stands by at the switch now, and does not get its answer; try again, or \
+         ask its master"
+    )]
+    StoodBy,
 }
 
 impl RequestError {
@@ -380,5 +397,23 @@ mod tests {
         let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
         let all = vec![ChangeOutcome::Installed, ChangeOutcome::Installed, lost];
         assert_eq!(poll(programmed), Poll::Ready(all));
+    }
+
+    #[test]
+    fn a_held_value_is_dropped_with_the_last_outcome_or_with_the_future() {
+        for is_answered in [true, false] {
+            let value = Arc::new(());
+            let (promise, answer) = promise();
+            let mut programmed = ProgramFuture::in_parts([(1, answer)]).holding(Arc::clone(&value));
+            assert!(poll(Pin::new(&mut programmed)).is_pending());
+            assert_eq!(Arc::strong_count(&value), 2);
+            if is_answered {
+                promise.resolve(vec![ChangeOutcome::Installed]);
+                assert!(poll(Pin::new(&mut programmed)).is_ready());
+            } else {
+                drop(programmed);
+            }
+            assert_eq!(Arc::strong_count(&value), 1);
+        }
     }
 }

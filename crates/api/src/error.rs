@@ -228,8 +228,8 @@ pub enum Error {
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),
-    /// No node of the cluster that this one reaches is master of the switch: it may be connected,
-    /// and stand by.
+    /// This controller stands by at the switch, or has not connected it, and no node of the cluster
+    /// that it reaches is master of it.
     #[error(
         "no node that this one reaches is master of switch {0}; try again, or ask a node that serves \
          (`bellrock cluster`)"

@@ -242,7 +242,7 @@ pub enum Event {
         dpid: Dpid,
         /// Number of flows that were changed, removed, or added under the app's cookie.
         flows: usize,
-        /// Whether an operator has ordered the controller to change the switch meanwhile.
+        /// Whether an operator, or an app by a message as bytes, has changed the switch meanwhile.
         by_order: bool,
     },
     /// A switch confirms entries that an app wants, and reports them otherwise, or not at all,

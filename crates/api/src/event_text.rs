@@ -150,7 +150,10 @@ impl fmt::Display for Event {
                 )
             }
             Event::WantedAltered { app, dpid, flows, by_order } => {
-                let what = if *by_order { "by an operator's order" } else { "from outside" };
+                let what = match by_order {
+                    true => "by an order of an operator or app",
+                    false => "from outside",
+                };
                 match flows {
                     1 => write!(
                         f,

@@ -37,6 +37,7 @@ impl ClusterHandle for ClusterNode {
             serving: status.is_serving,
             epoch: status.epoch,
             certificate_expiry: status.not_after,
+            crl_expiry: status.revocations_end,
             nodes: nodes.collect(),
             store: ClusterStoreRow {
                 reachable: status.has_store,

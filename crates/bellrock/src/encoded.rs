@@ -13,6 +13,7 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{Dpid, Error, Network, ProgramFuture, RequestFuture, ToSwitch, Version};
+use bellrock_services::desired::OperatorChange;
 
 use crate::experimenter;
 
@@ -47,12 +48,18 @@ pub fn request(
 /// Sends a message that no switch answers, with a barrier behind it, and returns a future for its
 /// one outcome.
 ///
+/// What it removes or changes is put back if an app keeps it ([`Desired`](crate::flow::Desired)),
+/// as soon as the future is over or dropped.
+///
 /// # Errors
 /// [`EncodedError`]. Then nothing is sent.
 pub fn send(network: &Network, dpid: Dpid, message: &[u8]) -> Result<ProgramFuture, EncodedError> {
     let (version, body) = read(network, dpid, message)?;
     check_change(&body, version).map_err(EncodedError::Wrong)?;
-    Ok(network.send_messages(dpid, vec![message.into()]))
+    // Until the future is over or dropped. Then desired state reads the tables, as after an
+    // operator's order.
+    let change = may_change_tables(&body).then(|| OperatorChange::begin(network, dpid));
+    Ok(network.send_messages(dpid, vec![message.into()]).holding(change))
 }
 
 fn read<'m>(
@@ -89,7 +96,12 @@ pub(crate) fn decode(bytes: &[u8], spoken: Version) -> Result<ToSwitch<'_>, Stri
     }
 }
 
-fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
+/// Checks what no request may do, whoever sends it: what the controller does itself, and what
+/// changes the switch.
+///
+/// # Errors
+/// Why it may not.
+pub(crate) fn check_any_request(message: &ToSwitch<'_>) -> Result<(), String> {
     match message {
         ToSwitch::MultipartRequest(request) if request.more => {
             Err("it is only a part of a request; give the whole request in one message".to_owned())
@@ -106,6 +118,26 @@ fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String>
         ToSwitch::RoleRequest(role) if role.role != RoleKind::NoChange => {
             Err("the controller decides its role itself; to ask for it, send NOCHANGE".to_owned())
         }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a message may change flows, groups or meters. An experimenter's may do anything.
+pub(crate) fn may_change_tables(message: &ToSwitch<'_>) -> bool {
+    matches!(
+        message,
+        ToSwitch::FlowMod(_)
+            | ToSwitch::GroupMod(_)
+            | ToSwitch::MeterMod(_)
+            | ToSwitch::TableMod(_)
+            | ToSwitch::Experimenter(_)
+    )
+}
+
+/// Why an app may not send this request. An experimenter's message may be one: the app knows.
+fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
+    check_any_request(message)?;
+    match message {
         ToSwitch::Experimenter(message) => experimenter::check(message),
         message if RequestKind::of(message).is_none() => {
             let name = message.kind().name(version);
@@ -115,6 +147,8 @@ fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String>
     }
 }
 
+/// Why an app may not send this change. Operators may remove all groups and meters, and change the
+/// controller's meter: they order by hand, and know whose they are.
 fn check_change(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
     match message {
         ToSwitch::GroupMod(GroupMod { command: GroupCommand::Delete, group, .. })

@@ -1,18 +1,27 @@
 //! A controller with a cluster, and one without: what operators are answered.
 #![cfg(feature = "control")]
-#![allow(clippy::unwrap_used, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "apps")]
+use bellrock::apps::quarantine::{BlockLists, Quarantine};
+#[cfg(feature = "apps")]
+use bellrock::apps::static_entries::{Static, StaticEntries};
 use bellrock::names::Names;
 use bellrock::prelude::*;
 use bellrock::query::{
     AppScope, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow,
     DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
     NodeState, QueryError, SwitchRef,
+};
+#[cfg(feature = "apps")]
+use bellrock::query::{
+    Block, ListBlocked, ReloadAnswer, SetSharedConfig, SetStatic, SharedConfig, SharedConfigHandle,
+    StaticEntry, StaticFlow, Unblock,
 };
 use bellrock::services::leadership::Leadership;
 use bellrock::services::store::MemoryStore;
@@ -25,6 +34,8 @@ impl Handler for Nothing {}
 #[derive(Default)]
 struct Fake {
     draining: AtomicBool,
+    /// Whether it hears no majority.
+    is_alone: AtomicBool,
 }
 
 fn switch(dpid: u64, master: &str) -> ClusterSwitchRow {
@@ -56,11 +67,12 @@ impl ClusterHandle for Fake {
         Ok(ClusterStatus {
             name: "lab".to_owned(),
             node: "a".to_owned(),
-            serving: true,
+            serving: !self.is_alone.load(Ordering::Relaxed),
             nodes: ["a", "b", "c"].map(node).into(),
             store: ClusterStoreRow { reachable: true, ..ClusterStoreRow::default() },
             epoch: 7,
             certificate_expiry: None,
+            crl_expiry: None,
             requests: ClusterRequestsRow::default(),
         })
     }
@@ -136,6 +148,73 @@ fn a_controller_that_is_alone_says_how_to_get_a_cluster() {
         assert_eq!(error.kind, ErrorKind::NoCluster);
         assert!(error.message.contains("set `cluster.name`"), "{error}");
     }
+    controller.stop();
+}
+
+/// A configuration that the nodes share, which takes every text.
+#[cfg(feature = "apps")]
+struct AnyConfig;
+
+#[cfg(feature = "apps")]
+impl SharedConfigHandle for AnyConfig {
+    fn get(&self) -> SharedConfig {
+        SharedConfig::default()
+    }
+
+    fn set(&self, order: &SetSharedConfig) -> Result<ReloadAnswer, QueryError> {
+        Ok(ReloadAnswer { applied: !order.dry_run, ..ReloadAnswer::default() })
+    }
+}
+
+/// Blocks a host and lets it back, sets a static entry, and changes what nodes share. Returns the
+/// notices, and the number of switches of other nodes that block the host.
+#[cfg(feature = "apps")]
+fn order(controller: &Controller) -> (Vec<Option<String>>, usize) {
+    let operator = controller.operator();
+    let host = "10.0.0.9".to_owned();
+    let blocked = operator.ask(Block { host: host.clone() }).unwrap();
+    assert_eq!(blocked.gaps, []);
+    let [row] = &operator.ask(ListBlocked::default()).unwrap().hosts.rows[..] else {
+        panic!("one host is blocked")
+    };
+    assert_eq!(row.at_other_nodes, blocked.at_other_nodes);
+    let let_back = operator.ask(Unblock { host }).unwrap();
+    let flow = StaticFlow { actions: "drop".to_owned(), ..StaticFlow::default() };
+    let entry = StaticEntry {
+        name: "wall".to_owned(),
+        switch: SwitchRef::Dpid(Dpid(0xa2)),
+        ttl_seconds: None,
+        flow: Some(flow),
+        group: None,
+        meter: None,
+    };
+    let set = operator.ask(SetStatic { entries: vec![entry], ..SetStatic::default() }).unwrap();
+    let shared = operator.ask(SetSharedConfig::default()).unwrap();
+    let plan = operator.ask(SetSharedConfig { dry_run: true, ..SetSharedConfig::default() });
+    assert_eq!(plan.unwrap().notice, None, "nothing is stored");
+    let notices = vec![blocked.notice, let_back.notice, set.notice, shared.notice];
+    (notices, blocked.at_other_nodes)
+}
+
+#[cfg(feature = "apps")]
+#[test]
+fn an_order_at_a_node_that_does_not_serve_says_that_others_carry_it_out() {
+    let (fake, lists, entries) =
+        (Arc::new(Fake::default()), BlockLists::default(), StaticEntries::default());
+    let node = Arc::<Fake>::clone(&fake);
+    let controller = start(|builder| {
+        let builder = builder.app(Quarantine::new(&lists)).app(Static::new(&entries));
+        let builder = builder.block_lists(&lists).static_entries(&entries, None);
+        builder.shared_config(Arc::new(AnyConfig)).cluster_handle(node)
+    });
+    assert_eq!(order(&controller), (vec![None; 4], 1), "the other node blocks it at its switch");
+    fake.is_alone.store(true, Ordering::Relaxed);
+    let (notices, at_other_nodes) = order(&controller);
+    assert!(
+        notices.iter().flatten().all(|text| text.starts_with("this node does not serve")),
+        "{notices:?}"
+    );
+    assert_eq!((notices.iter().flatten().count(), at_other_nodes), (4, 0));
     controller.stop();
 }
 

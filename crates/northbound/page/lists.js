@@ -122,6 +122,7 @@ const VIEWS = {
       ["Host or prefix", ({ host, name }) => (name ? `${name} (${host})` : host)],
       ["From", ({ line }) => (line == null ? "an order" : `line ${line} of the file`)],
       ["State", (row) => (row.gaps.length ? gapsOf(row) : state("installed"))],
+      ["Switches of other nodes", ({ at_other_nodes }) => at_other_nodes || null, "number"],
       ["", ({ host, line }) => mayOrder() && line == null && button("Let back", () => unblock(host))],
     ],
     buttons: () => [button("Quarantine a host", () => block(), "danger")],

@@ -13,7 +13,7 @@ const dialog = byId("dialog");
 /**
  * Shows a form. `fields`: [name, label, attributes of an input, or options of a choice]. `send` gets
  * their values; without it there is nothing to send. A problem is shown, beside its field if it names
- * one, and the form stays.
+ * one, and the form stays. A notice in the answer is shown after the form.
  */
 function form({ title, text, content = [], fields = [], label, kind = "main", send }) {
   const inputs = new Map(fields.map(([name, about, attributes]) => [name, input(name, about, attributes)]));
@@ -25,9 +25,10 @@ function form({ title, text, content = [], fields = [], label, kind = "main", se
     message.textContent = "";
     submit.disabled = true;
     try {
-      await send(Object.fromEntries([...inputs].map(([name, { element }]) => [name, element.value.trim()])));
+      const answer = await send(Object.fromEntries([...inputs].map(([name, { element }]) => [name, element.value.trim()])));
       dialog.close();
       look();
+      if (answer?.notice) form({ title: "The order is stored", text: answer.notice });
     } catch (problem) {
       message.textContent = problem.message;
       const wrong = inputs.get(problem.field?.split(".").pop().replace(/\[\d+\]$/, ""))?.element;
@@ -186,6 +187,7 @@ export function setFlow(dpid = "", row = null) {
       const answer = await ask(`/v1/static/${encodeURIComponent(name)}${owner}`, { method: "PUT", body });
       const refused = answer.problems.find(({ state }) => state === "refused" || state === "not_kept");
       if (refused) throw new Problem(409, { detail: `It is stored, but not in the switch: ${refused.why}` });
+      return answer;
     },
   });
 }

@@ -57,6 +57,10 @@ pub struct ClusterStatus {
     /// none.
     #[serde(default)]
     pub certificate_expiry: Option<i64>,
+    /// Time by which the first list of revoked certificates of nodes is to be replaced
+    /// (`nextUpdate`), in seconds since 1970. `None`: there is none, or it has no end.
+    #[serde(default)]
+    pub crl_expiry: Option<i64>,
     /// All nodes, by name.
     pub nodes: Vec<NodeRow>,
     /// Its connection to etcd.

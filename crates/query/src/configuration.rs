@@ -14,7 +14,7 @@ pub struct Reload {
 }
 
 /// What a reload has changed, or would change.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReloadAnswer {
     /// Whether the changes are in force now.
@@ -26,6 +26,10 @@ pub struct ReloadAnswer {
     pub renewed: Vec<RenewedFileRow>,
     /// What is probably not meant.
     pub warnings: Vec<String>,
+    /// What to know besides the result: the node that was asked does not serve, so that other nodes
+    /// of the cluster carry the order out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// A file that has other content than when it was last read, such as a renewed certificate.

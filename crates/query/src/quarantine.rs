@@ -31,7 +31,8 @@ pub struct Unblock {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QuarantineAnswer {
-    /// This host is blocked now, except at the switches in `gaps`.
+    /// This host is blocked now, except at the switches in `gaps`. Other nodes block it at their
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
     /// This host is let back.
@@ -43,6 +44,14 @@ pub struct QuarantineAnswer {
     /// Number of further such switches.
     #[serde(default)]
     pub more_gaps: usize,
+    /// Number of switches that obey other nodes of the cluster. Those block the host there, and
+    /// their lists have the states.
+    #[serde(default)]
+    pub at_other_nodes: usize,
+    /// What to know besides the result: the node that was asked does not serve, so that other nodes
+    /// of the cluster carry the order out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// Asks for the blocked hosts.
@@ -80,6 +89,10 @@ pub struct BlockedRow {
     /// Number of further such switches.
     #[serde(default)]
     pub more_gaps: usize,
+    /// Number of switches that obey other nodes of the cluster. Those block the host there, and
+    /// their lists have the states.
+    #[serde(default)]
+    pub at_other_nodes: usize,
 }
 
 /// A switch that is not known to block a host.
@@ -112,7 +125,7 @@ pub enum BlockGapState {
     Refused,
     /// It has a name in the configuration, and is not connected.
     Away,
-    /// Another controller is its master.
+    /// This controller stands by there, and knows no other node that the switch obeys.
     Standby,
     /// A newer controller has sent a state that this release does not know, or an older one none.
     #[default]

@@ -193,6 +193,10 @@ pub struct StaticAnswer {
     /// Whether the entries come back after a restart of the controller: they are in a file, or in
     /// the etcd of a cluster.
     pub saved: bool,
+    /// What to know besides the result: the node that was asked does not serve, so that other nodes
+    /// of the cluster carry the order out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// An entry that its switch has not confirmed.

@@ -33,6 +33,10 @@ pub struct Status {
     /// listens without TLS only.
     #[serde(default)]
     pub tls_certificate_expiry: Option<i64>,
+    /// Time by which the first list of revoked certificates of switches is to be replaced
+    /// (`nextUpdate`), in seconds since 1970. `None`: there is none, or it has no end.
+    #[serde(default)]
+    pub tls_crl_expiry: Option<i64>,
     /// The apps of the chain, in order.
     pub apps: Vec<String>,
     /// Number of workers.

@@ -19,6 +19,8 @@
 //!                                paths <- chain
 //! ```
 //!
+//! [`outdated_flows`] uses desired, and serves discovery and hosts.
+//!
 //! [`store`] uses none of them: it is the interface of what outlasts a controller, and
 //! [`leadership`] uses only it. [`exchange`] is between discovery and hosts and the same services
 //! of other controllers.
@@ -29,6 +31,7 @@ pub mod discovery;
 pub mod exchange;
 pub mod hosts;
 pub mod leadership;
+pub mod outdated_flows;
 pub mod outside_loops;
 mod own_flows;
 pub mod paths;

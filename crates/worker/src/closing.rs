@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{ConnectionEnd, Event as Happening, SwitchInfo};
+use bellrock_api::{ConnectionEnd, Event as Happening, RequestError, SwitchInfo};
 use bellrock_session::CloseReason;
 use tracing::{debug, info, warn};
 
@@ -84,7 +84,7 @@ impl Worker {
             }
         }
         if let Some(confirms) = connection.confirms.take() {
-            self.counters.changes_unknown.add(confirms.end());
+            self.counters.changes_unknown.add(confirms.end(RequestError::Disconnected));
         }
         if let ConnectionStage::Up(up) = connection.stage {
             self.end_switch(up, now);

@@ -141,21 +141,14 @@ impl PostedProgram {
         self.promise.resolve(vec![ChangeOutcome::NotSent(error); self.changes]);
     }
 
-    /// Reports that the connection is gone.
-    pub(crate) fn undeliverable(self) {
-        let dpid = self.dpid;
-        self.not_sent(Error::UnknownSwitch(dpid));
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 }
 
 impl PostedRequest {
-    /// Reports that the connection is gone.
-    pub(crate) fn undeliverable(self) {
-        self.promise.resolve(Err(Error::UnknownSwitch(self.dpid).into()));
+    fn not_sent(self, error: Error) {
+        self.promise.resolve(Err(error.into()));
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -251,7 +244,8 @@ impl Worker {
     ) {
         let Some(key) = self.local_up_key(to) else {
             self.counters.mail_undeliverable.add(1);
-            return posted.undeliverable();
+            let error = self.not_up(to, posted.dpid);
+            return posted.not_sent(error);
         };
         let Some(connection) = self.connections.get_mut(key) else { return };
         self.counters.mail_in.add(1);
@@ -317,7 +311,8 @@ impl Worker {
     ) {
         let Some(key) = self.local_up_key(to) else {
             self.counters.mail_undeliverable.add(1);
-            return request.undeliverable();
+            let error = self.not_up(to, request.dpid);
+            return request.not_sent(error);
         };
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -565,16 +560,22 @@ impl Confirmations {
         batch
     }
 
-    /// Ends all pending work, because the connection has ended. Returns the number of unknown
-    /// changes.
-    pub(crate) fn end(self) -> u64 {
+    /// Ends all pending work, because the connection has ended, or this controller stands by.
+    /// `why`: what has become of requests. Returns the number of unknown changes.
+    pub(crate) fn end(self, why: RequestError) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
         self.sent
             .into_iter()
             .for_each(|sent| sent.end(ChangeOutcome::Unknown(NoConfirmation::Disconnected)));
-        self.queue.into_iter().for_each(PostedProgram::undeliverable);
+        for posted in self.queue {
+            let dpid = posted.dpid;
+            posted.not_sent(match why {
+                RequestError::StoodBy => Error::NoMaster(dpid),
+                _ => Error::UnknownSwitch(dpid),
+            });
+        }
         for (_, promise) in self.requests {
-            promise.resolve(Err(RequestError::Disconnected));
+            promise.resolve(Err(why));
         }
         unknown
     }

@@ -14,6 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::{Dpid, Error};
 use tracing::info;
 
 use crate::balance::{SwitchLoad, WorkerLoad, permille, pick};
@@ -240,6 +241,15 @@ impl Worker {
         let connection = self.connections.get(key)?;
         let is_up = matches!(connection.stage, ConnectionStage::Up(_));
         (is_up && connection.term == id.term).then_some(key)
+    }
+
+    /// Why mail does not reach a switch: this controller stands by there, or its connection has
+    /// ended.
+    pub(crate) fn not_up(&self, id: ConnectionId, dpid: Dpid) -> Error {
+        match self.local_key(id) {
+            Some(_) => Error::NoMaster(dpid),
+            None => Error::UnknownSwitch(dpid),
+        }
     }
 }
 

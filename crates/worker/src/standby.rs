@@ -20,7 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{ConnectionEnd, ControllerRole, EndReason, RoleOrder, SwitchInfo};
+use bellrock_api::{ConnectionEnd, ControllerRole, EndReason, RequestError, RoleOrder, SwitchInfo};
 use bellrock_session::{FirstRole, xid};
 use tracing::info;
 
@@ -114,7 +114,7 @@ impl Worker {
         let standby = StandbySwitch { info: Arc::clone(&info), next_tick, changed };
         let before = std::mem::replace(&mut connection.stage, ConnectionStage::Standby(standby));
         if let Some(confirms) = confirms {
-            self.counters.changes_unknown.add(confirms.end());
+            self.counters.changes_unknown.add(confirms.end(RequestError::StoodBy));
         }
         // In a cluster another master is routine: who became it, and why, its own events say.
         let why = match (why, self.settings.session.first_role) {

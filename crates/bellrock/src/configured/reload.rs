@@ -248,7 +248,7 @@ impl Reloader {
         let left_behind = restart.iter().filter_map(|change| left_behind(change));
         if dry_run {
             warnings.extend(left_behind);
-            return Ok(ReloadAnswer { applied: false, changes, renewed, warnings });
+            return Ok(ReloadAnswer { applied: false, changes, renewed, warnings, notice: None });
         }
         if !restart.is_empty() {
             let lines: Vec<String> = restart.iter().cloned().chain(left_behind).collect();
@@ -264,7 +264,7 @@ impl Reloader {
         for RenewedFileRow { setting, path } in &renewed {
             info!("configuration: {setting}: {path} is renewed");
         }
-        Ok(ReloadAnswer { applied: true, changes, renewed, warnings })
+        Ok(ReloadAnswer { applied: true, changes, renewed, warnings, notice: None })
     }
 
     /// The same, reported in the log.

@@ -10,6 +10,11 @@ use bellrock_query::{
 
 use super::{ControllerOperator, name_of};
 
+/// What an order for all nodes does at a node that hears no majority, or has not read etcd.
+const NOT_SERVING: &str = "this node does not serve (`bellrock cluster` shows why): the order is \
+                           stored, the nodes that serve carry it out, and this one when it serves \
+                           again";
+
 impl ControllerOperator {
     /// The cluster, if this controller is a node of one.
     pub(super) fn cluster(&self) -> Result<&dyn ClusterHandle, QueryError> {
@@ -22,28 +27,47 @@ impl ControllerOperator {
         rows.into_iter().filter_map(|row| Some((row.dpid, row.obeys?))).collect()
     }
 
-    /// The switches that another controller changes, and who that is. `does`: what it does with
-    /// what is ordered, such as "installs it".
-    pub(super) fn elsewhere(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
-        let name = |dpid| name_of(names, dpid).unwrap_or_else(|| dpid.to_string());
+    /// What answers to orders for all nodes say at a node that does not serve: it stores the order,
+    /// and is master of no switch. `None`: it serves, or there is no cluster.
+    pub(super) fn notice(&self) -> Option<String> {
+        let status = self.cluster().and_then(ClusterHandle::status).ok()?;
+        (!status.serving).then(|| NOT_SERVING.to_owned())
+    }
+
+    /// The switches that obey other nodes of the cluster, and the names of these. Empty at a node
+    /// that does not serve: it does not hear the others.
+    pub(super) fn at_other_nodes(&self) -> BTreeMap<Dpid, String> {
+        match self.cluster().and_then(ClusterHandle::status) {
+            Ok(ClusterStatus { serving: true, node: own, .. }) => {
+                self.masters().into_iter().filter(|(_, node)| *node != own).collect()
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// The switches at which this controller stands by, and why an order is not in force there.
+    /// `does`: what a master does with what is ordered, such as "installs it".
+    pub(super) fn standbys(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
+        let is_serving = self.notice().is_none();
+        let why = |dpid| {
+            let switch = name_of(names, dpid).unwrap_or_else(|| dpid.to_string());
+            match is_serving {
+                true => format!("this controller stands by at switch {switch}"),
+                false => format!(
+                    "this node does not serve, so it does not know which node is master of \
+                     switch {switch}: that one {does}, if there is one (see `bellrock cluster`)"
+                ),
+            }
+        };
         let standbys = self.network.standbys().load();
-        let standbys: Vec<Dpid> = standbys.iter().map(|info| info.dpid).collect();
-        let status = self.cluster().and_then(ClusterHandle::status).ok();
-        let why = |dpid| match &status {
-            Some(status) if !status.serving => format!(
-                "this node does not serve, so it does not know which node is master of switch {}: \
-                 that one {does}, if there is one (see `bellrock cluster`)",
-                name(dpid)
-            ),
-            _ => format!("this controller stands by at switch {}", name(dpid)),
-        };
-        let mut elsewhere: BTreeMap<Dpid, String> =
-            standbys.into_iter().map(|dpid| (dpid, why(dpid))).collect();
-        let Some(own) = status.filter(|status| status.serving).map(|status| status.node) else {
-            return elsewhere;
-        };
-        for (dpid, node) in self.masters().into_iter().filter(|(_, node)| *node != own) {
-            let switch = name(dpid);
+        standbys.iter().map(|info| (info.dpid, why(info.dpid))).collect()
+    }
+
+    /// The switches that another controller changes, and who that is. `does`: as above.
+    pub(super) fn elsewhere(&self, names: &Names, does: &str) -> BTreeMap<Dpid, String> {
+        let mut elsewhere = self.standbys(names, does);
+        for (dpid, node) in self.at_other_nodes() {
+            let switch = name_of(names, dpid).unwrap_or_else(|| dpid.to_string());
             let why = format!(
                 "switch {switch} obeys node {node}, which {does}, and shows whether it has"
             );

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
-use bellrock_api::openflow::{FlowMod, MessageKind, RequestBody, RequestKind, RoleKind};
+use bellrock_api::openflow::{FlowMod, MessageKind, RequestKind};
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
     ChangeOutcome, Names, Network, Reply, RequestError, RequestFuture, SwitchInfo, ToSwitch,
@@ -72,7 +72,7 @@ pub(super) fn send(
         let message = decode(info, bytes, &field)?;
         check_change(network, &message)
             .map_err(|why| QueryError::invalid(&field, format!("message {}: {why}", index + 1)))?;
-        changes_tables |= may_change_tables(&message);
+        changes_tables |= encoded::may_change_tables(&message);
     }
     // Until the switch has confirmed the messages or has failed to. Then apps put back what is
     // wanted.
@@ -105,33 +105,21 @@ fn decode<'m>(
 
 /// Why an operator may not send this request.
 fn check_request(message: &ToSwitch<'_>, version: Version) -> Result<(), String> {
-    match message {
-        ToSwitch::MultipartRequest(request) if request.more => {
-            Err("it is only a part of a request; give the whole request in one message".to_owned())
-        }
-        ToSwitch::MultipartRequest(request) => match request.body {
-            RequestBody::TableFeatures(tables) if !tables.is_empty() => {
-                Err("it changes the tables of the switch; leave out the tables to ask".to_owned())
-            }
-            RequestBody::Experimenter { experimenter, data } => {
-                experimenter::check_multipart(experimenter, &data)
-            }
-            _ => Ok(()),
-        },
-        ToSwitch::RoleRequest(role) if role.role != RoleKind::NoChange => {
-            Err("the controller decides its role itself; to ask for it, send NOCHANGE".to_owned())
-        }
-        message if RequestKind::of(message).is_none() => {
+    encoded::check_any_request(message)?;
+    match RequestKind::of(message) {
+        Some(_) => Ok(()),
+        None => {
             let name = message.kind().name(version);
             Err(format!(
                 "a switch does not answer a message of the type {name}; `bellrock send` sends changes"
             ))
         }
-        _ => Ok(()),
     }
 }
 
-/// Why an operator may not send this change.
+/// Why an operator may not send this change. What `encoded` refuses to apps, to remove all groups
+/// or all meters and to change the controller's meter, an operator may do: it is an order by hand,
+/// and apps put back what they keep.
 fn check_change(network: &Network, message: &ToSwitch<'_>) -> Result<(), String> {
     match message {
         ToSwitch::FlowMod(flow) => check_cookie(network, flow),
@@ -149,18 +137,6 @@ fn check_change(network: &Network, message: &ToSwitch<'_>) -> Result<(), String>
         }
         _ => Err("the controller sends such messages itself".to_owned()),
     }
-}
-
-/// Whether a message may change flows, groups or meters. An experimenter's may do anything.
-fn may_change_tables(message: &ToSwitch<'_>) -> bool {
-    matches!(
-        message,
-        ToSwitch::FlowMod(_)
-            | ToSwitch::GroupMod(_)
-            | ToSwitch::MeterMod(_)
-            | ToSwitch::TableMod(_)
-            | ToSwitch::Experimenter(_)
-    )
 }
 
 /// A flow with the cookie of an app would be taken for that app's, and be changed by it.

@@ -228,7 +228,9 @@ impl Operator for ControllerOperator {
             }
             Request::GetSharedConfig(_) => Answer::GetSharedConfig(self.shared_config()?.get()),
             Request::SetSharedConfig(order) => {
-                Answer::SetSharedConfig(self.shared_config()?.set(&order)?)
+                let answer = self.shared_config()?.set(&order)?;
+                let notice = self.notice().filter(|_| !order.dry_run);
+                Answer::SetSharedConfig(ReloadAnswer { notice, ..answer })
             }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
             Request::ListCircuits(query) => {
@@ -288,6 +290,12 @@ impl ControllerOperator {
     fn switch(&self, names: &Names, switch: &SwitchRef) -> Result<Arc<SwitchInfo>, QueryError> {
         let dpid = self.dpid(names, switch)?;
         self.network.reachable(dpid).ok_or_else(|| {
+            // Without a cluster, an operator knows which controller is the master.
+            if self.network.standbys().load().get(dpid).is_some() {
+                let why =
+                    format!("this controller stands by at switch {switch}; ask its master instead");
+                return QueryError::new(ErrorKind::Refused, why).at("switch");
+            }
             let why = format!(
                 "switch {switch} is not connected; `bellrock switches` lists those that are"
             );
@@ -368,6 +376,10 @@ impl ControllerOperator {
             tls_certificate_expiry: self.handles.tls.as_ref().and_then(TlsServer::not_after),
             #[cfg(not(feature = "tls"))]
             tls_certificate_expiry: None,
+            #[cfg(feature = "tls")]
+            tls_crl_expiry: self.handles.tls.as_ref().and_then(TlsServer::revocations_end),
+            #[cfg(not(feature = "tls"))]
+            tls_crl_expiry: None,
             apps: self.apps.clone(),
             workers: status.workers,
             connections: status.connections,

@@ -30,9 +30,16 @@ impl ControllerOperator {
         info!("an operator blocked {host}");
         // After a time-out, the gaps name the switches that are late.
         let _ = wait_until(Instant::now() + ORDER_TIMEOUT, lists.decided(host));
-        let (gaps, more_gaps) = self.gaps_finder(lists, names).shown(&host);
-        let blocked = Some(host.to_string());
-        Ok(QuarantineAnswer { blocked, gaps, more_gaps, ..QuarantineAnswer::default() })
+        let finder = self.gaps_finder(lists, names);
+        let (gaps, more_gaps) = finder.shown(&host);
+        Ok(QuarantineAnswer {
+            blocked: Some(host.to_string()),
+            gaps,
+            more_gaps,
+            at_other_nodes: finder.at_other_nodes.len(),
+            notice: self.notice(),
+            ..QuarantineAnswer::default()
+        })
     }
 
     /// Lets a host or a prefix back.
@@ -49,7 +56,7 @@ impl ControllerOperator {
         stored(lists.unblock(host))?;
         info!("an operator let {host} back");
         let let_back = Some(host.to_string());
-        Ok(QuarantineAnswer { let_back, ..QuarantineAnswer::default() })
+        Ok(QuarantineAnswer { let_back, notice: self.notice(), ..QuarantineAnswer::default() })
     }
 
     /// The blocked hosts, and the switches that are not known to block them.
@@ -74,19 +81,20 @@ impl ControllerOperator {
                 line: entry.line,
                 gaps,
                 more_gaps,
+                at_other_nodes: finder.at_other_nodes.len(),
             }
         });
         Ok(BlockedList { hosts, file_problem: lists.file_problem() })
     }
 
     fn gaps_finder<'a>(&self, lists: &'a BlockLists, names: &'a Names) -> GapsFinder<'a> {
-        GapsFinder {
-            lists,
-            names,
-            up: self.network.switches().iter().map(|info| info.dpid).collect(),
-            away: super::missing::named(self, names),
-            elsewhere: self.elsewhere(names, "blocks the host"),
-        }
+        let at_other_nodes: BTreeSet<Dpid> = self.at_other_nodes().into_keys().collect();
+        let mut standbys = self.standbys(names, "blocks the host");
+        standbys.retain(|dpid, _| !at_other_nodes.contains(dpid));
+        let mut away = super::missing::named(self, names);
+        away.retain(|dpid| !at_other_nodes.contains(dpid));
+        let up = self.network.switches().iter().map(|info| info.dpid).collect();
+        GapsFinder { lists, names, up, away, standbys, at_other_nodes }
     }
 }
 
@@ -95,10 +103,13 @@ struct GapsFinder<'a> {
     lists: &'a BlockLists,
     names: &'a Names,
     up: BTreeSet<Dpid>,
-    /// Switches with a name that are not connected.
+    /// Switches with a name that are connected to no node.
     away: Vec<Dpid>,
-    /// Switches that another controller changes, and who that is.
-    elsewhere: BTreeMap<Dpid, String>,
+    /// Switches at which this controller stands by, without knowing who blocks the host there, and
+    /// why.
+    standbys: BTreeMap<Dpid, String>,
+    /// Switches at which other nodes of the cluster block the host.
+    at_other_nodes: BTreeSet<Dpid>,
 }
 
 impl GapsFinder<'_> {
@@ -110,14 +121,13 @@ impl GapsFinder<'_> {
         let of_switches = of_switches.filter(|(dpid, _)| self.up.contains(dpid));
         let of_switches = of_switches.map(|(dpid, gap)| (dpid, state(&gap), gap.to_string()));
         let away = self.away.iter();
-        let away = away.filter(|dpid| !self.elsewhere.contains_key(dpid));
         let away =
             away.map(|dpid| (*dpid, BlockGapState::Away, "the switch is not connected".to_owned()));
-        let elsewhere = self.elsewhere.iter();
-        let elsewhere = elsewhere.map(|(dpid, why)| (*dpid, BlockGapState::Standby, why.clone()));
+        let standbys = self.standbys.iter();
+        let standbys = standbys.map(|(dpid, why)| (*dpid, BlockGapState::Standby, why.clone()));
         let mut gaps: Vec<_> = of_switches
             .chain(away)
-            .chain(elsewhere)
+            .chain(standbys)
             .map(|(dpid, state, why)| BlockGap {
                 dpid,
                 name: name_of(self.names, dpid),

@@ -93,6 +93,7 @@ impl ControllerOperator {
             waiting: open.values().filter(|state| is_waiting(state)).count(),
             problems,
             saved: store.is_kept(),
+            notice: self.notice(),
         })
     }
 

@@ -364,7 +364,12 @@ pub(crate) fn reload(answer: &ReloadAnswer) -> String {
         (false, 0) if answer.renewed.is_empty() => "no setting has changed".to_owned(),
         (false, n) => format!("changes: {n}{renewed}; nothing was changed"),
     };
-    format!("{text}{end}\n")
+    format!("{text}{end}\n{}", notice_line(answer.notice.as_deref()))
+}
+
+/// What an answer says besides its result.
+fn notice_line(notice: Option<&str>) -> String {
+    notice.map(|notice| format!("note: {}\n", printable(notice))).unwrap_or_default()
 }
 
 /// What each counter counts.

@@ -2,11 +2,11 @@
 
 use bellrock_query::{GroupKind, MeterUnit, StaticAnswer, StaticRow, StaticState};
 
-use super::{duration, named, printable, wide_table};
+use super::{duration, named, notice_line, printable, wide_table};
 
 /// What an order has changed.
 pub(crate) fn static_answer(answer: &StaticAnswer) -> String {
-    let StaticAnswer { set, unchanged, removed, unconfirmed, problems, saved, .. } = answer;
+    let StaticAnswer { set, unchanged, removed, unconfirmed, problems, saved, notice, .. } = answer;
     let mut text = format!("set: {set}, as before: {unchanged}, removed: {removed}\n");
     for problem in problems {
         let name = problem.name.as_deref().map_or_else(|| "a removed entry".to_owned(), printable);
@@ -19,7 +19,7 @@ pub(crate) fn static_answer(answer: &StaticAnswer) -> String {
     if !saved {
         text.push_str("kept in memory only: a restart of the controller loses them\n");
     }
-    text
+    text + &notice_line(notice.as_deref())
 }
 
 /// The entries, by name. `owner`: only those of this one were asked for.

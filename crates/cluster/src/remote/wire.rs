@@ -153,7 +153,8 @@ impl From<Error> for WireError {
 impl From<WireError> for Error {
     fn from(wire: WireError) -> Self {
         match wire {
-            WireError::UnknownSwitch(dpid) => Error::UnknownSwitch(Dpid(dpid)),
+            // The node that was asked is not its master any more. Here it is connected, as standby.
+            WireError::UnknownSwitch(dpid) => Error::NoMaster(Dpid(dpid)),
             WireError::Full(dpid) => Error::Full(Dpid(dpid)),
             WireError::TooManyRequests(unanswered) => Error::TooManyRequests { unanswered },
             WireError::NotARequest => Error::NotARequest,
@@ -170,7 +171,7 @@ impl From<RequestError> for WireRequestError {
             RequestError::Silent => WireRequestError::Silent,
             RequestError::Unreadable(error) => WireRequestError::Unreadable(error.offset),
             RequestError::TooLarge => WireRequestError::TooLarge,
-            RequestError::Disconnected => WireRequestError::Disconnected,
+            RequestError::Disconnected | RequestError::StoodBy => WireRequestError::Disconnected,
             _ => WireRequestError::Unanswered,
         }
     }
@@ -247,7 +248,7 @@ mod tests {
             Refusal::Experimenter { experimenter: 0x4f4e_4600, kind: 3 },
         ];
         let errors = [
-            Error::UnknownSwitch(Dpid(u64::MAX)),
+            Error::NoMaster(Dpid(u64::MAX)),
             Error::Full(Dpid(1)),
             Error::TooManyRequests { unanswered: 16 },
             Error::NotARequest,

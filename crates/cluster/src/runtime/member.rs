@@ -506,6 +506,7 @@ impl Member {
             is_draining: self.machine.node_state(self.me) == NodeState::Draining,
             nodes: nodes.collect(),
             not_after: self.tls.as_ref().and_then(LinkTls::not_after),
+            revocations_end: self.tls.as_ref().and_then(LinkTls::revocations_end),
             has_store: self.store_trouble.is_none(),
             store_trouble: self.store_trouble.clone().unwrap_or_default(),
             connected: self.connected.len(),

@@ -135,6 +135,9 @@ pub struct Status {
     pub is_draining: bool,
     /// End of this node's certificate, in seconds since 1970. `None`: it has none.
     pub not_after: Option<i64>,
+    /// End of its list of revoked certificates (`nextUpdate`), in seconds since 1970. `None`: it
+    /// has none.
+    pub revocations_end: Option<i64>,
     /// All nodes, sorted by name.
     pub nodes: Vec<NodeStatus>,
     /// The newest epoch of an order of masters; 0: there is none.

@@ -37,6 +37,11 @@ impl Families {
             "End of the certificate that this node shows to other nodes, in seconds since 1970.",
             status.certificate_expiry.map(|end| (Vec::new(), end)),
         )?;
+        output.gauge(
+            "bellrock_cluster_crl_expiry_timestamp_seconds",
+            "Time by which the list of revoked certificates of nodes is to be replaced, in seconds since 1970.",
+            status.crl_expiry.map(|end| (Vec::new(), end)),
+        )?;
         nodes(&status.nodes, output)?;
         store(&status.store, output)?;
         requests(&status.requests, output)

@@ -226,6 +226,11 @@ impl Families {
             status.tls_certificate_expiry.map(|end| (Vec::new(), end)),
         )?;
         output.gauge(
+            "bellrock_tls_crl_expiry_timestamp_seconds",
+            "Time by which the list of revoked certificates of switches is to be replaced, in seconds since 1970.",
+            status.tls_crl_expiry.map(|end| (Vec::new(), end)),
+        )?;
+        output.gauge(
             "bellrock_http_certificate_expiry_timestamp_seconds",
             "End of the HTTP server's certificate, in seconds since 1970.",
             self.expiry.map(|end| (Vec::new(), end)),

@@ -35,6 +35,7 @@ use bellrock_api::{
 };
 
 use crate::exchange::{Exchange, PassedAnnouncement, Peer};
+use crate::outdated_flows;
 use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{DiscoveryKey, MIN_KEY_LEN, NoRandomness, ParseKeyError};
@@ -224,7 +225,7 @@ impl App for Discovery {
         false
     }
 
-    /// Its flows are the same in each run: they are replaced, so that no packet is missed.
+    /// Each run replaces equal flows, so that no packet is missed, and removes the others.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Keep
     }
@@ -248,6 +249,8 @@ impl App for Discovery {
         let (orders, received) = async_channel::bounded(relays::MAX_ORDERS);
         Relays::serve(network, orders);
         network.spawn("links", task::run(network.clone(), shared, received, topology, links));
+        let wanted = vec![switch::flow_for_announcements()];
+        network.spawn("outdated flows", outdated_flows::run(network.clone(), wanted));
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {

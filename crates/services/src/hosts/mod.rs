@@ -38,6 +38,7 @@ use bellrock_api::{
 
 use crate::discovery::{NoRandomness, secret};
 use crate::exchange::Exchange;
+use crate::outdated_flows;
 use crate::registry::Registry;
 pub use asked::{ASKED_PER_S, ask_for};
 pub use believed::{BelievedHosts, believe};
@@ -181,7 +182,7 @@ impl App for HostTracking {
         Needs::TOPOLOGY | Needs::HOSTS
     }
 
-    /// Its flows are the same in each run: they are replaced, so that no packet is missed.
+    /// Each run replaces equal flows, so that no packet is missed, and removes the others.
     fn earlier_flows(&self) -> EarlierFlows {
         EarlierFlows::Keep
     }
@@ -197,6 +198,8 @@ impl App for HostTracking {
         let tracker = HostTracker::new(self.settings, keys);
         let hosts = Arc::clone(&self.hosts);
         network.spawn("hosts", task::run(network.clone(), shared, hosts, tracker));
+        let wanted = switch::flows_for_answers().map(|(_, flow)| flow).into();
+        network.spawn("outdated flows", outdated_flows::run(network.clone(), wanted));
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostTrackingSwitch {

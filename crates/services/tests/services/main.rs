@@ -12,6 +12,7 @@ mod networks;
 mod not_kept;
 #[path = "../../../../vectors/odd/flows.rs"]
 mod odd;
+mod outdated_flows;
 mod paths;
 mod programming;
 mod read_back;

@@ -411,6 +411,14 @@ impl Entries {
     fn up(&self, dpid: Dpid) -> Option<&DirectoryEntry> {
         self.switches.get(&dpid).filter(|entry| entry.shown == Shown::Up)
     }
+
+    /// Why a switch that is not up takes no messages.
+    fn not_up(&self, dpid: Dpid) -> Error {
+        match self.switches.get(&dpid) {
+            Some(entry) if entry.shown == Shown::Standby => Error::NoMaster(dpid),
+            _ => Error::UnknownSwitch(dpid),
+        }
+    }
 }
 
 impl Entries {
@@ -490,7 +498,7 @@ impl Runtime for Posts {
         // Held until the message is in the mailbox. If the switch moved to another worker
         // meanwhile, the next message could overtake this one.
         let directory = self.read();
-        let entry = directory.up(to).ok_or(Error::UnknownSwitch(to))?;
+        let entry = directory.up(to).ok_or_else(|| directory.not_up(to))?;
         if entry.counts.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
             return Err(Error::Full(to));
         }
@@ -515,7 +523,7 @@ impl Runtime for Posts {
 
     fn resume(&self, app: AppId, dpid: Dpid) -> Result<(), Error> {
         let directory = self.read();
-        let entry = directory.up(dpid).ok_or(Error::UnknownSwitch(dpid))?;
+        let entry = directory.up(dpid).ok_or_else(|| directory.not_up(dpid))?;
         let mail = Mail::Resume { at: entry.id, place: usize::from(app.owner()).saturating_sub(1) };
         match self.try_post(entry.id.worker, mail) {
             Ok(()) => Ok(()),
@@ -527,7 +535,7 @@ impl Runtime for Posts {
         // Held until all is in the mailbox, as above.
         let directory = self.read();
         let Some(entry) = directory.up(program.dpid) else {
-            let error = Error::UnknownSwitch(program.dpid);
+            let error = directory.not_up(program.dpid);
             return ProgramFuture::ready(vec![
                 ChangeOutcome::NotSent(error);
                 program.changes.len()
@@ -545,7 +553,7 @@ impl Runtime for Posts {
     fn request(&self, to: Dpid, request: &ToSwitch<'_>) -> RequestFuture {
         let directory = self.read();
         let Some(entry) = directory.up(to) else {
-            return RequestFuture::not_sent(Error::UnknownSwitch(to));
+            return RequestFuture::not_sent(directory.not_up(to));
         };
         post_request(to, request, entry.info.version, |request| {
             let mail = Mail::Question { to: entry.id, request };

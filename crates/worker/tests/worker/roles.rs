@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use crate::lab::{FakeRoles, Lab, Notes, SwitchId, told};
 use crate::watched::*;
-use bellrock_api::openflow::{Bytes, FromSwitch, List, PacketOut, PortState, RoleKind, ToSwitch};
+use bellrock_api::openflow::{
+    Bytes, FlowStatsRequest, FromSwitch, List, PacketOut, PortState, RequestBody, RoleKind,
+    ToSwitch,
+};
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
     Action, App, Change, ChangeOutcome, ControllerRole, Cookie, EndReason, Error, ErrorCode, Flow,
-    GrantedRole, Match, Network, NoConfirmation, Port, PortReason, PortStatus, RoleError,
-    RoleOrder, SwitchInfo, Version,
+    GrantedRole, Match, Network, NoConfirmation, Port, PortReason, PortStatus, RequestError,
+    RoleError, RoleOrder, SwitchInfo, Version,
 };
 use bellrock_session::{FirstRole, SwitchDescription};
 use bellrock_worker::WorkerSettings;
@@ -136,7 +139,7 @@ fn a_switch_that_is_up_stands_by_on_an_order_and_comes_back() {
         assert_eq!((up(&lab), standby(&lab)), (None, Some(ControllerRole::Slave)));
         assert_eq!(why_down(&lab), [EndReason::StoodBy]);
         let barrier = lab.shared.network().send(DPID, &ToSwitch::BarrierRequest);
-        assert_eq!(barrier, Err(Error::UnknownSwitch(DPID)));
+        assert_eq!(barrier, Err(Error::NoMaster(DPID)), "it is connected");
         assert_eq!(ordered(&mut lab, master(2)), granted(version, ControllerRole::Master, 2));
         assert_eq!(notes.take(), ["made as master", "up"]);
         assert_eq!((up(&lab), standby(&lab)), (Some(ControllerRole::Master), None));
@@ -372,7 +375,15 @@ fn a_program_that_a_demotion_overtakes_is_unknown_or_not_sent() {
         lab.switches[id].roles = FakeRoles::equal();
         lab.switches[id].ignored_barriers = Some(Vec::new());
         lab.advance(Duration::from_secs(6));
+        lab.switches[id].flows = None;
+        let (network, all) = (lab.shared.network(), Match::any());
+        let ask = || network.request(DPID, RequestBody::Flow(FlowStatsRequest::all(&all)));
+        let asked = ask();
+        lab.run();
         ordered(&mut lab, SLAVE).unwrap();
+        assert_eq!(poll(asked), Poll::Ready(Err(RequestError::StoodBy)), "{version}");
+        let late = RequestError::NotSent(Error::NoMaster(DPID));
+        assert_eq!(poll(ask()), Poll::Ready(Err(late)), "{version}");
         let outcomes: Arc<Outcomes> = lab.shared.network().extension();
         let lost = ChangeOutcome::Unknown(NoConfirmation::Disconnected);
         assert_eq!(*outcomes.0.lock().unwrap(), [lost], "{version}");

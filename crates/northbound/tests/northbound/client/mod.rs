@@ -136,7 +136,7 @@ fn cluster() -> ClusterStatus {
             {"name": "c", "address": "127.0.0.1:6642", "state": "dead", "last_heard_ms": 900, "switches": 0},
         ],
         "store": {"reachable": false, "last_error": "timed out", "revision": 91, "last_heard_ms": 4500},
-        "epoch": 88, "certificate_expiry": 1_950_000_000,
+        "epoch": 88, "certificate_expiry": 1_950_000_000, "crl_expiry": 1_940_000_000,
         "requests": {"sent": 9, "answered": 6, "not_sent": 1, "unknown": 2, "taken": 4, "refused": 3},
     });
     serde_json::from_value(row).unwrap()
@@ -177,6 +177,7 @@ impl Operator for Fixed {
                 listen: vec![SocketAddr::from(([127, 0, 0, 1], 6653))],
                 listen_tls: vec![SocketAddr::from(([127, 0, 0, 1], 6654))],
                 tls_certificate_expiry: Some(1_900_000_000),
+                tls_crl_expiry: Some(1_890_000_000),
                 apps: vec!["learning".into()],
                 workers: 1,
                 connections: 1,
@@ -336,9 +337,7 @@ impl Operator for Fixed {
             }),
             Request::Reload(order) => Answer::Reload(ReloadAnswer {
                 applied: !order.dry_run,
-                changes: vec![],
-                renewed: vec![],
-                warnings: vec![],
+                ..ReloadAnswer::default()
             }),
             Request::SetStatic(order) => {
                 let wrong = |entry: &StaticEntry| entry.name == "wrong";
@@ -393,9 +392,7 @@ impl Operator for Fixed {
             }),
             Request::SetSharedConfig(order) => Answer::SetSharedConfig(ReloadAnswer {
                 applied: !order.dry_run,
-                changes: vec![],
-                renewed: vec![],
-                warnings: vec![],
+                ..ReloadAnswer::default()
             }),
             Request::ListCircuits(_) => {
                 let why = "this needs the app `provisioning`";

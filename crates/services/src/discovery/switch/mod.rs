@@ -113,7 +113,7 @@ impl ControlLatency {
 
 /// Returns the flow that brings announcements, whichever destination they have. No flow of an app
 /// is above it.
-fn flow_for_announcements() -> Flow {
+pub(super) fn flow_for_announcements() -> Flow {
     let lldp = Match::any().eth_type(frame::ETH_TYPE);
     Flow::new(lldp).priority(TOP_PRIORITY).output(Port::CONTROLLER)
 }

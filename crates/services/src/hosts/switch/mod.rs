@@ -70,7 +70,7 @@ struct PortSightings {
 
 /// Returns the flows that bring the answers to probes, with their names. A forged ARP reply can
 /// make a host send other packets to that address. IPv4 is never an answer, so the switch drops it.
-fn flows_for_answers() -> [(&'static str, Flow); 2] {
+pub(super) fn flows_for_answers() -> [(&'static str, Flow); 2] {
     let to_probe_source = || Match::any().eth_dst(PROBE_SOURCE);
     [
         (

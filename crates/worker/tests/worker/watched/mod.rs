@@ -110,8 +110,8 @@ pub(crate) fn outcome(lab: &mut Lab, ordered: RoleOrderFuture) -> Result<Granted
     }
 }
 
-pub(crate) fn poll(ordered: RoleOrderFuture) -> Poll<Result<GrantedRole, RoleError>> {
-    pin!(ordered).poll(&mut Context::from_waker(Waker::noop()))
+pub(crate) fn poll<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 pub(crate) fn ordered(lab: &mut Lab, role: RoleOrder) -> Result<GrantedRole, RoleError> {
