@@ -58,7 +58,7 @@ fn delete_group() -> Vec<u8> {
 }
 
 #[test]
-fn what_a_message_removes_is_put_back_at_once_if_an_app_keeps_it() {
+fn a_removed_entry_that_an_app_keeps_is_put_back_at_once() {
     const { assert!(SETTLED.as_secs() + RESTORED.as_secs() < AUDIT_EVERY.as_secs()) };
     let keeper = Keeper::default();
     let mut lab = Lab::seeded(1).version(Version::V1_3).topology(single(2)).run(keeper.clone());
