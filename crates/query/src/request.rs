@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, AskSwitch, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows, ClusterStatus,
+    AppRow, AskSwitch, BalanceCluster, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows, ClusterStatus,
     ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow,
     EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig,
     GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
@@ -194,6 +194,8 @@ queries! {
     "move_switch" MoveSwitch -> ClusterSwitchRow, order;
     /// Gives all switches of this node to others, or ends that.
     "drain_node" DrainNode -> ClusterStatus, order;
+    /// Lets the nodes spread all switches evenly, those that were moved by order too.
+    "balance_cluster" BalanceCluster -> ClusterStatus, order;
     /// The configuration that the nodes of a cluster share.
     "get_shared_config" GetSharedConfig -> SharedConfig;
     /// Replaces the configuration that the nodes of a cluster share.

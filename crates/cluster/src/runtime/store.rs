@@ -67,6 +67,9 @@ impl From<etcd::Error> for Trouble {
 struct Value {
     masters: Vec<String>,
     floor: u64,
+    /// Older releases ignore it, and leave it out of what they write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    placed: bool,
 }
 
 /// A record that is to be written.
@@ -74,6 +77,7 @@ pub(crate) struct NewRecord {
     pub(crate) dpid: Dpid,
     pub(crate) masters: Vec<NodeId>,
     pub(crate) floor: u64,
+    pub(crate) placed: bool,
     pub(crate) expected: u64,
 }
 
@@ -205,6 +209,7 @@ impl Store {
                 Ok(Outcome::Committed { revision }) => WriteResult::Written(Record {
                     masters: new.masters.clone(),
                     floor: new.floor,
+                    placed: new.placed,
                     revision: u64::try_from(revision).unwrap_or_default(),
                 }),
                 Ok(Outcome::Conflict { found }) => {
@@ -235,7 +240,7 @@ impl Store {
 
     fn write_of(&self, new: &NewRecord) -> Option<Write> {
         let names = new.masters.iter().filter_map(|node| self.nodes.get(node.index()).cloned());
-        let value = Value { masters: names.collect(), floor: new.floor };
+        let value = Value { masters: names.collect(), floor: new.floor, placed: new.placed };
         let value = serde_json::to_vec(&value).ok()?;
         let expected = i64::try_from(new.expected).ok()?;
         Some(Write::put(format!("{MASTERS}{}", new.dpid), value, expected))
@@ -258,7 +263,8 @@ impl Store {
                 masters.push(node);
             }
         }
-        Some(Record { masters, floor: value.floor, revision: u64::try_from(revision).ok()? })
+        let Value { floor, placed, .. } = value;
+        Some(Record { masters, floor, placed, revision: u64::try_from(revision).ok()? })
     }
 }
 
