@@ -57,7 +57,7 @@ pub enum NotMoved {
     NotWritten,
     /// The other node is first in the order, and has not become master within [`ORDER_LIMIT`].
     NotObeyed,
-    /// The other node was first in the order, and this one has taken the switch over from it since.
+    /// The other node was first in the order, and has lost that place since, to this one if it is known.
     TakenOver(Option<NodeId>),
 }
 

@@ -272,3 +272,20 @@ fn dpid_of(key: &[u8]) -> Option<Dpid> {
     let digits = std::str::from_utf8(key).ok()?.strip_prefix(MASTERS)?;
     digits.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_releases_that_know_no_mark_are_read_and_written_as_they_do() {
+        let unmarked = r#"{"masters":["a","b"],"floor":7}"#;
+        let value: Value = serde_json::from_str(unmarked).unwrap();
+        assert!(!value.placed);
+        assert_eq!(serde_json::to_string(&value).unwrap(), unmarked);
+        let marked = r#"{"masters":["a","b"],"floor":7,"placed":true}"#;
+        let value: Value = serde_json::from_str(marked).unwrap();
+        assert!(value.placed);
+        assert_eq!(serde_json::to_string(&value).unwrap(), marked);
+    }
+}
